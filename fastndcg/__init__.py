@@ -1,0 +1,30 @@
+"""Exact ranking measures over millions of ragged queries.
+
+    import fastndcg as fn
+    scores = fn.evaluate(fn.read_parquet("predictions.parquet"), ["nDCG@10", fn.nDCG(gain="exp2") @ 5])
+    print(scores.summary())
+
+Where everything is:
+
+    rankings      Rankings: what is evaluated, and all checks of input
+    measures      Measure: nDCG, DCG, ... as values, their declarations and notation
+    plan          measures and grades to tables
+    kernels       every compiled function: rank each query once, fold it into all measures
+    launch        serial or parallel, chunks, safe inside any host
+    scores        Scores: values for each query, means, summaries, tables
+    statistics    exact sums and means
+    api           evaluate, ndcg, ndcg_score, dcg_score
+    sources       Parquet and Arrow to Rankings
+    errors        every error that is raised
+    cli, demo     the command line, outside, looking in
+
+Importing this package imports NumPy and pyarrow; Numba is imported, and kernels are compiled or loaded, at the first call.
+"""
+
+from fastndcg.api import dcg_score, evaluate, ndcg, ndcg_score
+from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError, SourceError
+from fastndcg.measures import CG, DCG, IDCG, NDCG, Measure, NumRet, nDCG, parse, parse_many
+from fastndcg.rankings import Rankings
+from fastndcg.scores import Scores, Summary
+
+__version__ = "0.1.0"

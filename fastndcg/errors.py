@@ -1,0 +1,41 @@
+"""Every error this package raises: each message says what was got, what was wanted and the next step."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class FastndcgError(Exception):
+    """Root of the package's errors; catch it to catch them all."""
+
+
+class InputError(FastndcgError, ValueError):
+    """Data that cannot be evaluated: lengths that differ, NaN scores, nulls, a negative grade."""
+
+
+class InputTypeError(FastndcgError, TypeError):
+    """An argument of a type that has no meaning here."""
+
+
+class MeasureError(FastndcgError, ValueError):
+    """A measure, parameter or cutoff that does not exist, or that the data cannot bear."""
+
+
+class ColumnError(InputError):
+    """A column that is missing, or a role that several columns could play."""
+
+
+class SourceError(InputError):
+    """A file that cannot be found, read or written."""
+
+
+def suggest(word: str, candidates: Iterable[str]) -> str:
+    """A closing question with the nearest candidate, or nothing where none is near.
+
+    >>> suggest("nDGC", ["nDCG", "DCG"])
+    ' Did you mean "nDCG"?'
+    """
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
+    return f' Did you mean "{by_lower[near[0]]}"?' if near else ""

@@ -1,0 +1,516 @@
+"""Measures as values: `nDCG(gain="exp2") @ 10` is immutable, hashable, and `parse(str(m)) == m`.
+
+A measure is a *definition* (one declaration below: what a document is worth, how a rank is discounted, what the sum is
+divided by), the values of its parameters, and a cutoff. Nothing here computes: `plan` turns measures into tables and
+`kernels` folds the tables over documents. The notation is that of ir_measures: `Name(parameter=value)@cutoff`.
+
+Adding a measure is adding a `Definition` to `DEFINITIONS`, and its definition in `tests/oracle.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple, NoReturn
+
+from fastndcg.errors import InputTypeError, MeasureError, suggest
+
+__all__ = ["CG", "DCG", "DEFINITIONS", "IDCG", "NDCG", "Measure", "NumRet", "as_measure", "as_measures", "nDCG", "parse", "parse_many"]
+
+
+# ---- values of parameters: each has one canonical, hashable form that prints as it is read ----
+
+
+class GradeGains(NamedTuple):
+    """A gain for each listed grade; grades not listed are refused, or keep their own value where `overrides`."""
+
+    gains: tuple[tuple[float, float], ...]
+    overrides: bool
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(f"{_number(grade)}: {_number(gain)}" for grade, gain in self.gains) + "}"
+
+
+class Numbers(tuple[float, ...]):
+    """Gains of the grades 0, 1, 2, ... or discounts of the ranks 1, 2, 3, ..."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(map(_number, self)) + "]"
+
+
+class Function:
+    """A callable parameter: equal only to itself, printed by qualified name, numbered where another has that name."""
+
+    __slots__ = ("__weakref__", "call", "name", "number")
+    _alive: ClassVar[dict[str, weakref.WeakValueDictionary[int, Function]]] = {}
+
+    call: Callable[[Any], Any]
+    name: str
+    number: int
+
+    @classmethod
+    def of(cls, call: Callable[[Any], Any]) -> Function:
+        named = call if hasattr(call, "__qualname__") else type(call)
+        name = f"{named.__module__}.{named.__qualname__}"
+        alive = cls._alive.setdefault(name, weakref.WeakValueDictionary())
+        for function in alive.values():
+            if function.call is call:
+                return function
+        new = cls()
+        new.call, new.name, new.number = call, name, max(alive, default=0) + 1
+        alive[new.number] = new
+        return new
+
+    @classmethod
+    def named(cls, name: str, number: int = 1) -> Function:
+        function = cls._alive.get(name, {}).get(number)
+        if function is None:
+            raise MeasureError(f"no function {name!r} is known here: pass the function itself, as in nDCG(gain=function)")
+        return function
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Function.of, (self.call,)
+
+    def __str__(self) -> str:
+        return f"function({self.name!r}{f', {self.number}' if self.number > 1 else ''})"
+
+
+def _number(value: float) -> str:
+    whole = math.isfinite(value) and value == int(value) and abs(value) < 2**53
+    return str(int(value)) if whole else repr(value)
+
+
+def _show(value: object) -> str:
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return repr(value)
+    return _number(value) if isinstance(value, int | float) else str(value)
+
+
+# ---- parameters: a name, a default, and a reader that returns the canonical value or says what was wanted ----
+
+
+class Parameter(NamedTuple):
+    """One parameter of a measure."""
+
+    name: str
+    default: Any
+    read: Callable[[Any], Any]
+    meaning: str
+
+
+def _refuse(name: str, got: object, wanted: str, hint: str = "") -> NoReturn:
+    raise MeasureError(f"{name}={got!r} is not known: {name} is {wanted}.{hint}")
+
+
+def _choice(name: str, *choices: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if isinstance(value, str) and value in choices:
+            return value
+        _refuse(name, value, "one of " + ", ".join(map(repr, choices)), suggest(str(value), choices))
+
+    return read
+
+
+def _finite(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise MeasureError(f"{name} holds {value!r}, where a number was wanted") from None
+    if not math.isfinite(number):
+        raise MeasureError(f"{name} holds {number}, where a finite number was wanted")
+    return number + 0.0  # -0.0 and 0.0 are one value, and print alike
+
+
+def _sequence(name: str, values: Iterable[Any]) -> Numbers:
+    numbers = Numbers(_finite(name, value) for value in values)
+    if not numbers:
+        raise MeasureError(f"{name}=[] is empty, where at least one number was wanted")
+    return numbers
+
+
+_GAINS = ("linear", "exp2", "binary")
+_DISCOUNTS = ("log2", "jarvelin", "reciprocal", "ln")
+
+
+def _read_gain(value: Any) -> str | Numbers | GradeGains | Function:
+    wanted = "'linear', 'exp2', 'binary', a sequence or mapping grade -> gain, or a function of the grade"
+    if isinstance(value, str):
+        return value if value in _GAINS else _refuse("gain", value, wanted, suggest(value, _GAINS))
+    if isinstance(value, GradeGains | Numbers | Function):
+        return value
+    if isinstance(value, Mapping):
+        return _grade_gains("gain", value, overrides=False)
+    if callable(value):
+        return Function.of(value)
+    if isinstance(value, Iterable):
+        return _sequence("gain", value)
+    return _refuse("gain", value, wanted)
+
+
+def _grade_gains(name: str, value: Any, *, overrides: bool) -> GradeGains:
+    if not isinstance(value, Mapping) or not value:
+        _refuse(name, value, "a mapping grade -> gain with at least one grade")
+    pairs = {_finite(name, grade): _finite(name, gain) for grade, gain in value.items()}
+    return GradeGains(tuple(sorted(pairs.items())), overrides)
+
+
+def _read_discount(value: Any) -> str | float | Numbers | Function:
+    wanted = "'log2', 'jarvelin', 'reciprocal', 'ln', a base of the logarithm above 1, a sequence, or a function of the rank"
+    if isinstance(value, str):
+        return value if value in _DISCOUNTS else _refuse("discount", value, wanted, suggest(value, _DISCOUNTS))
+    if isinstance(value, Numbers | Function):
+        return value
+    if isinstance(value, bool):
+        return _refuse("discount", value, wanted)
+    if callable(value):
+        return Function.of(value)
+    if isinstance(value, Iterable):
+        return _sequence("discount", value)
+    base = _finite("discount", value)
+    return base if base > 1 else _refuse("discount", value, wanted)
+
+
+def _read_empty(value: Any) -> str | float:
+    if isinstance(value, str):
+        return value if value in ("nan", "skip") else _refuse("empty", value, "a number, 'nan' or 'skip'", suggest(value, ("nan", "skip")))
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    return _refuse("empty", value, "a number, 'nan' or 'skip'") if isinstance(value, bool) else _finite("empty", value)
+
+
+def _read_flag(name: str) -> Callable[[Any], bool]:
+    def read(value: Any) -> bool:
+        return bool(value) if value in (True, False) else _refuse(name, value, "True or False")
+
+    return read
+
+
+def _read_rel(value: Any) -> float | None:
+    return None if value is None else _refuse("rel", value, "a grade") if isinstance(value, bool) else _finite("rel", value)
+
+
+GAIN = Parameter("gain", "linear", _read_gain, "what a grade is worth")
+DISCOUNT = Parameter("discount", "log2", _read_discount, "what a gain is worth at a rank")
+TIES = Parameter("ties", "average", _choice("ties", "average", "input", "worst", "best"), "the order of documents with equal scores")
+IDEAL = Parameter("ideal", "judged", _choice("ideal", "judged", "scored", "returned", "full"), "what the ideal ranking is made of")
+EMPTY = Parameter("empty", 0.0, _read_empty, "value of a query where the measure is undefined")
+JUDGED_ONLY = Parameter("judged_only", False, _read_flag("judged_only"), "drop unjudged documents before ranking")
+REL = Parameter("rel", None, _read_rel, "smallest grade that counts as relevant")
+
+
+# ---- definitions ----
+
+
+class Definition(NamedTuple):
+    """What a measure is, as data. The first four fields are read by `plan`, the others by people."""
+
+    name: str
+    ranking: str  # "system": documents by falling score; "ideal": the ideal ranking
+    worth: str  # what a document counts: "gain" its gain, "found" 1 (with `rel`: 1 from that grade on)
+    over: str  # what the sum is divided by: "nothing" or "ideal", the same sum over the ideal ranking
+    undefined: str  # when a query has no value: "no ideal" gain, "no documents", or "never"
+    discounted: bool
+    parameters: tuple[Parameter, ...]
+    summary: str
+    formula: str
+    range: str
+    source: str
+
+
+_JARVELIN = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
+_COMMON = (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL)
+
+DEFINITIONS: dict[str, Definition] = {
+    definition.name: definition
+    for definition in (
+        Definition(
+            "nDCG", "system", "gain", "ideal", "no ideal", True, _COMMON,
+            summary="normalised discounted cumulative gain",
+            formula="DCG@k / IDCG@k",
+            range="0 to 1 for gains >= 0 and falling discounts",
+            source=_JARVELIN,
+        ),
+        Definition(
+            "DCG", "system", "gain", "nothing", "no documents", True, (GAIN, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, REL),
+            summary="discounted cumulative gain",
+            formula="sum over ranks i <= k of gain(grade_i) * discount(i)",
+            range="0 and above for gains >= 0",
+            source=_JARVELIN,
+        ),
+        Definition(
+            "IDCG", "ideal", "gain", "nothing", "no documents", True, (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL),
+            summary="DCG of the ideal ranking",
+            formula="sum over ranks i <= k of gain(grade_i) * discount(i), documents by falling gain",
+            range="0 and above for gains >= 0",
+            source=_JARVELIN,
+        ),
+        Definition(
+            "CG", "system", "gain", "nothing", "no documents", False, (GAIN, TIES, EMPTY, JUDGED_ONLY, REL),
+            summary="cumulative gain",
+            formula="sum over ranks i <= k of gain(grade_i)",
+            range="0 and above for gains >= 0",
+            source=_JARVELIN,
+        ),
+        Definition(
+            "NumRet", "system", "found", "nothing", "never", False, (TIES, JUDGED_ONLY, REL),
+            summary="documents returned; with a cutoff the effective k, with rel only those of at least that grade",
+            formula="min(k, documents)",
+            range="0 to k",
+            source="trec_eval, num_ret",
+        ),
+    )
+}  # fmt: skip
+
+_ALIASES = {"NDCG": "nDCG"}
+
+
+# ---- the value ----
+
+
+class Measure:
+    """A measure with the values of its parameters and its cutoff; immutable and hashable.
+
+    Make one from the names this package exports, or from notation:
+
+    >>> from fastndcg import nDCG, parse
+    >>> nDCG(gain="exp2") @ 10
+    nDCG(gain='exp2')@10
+    >>> parse("nDCG(gain='exp2')@10") == nDCG(gain="exp2") @ 10
+    True
+    >>> (nDCG @ 10).gain
+    'linear'
+
+    Raises `MeasureError` for an unknown parameter or value and for a cutoff that is not a whole number from 1.
+    """
+
+    __slots__ = ("_hash", "_values", "cutoff", "definition")
+
+    definition: Definition
+    cutoff: int | None
+
+    def __init__(self, definition: Definition, values: tuple[Any, ...], cutoff: int | None = None) -> None:
+        set_ = object.__setattr__
+        set_(self, "definition", definition)
+        set_(self, "_values", values)
+        set_(self, "cutoff", cutoff)
+        set_(self, "_hash", hash((definition.name, values, cutoff)))
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Every parameter's value, defaults included, in the order of the declaration."""
+        return {parameter.name: value for parameter, value in zip(self.definition.parameters, self._values, strict=True)}
+
+    def __call__(self, **parameters: Any) -> Measure:
+        """This measure with other values of the named parameters."""
+        values = self.params
+        for name, value in _ir_measures_spelling(parameters).items():
+            if name not in values:
+                known = ", ".join(values) or "none"
+                raise MeasureError(f"{self.name} has no parameter {name!r}; it has: {known}.{suggest(name, values)}")
+            parameter = next(parameter for parameter in self.definition.parameters if parameter.name == name)
+            values[name] = parameter.read(value)
+        if values.get("gain") == "binary" and values["rel"] == 1:
+            values["rel"] = None  # 1 is what "binary" means when no threshold is named
+        return Measure(self.definition, tuple(values.values()), self.cutoff)
+
+    def __matmul__(self, cutoff: Any) -> Measure:
+        """This measure over the first `cutoff` ranks."""
+        try:
+            number = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
+        except TypeError:
+            number = 0
+        if number < 1:
+            raise MeasureError(f"cutoff {cutoff!r} of {self.name} is not a whole number from 1, as in {self.name}@10")
+        return Measure(self.definition, self._values, number)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            for parameter, value in zip(self.definition.parameters, self._values, strict=True):
+                if parameter.name == name:
+                    return value
+        raise AttributeError(f"{type(self).__name__} {self.definition.name} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a measure is immutable; make another one, as in {self.name}({name}=...)")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("a measure is immutable")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Measure):
+            return NotImplemented
+        return self.definition.name == other.definition.name and self.cutoff == other.cutoff and self._values == other._values
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.name, self.params, self.cutoff)
+
+    def __str__(self) -> str:
+        shown = ", ".join(
+            f"{_spelling(parameter.name, value)}={_show(value)}"
+            for parameter, value in zip(self.definition.parameters, self._values, strict=True)
+            if value != parameter.default or type(value) is not type(parameter.default)
+        )
+        return self.name + (f"({shown})" if shown else "") + (f"@{self.cutoff}" if self.cutoff else "")
+
+    __repr__ = __str__
+
+
+def _spelling(name: str, value: object) -> str:
+    return "gains" if isinstance(value, GradeGains) and value.overrides else name
+
+
+def _restore(name: str, parameters: dict[str, Any], cutoff: int | None) -> Measure:
+    measure = _named(name)(**parameters)
+    return measure if cutoff is None else measure @ cutoff
+
+
+def _ir_measures_spelling(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as ir_measures writes them: `dcg='exp-log2'`, `gains={grade: gain}` over a linear gain."""
+    read = dict(parameters)
+    if "dcg" in read:
+        dcg = _choice("dcg", "log2", "exp-log2")(read.pop("dcg"))
+        read.setdefault("gain", "exp2" if dcg == "exp-log2" else "linear")
+    if "gains" in read:
+        gains = read.pop("gains")
+        if "gain" in read and read["gain"] != "linear":
+            raise MeasureError("gain and gains are both given: gain defines every grade, gains overrides single grades of a linear gain")
+        if gains is not None:
+            read["gain"] = _grade_gains("gains", gains, overrides=True)
+    return read
+
+
+def _default(name: str) -> Measure:
+    definition = DEFINITIONS[name]
+    return Measure(definition, tuple(parameter.default for parameter in definition.parameters))
+
+
+nDCG = NDCG = _default("nDCG")
+DCG = _default("DCG")
+IDCG = _default("IDCG")
+CG = _default("CG")
+NumRet = _default("NumRet")
+
+_MEASURES = {name: _default(name) for name in DEFINITIONS} | {alias: _default(name) for alias, name in _ALIASES.items()}
+
+
+def _named(name: str) -> Measure:
+    if name not in _MEASURES:
+        raise MeasureError(f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, _MEASURES)}')
+    return _MEASURES[name]
+
+
+# ---- notation ----
+
+
+@lru_cache(maxsize=1024)
+def _parse_plain(text: str) -> tuple[Measure, ...]:
+    return tuple(_read_notation(text))
+
+
+def parse_many(text: str) -> tuple[Measure, ...]:
+    """The measures of a notation that may list cutoffs and measures with commas.
+
+    >>> parse_many("nDCG(gain='exp2')@1,3,5")
+    (nDCG(gain='exp2')@1, nDCG(gain='exp2')@3, nDCG(gain='exp2')@5)
+    >>> parse_many("nDCG@10, CG@5")
+    (nDCG@10, CG@5)
+
+    Raises `MeasureError` where the text is no notation, or names what does not exist.
+    """
+    # a function's name can mean another object later, so such a notation is read anew each time
+    return tuple(_read_notation(text)) if "function(" in text else _parse_plain(text)
+
+
+def parse(text: str) -> Measure:
+    """The one measure that a notation names; the inverse of `str`.
+
+    >>> parse("nDCG(ties='worst')@5").ties
+    'worst'
+    """
+    measures = parse_many(text)
+    if len(measures) != 1:
+        raise MeasureError(f"{text!r} names {len(measures)} measures where one was wanted; use parse_many for several")
+    return measures[0]
+
+
+def _read_notation(text: str) -> Iterator[Measure]:
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        raise MeasureError(f"{text!r} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10") from None
+    last: Measure | None = None
+    for node in tree.elts if isinstance(tree, ast.Tuple) else [tree]:
+        if isinstance(node, ast.Constant) and last is not None and last.cutoff is not None:
+            last = last @ node.value
+        else:
+            last = _read_measure(node, text)
+        yield last
+
+
+def _read_measure(node: ast.expr, text: str) -> Measure:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        return _read_measure(node.left, text) @ _read_value(node.right, text)
+    if isinstance(node, ast.Name):
+        return _named(node.id)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
+        parameters = {keyword.arg: _read_value(keyword.value, text) for keyword in node.keywords if keyword.arg}
+        if len(parameters) == len(node.keywords):
+            return _named(node.func.id)(**parameters)
+    raise MeasureError(f"{text!r} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10")
+
+
+def _read_value(node: ast.expr, text: str) -> Any:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "function":
+        return Function.named(*(ast.literal_eval(argument) for argument in node.args))
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        raise MeasureError(
+            f"{ast.unparse(node)} in {text!r} is not a value; write numbers plain and words in quotes, as in gain='exp2'"
+        ) from None
+
+
+def as_measure(measure: object) -> Measure:
+    """The measure that a `Measure`, a notation or an ir_measures object stands for.
+
+    >>> as_measure("nDCG@10")
+    nDCG@10
+
+    Raises `MeasureError` for what does not exist here, `InputTypeError` for any other object.
+    """
+    if isinstance(measure, Measure):
+        return measure
+    if isinstance(measure, str):
+        return parse(measure)
+    if type(measure).__module__.partition(".")[0] == "ir_measures":
+        return parse(str(measure))
+    raise InputTypeError(f"{measure!r} is a {type(measure).__name__}; a measure is nDCG@10, a string like 'nDCG@10', or an ir_measures object")
+
+
+def as_measures(measures: object) -> tuple[Measure, ...]:
+    """One or several measures, each as `as_measure` reads it; a string may list several. Repeated ones are kept once.
+
+    >>> as_measures(["nDCG@1,3", CG @ 3, "nDCG@3"])
+    (nDCG@1, nDCG@3, CG@3)
+    """
+    if isinstance(measures, str):
+        return tuple(dict.fromkeys(parse_many(measures)))
+    if isinstance(measures, Measure) or not isinstance(measures, Iterable) or type(measures).__module__.startswith("ir_measures"):
+        return (as_measure(measures),)
+    several = [read for measure in measures for read in (parse_many(measure) if isinstance(measure, str) else (as_measure(measure),))]
+    if not several:
+        raise MeasureError("no measure was given; name at least one, as in ['nDCG@10']")
+    return tuple(dict.fromkeys(several))

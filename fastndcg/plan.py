@@ -1,0 +1,299 @@
+"""From measures to tables: a gain for each grade, a discount for each rank, a row for each measure.
+
+This is where a measure meets the data for the first time, so the grades that it cannot bear are refused here, by name.
+"""
+
+from __future__ import annotations
+
+import math
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.errors import InputError, MeasureError
+from fastndcg.measures import Function, GradeGains, Measure, Numbers
+
+if TYPE_CHECKING:
+    from fastndcg.kernels import Plan
+    from fastndcg.rankings import Grades, Rankings
+
+Float64 = npt.NDArray[np.float64]
+
+_LEVELS = 255  # codes of one byte; the last is kept for unjudged documents
+_EXACT = 2**53  # whole numbers up to here are exact in float64
+
+
+class Coding(NamedTuple):
+    """How grades become gains: by their level above `lowest` where `levels`, each by its value otherwise."""
+
+    levels: bool
+    lowest: int
+    n_levels: int
+
+
+class Worth(NamedTuple):
+    """What fixes a gain table: the measure's gain and its threshold."""
+
+    gain: str | Numbers | GradeGains | Function
+    rel: float | None
+
+
+def coding_of(grades: Grades, *, bytes_already: bool) -> Coding:
+    lowest = 0 if bytes_already or not grades.whole else int(grades.lowest)
+    if grades.whole and grades.highest - lowest < _LEVELS:
+        return Coding(True, lowest, int(grades.highest) - lowest + 1)
+    return Coding(False, 0, 0)
+
+
+def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Coding]:
+    """Tables of the measures for these rankings.
+
+    Raises `MeasureError` where a measure needs a discount of more ranks than it was given, and `InputError` where it has no
+    gain for a grade that occurs.
+    """
+    grades = rankings.grades
+    coding = coding_of(grades, bytes_already=rankings.relevance.dtype == np.uint8)
+    distinct: tuple[float, ...] | None = None
+    if any(_looks_at_each_grade(measure, grades) for measure in measures):
+        distinct = tuple(rankings.distinct_grades.tolist())
+    for measure in measures:
+        _check_gains(measure, grades, distinct, rankings)
+        _check_discount(measure, rankings.longest)
+    # a user's function is asked for the ranks that exist and no other
+    asked = any(isinstance(measure.params.get("discount"), Function) for measure in measures)
+    return _tables(measures, coding, distinct, max(rankings.longest, 1) if asked else _rounded_up(rankings.longest)), coding
+
+
+# ---- gains ----
+
+
+def worth_of(measure: Measure) -> Worth:
+    rel = measure.params.get("rel")
+    if measure.definition.worth == "found":
+        return Worth("found", rel)
+    gain = measure.gain
+    return Worth(gain, 1.0 if gain == "binary" and rel is None else rel)
+
+
+def _looks_at_each_grade(measure: Measure, grades: Grades) -> bool:
+    gain = worth_of(measure).gain
+    return isinstance(gain, Function | Numbers | GradeGains)
+
+
+def _gain(worth: Worth, grade: float) -> float:
+    """Gain of one grade; NaN where the measure has none for it."""
+    gain, rel = worth
+    if rel is not None and grade < rel:
+        return 0.0
+    if gain in ("binary", "found"):
+        return 1.0
+    if gain == "linear":
+        return float(grade)
+    if gain == "exp2":
+        return float(2.0**grade - 1.0) if grade <= 53 else math.inf
+    if isinstance(gain, Numbers):
+        return gain[int(grade)] if grade == int(grade) and 0 <= grade < len(gain) else math.nan
+    if isinstance(gain, GradeGains):
+        listed = dict(gain.gains).get(grade)
+        return listed if listed is not None else float(grade) if gain.overrides or grade == 0 else math.nan
+    whole = grade == int(grade)
+    return float(gain.call(int(grade) if whole else grade))  # type: ignore[union-attr]
+
+
+def _check_gains(measure: Measure, grades: Grades, distinct: tuple[float, ...] | None, rankings: Rankings) -> None:
+    worth = worth_of(measure)
+    occurring = distinct if distinct is not None else (grades.lowest, grades.highest)
+    for grade in occurring:
+        gain = _gain(worth, grade)
+        shown = int(grade) if grade == int(grade) else grade
+        if math.isnan(gain):
+            raise InputError(
+                f"{measure} has no gain for grade {shown}, which occurs at {_first_place(rankings, grade)}; it has one for "
+                f"{_listed(worth.gain)}. Give a gain for each grade that occurs."
+            )
+        if math.isinf(gain) or (worth.gain == "linear" and abs(gain) > _EXACT):
+            raise InputError(
+                f"grade {shown} at {_first_place(rankings, grade)} has no exact gain in {measure}: beyond 2**53 float64 skips whole numbers. "
+                "Use smaller grades, or give gain= a mapping."
+            )
+        if gain < 0 and measure.definition.over == "ideal":
+            raise InputError(
+                f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs at {_first_place(rankings, grade)}. "
+                "Map it to 0 or more, as in nDCG(rel=1), or drop those rows."
+            )
+
+
+def _listed(gain: object) -> str:
+    if isinstance(gain, Numbers):
+        return f"the grades 0 to {len(gain) - 1}"
+    return f"{gain}"
+
+
+def _first_place(rankings: Rankings, grade: float) -> str:
+    rows = np.flatnonzero(rankings.relevance == grade)
+    return rankings.place(int(rows[0])) if len(rows) else "the judged pool"
+
+
+# ---- discounts ----
+
+
+@lru_cache(maxsize=64)
+def discount_table(discount: str | float | Numbers | Function, ranks: int) -> Float64:
+    """Discount of the ranks 1, 2, 3, ...
+
+    Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor.
+    """
+    if isinstance(discount, Function):
+        table = np.array([discount.call(rank) for rank in range(1, ranks + 1)], dtype=np.float64)
+    elif isinstance(discount, Numbers):
+        table = np.array(discount[:ranks], dtype=np.float64)
+        table = np.append(table, np.zeros(max(ranks - len(table), 0)))
+    else:
+        rank = np.arange(1, ranks + 1, dtype=np.longdouble)
+        if discount == "none":
+            weights = np.ones_like(rank)
+        elif discount == "log2":
+            weights = 1 / np.log2(rank + 1)
+        elif discount == "jarvelin":
+            weights = 1 / np.maximum(np.log2(np.maximum(rank, 2)), 1)
+        elif discount == "reciprocal":
+            weights = 1 / rank
+        elif discount == "ln":
+            weights = 1 / np.log(rank + np.exp(np.longdouble(1)))
+        else:
+            weights = np.log(np.longdouble(discount)) / np.log(rank + 1)
+        table = weights.astype(np.float64)
+    table.flags.writeable = False
+    return table
+
+
+def _check_discount(measure: Measure, longest: int) -> None:
+    discount = measure.params.get("discount")
+    if not isinstance(discount, Numbers | Function):
+        return
+    cutoff = longest if measure.cutoff is None else measure.cutoff
+    needed = cutoff if measure.params.get("ideal") == "full" else min(cutoff, longest)
+    if isinstance(discount, Numbers):
+        if len(discount) < needed:
+            raise MeasureError(
+                f"{measure} needs a discount for {needed} ranks and was given {len(discount)}; give more, or a smaller cutoff"
+            )
+        return
+    table = discount_table(discount, needed)
+    if not np.isfinite(table).all():
+        rank = int(np.argmin(np.isfinite(table)))
+        raise MeasureError(f"the discount of {measure} is {table[rank]} at rank {rank + 1}; wanted finite numbers")
+
+
+# ---- tables ----
+
+
+class _Keys(list[Any]):
+    """A list of distinct keys that tells the index of each."""
+
+    def index_of(self, key: Any) -> int:
+        if key not in self:
+            self.append(key)
+        return self.index(key)
+
+
+def _rounded_up(ranks: int) -> int:
+    """The next power of two, so that lists of nearly equal length share tables."""
+    return 1 << max(ranks - 1, 15).bit_length()
+
+
+@lru_cache(maxsize=128)
+def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float, ...] | None, longest: int) -> Plan:
+    from fastndcg.kernels import AVERAGE, BEST, FULL, INPUT, JUDGED, NEVER, NO_DOCUMENTS, NO_IDEAL, RETURNED, SCORED, UNCUT, WORST, Plan
+
+    ties_of = {"average": AVERAGE, "input": INPUT, "worst": WORST, "best": BEST}
+    source_of = {"judged": JUDGED, "scored": SCORED, "returned": RETURNED, "full": FULL}
+    undefined_of = {"never": NEVER, "no documents": NO_DOCUMENTS, "no ideal": NO_IDEAL}
+    worths, lists, ideals, discounts = _Keys(), _Keys(), _Keys(), _Keys()
+    rows = []
+    for out, measure in enumerate(measures):
+        definition, params = measure.definition, measure.params
+        table = worths.index_of(worth_of(measure))
+        cutoff = UNCUT if measure.cutoff is None else measure.cutoff
+        ranking = lists.index_of((table, ties_of[params["ties"]], int(params["judged_only"])))
+        ideal = -1
+        if definition.over == "ideal" or definition.ranking == "ideal":
+            source = source_of[params["ideal"]]
+            of_list = -1 if source == JUDGED else ranking
+            pool = ideals.index_of((table, JUDGED, -1, UNCUT, -1)) if source == FULL else -1
+            ideal = ideals.index_of((table, source, of_list, cutoff if source in (RETURNED, FULL) else UNCUT, pool))
+        discount = discounts.index_of(params["discount"] if definition.discounted else "none")
+        rows.append((ranking if definition.ranking == "system" else -1, discount, ideal, cutoff, undefined_of[definition.undefined], out))
+    rows.sort()
+
+    cutoffs = [row[3] for row in rows]
+    depth = min(max(cutoffs), longest)
+    full = max((min(row[3], 1 << 40) for row in rows if row[2] >= 0 and ideals[row[2]][1] == FULL and row[3] != UNCUT), default=0)
+    ideal_depth = max(depth, full)
+    table_of_discounts = np.array([discount_table(discount, ideal_depth) for discount in discounts]).reshape(len(discounts), ideal_depth)
+
+    grades = np.arange(coding.lowest, coding.lowest + coding.n_levels, dtype=np.float64) if coding.levels else np.array(distinct or (), np.float64)
+    gains = np.array([_gain_row(worth, grades, distinct) for worth in worths])
+    finite = np.abs(gains).max(initial=0.0) * max(longest, 1) < _EXACT
+    return Plan(
+        gains=_frozen(gains, np.float64),
+        falling=_frozen(np.argsort(-gains, axis=1, kind="stable"), np.int64),
+        exact=_frozen([finite and bool((row == np.floor(row)).all()) and (coding.levels or _whole_when_coded(worth)) for worth, row in zip(worths, gains, strict=True)], np.bool_),
+        top=_frozen([_top(worth) for worth in worths], np.float64),
+        kinds=_frozen([_kind(worth) for worth in worths], np.int64),
+        thresholds=_frozen([-math.inf if worth.rel is None else worth.rel for worth in worths], np.float64),
+        grades=_frozen(grades, np.float64),
+        lists=_frozen(lists, np.int64),
+        ideals=_frozen(np.reshape(ideals, (len(ideals), 5)), np.int64),
+        discounts=_frozen(table_of_discounts, np.float64),
+        rows=_frozen(rows, np.int64),
+        empties=_frozen([_empty_value(measures[row[5]]) for row in rows], np.float64),
+        depth=depth,
+        ideal_depth=ideal_depth,
+        lowest=coding.lowest,
+        condensing=any(condensed for _, _, condensed in lists),
+    )
+
+
+def _frozen(values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    array = np.ascontiguousarray(values, dtype=dtype)
+    array.flags.writeable = False
+    return array
+
+
+def _gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None) -> Float64:
+    """Gain of each grade, and of an unjudged document; 0 for levels between the grades that occur."""
+    occurring = None if distinct is None else set(distinct)
+    row = [_gain(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()]
+    return np.nan_to_num(np.array([*row, 1.0 if worth.gain == "found" and worth.rel is None else 0.0]), nan=0.0)
+
+
+def _whole_when_coded(worth: Worth) -> bool:
+    return worth.gain in ("binary", "found")
+
+
+def _top(worth: Worth) -> float:
+    gain = worth.gain
+    if gain in ("binary", "found"):
+        return 1.0
+    if isinstance(gain, Numbers):
+        return max(gain)
+    if isinstance(gain, GradeGains) and not gain.overrides:
+        return max(value for _, value in gain.gains)
+    return math.nan
+
+
+def _kind(worth: Worth) -> int:
+    from fastndcg.kernels import EXP2, LINEAR, LOOKUP, ONE
+
+    return {"linear": LINEAR, "exp2": EXP2, "binary": ONE, "found": ONE}.get(worth.gain, LOOKUP) if isinstance(worth.gain, str) else LOOKUP
+
+
+def _empty_value(measure: Measure) -> float:
+    empty = measure.params.get("empty", 0.0)
+    return math.nan if isinstance(empty, str) else float(empty)
+
+

@@ -1,0 +1,731 @@
+"""`Rankings`: what is evaluated. All checking of input happens here, once; everything after it trusts its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.errors import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+_BLOCK = 1 << 20  # rows that a check looks at together, so that its temporary arrays stay small
+
+
+class JudgedPool(NamedTuple):
+    """All judged documents of each query, retrieved or not: query `q` owns `relevance[offsets[q]:offsets[q + 1]]`."""
+
+    offsets: Int64
+    relevance: Array
+
+
+class Grades(NamedTuple):
+    """What the kernels need to know of all grades, scored and judged, together."""
+
+    lowest: float
+    highest: float
+    whole: bool  # every grade is an integer
+
+
+class Rankings:
+    """Ragged rankings of many queries: immutable, and made only by the named constructors.
+
+    Query `q` owns the rows `offsets[q]:offsets[q + 1]` of `relevance` and `scores`. Queries of one document and of none
+    are legal.
+
+    Attributes
+    ----------
+    offsets : int64, (n_queries + 1,)
+    relevance : any integer or float dtype, (n_docs,)
+        Grade of each scored document.
+    scores : float32, float64 or integer, (n_docs,)
+        The system's scores, higher is better; compared in their own precision.
+    judged : JudgedPool or None
+        All judged documents of each query. None: the scored documents are all there is.
+    is_judged : bool, (n_docs,), or None
+        False where a scored document has no judgment. None: all have one.
+    doc_ids : pyarrow array, (n_docs,), or None
+    weight : float64, (n_queries,), or None
+        Weight of each query in the mean.
+    queries : pyarrow.Table, n_queries rows
+        `query_id`, then the kept query-level columns, then `weight` if any.
+
+    Arrays are taken without a copy where their dtype and layout allow, and seen read-only; change none of them while a
+    `Rankings` holds it.
+
+    >>> Rankings.from_offsets([0, 2, 5], [1, 0, 2, 0, 1], [0.3, 0.9, 0.8, 0.7, 0.1])
+    Rankings(2 queries, 5 documents, relevance int64, scores float64)
+    """
+
+    offsets: Int64
+    relevance: Array
+    scores: Array
+    judged: JudgedPool | None
+    is_judged: npt.NDArray[np.bool_] | None
+    doc_ids: pa.Array | pa.ChunkedArray | None
+    weight: npt.NDArray[np.float64] | None
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise InputTypeError(
+            "Rankings is made by its named constructors: from_offsets, from_groups, from_query_ids, from_dense, from_lists, from_arrow"
+        )
+
+    # ---- constructors ----
+
+    @classmethod
+    def from_offsets(
+        cls,
+        offsets: npt.ArrayLike,
+        relevance: npt.ArrayLike,
+        scores: npt.ArrayLike,
+        *,
+        judged: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        is_judged: npt.ArrayLike | None = None,
+        doc_ids: Any = None,
+        query_ids: Any = None,
+        weight: npt.ArrayLike | None = None,
+        queries: Any = None,
+        nan: str = "refuse",
+    ) -> Self:
+        """Rankings from CSR offsets: query `q` owns rows `offsets[q]:offsets[q + 1]`.
+
+        Parameters
+        ----------
+        offsets : integers, (n_queries + 1,)
+            Ascending from 0 to n_docs.
+        relevance, scores : (n_docs,)
+            Relevance comes before scores, as in scikit-learn.
+        judged : (offsets, relevance), optional
+            All judged documents of each query, for the ideal ranking and recall.
+        is_judged : bool, (n_docs,), optional
+            False where a scored document has no judgment; such a document holds its rank and gains nothing.
+        doc_ids : (n_docs,), optional
+        query_ids : (n_queries,), optional
+            Default: 0, 1, 2, ...
+        weight : (n_queries,), optional
+            Weight of each query in the mean; finite and not negative.
+        queries : table of n_queries rows, optional
+            Query-level columns to keep beside the results.
+        nan : "refuse" or "last"
+            "last" ranks documents with a NaN score below all others, as if it were minus infinity.
+
+        Raises
+        ------
+        InputError
+            Offsets that do not ascend, lengths that differ, NaN scores, grades that are not finite.
+        InputTypeError
+            An array of another kind than numbers.
+
+        Examples
+        --------
+        >>> Rankings.from_offsets([0, 1, 3], [1, 0, 2], [0.5, 0.1, 0.9]).lengths
+        array([1, 2])
+        """
+        checked = _offsets("offsets", offsets)
+        return cls._checked(checked, relevance, scores, judged, is_judged, doc_ids, query_ids, weight, queries, nan)
+
+    @classmethod
+    def from_groups(cls, group: npt.ArrayLike, relevance: npt.ArrayLike, scores: npt.ArrayLike, **columns: Any) -> Self:
+        """Rankings from the number of documents of each query, as LightGBM and XGBoost have them.
+
+        `columns` are the keywords of `from_offsets`. Raises as it does, and `InputError` for a negative size.
+
+        >>> Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9]).offsets
+        array([0, 2, 3])
+        """
+        sizes = _integers("group", group)
+        if sizes.size and sizes.min() < 0:
+            first = int(np.argmax(sizes < 0))
+            raise InputError(f"group has a negative size, {sizes[first]} at position {first}; each is the number of documents of a query")
+        total, rows = int(sizes.sum()), len(_as_array("relevance", relevance))
+        if total != rows:
+            raise InputError(f"group adds up to {total} documents, but relevance has {rows}; give the size of every query, in row order")
+        return cls.from_offsets(np.concatenate([[0], np.cumsum(sizes)]), relevance, scores, **columns)
+
+    @classmethod
+    def from_query_ids(cls, query_ids: Any, relevance: npt.ArrayLike, scores: npt.ArrayLike, **columns: Any) -> Self:
+        """Rankings from the query id of each row, rows in any order.
+
+        Queries keep the order of their first appearance, documents of a query the order of their rows. Rows that stand
+        together by query already are not copied.
+
+        Parameters
+        ----------
+        query_ids : (n_docs,)
+            Integers, strings, or any Arrow or pandas column that is not floating point.
+        relevance, scores : (n_docs,)
+        columns
+            The keywords of `from_offsets` except `query_ids`. `weight`, `queries` and `judged` have an entry for each query,
+            in order of first appearance.
+
+        Raises
+        ------
+        InputError
+            Null ids, and all that `from_offsets` refuses.
+
+        Examples
+        --------
+        >>> shuffled = Rankings.from_query_ids(["b", "a", "b"], [1, 2, 0], [0.5, 0.1, 0.9])
+        >>> shuffled.queries["query_id"].to_pylist(), shuffled.relevance
+        (['b', 'a'], array([1, 0, 2]))
+        """
+        grouped = group_by_query(query_ids)
+        rows = grouped.rows
+        if rows is not None:
+            for name, values in (("relevance", relevance), ("scores", scores), ("is_judged", columns.get("is_judged"))):
+                if values is not None and len(values) != len(rows):  # type: ignore[arg-type]
+                    raise InputError(f"{name} has {len(values)} values for {len(rows)} query ids; give one for each row")  # type: ignore[arg-type]
+            relevance = _as_array("relevance", relevance)[rows]
+            scores = _as_array("scores", scores)[rows]
+            if columns.get("is_judged") is not None:
+                columns["is_judged"] = _as_array("is_judged", columns["is_judged"])[rows]
+            if columns.get("doc_ids") is not None:
+                columns["doc_ids"] = _arrow_column("doc_ids", columns["doc_ids"], len(rows)).take(pa.array(rows))
+        return cls.from_offsets(grouped.offsets, relevance, scores, query_ids=grouped.query_ids, **columns)
+
+    @classmethod
+    def from_dense(cls, y_true: npt.ArrayLike, y_score: npt.ArrayLike, **columns: Any) -> Self:
+        """Rankings from two matrices, a row for each query.
+
+        Parameters
+        ----------
+        y_true, y_score : (n_queries, n_docs_per_query)
+        columns
+            The keywords of `from_offsets`.
+
+        Raises
+        ------
+        InputError
+            Shapes that differ or are not 2-D, and all that `from_offsets` refuses.
+
+        Examples
+        --------
+        >>> Rankings.from_dense([[1, 0, 2], [0, 1, 0]], [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
+        Rankings(2 queries, 6 documents, relevance int64, scores float64)
+        """
+        true, score = np.asarray(y_true), np.asarray(y_score)
+        if true.ndim != 2 or true.shape != score.shape:
+            raise InputError(
+                f"y_true has shape {true.shape} and y_score {score.shape}; wanted two equal shapes (n_queries, n_docs_per_query)"
+            )
+        n_queries, width = true.shape
+        return cls.from_offsets(np.arange(n_queries + 1, dtype=np.int64) * width, true.ravel(), score.ravel(), **columns)
+
+    @classmethod
+    def from_lists(cls, relevance: Any, scores: Any = None, **columns: Any) -> Self:
+        """Rankings from a list for each query; without `scores` the lists are already in rank order, best first.
+
+        Parameters
+        ----------
+        relevance, scores : n_queries lists or arrays, of any lengths; or an Arrow list array
+        columns
+            The keywords of `from_offsets`.
+
+        Raises
+        ------
+        InputError
+            Lists of one query whose lengths differ (it names the query), and all that `from_offsets` refuses.
+
+        Examples
+        --------
+        >>> Rankings.from_lists([[3, 0], [1, 2, 0]]).scores
+        array([1, 0, 2, 1, 0])
+        """
+        lengths, flat = _flatten("relevance", relevance)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        if scores is None:
+            rank_order = np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1)
+            return cls.from_offsets(offsets, flat, rank_order, **columns)
+        score_lengths, flat_scores = _flatten("scores", scores)
+        if len(score_lengths) != len(lengths):
+            raise InputError(f"scores has {len(score_lengths)} lists and relevance {len(lengths)}; give one of each for every query")
+        if not np.array_equal(lengths, score_lengths):
+            query = int(np.argmax(lengths != score_lengths))
+            raise InputError(
+                f"query {query} has {lengths[query]} grades and {score_lengths[query]} scores; give one score for each document"
+            )
+        return cls.from_offsets(offsets, flat, flat_scores, **columns)
+
+    @classmethod
+    def from_arrow(
+        cls,
+        data: Any,
+        *,
+        query: str | None = None,
+        relevance: str | None = None,
+        score: str | None = None,
+        keep: str | Sequence[str] = (),
+        weight: str | None = None,
+        doc_id: str | None = None,
+        is_judged: str | None = None,
+    ) -> Rankings:
+        """Rankings from anything that speaks Arrow: tables, batches, readers, Polars, pandas, DuckDB relations.
+
+        Parameters
+        ----------
+        data
+            In long form (a row for each document, in any order) or list-column form (a row for each query).
+        query, relevance, score, weight, doc_id, is_judged : str, optional
+            Names of columns. The first three are found by their usual names where not given.
+        keep : str or sequence of str
+            Query-level columns to carry to the results.
+
+        Raises
+        ------
+        ColumnError
+            A column that is missing, or several that fit where none was named.
+        InputError
+            Nulls in a needed column, and all that `from_offsets` refuses.
+
+        Examples
+        --------
+        >>> table = pa.table({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
+        >>> Rankings.from_arrow(table)
+        Rankings(2 queries, 3 documents, relevance int64, scores float64)
+        """
+        from fastndcg.sources.arrow import rankings_from_arrow
+
+        return rankings_from_arrow(
+            data, query=query, relevance=relevance, score=score, keep=keep, weight=weight, doc_id=doc_id, is_judged=is_judged
+        )
+
+    @classmethod
+    def _checked(
+        cls,
+        offsets: Int64,
+        relevance: npt.ArrayLike,
+        scores: npt.ArrayLike,
+        judged: tuple[npt.ArrayLike, npt.ArrayLike] | None,
+        is_judged: npt.ArrayLike | None,
+        doc_ids: Any,
+        query_ids: Any,
+        weight: npt.ArrayLike | None,
+        queries: Any,
+        nan: str,
+    ) -> Self:
+        n_queries = len(offsets) - 1
+        grades = _relevance("relevance", relevance)
+        values = _scores(scores)
+        if len(grades) != len(values):
+            raise InputError(f"relevance has {len(grades)} values and scores {len(values)}; give both for each document")
+        _ends_at("offsets", offsets, len(grades), "relevance")
+
+        self = object.__new__(cls)
+        fields = self.__dict__
+        fields["offsets"], fields["relevance"], fields["scores"] = offsets, grades, values
+        fields["_query_ids"] = None if query_ids is None else _arrow_column("query_ids", query_ids, n_queries)
+        fields["_kept"] = _kept_columns(queries, n_queries)
+        fields["doc_ids"] = None if doc_ids is None else _arrow_column("doc_ids", doc_ids, len(grades))
+        fields["is_judged"] = None if is_judged is None else _flags(is_judged, len(grades))
+        fields["weight"] = None if weight is None else _weight(weight, n_queries)
+        fields["judged"] = None if judged is None else _pool(judged, n_queries)
+        self._check_scores(nan)
+        self._check_grades()
+        return self
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"Rankings is immutable; make another one to change {name}")
+
+    # ---- views ----
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_docs(self) -> int:
+        return len(self.relevance)
+
+    @property
+    def lengths(self) -> Int64:
+        """Number of documents of each query, (n_queries,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def query_ids(self) -> pa.Array | pa.ChunkedArray:
+        """Id of each query; 0, 1, 2, ... where none were given."""
+        given = self.__dict__["_query_ids"]
+        return pa.array(np.arange(self.n_queries, dtype=np.int64)) if given is None else given
+
+    @cached_property
+    def queries(self) -> pa.Table:
+        """`query_id`, then the kept query-level columns, then `weight` if any; a row for each query."""
+        columns = {"query_id": self.query_ids}
+        kept = self.__dict__["_kept"]
+        if kept is not None:
+            columns |= {name: kept[name] for name in kept.column_names if name != "query_id"}
+        if self.weight is not None:
+            columns["weight"] = pa.array(self.weight)
+        return pa.table(columns)
+
+    @cached_property
+    def grades(self) -> Grades:
+        """Range of all grades, scored and judged."""
+        lowest, highest, whole = float("inf"), float("-inf"), True
+        for values in self._grade_arrays():
+            if len(values):
+                lowest, highest = min(lowest, values.min().item()), max(highest, values.max().item())
+                whole = whole and (values.dtype.kind != "f" or _all_whole(values))
+        return Grades(lowest, highest, whole) if lowest <= highest else Grades(0, 0, True)
+
+    @cached_property
+    def distinct_grades(self) -> Array:
+        """Each grade that occurs, scored or judged, ascending; float64 or the grades' own integer dtype."""
+        found = [np.unique(values[block : block + _BLOCK]) for values in self._grade_arrays() for block in range(0, len(values), _BLOCK)]
+        return np.unique(np.concatenate(found)) if found else np.empty(0, self.relevance.dtype)
+
+    @cached_property
+    def longest(self) -> int:
+        """Documents of the longest list, scored or judged."""
+        longest = int(np.diff(self.offsets).max(initial=0))
+        return longest if self.judged is None else max(longest, int(np.diff(self.judged.offsets).max(initial=0)))
+
+    def _grade_arrays(self) -> tuple[Array, ...]:
+        return (self.relevance,) if self.judged is None else (self.relevance, self.judged.relevance)
+
+    def __len__(self) -> int:
+        return self.n_queries
+
+    def __getitem__(self, part: slice) -> Rankings:
+        """The rankings of a run of queries, without a copy.
+
+        >>> Rankings.from_lists([[3, 0], [1, 2, 0]])[1:]
+        Rankings(1 queries, 3 documents, relevance int64, scores int64)
+        """
+        if not isinstance(part, slice) or part.step not in (None, 1):
+            raise InputTypeError(f"rankings[{part!r}] is not a run of queries; wanted a slice of step 1, as in rankings[100:200]")
+        start, stop, _ = part.indices(self.n_queries)
+        stop = max(start, stop)
+        first, last = self.offsets[start], self.offsets[stop]
+        cut = object.__new__(Rankings)
+        fields = cut.__dict__
+        fields["offsets"] = _read_only(self.offsets[start : stop + 1] - first)
+        fields["relevance"], fields["scores"] = self.relevance[first:last], self.scores[first:last]
+        fields["is_judged"] = None if self.is_judged is None else self.is_judged[first:last]
+        fields["doc_ids"] = None if self.doc_ids is None else self.doc_ids[int(first) : int(last)]
+        fields["weight"] = None if self.weight is None else self.weight[start:stop]
+        fields["_query_ids"] = self.query_ids[start:stop]
+        fields["_kept"] = None if self.__dict__["_kept"] is None else self.__dict__["_kept"].slice(start, stop - start)
+        fields["judged"] = None
+        if self.judged is not None:
+            pool_first, pool_last = self.judged.offsets[start], self.judged.offsets[stop]
+            offsets = _read_only(self.judged.offsets[start : stop + 1] - pool_first)
+            fields["judged"] = JudgedPool(offsets, self.judged.relevance[pool_first:pool_last])
+        return cut
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in _STATE}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __repr__(self) -> str:
+        notes = [f"{self.n_queries:,} queries", f"{self.n_docs:,} documents"]
+        notes += [f"relevance {self.relevance.dtype}", f"scores {self.scores.dtype}"]
+        if self.judged is not None:
+            notes.append(f"{len(self.judged.relevance):,} judged")
+        if self.is_judged is not None:
+            notes.append("some unjudged" if not self.is_judged.all() else "all judged")
+        return f"Rankings({', '.join(notes)})"
+
+    # ---- checks ----
+
+    def _check_scores(self, nan: str) -> None:
+        if nan not in ("refuse", "last"):
+            raise InputError(f'nan={nan!r} is not known; wanted "refuse" or "last"')
+        scores = self.scores
+        if scores.dtype.kind != "f" or not len(scores) or not np.isnan(scores.min()):
+            return
+        missing = np.isnan(scores)
+        if nan == "last":
+            self.__dict__["scores"] = _read_only(np.where(missing, scores.dtype.type(-np.inf), scores))
+            return
+        raise InputError(
+            f"scores has {_count(int(missing.sum()), 'NaN value')}; the first is at {self.place(int(np.argmax(missing)))}. "
+            'Drop those rows or pass nan="last".'
+        )
+
+    def _check_grades(self) -> None:
+        for name, values in zip(("relevance", "judged relevance"), self._grade_arrays(), strict=False):
+            if values.dtype.kind != "f" or not len(values) or np.isfinite(values.min()) and np.isfinite(values.max()):
+                continue
+            bad = ~np.isfinite(values)
+            first = int(np.argmax(bad))
+            where = self.place(first) if name == "relevance" else f"row {first} of the pool"
+            raise InputError(
+                f"{name} has {_count(int(bad.sum()), 'value')} that are not finite; the first is {values[first]} at {where}. "
+                "Drop those rows, or give unjudged documents grade 0 and is_judged=False."
+            )
+
+    def place(self, row: int) -> str:
+        """Row and query of a document, for messages.
+
+        >>> Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9], query_ids=["a", "b"]).place(2)
+        'row 2, query "b"'
+        """
+        return f"row {row}, query {self.name_of(int(np.searchsorted(self.offsets, row, side='right')) - 1)}"
+
+    def name_of(self, query: int) -> str:
+        """Id of a query as messages show it: strings in quotes."""
+        name = self.query_ids[query].as_py()
+        return f'"{name}"' if isinstance(name, str) else str(name)
+
+
+_STATE = ("offsets", "relevance", "scores", "judged", "is_judged", "doc_ids", "weight", "_query_ids", "_kept")
+
+
+# ---- grouping rows by query ----
+
+
+class Grouped(NamedTuple):
+    """Rows grouped by query: `rows` in query order, or None where they stand in that order already."""
+
+    query_ids: pa.Array | pa.ChunkedArray
+    offsets: Int64
+    rows: Int64 | None
+
+
+def group_by_query(query_ids: Any) -> Grouped:
+    """Group rows by query id; queries in order of first appearance, rows of a query in their own order.
+
+    >>> group_by_query([5, 3, 5]).rows
+    array([0, 2, 1])
+    """
+    ids = _id_column(query_ids)
+    codes = _run_codes(ids)
+    starts = np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1]) if len(codes) else np.empty(0, np.int64)
+    starts = starts.astype(np.int64, copy=False)
+    first_of_runs = codes[starts]
+    ascending = bool(np.all(first_of_runs[1:] > first_of_runs[:-1]))
+    if ascending or len(np.unique(first_of_runs)) == len(starts):
+        return Grouped(ids.take(pa.array(starts)), np.append(starts, len(codes)).astype(np.int64, copy=False), None)
+
+    from fastndcg import kernels
+
+    if not pa.types.is_dictionary(ids.type):
+        ids = _combined(ids.dictionary_encode())
+    indices = ids.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    codes, first_rows = kernels.codes_by_first_appearance(_read_only(indices), len(ids.dictionary))
+    offsets, rows = kernels.rows_by_code(codes, len(first_rows))
+    return Grouped(ids.dictionary.take(pa.array(indices[first_rows])), offsets, rows)
+
+
+def _id_column(query_ids: Any) -> pa.Array:
+    """Query ids as one Arrow array without nulls; strings as dictionaries, so that equality is one integer compare."""
+    column = _arrow_column("query_ids", query_ids)
+    if pa.types.is_floating(column.type):
+        raise InputTypeError(f"query_ids is {column.type}; wanted integers or strings, so cast them, as in query_ids.astype('int64')")
+    if pa.types.is_nested(column.type) or pa.types.is_null(column.type) and len(column):
+        raise InputTypeError(f"query_ids is {column.type}; wanted integers or strings")
+    if column.null_count:
+        first = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(f"query_ids has {_count(column.null_count, 'null')}; the first is at row {first}. Drop those rows or name their query.")
+    if pa.types.is_dictionary(column.type):
+        if isinstance(column, pa.ChunkedArray):
+            column = column.unify_dictionaries()
+        column = _combined(column)
+        distinct = pc.count_distinct(column.dictionary).as_py()
+        return column if distinct == len(column.dictionary) else _combined(column.cast(column.type.value_type).dictionary_encode())
+    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
+        column = column.cast(pa.large_string() if pa.types.is_string_view(column.type) else pa.large_binary())
+    return _combined(column if pa.types.is_integer(column.type) else column.dictionary_encode())
+
+
+def _run_codes(ids: pa.Array) -> Array:
+    codes = ids.indices if pa.types.is_dictionary(ids.type) else ids
+    return codes.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
+# ---- casting at the door ----
+
+
+def _as_array(name: str, values: Any) -> Array:
+    if isinstance(values, np.ndarray):
+        array = values
+    elif isinstance(values, pa.Array | pa.ChunkedArray):
+        if values.null_count:
+            raise InputError(f"{name} has {_count(values.null_count, 'null')}; drop those rows or fill them")
+        array = _combined(values).to_numpy(zero_copy_only=False)
+    else:
+        try:
+            array = np.asarray(values)
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(f"{name} is not an array of numbers: {error}") from None
+    if array.ndim != 1:
+        raise InputError(f"{name} has shape {array.shape}; wanted one dimension. Use from_dense for a matrix, from_lists for lists.")
+    return array
+
+
+def _read_only(array: Array) -> Array:
+    # one flag for all arrays: Numba would compile a second kernel for writeable ones
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _plain(array: Array) -> Array:
+    """Native byte order and contiguous, copied only where it is not so already."""
+    return _read_only(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
+
+
+def _kind_error(name: str, array: Array, wanted: str) -> InputTypeError:
+    shown = f", beginning with {array[0]!r}" if len(array) else ""
+    return InputTypeError(f"{name} is of dtype {array.dtype}{shown}; wanted {wanted}")
+
+
+def _relevance(name: str, values: npt.ArrayLike) -> Array:
+    array = _as_array(name, values)
+    if not len(array) and array.dtype.kind in "OfU":
+        return _read_only(np.empty(0, np.float64))
+    if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
+        raise _kind_error(name, array, "integer or float grades")
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    return _plain(array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array)
+
+
+def _scores(values: npt.ArrayLike) -> Array:
+    array = _as_array("scores", values)
+    if not len(array) and array.dtype.kind in "OU":
+        return _read_only(np.empty(0, np.float64))
+    if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
+        raise _kind_error("scores", array, "integer or float scores")
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    return _plain(array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array)
+
+
+def _integers(name: str, values: npt.ArrayLike) -> Int64:
+    array = _as_array(name, values)
+    if array.dtype.kind not in "ui" and (len(array) or array.dtype.kind != "f"):
+        raise _kind_error(name, array, "integers")
+    return _read_only(np.ascontiguousarray(array, dtype=np.int64))
+
+
+def _offsets(name: str, values: npt.ArrayLike) -> Int64:
+    array = _integers(name, values)
+    if not len(array) or array[0] != 0:
+        got = f"begins with {array[0]}" if len(array) else "is empty"
+        raise InputError(f"{name} {got}; wanted 0 first, then the end of each query")
+    falls = array[1:] < array[:-1]
+    if falls.any():
+        first = int(np.argmax(falls))
+        raise InputError(
+            f"{name} does not ascend: {array[first]} then {array[first + 1]} at position {first + 1}. Each entry is the end of a query."
+        )
+    return array
+
+
+def _ends_at(name: str, offsets: Int64, rows: int, of: str) -> None:
+    if offsets[-1] != rows:
+        raise InputError(f"{name} ends at {offsets[-1]}, but {of} has {rows} values; the last offset is the number of documents")
+
+
+def _pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> JudgedPool:
+    try:
+        given_offsets, given_relevance = judged
+    except (TypeError, ValueError):
+        raise InputTypeError(f"judged is a {type(judged).__name__}; wanted the pair (offsets, relevance) of all judged documents") from None
+    offsets = _offsets("judged offsets", given_offsets)
+    relevance = _relevance("judged relevance", given_relevance)
+    if len(offsets) - 1 != n_queries:
+        raise InputError(f"judged has {len(offsets) - 1} queries and the rankings {n_queries}; give a pool, maybe empty, for each query")
+    _ends_at("judged offsets", offsets, len(relevance), "judged relevance")
+    return JudgedPool(offsets, relevance)
+
+
+def _flags(values: npt.ArrayLike, rows: int) -> npt.NDArray[np.bool_]:
+    array = _as_array("is_judged", values)
+    if array.dtype.kind != "b" and len(array):
+        raise _kind_error("is_judged", array, "True and False")
+    if len(array) != rows:
+        raise InputError(f"is_judged has {len(array)} values for {rows} documents; give one for each")
+    return _plain(array.astype(np.bool_, copy=False))
+
+
+def _weight(values: npt.ArrayLike, n_queries: int) -> npt.NDArray[np.float64]:
+    array = _as_array("weight", values)
+    if array.dtype.kind not in "buif" and len(array):
+        raise _kind_error("weight", array, "numbers")
+    if len(array) != n_queries:
+        raise InputError(f"weight has {len(array)} values for {n_queries} queries; give one for each query")
+    weight = np.ascontiguousarray(array, dtype=np.float64)
+    bad = ~(np.isfinite(weight) & (weight >= 0))
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise InputError(f"weight is {weight[first]} for query number {first}; wanted finite numbers from 0")
+    return _read_only(weight)
+
+
+def _kept_columns(queries: Any, n_queries: int) -> pa.Table | None:
+    if queries is None:
+        return None
+    try:
+        table = queries if isinstance(queries, pa.Table) else pa.table(queries)
+    except (TypeError, ValueError, pa.ArrowInvalid) as error:
+        raise InputTypeError(f"queries is a {type(queries).__name__} that is no table: {error}") from None
+    if table.num_rows != n_queries:
+        raise InputError(f"queries has {table.num_rows} rows for {n_queries} queries; give a row for each query")
+    return table
+
+
+def _arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | pa.ChunkedArray:
+    column = values
+    if not isinstance(values, pa.Array | pa.ChunkedArray):
+        try:
+            if hasattr(values, "__arrow_c_stream__"):
+                column = pa.chunked_array(values)
+            elif isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+                column = pa.array(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("=")))
+            else:
+                column = pa.array(values)
+        except (TypeError, ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputTypeError(f"{name} is no column of ids: {error}") from None
+    if rows is not None and len(column) != rows:
+        raise InputError(f"{name} has {len(column)} values where {rows} were wanted")
+    return column
+
+
+def _flatten(name: str, lists: Any) -> tuple[Int64, Array]:
+    """Lengths and values of a list for each query."""
+    if isinstance(lists, pa.Array | pa.ChunkedArray):
+        column = _combined(lists)
+        return pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64), _as_array(name, column.flatten())
+    if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
+        raise InputTypeError(f"{name} is a {type(lists).__name__}; wanted a list for each query, as in [[3, 0], [1, 2, 0]]")
+    arrays = [np.asarray(values) for values in lists]
+    for query, array in enumerate(arrays):
+        if array.ndim != 1:
+            raise InputError(f"{name} of query {query} has shape {array.shape}; wanted a list of numbers for each query")
+    filled = [array for array in arrays if array.size]  # an empty list says nothing about the dtype
+    lengths = np.fromiter((array.size for array in arrays), np.int64, len(arrays))
+    return lengths, np.concatenate(filled) if filled else np.empty(0, np.float64)
+
+
+def _all_whole(values: Array) -> bool:
+    return all(bool((np.floor(values[i : i + _BLOCK]) == values[i : i + _BLOCK]).all()) for i in range(0, len(values), _BLOCK))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,199 @@
+"""`Scores`: what comes out. Values of each measure for each query, and the ways to look at them."""
+
+from __future__ import annotations
+
+import html
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg import statistics
+from fastndcg.errors import ColumnError, MeasureError, SourceError, suggest
+from fastndcg.measures import Measure, as_measure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Float64 = npt.NDArray[np.float64]
+
+
+class Scores:
+    """Values of measures, a float64 for each query; immutable.
+
+    Attributes
+    ----------
+    measures : tuple of Measure, (n_measures,)
+    values : float64, (n_measures, n_queries)
+        NaN where the value of a query is undefined and its measure's `empty` is "nan" or "skip".
+    queries : pyarrow.Table, n_queries rows
+        `query_id`, kept columns, `weight` if any.
+    weight : float64, (n_queries,), or None
+
+    >>> from fastndcg import Rankings, evaluate
+    >>> scores = evaluate(Rankings.from_lists([[3, 2, 0], [0, 1]]), ["nDCG@2", "CG@1"])
+    >>> scores["CG@1"]
+    array([3., 0.])
+    >>> scores.mean()
+    {'nDCG@2': 0.8154648767857288, 'CG@1': 1.5}
+    """
+
+    def __init__(
+        self, measures: Iterable[Measure], values: Float64, empty: npt.NDArray[np.int64], queries: Any, weight: Float64 | None
+    ) -> None:
+        self.measures = tuple(measures)
+        self.values = values
+        self.values.flags.writeable = False
+        self.weight = weight
+        self._empty = empty
+        self._source = queries  # a table, or what has one as its attribute: few callers look at it
+
+    @cached_property
+    def queries(self) -> pa.Table:
+        return self._source if isinstance(self._source, pa.Table) else self._source.queries
+
+    @property
+    def n_queries(self) -> int:
+        return int(self.values.shape[1])
+
+    def __len__(self) -> int:
+        return self.n_queries
+
+    def __iter__(self) -> Iterator[Measure]:
+        return iter(self.measures)
+
+    def __getitem__(self, measure: object) -> Float64:
+        """Values of one measure, (n_queries,). Raises `MeasureError` for a measure that was not evaluated."""
+        wanted = as_measure(measure)
+        if wanted not in self.measures:
+            names = [str(known) for known in self.measures]
+            raise MeasureError(f"{wanted} was not evaluated; these were: {', '.join(names)}.{suggest(str(wanted), names)}")
+        row: Float64 = self.values[self.measures.index(wanted)]
+        return row
+
+    def mean(self) -> dict[str, float]:
+        """The mean of each measure by its name, weighted where there are weights, correctly rounded.
+
+        Queries that a measure's `empty="skip"` leaves out do not count; with `empty="nan"` one of them makes the mean NaN.
+        """
+        return {str(measure): statistics.mean(*self._counted(row)) for row, measure in enumerate(self.measures)}
+
+    def summary(self) -> Summary:
+        """Mean, standard deviation, quartiles, and how many queries there were and how many of them were empty."""
+        rows = []
+        for row, measure in enumerate(self.measures):
+            numbers = statistics.summarise(*self._counted(row))
+            rows.append({"measure": str(measure), **numbers._asdict(), "queries": self.n_queries, "empty": int(self._empty[row])})
+        return Summary(rows)
+
+    def by(self, column: str) -> pa.Table:
+        """Means of each group of queries: a row for each value of a kept column, in order of first appearance.
+
+        Returns the column, `queries`, and the mean of each measure. Raises `ColumnError` for a column that was not kept.
+        """
+        if column not in self.queries.column_names:
+            kept = self.queries.column_names
+            raise ColumnError(f'there is no column "{column}"; kept were: {", ".join(kept)}. Name it in keep=.{suggest(column, kept)}')
+        groups = pa.chunked_array(self.queries[column]).combine_chunks().dictionary_encode(null_encoding="encode")
+        codes = groups.indices.to_numpy(zero_copy_only=False)
+        order = np.argsort(codes, kind="stable")
+        parts = np.split(order, np.searchsorted(codes[order], np.arange(1, len(groups.dictionary))))
+        columns: dict[str, Any] = {column: groups.dictionary, "queries": [len(part) for part in parts] if len(codes) else []}
+        for row, measure in enumerate(self.measures):
+            columns[str(measure)] = pa.array([statistics.mean(*self._counted(row, part)) for part in parts] if len(codes) else [], pa.float64())
+        return pa.table(columns)
+
+    def _counted(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> tuple[Float64, Float64 | None]:
+        """Values that count in the mean, and their weights."""
+        values, weight = self.values[row][part], None if self.weight is None else self.weight[part]
+        if self.measures[row].params.get("empty") == "skip":
+            defined = ~np.isnan(values)
+            values, weight = values[defined], None if weight is None else weight[defined]
+        return values, weight
+
+    # ---- tables ----
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each query: its columns, then a float64 column for each measure."""
+        table = self.queries
+        for measure, values in zip(self.measures, self.values, strict=True):
+            table = table.append_column(str(measure), pa.array(values))
+        return table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`to_arrow` as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def write_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_arrow` as Parquet. The file appears whole or not at all. Raises `SourceError` where it cannot be written."""
+        import pyarrow.parquet as pq
+
+        target = Path(path)
+        table = self.to_arrow()
+        try:
+            handle, draft = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        except OSError as error:
+            raise SourceError(f"{target} cannot be written: {error.strerror}. Name a file in a folder that exists and is writable.") from None
+        try:
+            os.close(handle)
+            pq.write_table(table, draft)
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(draft, 0o666 & ~umask)
+            os.replace(draft, target)
+        except OSError as error:
+            raise SourceError(f"{target} cannot be written: {error.strerror or error}. Name a file in a folder that is writable.") from None
+        finally:
+            Path(draft).unlink(missing_ok=True)
+
+    def __repr__(self) -> str:
+        return f"Scores of {self.n_queries:,} queries\n{self.summary()!r}"
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+
+class Summary:
+    """A row of numbers for each measure; shows itself as a table."""
+
+    _NUMBERS = ("mean", "std", "min", "q25", "median", "q75", "max")
+    _COUNTS = ("queries", "empty")
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as a table: measure, mean, std, min, q25, median, q75, max, queries, empty."""
+        types = {"measure": pa.string()} | {name: pa.float64() for name in self._NUMBERS} | {name: pa.int64() for name in self._COUNTS}
+        return pa.table({name: pa.array([row[name] for row in self.rows], kind) for name, kind in types.items()})
+
+    def texts(self) -> list[list[str]]:
+        """The table as texts, its header first."""
+        header = ["measure", *self._NUMBERS, *self._COUNTS]
+        rows = [
+            [row["measure"], *(f"{row[name]:.6f}" for name in self._NUMBERS), *(f"{row[name]:,}" for name in self._COUNTS)] for row in self.rows
+        ]
+        return [header, *rows]
+
+    def __repr__(self) -> str:
+        table = self.texts()
+        widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+        return "\n".join(
+            "  ".join(text.ljust(width) if column == 0 else text.rjust(width) for column, (text, width) in enumerate(zip(row, widths, strict=True)))
+            for row in table
+        )
+
+    def _repr_html_(self) -> str:
+        header, *rows = self.texts()
+        cells = "".join(f"<th>{html.escape(text)}</th>" for text in header)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+        return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
