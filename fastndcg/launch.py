@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.errors import InputTypeError
+from fastndcg.plan import discount_table, gains_of_documents
 
 if TYPE_CHECKING:
     from fastndcg.kernels import Documents, Plan
+    from fastndcg.measures import Measure
     from fastndcg.plan import Coding
     from fastndcg.rankings import Rankings
 
@@ -28,11 +30,11 @@ _one_at_a_time = threading.Lock()
 _ran_parallel_in: int | None = None  # process that last ran the parallel driver
 
 
-def score(rankings: Rankings, plan: Plan, coding: Coding, n_measures: int, threads: int | None) -> npt.NDArray[np.float64]:
+def score(measures: tuple[Measure, ...], rankings: Rankings, plan: Plan, coding: Coding, threads: int | None) -> npt.NDArray[np.float64]:
     """Values of all measures, float64 (n_measures, n_queries); NaN where a query has no value."""
     from fastndcg import kernels
 
-    out = np.empty((n_measures, rankings.n_queries))
+    out = np.empty((len(measures), rankings.n_queries))
     documents = _documents(rankings, coding)
     name = "levels" if coding.levels else "values"
     serial = getattr(kernels, f"score_{name}_serial")
@@ -41,7 +43,24 @@ def score(rankings: Rankings, plan: Plan, coding: Coding, n_measures: int, threa
         serial(_chunks(rankings, 1), documents, plan, out)
     else:
         _run_parallel(getattr(kernels, f"score_{name}_parallel"), serial, wanted, _chunks(rankings, wanted), documents, plan, out)
+    for row, measure in enumerate(measures):
+        if measure.params.get("ideal") == "returned" and measure.ties == "average" and measure.definition.over == "ideal":
+            _expect_over_returned(measure, rankings, documents.scores, out[row])
     return out
+
+
+def _expect_over_returned(measure: Measure, rankings: Rankings, scores: npt.NDArray[Any], out: npt.NDArray[np.float64]) -> None:
+    """The one expectation that is no sum over ranks has a kernel of its own, that nobody else waits for to compile."""
+    from fastndcg import kernels
+
+    counts = np.ones(rankings.n_docs, np.bool_)
+    if measure.judged_only and rankings.is_judged is not None:
+        counts = rankings.is_judged
+    cutoff = kernels.UNCUT if measure.cutoff is None else measure.cutoff
+    discounts = discount_table(measure.discount, max(rankings.longest, 1))
+    empty = np.nan if isinstance(measure.empty, str) else measure.empty
+    gains = gains_of_documents(measure, rankings)
+    kernels.expect_over_returned(rankings.offsets, gains, _read_only(scores), _read_only(counts), cutoff, discounts, float(empty), out)
 
 
 def _threads(threads: int | None) -> int:
@@ -82,13 +101,16 @@ def _documents(rankings: Rankings, coding: Coding) -> Documents:
         all_judged = all_judged if is_judged is None else is_judged
         if relevance.dtype.kind != "f" or pool_relevance.dtype != relevance.dtype:
             relevance, pool_relevance = relevance.astype(np.float64), pool_relevance.astype(np.float64)
+    scores = _comparable(rankings.scores)
     return Documents(
         rankings.offsets,
         _read_only(relevance),
-        _read_only(_comparable(rankings.scores)),
+        _read_only(scores),
         all_judged,
         pool_offsets,
         _read_only(pool_relevance),
+        coding.n_levels + (is_judged is not None),
+        scores.dtype.type(-np.inf if scores.dtype.kind == "f" else np.iinfo(np.int64).min),
     )
 
 

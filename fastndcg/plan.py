@@ -78,6 +78,18 @@ def worth_of(measure: Measure) -> Worth:
     return Worth(gain, 1.0 if gain == "binary" and rel is None else rel)
 
 
+def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
+    """Gain of each scored document, (n_docs,)."""
+    worth = worth_of(measure)
+    distinct, position = np.unique(rankings.relevance, return_inverse=True)
+    gains = np.array([_gain(worth, grade) for grade in distinct.tolist()], dtype=np.float64)[position]
+    return gains if rankings.is_judged is None else np.where(rankings.is_judged, gains, _gain_of_unjudged(worth))
+
+
+def _gain_of_unjudged(worth: Worth) -> float:
+    return 1.0 if worth.gain == "found" and worth.rel is None else 0.0
+
+
 def _looks_at_each_grade(measure: Measure, grades: Grades) -> bool:
     gain = worth_of(measure).gain
     return isinstance(gain, Function | Numbers | GradeGains)
@@ -241,6 +253,7 @@ def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float
     return Plan(
         gains=_frozen(gains, np.float64),
         falling=_frozen(np.argsort(-gains, axis=1, kind="stable"), np.int64),
+        unsigned=_frozen((gains >= 0).all(axis=1), np.bool_),
         exact=_frozen([finite and bool((row == np.floor(row)).all()) and (coding.levels or _whole_when_coded(worth)) for worth, row in zip(worths, gains, strict=True)], np.bool_),
         top=_frozen([_top(worth) for worth in worths], np.float64),
         kinds=_frozen([_kind(worth) for worth in worths], np.int64),
@@ -250,11 +263,12 @@ def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float
         ideals=_frozen(np.reshape(ideals, (len(ideals), 5)), np.int64),
         discounts=_frozen(table_of_discounts, np.float64),
         rows=_frozen(rows, np.int64),
-        empties=_frozen([_empty_value(measures[row[5]]) for row in rows], np.float64),
         depth=depth,
         ideal_depth=ideal_depth,
         lowest=coding.lowest,
         condensing=any(condensed for _, _, condensed in lists),
+        first_wanted=0 if not coding.levels or any(ties == INPUT for _, ties, _ in lists) else int(np.argmax((gains != 0).any(axis=0))),
+        skippable=all(row[4] == NO_IDEAL for row in rows) and all(ideal[1] in (JUDGED, SCORED) for ideal in ideals),
     )
 
 
@@ -268,7 +282,7 @@ def _gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None)
     """Gain of each grade, and of an unjudged document; 0 for levels between the grades that occur."""
     occurring = None if distinct is None else set(distinct)
     row = [_gain(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()]
-    return np.nan_to_num(np.array([*row, 1.0 if worth.gain == "found" and worth.rel is None else 0.0]), nan=0.0)
+    return np.array([*row, _gain_of_unjudged(worth), 0.0])
 
 
 def _whole_when_coded(worth: Worth) -> bool:
@@ -290,10 +304,3 @@ def _kind(worth: Worth) -> int:
     from fastndcg.kernels import EXP2, LINEAR, LOOKUP, ONE
 
     return {"linear": LINEAR, "exp2": EXP2, "binary": ONE, "found": ONE}.get(worth.gain, LOOKUP) if isinstance(worth.gain, str) else LOOKUP
-
-
-def _empty_value(measure: Measure) -> float:
-    empty = measure.params.get("empty", 0.0)
-    return math.nan if isinstance(empty, str) else float(empty)
-
-
