@@ -718,18 +718,14 @@ def ideal_of_gains(gains: Array, n: int, scratch: Scratch, out: Array) -> int:
     return filled
 
 
-@inlined
-def ideal_of_returned(ranked: int, cutoff: int, condensed: bool, unjudged: int, gains: Array, work: Work, out: Array) -> int:
-    """Gains of the documents on the first `cutoff` ranks, in falling order."""
-    filled = 0
-    for i in range(ranked):
-        if filled == min(cutoff, out.shape[0]):
-            break
-        if not (condensed and work.codes[i] == unjudged):
-            out[filled] = gains[work.codes[i]]
-            filled += 1
-    sort_falling(out, filled)
-    return filled
+@block
+def ideal_of_returned(gained: Array, length: int, out: Array) -> int:
+    """Gains of the documents on the first ranks, in falling order."""
+    length = min(length, out.shape[0])
+    for i in range(length):
+        out[i] = gained[i]
+    sort_falling(out, length)
+    return length
 
 
 @block
@@ -806,14 +802,15 @@ def gather_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: 
 
 
 @inlined
-def ideals_of_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, work: Work) -> None:
+def ideals_of_lists(plan: Plan, scratch: Scratch) -> None:
     """The ideals that depend on what was returned, after the lists and the other ideals are made."""
     for i in range(plan.ideals.shape[0]):
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
         cutoff, out = plan.ideals[i, IDEAL_CUTOFF], scratch.ideals[i]
         if source == RETURNED:
-            condensed = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
-            scratch.ideal_lengths[i] = ideal_of_returned(ranked, cutoff, condensed, unjudged, gains[table], work, out)
+            of_list = plan.ideals[i, OF_LIST]
+            length = min(cutoff, scratch.list_lengths[of_list])
+            scratch.ideal_lengths[i] = ideal_of_returned(scratch.lists[of_list], length, out)
         elif source == FULL:
             length = scratch.list_lengths[plan.ideals[i, OF_LIST]] if cutoff == UNCUT else cutoff
             best, pool = plan.top[table], plan.ideals[i, POOL]
@@ -830,7 +827,7 @@ def fold_query(
     kept = keep_top(scores, depth, scratch)
     rank(codes, kept, unjudged + 1, lowest, plan, scratch, work)
     gather_lists(kept, unjudged, gains, plan, scratch, work)
-    ideals_of_lists(kept, unjudged, gains, plan, scratch, work)
+    ideals_of_lists(plan, scratch)
     fold_rows(query, has_documents, plan, scratch, out)
 
 
