@@ -44,6 +44,8 @@ LINEAR, EXP2, ONE, LOOKUP = range(4)
 
 _INSERTION = 24  # values up to which insertion sort beats quicksort
 _COUNTING = 16  # compared vectors for each kept document, up to which counting beats sorting
+_MANY = 512  # documents of a list from which most vectors hold none of the first ranks
+_SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
 
 
@@ -87,19 +89,19 @@ class Documents(NamedTuple):
 class Work(NamedTuple):
     """The ranking of one query."""
 
-    codes: Array  # int32: code of the document of each rank
-    sizes: Array  # int32: size of each tied group, at its first rank
-    seen: Array  # int32: documents of the group placed so far, at its first rank
-    wanted: Array  # int32: kept documents that need a rank
+    codes: Array  # uint32: code of the document of each rank
+    sizes: Array  # uint32: size of each tied group, at its first rank
+    seen: Array  # uint32: documents of the group placed so far, at its first rank
+    wanted: Array  # uint32: kept documents that need a rank
     group: Array  # float64: gains of one tied group
 
 
 class Scratch(NamedTuple):
     """Working memory of one chunk of queries, sized by its longest list."""
 
-    codes: Array  # int32: codes of the query's documents, where grades are not coded
+    codes: Array  # uint32: codes of the query's documents, where grades are not coded
     scores: Array  # scores of the documents kept for ranking
-    rows: Array  # int32: their rows in the query
+    rows: Array  # uint32: their rows in the query
     gains: Array  # float64 (T, longest + 2): gain of each document, where grades are not coded
     values: Array  # float64: gains of a pool, where grades are not coded
     counts: Array  # int64 (L + 2,): documents of each level
@@ -154,6 +156,7 @@ def driver(**options: Any) -> Callable[[F], F]:
 
 LANES = 16
 _WIDE = 64  # bytes compared at once
+_COUNTED = 4  # codes counted in one pass
 _POPULATION = ir.IntType(64)
 
 
@@ -302,8 +305,8 @@ def plain_keep_from(scores: Array, bound: Any, kept: Array, rows: Array) -> int:
     return found
 
 
-@intrinsic
-def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any) -> Any:
+def _keeping(few: bool, scores: Any, kept: Any, rows: Any) -> Any:
+    """The code of `keep_from`; where `few` are kept, vectors of which none is are passed over."""
     element = _element(scores)
     lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
 
@@ -320,6 +323,14 @@ def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any)
             reached = builder.not_(element.greater(builder, least, vector))
             if fresh is not None:
                 reached = builder.and_(reached, fresh)
+            if not few:
+                move(offset, vector, reached)
+                return
+            some = builder.icmp_unsigned("!=", builder.bitcast(reached, ir.IntType(lanes)), _const(0, lanes))
+            with builder.if_then(some, likely=False):
+                move(offset, vector, reached)
+
+        def move(offset: Any, vector: Any, reached: Any) -> None:
             numbers = builder.add(_lane_numbers(lanes), _splat(builder, builder.trunc(offset, ir.IntType(32)), lanes))
             at = builder.load(found)
             _store(builder, _compress(builder, vector, reached), to_scores, at, element.size)
@@ -337,6 +348,16 @@ def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any)
         return builder.load(found)
 
     return types.int64(scores, scores.dtype, kept, rows), generate
+
+
+@intrinsic
+def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any) -> Any:
+    return _keeping(False, scores, kept, rows)
+
+
+@intrinsic
+def vector_keep_few_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any) -> Any:
+    return _keeping(True, scores, kept, rows)
 
 
 def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
@@ -366,69 +387,114 @@ def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any
     return types.int64(scores, types.int64, scores.dtype), generate
 
 
-def plain_count_code(codes: Array, code: int) -> int:
-    """How many of the codes, at least LANES of them, are this one."""
-    found = 0
-    for i in range(codes.shape[0]):
-        found += codes[i] == code
-    return int(found)
+def plain_count_codes(codes: Array, first: int, counts: Array) -> None:
+    """counts[code] = how many of the codes, at least LANES of them, are `code`; for _COUNTED codes from `first`."""
+    for code in range(first, first + _COUNTED):
+        counts[code] = np.count_nonzero(codes == code)
 
 
 @intrinsic
-def vector_count_code(typing: Any, codes: Any, code: Any) -> Any:
+def vector_count_codes(typing: Any, codes: Any, first: Any, counts: Any) -> Any:
     byte = ir.IntType(8)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         pointer, n = array.data, builder.extract_value(array.shape, 0)
-        wanted = builder.trunc(arguments[1], byte)
-        found = cgutils.alloca_once_value(builder, _const(0))
+        to = _pointer(context, builder, signature.args[2], arguments[2])
+        wanted = [builder.add(builder.trunc(arguments[1], byte), _const(i, 8)) for i in range(_COUNTED)]
+        found = [cgutils.alloca_once_value(builder, _const(0)) for _ in wanted]
 
-        def count(offset: Any, lanes: int, first: Any) -> None:
+        def count(offset: Any, lanes: int, fresh: Any) -> None:
             vector = _load(builder, pointer, offset, ir.VectorType(byte, lanes), 1)
-            mask = builder.icmp_unsigned("==", vector, _splat(builder, wanted, lanes))
-            if first is not None:
-                mask = builder.and_(mask, builder.icmp_unsigned(">=", _lane_numbers(lanes, 8), _splat(builder, builder.trunc(first, byte), lanes)))
-            builder.store(builder.add(builder.load(found), _population(builder, mask)), found)
+            for code, sum_ in zip(wanted, found, strict=True):
+                mask = builder.icmp_unsigned("==", vector, _splat(builder, code, lanes))
+                mask = mask if fresh is None else builder.and_(mask, fresh)
+                builder.store(builder.add(builder.load(sum_), _population(builder, mask)), sum_)
 
         def count_all(lanes: int) -> None:
             full = builder.sdiv(n, _const(lanes))
             with cgutils.for_range(builder, full) as loop:
                 count(builder.mul(loop.index, _const(lanes)), lanes, None)
             done, end = builder.mul(full, _const(lanes)), builder.sub(n, _const(lanes))
-            count(end, lanes, builder.sub(done, end))
+            seen = _splat(builder, builder.trunc(builder.sub(done, end), byte), lanes)
+            count(end, lanes, builder.icmp_unsigned(">=", _lane_numbers(lanes, 8), seen))
 
         with builder.if_else(builder.icmp_signed(">=", n, _const(_WIDE))) as (wide, narrow):
             with wide:
                 count_all(_WIDE)
             with narrow:
                 count_all(LANES)
+        for i, sum_ in enumerate(found):
+            builder.store(builder.load(sum_), builder.gep(to, [builder.add(arguments[1], _const(i))]))
+        return context.get_dummy_value()
+
+    return types.void(codes, types.int64, counts), generate
+
+
+def plain_find_from(codes: Array, least: int, rows: Array) -> int:
+    """Fill `rows` with the places of the codes that are at least `least`, in order; returns how many. It takes LANES more."""
+    found = np.flatnonzero(codes >= least)
+    rows[: found.shape[0]] = found
+    return int(found.shape[0])
+
+
+@intrinsic
+def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer, n = array.data, builder.extract_value(array.shape, 0)
+        to_rows = _pointer(context, builder, signature.args[2], arguments[2])
+        code = pointer.type.pointee
+        wanted = _splat(builder, builder.trunc(arguments[1], code), LANES)
+        found = cgutils.alloca_once_value(builder, _const(0))
+
+        def find(offset: Any, fresh: Any) -> None:
+            reached = builder.icmp_unsigned(">=", _load(builder, pointer, offset, ir.VectorType(code, LANES), 1), wanted)
+            reached = reached if fresh is None else builder.and_(reached, fresh)
+            numbers = builder.add(_lane_numbers(LANES), _splat(builder, builder.trunc(offset, ir.IntType(32)), LANES))
+            at = builder.load(found)
+            _store(builder, _compress(builder, numbers, reached), to_rows, at, 4)
+            builder.store(builder.add(at, _population(builder, reached)), found)
+
+        full = builder.sdiv(n, _const(LANES))
+        with cgutils.for_range(builder, full) as loop:
+            find(builder.mul(loop.index, _const(LANES)), None)
+        done = builder.mul(full, _const(LANES))
+        with builder.if_then(builder.icmp_signed("<", done, n)):
+            end = builder.sub(n, _const(LANES))
+            seen = _splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), LANES)
+            find(end, builder.icmp_signed(">=", _lane_numbers(LANES), seen))
         return builder.load(found)
 
-    return types.int64(codes, types.int64), generate
+    return types.int64(codes, types.int64, rows), generate
 
 
 if numba.config.DISABLE_JIT:
-    bound_of_top, keep_from, count_ahead, count_code = plain_bound_of_top, plain_keep_from, plain_count_ahead, plain_count_code
+    bound_of_top, find_from = plain_bound_of_top, plain_find_from
+    keep_from = keep_few_from = plain_keep_from
+    count_ahead, count_codes = plain_count_ahead, plain_count_codes
 else:
-    bound_of_top, keep_from, count_ahead, count_code = vector_bound_of_top, vector_keep_from, vector_count_ahead, vector_count_code
+    bound_of_top, find_from = vector_bound_of_top, vector_find_from
+    keep_from, keep_few_from = vector_keep_from, vector_keep_few_from
+    count_ahead, count_codes = vector_count_ahead, vector_count_codes
 
 
 # ---- levels and gains ----
 
 
 @block
-def count_levels(codes: Array, counts: Array) -> None:
-    """Documents of each level."""
-    levels, n = counts.shape[0], codes.shape[0]
+def count_levels(codes: Array, levels: int, counts: Array) -> None:
+    """Documents of each of the levels; `counts` takes _COUNTED more places."""
+    n = codes.shape[0]
     if n < LANES or levels > 16:  # one pass for each level, 64 documents at a time, beats one addition for each document
         counts[:] = 0
         for i in range(n):
             counts[codes[i]] += 1
         return
+    for level in range(1, levels, _COUNTED):
+        count_codes(codes, level, counts)
     others = 0
     for level in range(1, levels):
-        counts[level] = count_code(codes, level)
         others += counts[level]
     counts[0] = n - others
 
@@ -573,6 +639,10 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
 def keep_top(scores: Array, depth: int, scratch: Scratch) -> int:
     """Fill scratch.scores and scratch.rows with a superset of the first `depth` ranks and all tied with the last of them."""
     n = scores.shape[0]
+    if depth <= LANES and n > 4 * _SAMPLE:  # a bound of some documents bounds all, and the list is read from memory once
+        return keep_few_from(scores, bound_of_top(scores[:_SAMPLE], depth), scratch.scores, scratch.rows)
+    if depth <= LANES and n > _MANY:
+        return keep_few_from(scores, bound_of_top(scores, depth), scratch.scores, scratch.rows)
     if depth <= LANES and n >= 2 * LANES:
         return keep_from(scores, bound_of_top(scores, depth), scratch.scores, scratch.rows)
     kept, rows = scratch.scores, scratch.rows
@@ -592,11 +662,19 @@ def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch
     """
     scores, rows = scratch.scores, scratch.rows
     blocks = (kept + LANES - 1) // LANES
-    found = 0
     for i in range(kept):
-        work.codes[i], work.sizes[i], work.seen[i] = nothing, 1, 0
-        work.wanted[found] = i
-        found += codes[rows[i]] >= plan.first_wanted
+        work.codes[i] = nothing
+    for i in range(kept):
+        work.sizes[i] = 1
+    for i in range(kept):
+        work.seen[i] = 0
+    if kept == codes.shape[0] and kept >= LANES:  # no row was left out, so places and rows are the same
+        found = find_from(codes, plan.first_wanted, work.wanted)
+    else:
+        found = 0
+        for i in range(kept):
+            work.wanted[found] = i
+            found += codes[rows[i]] >= plan.first_wanted
     if found * blocks > _COUNTING * kept:
         rank_by_sorting(codes, kept, scratch, work)
         return
@@ -617,7 +695,7 @@ def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch
 
 @allocating
 def rank_by_sorting(codes: Array, kept: int, scratch: Scratch, work: Work) -> None:
-    keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.int32)
+    keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.uint32)
     falling_keys(scratch.scores, kept, keys)
     half = sort_by_key(kept, keys, order)
     start = 0
@@ -653,17 +731,18 @@ def average(gains: Array, n: int, exact: bool) -> float:
 def gather(ranked: int, depth: int, table: int, ties: int, condensed: bool, unjudged: int, gains: Array, exact: bool, work: Work, out: Array) -> int:
     """Gains by rank of one list, ties resolved; returns how many ranks were filled: `depth`, or fewer where documents end."""
     codes, sizes, group = work.codes, work.sizes, work.group
+    gain_of_code = gains[table]
     at = start = 0
     while start < ranked and at < depth:
         if sizes[start] == 1 and not condensed:
-            out[at] = gains[table, codes[start]]
+            out[at] = gain_of_code[codes[start]]
             at += 1
             start += 1
             continue
         size = 0
         for i in range(start, start + sizes[start]):
             if not (condensed and codes[i] == unjudged):
-                group[size] = gains[table, codes[i]]
+                group[size] = gain_of_code[codes[i]]
                 size += 1
         start += sizes[start]
         if size == 0:
@@ -688,8 +767,8 @@ def gather(ranked: int, depth: int, table: int, ties: int, condensed: bool, unju
 
 
 @inlined
-def ideal_of_levels(counts: Array, unjudged: int, table: int, plan: Plan, out: Array) -> int:
-    """Gains of the documents counted by level, in falling order; returns how many fit into `out`.
+def ideal_of_levels(counts: Array, unjudged: int, table: int, depth: int, plan: Plan, out: Array) -> int:
+    """Gains of the documents counted by level, in falling order, at most `depth`; `out` takes LANES more. Returns how many.
 
     Documents of the level `unjudged` are left out; a level that does not exist leaves none out.
     """
@@ -700,19 +779,23 @@ def ideal_of_levels(counts: Array, unjudged: int, table: int, plan: Plan, out: A
         if gain == 0.0 and plan.unsigned[table]:
             break  # the rest adds nothing
         if level != unjudged:
-            stop = min(at + counts[level], out.shape[0])
-            while at < stop:
-                out[at] = gain
-                at += 1
+            stop = min(at + counts[level], depth)
+            if depth <= LANES:  # as many stores whatever the count, so that no branch depends on it
+                for i in range(LANES):
+                    out[at + i] = gain
+            else:
+                for i in range(at, stop):
+                    out[i] = gain
+            at = stop
     return at
 
 
 @inlined
-def ideal_of_gains(gains: Array, n: int, scratch: Scratch, out: Array) -> int:
-    if out.shape[0] <= LANES and n >= 2 * LANES:
-        n = keep_from(gains[:n], bound_of_top(gains[:n], out.shape[0]), gains, scratch.rows)
+def ideal_of_gains(gains: Array, n: int, depth: int, scratch: Scratch, out: Array) -> int:
+    if depth <= LANES and n >= 2 * LANES:
+        n = keep_from(gains[:n], bound_of_top(gains[:n], depth), gains, scratch.rows)
     sort_falling(gains, n)
-    filled = min(n, out.shape[0])
+    filled = min(n, depth)
     for i in range(filled):
         out[i] = gains[i]
     return filled
@@ -721,7 +804,6 @@ def ideal_of_gains(gains: Array, n: int, scratch: Scratch, out: Array) -> int:
 @block
 def ideal_of_returned(gained: Array, length: int, out: Array) -> int:
     """Gains of the documents on the first ranks, in falling order."""
-    length = min(length, out.shape[0])
     for i in range(length):
         out[i] = gained[i]
     sort_falling(out, length)
@@ -767,18 +849,20 @@ def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out
         if r == 0 or source != rows[r - 1, LIST] or ideal != rows[r - 1, IDEAL] or rows[r, DISCOUNT] != rows[r - 1, DISCOUNT]:
             total = best = 0.0
             summed = summed_best = 0
-        if source >= 0:
-            gained = lists[source]
-            stop = min(cutoff, scratch.list_lengths[source])
-            for i in range(summed, stop):
+        gained, perfect = lists[max(source, 0)], ideals[max(ideal, 0)] if ideal >= 0 else lists[0]
+        stop = min(cutoff, scratch.list_lengths[source]) if source >= 0 else 0
+        stop_best = min(cutoff, scratch.ideal_lengths[ideal]) if ideal >= 0 else 0
+        if summed == summed_best:
+            both = min(stop, stop_best)
+            for i in range(summed, both):  # two sums side by side: each waits four cycles for its last addition
                 total += gained[i] * discounts[i]
-            summed = max(summed, stop)
-        if ideal >= 0:
-            perfect = ideals[ideal]
-            stop = min(cutoff, scratch.ideal_lengths[ideal])
-            for i in range(summed_best, stop):
                 best += perfect[i] * discounts[i]
-            summed_best = max(summed_best, stop)
+            summed = summed_best = max(summed, both)
+        for i in range(summed, stop):
+            total += gained[i] * discounts[i]
+        for i in range(summed_best, stop_best):
+            best += perfect[i] * discounts[i]
+        summed, summed_best = max(summed, stop), max(summed_best, stop_best)
         value = total
         if source < 0:
             value = best
@@ -847,20 +931,20 @@ def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch:
     codes, unjudged = documents.relevance[start:stop], plan.gains.shape[1] - 2
     has_documents = stop > start
     counts = scratch.counts
-    count_levels(codes, counts[: documents.levels])
-    any_unjudged = counts[unjudged] > 0
+    count_levels(codes, documents.levels, counts)
+    any_unjudged = documents.levels > unjudged and counts[unjudged] > 0
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == SCORED:
             left_out = unjudged if plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1 else -1
-            scratch.ideal_lengths[i] = ideal_of_levels(counts, left_out, plan.ideals[i, TABLE], plan, scratch.ideals[i])
+            scratch.ideal_lengths[i] = ideal_of_levels(counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i])
     pool_offsets = documents.pool_offsets
     if pool_offsets.shape[0] > 0:
         pool = documents.pool_relevance[pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base]
         has_documents = has_documents or pool.shape[0] > 0
-        count_levels(pool, counts[: documents.levels])
+        count_levels(pool, documents.levels, counts)
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == JUDGED:
-            scratch.ideal_lengths[i] = ideal_of_levels(counts, unjudged, plan.ideals[i, TABLE], plan, scratch.ideals[i])
+            scratch.ideal_lengths[i] = ideal_of_levels(counts, unjudged, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i])
     if nothing_to_gain(plan, scratch):
         out[:, query] = np.nan
         return
@@ -904,7 +988,7 @@ def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch:
                 if not (condensed and codes[j] == unjudged):
                     values[size] = gains[table, codes[j]]
                     size += 1
-        scratch.ideal_lengths[i] = ideal_of_gains(values, size, scratch, scratch.ideals[i])
+        scratch.ideal_lengths[i] = ideal_of_gains(values, size, plan.ideal_depth, scratch, scratch.ideals[i])
     if pool_offsets.shape[0] > 0:
         has_documents = has_documents or pool_offsets[query + 1] > pool_offsets[query]
     if nothing_to_gain(plan, scratch):
@@ -940,22 +1024,22 @@ def score_queries_of_values(first: int, last: int, documents: Documents, plan: P
 
 @allocating
 def work_for(longest: int) -> Work:
-    size = longest + 1
-    return Work(np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size))
+    size = longest + LANES
+    return Work(np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size))
 
 
 @allocating
 def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratch:
     return Scratch(
-        np.empty(0, np.int32),
+        np.empty(0, np.uint32),
         np.empty(longest + LANES, documents.scores.dtype),
-        np.empty(longest + LANES, np.int32),
+        np.empty(longest + LANES, np.uint32),
         np.empty((0, 0)),
         np.empty(0),
-        np.zeros(plan.gains.shape[1], np.int64),
+        np.zeros(plan.gains.shape[1] + _COUNTED, np.int64),
         np.empty((plan.lists.shape[0], min(plan.depth, longest))),
         np.zeros(plan.lists.shape[0], np.int64),
-        np.empty((plan.ideals.shape[0], plan.ideal_depth)),
+        np.empty((plan.ideals.shape[0], plan.ideal_depth + LANES)),
         np.zeros(plan.ideals.shape[0], np.int64),
     )
 
@@ -963,15 +1047,15 @@ def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratc
 @allocating
 def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan) -> Scratch:
     return Scratch(
-        np.empty(longest, np.int32),
+        np.empty(longest, np.uint32),
         np.empty(longest + LANES, documents.scores.dtype),
-        np.empty(max(longest, pool) + LANES, np.int32),
+        np.empty(max(longest, pool) + LANES, np.uint32),
         np.empty((plan.gains.shape[0], longest + 2)),
         np.empty(max(longest, pool) + LANES),
         np.empty(0, np.int64),
         np.empty((plan.lists.shape[0], min(plan.depth, longest))),
         np.zeros(plan.lists.shape[0], np.int64),
-        np.empty((plan.ideals.shape[0], plan.ideal_depth)),
+        np.empty((plan.ideals.shape[0], plan.ideal_depth + LANES)),
         np.zeros(plan.ideals.shape[0], np.int64),
     )
 
