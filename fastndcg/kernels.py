@@ -91,6 +91,7 @@ class Work(NamedTuple):
 
     codes: Array  # uint32: code of the document of each rank
     sizes: Array  # uint32: size of each tied group, at its first rank
+    firsts: Array  # uint32: first rank of the tied group of each rank, of a short ranking
     seen: Array  # uint32: documents of the group placed so far, at its first rank
     wanted: Array  # uint32: kept documents that need a rank
     group: Array  # float64: gains of one tied group
@@ -656,19 +657,15 @@ def keep_top(scores: Array, depth: int, scratch: Scratch) -> int:
 def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work) -> None:
     """Rank the documents that were kept: fill `work.codes` and `work.sizes`.
 
-    `codes` holds the code of the document of each rank, and `sizes` at the first rank of each tied group its size.
     Documents whose gain is 0 by every table may be left out: their ranks hold the code `nothing`, in a group of one where no
     other document of the group is worth something.
     """
+    if kept <= 2 * LANES:
+        rank_few(codes, kept, lowest, scratch.scores, scratch.rows, work)
+        return
     scores, rows = scratch.scores, scratch.rows
     blocks = (kept + LANES - 1) // LANES
-    for i in range(kept):
-        work.codes[i] = nothing
-    for i in range(kept):
-        work.sizes[i] = 1
-    for i in range(kept):
-        work.seen[i] = 0
-    if kept == codes.shape[0] and kept >= LANES:  # no row was left out, so places and rows are the same
+    if kept == codes.shape[0]:  # no row was left out, so places and rows are the same
         found = find_from(codes, plan.first_wanted, work.wanted)
     else:
         found = 0
@@ -678,6 +675,12 @@ def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch
     if found * blocks > _COUNTING * kept:
         rank_by_sorting(codes, kept, scratch, work)
         return
+    for i in range(kept):
+        work.codes[i] = nothing
+    for i in range(kept):
+        work.sizes[i] = 1
+    for i in range(kept):
+        work.seen[i] = 0
     padding = blocks * LANES - kept
     for i in range(kept, kept + padding):
         scores[i] = lowest
@@ -688,9 +691,29 @@ def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch
         first, size = count >> 32, count & 0xFFFFFFFF
         if score == lowest:
             size -= padding
-        work.codes[first + work.seen[first]] = codes[rows[i]]
-        work.seen[first] += 1
+        seen = work.seen[first]
+        work.codes[first + seen] = codes[rows[i]]
+        work.seen[first] = seen + 1
         work.sizes[first] = size
+
+
+@block
+def rank_few(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, work: Work) -> None:
+    """As `rank`, of at most two vectors, which are compared whole, so that few branches depend on the data; fills `work.firsts` too."""
+    for i in range(2 * LANES):
+        scores[i] = scores[i] if i < kept else lowest
+        work.seen[i] = 0
+    for i in range(kept):
+        score = scores[i]
+        count = count_ahead(scores, 2, score)
+        first, size = count >> 32, count & 0xFFFFFFFF
+        if score == lowest:
+            size -= 2 * LANES - kept
+        at = first + work.seen[first]
+        work.seen[first] += 1
+        work.codes[at] = codes[rows[i]]
+        work.firsts[at] = first
+        work.sizes[at] = size
 
 
 @allocating
@@ -727,11 +750,35 @@ def average(gains: Array, n: int, exact: bool) -> float:
     return total / n
 
 
+@block
+def average_few(ranked: int, depth: int, gain_of_code: Array, work: Work, out: Array) -> int:
+    """As `gather`, of averaged ties where sums of gains are exact: without a branch that depends on the ties."""
+    sums = work.group
+    if ranked > 2 * LANES:
+        start = 0
+        while start < ranked:
+            stop = start + work.sizes[start]
+            for i in range(start, stop):
+                work.firsts[i] = start
+            start = stop
+    for i in range(ranked):
+        sums[i] = 0.0
+    for i in range(ranked):
+        sums[work.firsts[i]] += gain_of_code[work.codes[i]]
+    filled = min(ranked, depth)
+    for i in range(filled):
+        first = work.firsts[i]
+        out[i] = sums[first] / work.sizes[first]
+    return filled
+
+
 @inlined
 def gather(ranked: int, depth: int, table: int, ties: int, condensed: bool, unjudged: int, gains: Array, exact: bool, work: Work, out: Array) -> int:
     """Gains by rank of one list, ties resolved; returns how many ranks were filled: `depth`, or fewer where documents end."""
     codes, sizes, group = work.codes, work.sizes, work.group
     gain_of_code = gains[table]
+    if exact and ties == AVERAGE and depth <= LANES and not condensed:
+        return average_few(ranked, depth, gain_of_code, work, out)
     at = start = 0
     while start < ranked and at < depth:
         if sizes[start] == 1 and not condensed:
@@ -1024,16 +1071,16 @@ def score_queries_of_values(first: int, last: int, documents: Documents, plan: P
 
 @allocating
 def work_for(longest: int) -> Work:
-    size = longest + LANES
-    return Work(np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size))
+    size = longest + 2 * LANES
+    return Work(np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size))
 
 
 @allocating
 def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratch:
     return Scratch(
         np.empty(0, np.uint32),
-        np.empty(longest + LANES, documents.scores.dtype),
-        np.empty(longest + LANES, np.uint32),
+        np.empty(longest + 2 * LANES, documents.scores.dtype),
+        np.empty(longest + 2 * LANES, np.uint32),
         np.empty((0, 0)),
         np.empty(0),
         np.zeros(plan.gains.shape[1] + _COUNTED, np.int64),
@@ -1048,7 +1095,7 @@ def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratc
 def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan) -> Scratch:
     return Scratch(
         np.empty(longest, np.uint32),
-        np.empty(longest + LANES, documents.scores.dtype),
+        np.empty(longest + 2 * LANES, documents.scores.dtype),
         np.empty(max(longest, pool) + LANES, np.uint32),
         np.empty((plan.gains.shape[0], longest + 2)),
         np.empty(max(longest, pool) + LANES),
