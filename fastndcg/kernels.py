@@ -14,6 +14,7 @@ an upgraded package would go on running the old one. Importing this module impor
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from math import lgamma
 from typing import Any, NamedTuple, TypeVar
 
@@ -78,7 +79,9 @@ class Documents(NamedTuple):
     relevance: Array  # uint8 levels, or float64 grades
     scores: Array  # float32, float64 or int64
     is_judged: Array  # bool; of length 0 where every document is judged, or the levels say which are
-    pool_offsets: Array  # int64 (n_queries + 1,), of all queries; of length 0 where the scored documents are the pool
+    pool_offsets: (
+        Array  # int64 (n_queries + 1,), of all queries; of length 0 where the scored documents are the pool
+    )
     pool_relevance: Array
     base: int
     pool_base: int
@@ -118,7 +121,7 @@ def block(function: F) -> F:
     Blocks do not allocate, so they are compiled without reference counting: with it, an atomic addition for each array that
     a query's blocks touch took 2 microseconds a query.
     """
-    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)  # type: ignore[no-any-return]
+    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
 
 
 def inlined(function: F) -> F:
@@ -127,12 +130,12 @@ def inlined(function: F) -> F:
     To pass some forty arrays costs 0.1 microseconds a call. Inlined by Numba and not by LLVM, which would optimise the block
     once for itself and again in each caller: cold compilation took 34 s so, and takes a third of it.
     """
-    return numba.njit(nogil=True, error_model="numpy", _nrt=False, inline="always")(function)  # type: ignore[no-any-return]
+    return numba.njit(nogil=True, error_model="numpy", _nrt=False, inline="always")(function)
 
 
 def allocating(function: F) -> F:
     """A block that allocates memory."""
-    return numba.njit(nogil=True, error_model="numpy", _nrt=True)(function)  # type: ignore[no-any-return]
+    return numba.njit(nogil=True, error_model="numpy", _nrt=True)(function)
 
 
 def driver(**options: Any) -> Callable[[F], F]:
@@ -141,11 +144,9 @@ def driver(**options: Any) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
         if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
-            try:
+            with suppress(RuntimeError):  # neither the package folder nor a home folder can be written
                 dispatcher.enable_caching()
-            except RuntimeError:  # neither the package folder nor a home folder can be written
-                pass
-        return dispatcher  # type: ignore[no-any-return]
+        return dispatcher
 
     return decorate
 
@@ -168,7 +169,9 @@ def _const(value: int, bits: int = 64) -> ir.Constant:
 def _splat(builder: Any, value: Any, lanes: int) -> Any:
     kind = ir.VectorType(value.type, lanes)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, _const(0, 32))
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
+    return builder.shuffle_vector(
+        one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+    )
 
 
 def _lane_numbers(lanes: int, bits: int = 32) -> ir.Constant:
@@ -184,7 +187,9 @@ def _load(builder: Any, pointer: Any, offset: Any, kind: Any, align: int) -> Any
 
 
 def _store(builder: Any, value: Any, pointer: Any, offset: Any, align: int) -> None:
-    builder.store(value, builder.bitcast(builder.gep(pointer, [offset]), value.type.as_pointer()), align=align)
+    builder.store(
+        value, builder.bitcast(builder.gep(pointer, [offset]), value.type.as_pointer()), align=align
+    )
 
 
 def _compress(builder: Any, value: Any, mask: Any) -> Any:
@@ -193,7 +198,9 @@ def _compress(builder: Any, value: Any, mask: Any) -> Any:
     element = "f" if isinstance(kind.element, ir.FloatType | ir.DoubleType) else "i"
     bits = {ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind.element)) or kind.element.width
     name = f"llvm.experimental.vector.compress.v{kind.count}{element}{bits}"
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, mask.type, kind]), name)
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(kind, [kind, mask.type, kind]), name
+    )
     return builder.call(function, [value, mask, ir.Constant(kind, ir.Undefined)])
 
 
@@ -213,7 +220,9 @@ class _Element(NamedTuple):
         return builder.icmp_signed(">", left, right) if self.whole else builder.fcmp_ordered(">", left, right)
 
     def equal(self, builder: Any, left: Any, right: Any) -> Any:
-        return builder.icmp_signed("==", left, right) if self.whole else builder.fcmp_ordered("==", left, right)
+        return (
+            builder.icmp_signed("==", left, right) if self.whole else builder.fcmp_ordered("==", left, right)
+        )
 
     def vector(self, lanes: int) -> Any:
         return ir.VectorType(self.kind, lanes)
@@ -264,7 +273,11 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
 
         def keep_greatest(vector: Any) -> None:
             held = builder.load(greatest, align=element.size)
-            builder.store(builder.select(element.greater(builder, vector, held), vector, held), greatest, align=element.size)
+            builder.store(
+                builder.select(element.greater(builder, vector, held), vector, held),
+                greatest,
+                align=element.size,
+            )
 
         greatest = cgutils.alloca_once_value(builder, _load(builder, pointer, _const(0), kind, element.size))
         full = builder.sdiv(n, _const(LANES))
@@ -272,7 +285,13 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
             keep_greatest(_load(builder, pointer, builder.mul(block, _const(LANES)), kind, element.size))
         end = builder.sub(n, _const(LANES))
         fresh = builder.icmp_signed(
-            ">=", _lane_numbers(LANES), _splat(builder, builder.trunc(builder.sub(builder.mul(full, _const(LANES)), end), ir.IntType(32)), LANES)
+            ">=",
+            _lane_numbers(LANES),
+            _splat(
+                builder,
+                builder.trunc(builder.sub(builder.mul(full, _const(LANES)), end), ir.IntType(32)),
+                LANES,
+            ),
         )
         tail = _load(builder, pointer, end, kind, element.size)
         keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), LANES)))
@@ -285,7 +304,9 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
             order = ir.Constant(counts, [(lane + turn) % LANES for lane in range(LANES)])
             turned = builder.shuffle_vector(lanes, lanes, order)
             before = builder.add(before, builder.zext(element.greater(builder, turned, lanes), counts))
-        ahead = builder.icmp_signed("<", before, _splat(builder, builder.trunc(arguments[1], ir.IntType(32)), LANES))
+        ahead = builder.icmp_signed(
+            "<", before, _splat(builder, builder.trunc(arguments[1], ir.IntType(32)), LANES)
+        )
         least = builder.select(ahead, lanes, element.constant(element.extreme(1), LANES))
         for half in (8, 4, 2, 1):
             order = ir.Constant(counts, [(lane + half) % LANES for lane in range(LANES)])
@@ -332,7 +353,9 @@ def _keeping(few: bool, scores: Any, kept: Any, rows: Any) -> Any:
                 move(offset, vector, reached)
 
         def move(offset: Any, vector: Any, reached: Any) -> None:
-            numbers = builder.add(_lane_numbers(lanes), _splat(builder, builder.trunc(offset, ir.IntType(32)), lanes))
+            numbers = builder.add(
+                _lane_numbers(lanes), _splat(builder, builder.trunc(offset, ir.IntType(32)), lanes)
+            )
             at = builder.load(found)
             _store(builder, _compress(builder, vector, reached), to_scores, at, element.size)
             _store(builder, _compress(builder, numbers, reached), to_rows, at, 4)
@@ -379,7 +402,9 @@ def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any
         own = _splat(builder, arguments[2], LANES)
         count = cgutils.alloca_once_value(builder, _const(0))
         with cgutils.for_range(builder, arguments[1]) as loop:
-            vector = _load(builder, pointer, builder.mul(loop.index, _const(LANES)), element.vector(LANES), element.size)
+            vector = _load(
+                builder, pointer, builder.mul(loop.index, _const(LANES)), element.vector(LANES), element.size
+            )
             ahead = builder.shl(_population(builder, element.greater(builder, vector, own)), _const(32))
             both = builder.add(ahead, _population(builder, element.equal(builder, vector, own)))
             builder.store(builder.add(builder.load(count), both), count)
@@ -450,9 +475,13 @@ def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
         found = cgutils.alloca_once_value(builder, _const(0))
 
         def find(offset: Any, fresh: Any) -> None:
-            reached = builder.icmp_unsigned(">=", _load(builder, pointer, offset, ir.VectorType(code, LANES), 1), wanted)
+            reached = builder.icmp_unsigned(
+                ">=", _load(builder, pointer, offset, ir.VectorType(code, LANES), 1), wanted
+            )
             reached = reached if fresh is None else builder.and_(reached, fresh)
-            numbers = builder.add(_lane_numbers(LANES), _splat(builder, builder.trunc(offset, ir.IntType(32)), LANES))
+            numbers = builder.add(
+                _lane_numbers(LANES), _splat(builder, builder.trunc(offset, ir.IntType(32)), LANES)
+            )
             at = builder.load(found)
             _store(builder, _compress(builder, numbers, reached), to_rows, at, 4)
             builder.store(builder.add(at, _population(builder, reached)), found)
@@ -487,7 +516,9 @@ else:
 def count_levels(codes: Array, levels: int, counts: Array) -> None:
     """Documents of each of the levels; `counts` takes _COUNTED more places."""
     n = codes.shape[0]
-    if n < LANES or levels > 16:  # one pass for each level, 64 documents at a time, beats one addition for each document
+    if (
+        n < LANES or levels > 16
+    ):  # one pass for each level, 64 documents at a time, beats one addition for each document
         counts[:] = 0
         for i in range(n):
             counts[codes[i]] += 1
@@ -625,10 +656,10 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
             starts[digit] = total
             total += size
         for i in range(source, source + n):
-            digit = np.int64((keys[i] >> shift) & np.uint64(255))
-            to = starts[digit]
+            byte_value = np.int64((keys[i] >> shift) & np.uint64(255))
+            to = starts[byte_value]
             keys[to], order[to] = keys[i], order[i]
-            starts[digit] = to + 1
+            starts[byte_value] = to + 1
         source, target = target, source
     return source
 
@@ -640,7 +671,9 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
 def keep_top(scores: Array, depth: int, scratch: Scratch) -> int:
     """Fill scratch.scores and scratch.rows with a superset of the first `depth` ranks and all tied with the last of them."""
     n = scores.shape[0]
-    if depth <= LANES and n > 4 * _SAMPLE:  # a bound of some documents bounds all, and the list is read from memory once
+    if (
+        depth <= LANES and n > 4 * _SAMPLE
+    ):  # a bound of some documents bounds all, and the list is read from memory once
         return keep_few_from(scores, bound_of_top(scores[:_SAMPLE], depth), scratch.scores, scratch.rows)
     if depth <= LANES and n > _MANY:
         return keep_few_from(scores, bound_of_top(scores, depth), scratch.scores, scratch.rows)
@@ -654,14 +687,16 @@ def keep_top(scores: Array, depth: int, scratch: Scratch) -> int:
 
 
 @inlined
-def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work) -> None:
+def rank(
+    codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work
+) -> None:
     """Rank the documents that were kept: fill `work.codes` and `work.sizes`.
 
     Documents whose gain is 0 by every table may be left out: their ranks hold the code `nothing`, in a group of one where no
     other document of the group is worth something.
     """
     if kept <= 2 * LANES:
-        rank_few(codes, kept, lowest, scratch.scores, scratch.rows, work)
+        placefew(codes, kept, lowest, scratch.scores, scratch.rows, work)
         return
     scores, rows = scratch.scores, scratch.rows
     blocks = (kept + LANES - 1) // LANES
@@ -673,7 +708,7 @@ def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch
             work.wanted[found] = i
             found += codes[rows[i]] >= plan.first_wanted
     if found * blocks > _COUNTING * kept:
-        rank_by_sorting(codes, kept, scratch, work)
+        placeby_sorting(codes, kept, scratch, work)
         return
     for i in range(kept):
         work.codes[i] = nothing
@@ -698,7 +733,7 @@ def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch
 
 
 @block
-def rank_few(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, work: Work) -> None:
+def placefew(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, work: Work) -> None:
     """As `rank`, of at most two vectors, which are compared whole, so that few branches depend on the data; fills `work.firsts` too."""
     for i in range(2 * LANES):
         scores[i] = scores[i] if i < kept else lowest
@@ -717,7 +752,7 @@ def rank_few(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, w
 
 
 @allocating
-def rank_by_sorting(codes: Array, kept: int, scratch: Scratch, work: Work) -> None:
+def placeby_sorting(codes: Array, kept: int, scratch: Scratch, work: Work) -> None:
     keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.uint32)
     falling_keys(scratch.scores, kept, keys)
     half = sort_by_key(kept, keys, order)
@@ -773,7 +808,18 @@ def average_few(ranked: int, depth: int, gain_of_code: Array, work: Work, out: A
 
 
 @inlined
-def gather(ranked: int, depth: int, table: int, ties: int, condensed: bool, unjudged: int, gains: Array, exact: bool, work: Work, out: Array) -> int:
+def gather(
+    ranked: int,
+    depth: int,
+    table: int,
+    ties: int,
+    condensed: bool,
+    unjudged: int,
+    gains: Array,
+    exact: bool,
+    work: Work,
+    out: Array,
+) -> int:
     """Gains by rank of one list, ties resolved; returns how many ranks were filled: `depth`, or fewer where documents end."""
     codes, sizes, group = work.codes, work.sizes, work.group
     gain_of_code = gains[table]
@@ -828,11 +874,11 @@ def ideal_of_levels(counts: Array, unjudged: int, table: int, depth: int, plan: 
         if level != unjudged:
             stop = min(at + counts[level], depth)
             if depth <= LANES:  # as many stores whatever the count, so that no branch depends on it
-                for i in range(LANES):
-                    out[at + i] = gain
+                for place in range(at, at + LANES):
+                    out[place] = gain
             else:
-                for i in range(at, stop):
-                    out[i] = gain
+                for place in range(at, stop):
+                    out[place] = gain
             at = stop
     return at
 
@@ -893,7 +939,12 @@ def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out
     for r in range(rows.shape[0]):
         source, ideal, cutoff = rows[r, LIST], rows[r, IDEAL], rows[r, CUTOFF]
         discounts = plan.discounts[rows[r, DISCOUNT]]
-        if r == 0 or source != rows[r - 1, LIST] or ideal != rows[r - 1, IDEAL] or rows[r, DISCOUNT] != rows[r - 1, DISCOUNT]:
+        if (
+            r == 0
+            or source != rows[r - 1, LIST]
+            or ideal != rows[r - 1, IDEAL]
+            or rows[r, DISCOUNT] != rows[r - 1, DISCOUNT]
+        ):
             total = best = 0.0
             summed = summed_best = 0
         gained, perfect = lists[max(source, 0)], ideals[max(ideal, 0)] if ideal >= 0 else lists[0]
@@ -901,7 +952,9 @@ def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out
         stop_best = min(cutoff, scratch.ideal_lengths[ideal]) if ideal >= 0 else 0
         if summed == summed_best:
             both = min(stop, stop_best)
-            for i in range(summed, both):  # two sums side by side: each waits four cycles for its last addition
+            for i in range(
+                summed, both
+            ):  # two sums side by side: each waits four cycles for its last addition
                 total += gained[i] * discounts[i]
                 best += perfect[i] * discounts[i]
             summed = summed_best = max(summed, both)
@@ -929,7 +982,9 @@ def gather_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: 
     for v in range(plan.lists.shape[0]):
         table, ties, condensed = plan.lists[v, TABLE], plan.lists[v, TIES], plan.lists[v, CONDENSED] == 1
         exact, out = plan.exact[table], scratch.lists[v]
-        scratch.list_lengths[v] = gather(ranked, depth, table, ties, condensed, unjudged, gains, exact, work, out)
+        scratch.list_lengths[v] = gather(
+            ranked, depth, table, ties, condensed, unjudged, gains, exact, work, out
+        )
 
 
 @inlined
@@ -952,7 +1007,18 @@ def ideals_of_lists(plan: Plan, scratch: Scratch) -> None:
 
 @inlined
 def fold_query(
-    query: int, has_documents: bool, codes: Array, scores: Array, depth: int, unjudged: int, lowest: Any, gains: Array, plan: Plan, scratch: Scratch, work: Work, out: Array
+    query: int,
+    has_documents: bool,
+    codes: Array,
+    scores: Array,
+    depth: int,
+    unjudged: int,
+    lowest: Any,
+    gains: Array,
+    plan: Plan,
+    scratch: Scratch,
+    work: Work,
+    out: Array,
 ) -> None:
     """Rank one query, whose ideals of judged and scored documents are made, and fold the ranking into all rows."""
     kept = keep_top(scores, depth, scratch)
@@ -973,7 +1039,9 @@ def nothing_to_gain(plan: Plan, scratch: Scratch) -> bool:
 
 
 @inlined
-def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+def score_query_of_levels(
+    query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
     start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
     codes, unjudged = documents.relevance[start:stop], plan.gains.shape[1] - 2
     has_documents = stop > start
@@ -983,25 +1051,46 @@ def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch:
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == SCORED:
             left_out = unjudged if plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1 else -1
-            scratch.ideal_lengths[i] = ideal_of_levels(counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i])
+            scratch.ideal_lengths[i] = ideal_of_levels(
+                counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
+            )
     pool_offsets = documents.pool_offsets
     if pool_offsets.shape[0] > 0:
-        pool = documents.pool_relevance[pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base]
+        pool = documents.pool_relevance[
+            pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
+        ]
         has_documents = has_documents or pool.shape[0] > 0
         count_levels(pool, documents.levels, counts)
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == JUDGED:
-            scratch.ideal_lengths[i] = ideal_of_levels(counts, unjudged, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i])
+            scratch.ideal_lengths[i] = ideal_of_levels(
+                counts, unjudged, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
+            )
     if nothing_to_gain(plan, scratch):
         out[:, query] = np.nan
         return
     depth = stop - start if any_unjudged and plan.condensing else min(plan.depth, stop - start)
     scores = documents.scores[start:stop]
-    fold_query(query, has_documents, codes, scores, depth, unjudged, documents.lowest, plan.gains, plan, scratch, work, out)
+    fold_query(
+        query,
+        has_documents,
+        codes,
+        scores,
+        depth,
+        unjudged,
+        documents.lowest,
+        plan.gains,
+        plan,
+        scratch,
+        work,
+        out,
+    )
 
 
 @inlined
-def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+def score_query_of_values(
+    query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
     """As `score_query_of_levels`, for grades that have no small set of levels: a document's code is its row in the query."""
     start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
     relevance = documents.relevance[start:stop]
@@ -1026,10 +1115,12 @@ def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch:
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
         size = 0
         if source == JUDGED and pool_offsets.shape[0] > 0:
-            pool = documents.pool_relevance[pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base]
+            pool = documents.pool_relevance[
+                pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
+            ]
             fill_gains(pool, table, plan, values)
             size = pool.shape[0]
-        elif source == JUDGED or source == SCORED:
+        elif source in (JUDGED, SCORED):
             condensed = source == JUDGED or plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
             for j in range(n):
                 if not (condensed and codes[j] == unjudged):
@@ -1043,7 +1134,20 @@ def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch:
         return
     depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
     scores = documents.scores[start:stop]
-    fold_query(query, has_documents, codes, scores, depth, unjudged, documents.lowest, gains, plan, scratch, work, out)
+    fold_query(
+        query,
+        has_documents,
+        codes,
+        scores,
+        depth,
+        unjudged,
+        documents.lowest,
+        gains,
+        plan,
+        scratch,
+        work,
+        out,
+    )
 
 
 # ---- drivers: chunks of queries, cut so that each has about as many documents ----
@@ -1058,13 +1162,17 @@ def longest_list(offsets: Array, first: int, last: int) -> int:
 
 
 @block
-def score_queries_of_levels(first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+def score_queries_of_levels(
+    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
     for query in range(first, last):
         score_query_of_levels(query, documents, plan, scratch, work, out)
 
 
 @block
-def score_queries_of_values(first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+def score_queries_of_values(
+    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
     for query in range(first, last):
         score_query_of_values(query, documents, plan, scratch, work, out)
 
@@ -1072,7 +1180,14 @@ def score_queries_of_values(first: int, last: int, documents: Documents, plan: P
 @allocating
 def work_for(longest: int) -> Work:
     size = longest + 2 * LANES
-    return Work(np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size))
+    return Work(
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size),
+    )
 
 
 @allocating
@@ -1129,7 +1244,10 @@ def score_levels_parallel(chunks: Array, documents: Documents, plan: Plan, out: 
 def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in range(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest, pool = longest_list(documents.offsets, first, last), longest_list(documents.pool_offsets, first, last)
+        longest, pool = (
+            longest_list(documents.offsets, first, last),
+            longest_list(documents.pool_offsets, first, last),
+        )
         scratch = scratch_for_values(longest, pool, documents, plan)
         score_queries_of_values(first, last, documents, plan, scratch, work_for(longest), out)
 
@@ -1138,7 +1256,10 @@ def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
 def score_values_parallel(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in numba.prange(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest, pool = longest_list(documents.offsets, first, last), longest_list(documents.pool_offsets, first, last)
+        longest, pool = (
+            longest_list(documents.offsets, first, last),
+            longest_list(documents.pool_offsets, first, last),
+        )
         scratch = scratch_for_values(longest, pool, documents, plan)
         score_queries_of_values(first, last, documents, plan, scratch, work_for(longest), out)
 
@@ -1177,7 +1298,9 @@ def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
 
 
 @allocating
-def expected_over_returned(gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool) -> float:
+def expected_over_returned(
+    gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool
+) -> float:
     """Expectation of DCG / IDCG, or of IDCG where not `ratio`, over all orders of ties, where the ideal is made of the documents on the first ranks.
 
     `gains` are in rank order, `sizes` those of the tied groups. Which documents are returned varies only where a group
@@ -1246,7 +1369,15 @@ def expected_over_returned(gains: Array, sizes: Array, cutoff: int, discounts: A
 
 @driver()
 def expect_over_returned(
-    offsets: Array, gains: Array, scores: Array, counts: Array, cutoff: int, discounts: Array, empty: float, ratio: bool, out: Array
+    offsets: Array,
+    gains: Array,
+    scores: Array,
+    counts: Array,
+    cutoff: int,
+    discounts: Array,
+    empty: float,
+    ratio: bool,
+    out: Array,
 ) -> None:
     """nDCG, or IDCG where not `ratio`, of each query by `expected_over_returned`, of the documents for which `counts` is true."""
     for query in range(offsets.shape[0] - 1):
@@ -1261,7 +1392,9 @@ def expect_over_returned(
                 groups += 1
             sizes[groups] += 1
         filled = groups + 1 if rows.shape[0] > 0 else 0
-        out[query] = expected_over_returned(gains[rows[ranked]], sizes[:filled], cutoff, discounts, empty, ratio)
+        out[query] = expected_over_returned(
+            gains[rows[ranked]], sizes[:filled], cutoff, discounts, empty, ratio
+        )
 
 
 # ---- grouping rows by query ----
