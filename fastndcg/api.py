@@ -196,7 +196,7 @@ def dcg_score(
     Examples
     --------
     >>> dcg_score([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]])
-    9.49945799...
+    9.499457825916874
     """
     true, score = _dense("y_true", y_true), _dense("y_score", y_score)
     _same_shape(true, score, sample_weight)

@@ -391,9 +391,9 @@ class Rankings:
 
     @cached_property
     def grades(self) -> Grades:
-        """Range of all grades, scored and judged."""
+        """Range of the grades of all judged documents."""
         lowest, highest, whole = float("inf"), float("-inf"), True
-        for values in self._grade_arrays():
+        for values in self._judged_grades():
             if len(values):
                 lowest, highest = min(lowest, values.min().item()), max(highest, values.max().item())
                 whole = whole and (values.dtype.kind != "f" or _all_whole(values))
@@ -404,7 +404,7 @@ class Rankings:
         """Each grade that occurs, scored or judged, ascending; float64 or the grades' own integer dtype."""
         found = [
             np.unique(values[block : block + _BLOCK])
-            for values in self._grade_arrays()
+            for values in self._judged_grades()
             for block in range(0, len(values), _BLOCK)
         ]
         return np.unique(np.concatenate(found)) if found else np.empty(0, self.relevance.dtype)
@@ -419,6 +419,11 @@ class Rankings:
 
     def _grade_arrays(self) -> tuple[Array, ...]:
         return (self.relevance,) if self.judged is None else (self.relevance, self.judged.relevance)
+
+    def _judged_grades(self) -> tuple[Array, ...]:
+        """Grades that mean something: what an unjudged document holds in `relevance` is never looked at."""
+        scored, *pool = self._grade_arrays()
+        return (scored if self.is_judged is None else scored[self.is_judged], *pool)
 
     def __len__(self) -> int:
         return self.n_queries

@@ -265,8 +265,8 @@ def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
         else:
             inside = [info for folder in folders for info in _inside(filesystem, folder)]
             found = [info for info in inside if fnmatchcase(_base(info.path), part)]
-            if not part.startswith("."):
-                found = [info for info in found if not _base(info.path).startswith(".")]
+            if not _hidden(part):
+                found = [info for info in found if not _hidden(_base(info.path))]
     return found
 
 
