@@ -509,7 +509,7 @@ def test_a_gain_is_called_once_per_distinct_grade_and_a_discount_once_per_rank()
     fn.evaluate(rankings, [fn.nDCG(gain=gain, discount=discount) @ 10])
     assert len(ranks) == len(set(ranks)) and set(ranks) <= set(range(1, 61)) and set(range(1, 11)) <= set(ranks)
     assert set(grades) == {0, 1, 3}
-    assert len(grades) <= 2 * 3
+    assert len(grades) == 3
     assert all(isinstance(rank, int) for rank in ranks)
 
 
