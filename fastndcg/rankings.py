@@ -581,18 +581,20 @@ def _id_column(query_ids: Any) -> pa.Array:
             f"query_ids has {_count(column.null_count, 'null')}; the first is at row {first}. Drop those rows or name their query."
         )
     if pa.types.is_dictionary(column.type):
-        if isinstance(column, pa.ChunkedArray):
-            column = column.unify_dictionaries()
         column = _combined(column)
-        distinct = pc.count_distinct(column.dictionary).as_py()
-        return (
-            column
-            if distinct == len(column.dictionary)
-            else _combined(column.cast(column.type.value_type).dictionary_encode())
-        )
-    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
-        column = column.cast(pa.large_string() if pa.types.is_string_view(column.type) else pa.large_binary())
+        values = _plain_strings(column.dictionary)
+        if values.null_count or pc.count_distinct(values).as_py() != len(values):
+            return _id_column(values.take(column.indices))
+        return pa.DictionaryArray.from_arrays(column.indices, values)
+    column = _plain_strings(column)
     return _combined(column if pa.types.is_integer(column.type) else column.dictionary_encode())
+
+
+def _plain_strings(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Views of strings as strings, which all of Arrow's functions know."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
 
 
 def _run_codes(ids: pa.Array) -> Array:
