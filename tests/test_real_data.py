@@ -95,7 +95,8 @@ _TOOL = re.compile(r"(?P<tool>lightgbm|xgboost) ndcg(@(?P<cutoff>\w+))?-? (?P<ga
 @pytest.mark.parametrize("tool", ["lightgbm", "xgboost"])
 def test_lightgbm_and_xgboost_means(data: Path, name: str, score: str, tool: str) -> None:
     """Ties in input order, a query without relevant documents counts 1; XGBoost compares float32 scores and, asked for no
-    cutoff, cuts at 32."""
+    cutoff, cuts at 32.
+    """
     ranked = rankings(data, name, score)
     if tool == "xgboost":
         ranked = fn.Rankings.from_offsets(ranked.offsets, ranked.relevance, ranked.scores.astype(np.float32))
