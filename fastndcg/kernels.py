@@ -962,7 +962,7 @@ def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out
             value = best
         elif ideal >= 0:
             value = normalised(total, best)
-        if rows[r, UNDEFINED] == NO_DOCUMENTS and not has_documents:
+        if rows[r, UNDEFINED] != NEVER and not has_documents:
             value = np.nan
         out[rows[r, OUT], query] = value
 

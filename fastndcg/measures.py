@@ -60,12 +60,13 @@ class Numbers(tuple[float, ...]):
 class Function:
     """A callable parameter: equal only to itself, printed by qualified name, numbered where another has that name."""
 
-    __slots__ = ("__weakref__", "call", "name", "number")
+    __slots__ = ("__weakref__", "_answers", "call", "name", "number")
     _alive: ClassVar[dict[str, weakref.WeakValueDictionary[int, Function]]] = {}
 
     call: Callable[[Any], Any]
     name: str
     number: int
+    _answers: dict[float, Any]
 
     @classmethod
     def of(cls, call: Callable[[Any], Any]) -> Function:
@@ -76,7 +77,7 @@ class Function:
             if function.call is call:
                 return function
         new = cls()
-        new.call, new.name, new.number = call, name, max(alive, default=0) + 1
+        new.call, new.name, new.number, new._answers = call, name, max(alive, default=0) + 1, {}
         alive[new.number] = new
         return new
 
@@ -89,6 +90,16 @@ class Function:
                 f"no function {name!r} is known here: pass the function itself, as in nDCG(gain=function)"
             )
         return function
+
+    def ask(self, argument: float) -> Any:
+        """What the function returns; it is asked once until `forget`."""
+        if argument not in self._answers:
+            self._answers[argument] = self.call(argument)
+        return self._answers[argument]
+
+    def forget(self) -> None:
+        """Ask anew, since a function may answer differently in a later call."""
+        self._answers.clear()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Function.of, (self.call,)
