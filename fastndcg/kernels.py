@@ -752,3 +752,359 @@ def rows_by_code(codes: Array, n_codes: int) -> tuple[Array, Array]:
         rows[ends[code]] = row
         ends[code] += 1
     return offsets, rows
+
+
+# ==== reading text: TREC files and LETOR files, block by block of whole lines ====
+#
+# A block ends with a newline, so that no loop needs to look for the end of the data. Everything is appended to columns
+# that the caller has made large enough; `filled` says how far each is filled, and lives on from block to block.
+
+ROWS, DOC_BYTES, QUERIES, QUERY_BYTES, SKIPPED, ODD = range(6)  # entries of `filled`
+
+_NEWLINE, _BLANK, _HASH, _PLUS, _MINUS, _POINT, _ZERO, _COLON = 10, 32, 35, 43, 45, 46, 48, 58
+_EXACT_WHOLE = 1 << 53  # whole numbers up to it are exact as float64, and so are powers of ten up to 10 ** 22
+_EXACT_POWER = 22
+
+
+class TextColumns(NamedTuple):
+    """What is kept of the lines of a file."""
+
+    doc_bytes: Array  # uint8: document ids, one after the other
+    doc_ends: Array  # int64: where the id of each row ends in it
+    query_bytes: Array  # uint8: query ids; one for each run of rows of the same query
+    query_ends: Array  # int64: where each of them ends in it
+    query_rows: Array  # int64: first row of each run
+    values: Array  # float64 for each row: the score or the grade
+    skipped: Array  # int64: row before which a comment or an empty line stood, once for each
+    odd: Array  # int64 (:, 3): row, start and end of each number that this scanner leaves to another
+
+
+@block
+def skip_blanks(data: Array, at: int) -> int:
+    while data[at] <= _BLANK and data[at] != _NEWLINE:
+        at += 1
+    return at
+
+
+@block
+def skip_field(data: Array, at: int) -> int:
+    while data[at] > _BLANK:
+        at += 1
+    return at
+
+
+@block
+def skip_line(data: Array, at: int) -> int:
+    while data[at] != _NEWLINE:
+        at += 1
+    return at + 1
+
+
+@block
+def read_number(data: Array, start: int, powers: Array, row: int, columns: TextColumns, filled: Array) -> int:
+    """Read a decimal number where one division or product of exact numbers gives it, correctly rounded; note it as odd elsewhere.
+
+    Returns its end, which is `start` where there is no number at all.
+    """
+    at = start
+    negative = data[at] == _MINUS
+    if negative or data[at] == _PLUS:
+        at += 1
+    whole, digits, exponent, after_point = np.int64(0), 0, 0, 0
+    while True:
+        digit = np.int64(data[at]) - _ZERO
+        if 0 <= digit <= 9:
+            if digits < 18:  # more are for another to read; fewer never overflow
+                whole = whole * 10 + digit
+            digits += 1
+            exponent -= after_point
+        elif digit == _POINT - _ZERO and after_point == 0:
+            after_point = 1
+        else:
+            break
+        at += 1
+    if digits > 0 and digits < 18 and (data[at] == 101 or data[at] == 69):  # e or E
+        here = at + 1
+        falling = data[here] == _MINUS
+        if falling or data[here] == _PLUS:
+            here += 1
+        power, power_digits = 0, 0
+        while 0 <= np.int64(data[here]) - _ZERO <= 9 and power_digits < 4:
+            power = power * 10 + np.int64(data[here]) - _ZERO
+            power_digits += 1
+            here += 1
+        if power_digits > 0:
+            exponent += -power if falling else power
+            at = here
+    if digits == 0 or digits >= 18 or whole > _EXACT_WHOLE or abs(exponent) > _EXACT_POWER or data[at] > _BLANK:
+        at = skip_field(data, at)
+        odd = columns.odd[filled[ODD]]
+        odd[0], odd[1], odd[2] = row, start, at
+        filled[ODD] += at > start
+        return at
+    value = whole / powers[-exponent] if exponent < 0 else whole * powers[exponent]
+    columns.values[row] = -value if negative else value
+    return at
+
+
+@block
+def note_query(data: Array, start: int, stop: int, row: int, columns: TextColumns, filled: Array) -> None:
+    """Begin a run of rows where the query id is another than that of the row before."""
+    run, end = filled[QUERIES], filled[QUERY_BYTES]
+    if run > 0:
+        before = columns.query_ends[run - 2] if run > 1 else 0
+        if end - before == stop - start:
+            same = True
+            for i in range(stop - start):
+                if columns.query_bytes[before + i] != data[start + i]:
+                    same = False
+                    break
+            if same:
+                return
+    for i in range(stop - start):
+        columns.query_bytes[end + i] = data[start + i]
+    filled[QUERY_BYTES] = end + stop - start
+    columns.query_ends[run] = filled[QUERY_BYTES]
+    columns.query_rows[run] = row
+    filled[QUERIES] = run + 1
+
+
+@driver()
+def scan_trec(data: Array, has_rank: bool, powers: Array, columns: TextColumns, filled: Array) -> int:
+    """Read the lines `query iteration doc grade`, or with `has_rank` `query iteration doc rank score tag`.
+
+    Returns -1, or where in `data` the first line begins that is not of this form.
+    """
+    at = 0
+    while at < data.shape[0]:
+        line = at
+        row = filled[ROWS]
+        at = skip_blanks(data, at)
+        if data[at] == _NEWLINE or data[at] == _HASH:
+            at = skip_line(data, at)
+            columns.skipped[filled[SKIPPED]] = row
+            filled[SKIPPED] += 1
+            continue
+        start = at
+        at = skip_field(data, at)
+        note_query(data, start, at, row, columns, filled)
+        at = skip_field(data, skip_blanks(data, at))
+        at = skip_blanks(data, at)
+        start, end = at, filled[DOC_BYTES]
+        while data[at] > _BLANK:
+            columns.doc_bytes[end] = data[at]
+            end += 1
+            at += 1
+        if at == start:
+            return line
+        columns.doc_ends[row] = end
+        at = skip_blanks(data, at)
+        if has_rank:
+            at = skip_blanks(data, skip_field(data, at))
+        start = at
+        at = read_number(data, start, powers, row, columns, filled)
+        if at == start:
+            return line
+        if has_rank:
+            start = skip_blanks(data, at)
+            at = skip_field(data, start)
+            if at == start:
+                return line
+        at = skip_blanks(data, at)
+        if data[at] != _NEWLINE:
+            return line
+        at += 1
+        filled[DOC_BYTES] = end
+        filled[ROWS] = row + 1
+    return -1
+
+
+@driver()
+def scan_ltr(data: Array, powers: Array, columns: TextColumns, filled: Array) -> int:
+    """Read the label and the query of the lines `label [qid:query] feature:value ...`; features are not looked at.
+
+    A line without qid: begins a run of rows of the empty query id. Returns -1, or where in `data` the first line begins
+    that has no label.
+    """
+    at = 0
+    while at < data.shape[0]:
+        line = at
+        row = filled[ROWS]
+        at = skip_blanks(data, at)
+        if data[at] == _NEWLINE or data[at] == _HASH:
+            at = skip_line(data, at)
+            columns.skipped[filled[SKIPPED]] = row
+            filled[SKIPPED] += 1
+            continue
+        start = at
+        at = read_number(data, start, powers, row, columns, filled)
+        if at == start:
+            return line
+        at = skip_blanks(data, at)
+        start = at
+        # q, i, d: the bytes differ from the line's end, so none of the four is looked at beyond it
+        if data[at] == 113 and data[at + 1] == 105 and data[at + 2] == 100 and data[at + 3] == _COLON:
+            start = at + 4
+            at = skip_field(data, start)
+            if at == start:
+                return line
+        note_query(data, start, at, row, columns, filled)
+        at = skip_line(data, at)
+        filled[ROWS] = row + 1
+    return -1
+
+
+@driver()
+def cut_out(data: Array, spans: Array, out: Array, ends: Array) -> None:
+    """Copy the bytes between the last two columns of `spans` one after the other."""
+    end = 0
+    for i in range(spans.shape[0]):
+        for at in range(spans[i, 1], spans[i, 2]):
+            out[end] = data[at]
+            end += 1
+        ends[i] = end
+
+
+# ==== joining judgments to a run, and ordering tied documents by id ====
+
+
+class Ids(NamedTuple):
+    """Document ids as the join compares them. Of whole numbers `offsets` and `data` are empty, and `leading` says it all."""
+
+    hashes: Array  # int64: 32 bits of a hash
+    leading: Array  # int64: ids in this order are in their own order, unless equal: the first seven bytes, or the number
+    offsets: Array  # int64 (n + 1,): where the bytes of each id are in `data`
+    data: Array  # uint8
+
+
+@driver()
+def digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> None:
+    """Hash (FNV-1a) and first seven bytes of each id. Nothing here overflows, with or without compiling."""
+    for row in range(hashes.shape[0]):
+        text = data[offsets[row] : offsets[row + 1]]
+        value, first = np.int64(2166136261), np.int64(0)
+        for i in range(text.shape[0]):
+            value = ((value ^ np.int64(text[i])) * 16777619) & 0xFFFFFFFF
+        for i in range(7):
+            first = first * 256 + (np.int64(text[i]) if i < text.shape[0] else 0)
+        hashes[row] = value ^ (value >> 15)
+        leading[row] = first
+
+
+@block
+def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
+    """Below, at or above 0 where an id is before, at or after the other, by bytes or as numbers."""
+    if ids.leading[row] != others.leading[other]:
+        return -1 if ids.leading[row] < others.leading[other] else 1
+    if ids.offsets.shape[0] == 0:
+        return 0
+    text = ids.data[ids.offsets[row] : ids.offsets[row + 1]]
+    other_text = others.data[others.offsets[other] : others.offsets[other + 1]]
+    for i in range(min(text.shape[0], other_text.shape[0])):
+        if text[i] != other_text[i]:
+            return -1 if text[i] < other_text[i] else 1
+    return text.shape[0] - other_text.shape[0]
+
+
+@block
+def same_id(ids: Ids, row: int, others: Ids, other: int) -> bool:
+    return ids.hashes[row] == others.hashes[other] and compare_ids(ids, row, others, other) == 0
+
+
+@driver()
+def join_documents(
+    judged_offsets: Array, judged_rows: Array, judged: Ids, run_offsets: Array, run_rows: Array, run: Ids, found: Array
+) -> tuple[int, int, int]:
+    """Judged row of each document of the run, -1 where it has none, through one small hash table for each query.
+
+    Both sides are grouped by query: query `q` owns `rows[offsets[q]:offsets[q + 1]]`, and `found` is in the order of
+    `run_rows`. Returns (0, -1, -1), or 1 for the judgments or 2 for the run, with the first two rows that are the same
+    document of the same query.
+    """
+    n_queries = judged_offsets.shape[0] - 1
+    largest = 0
+    for query in range(n_queries):
+        largest = max(largest, judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query])
+    size = 2
+    while size < 2 * largest:
+        size *= 2
+    # 0: free; a judged row + 1; or -1 - a row of the run. A judged row once found is owned by its row of the run in `owners`
+    slots, owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    for query in range(n_queries):
+        entries = judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query]
+        size = 2
+        while size < 2 * entries:
+            size *= 2
+        slots[:size] = 0
+        owners[:size] = -1
+        for i in range(judged_offsets[query], judged_offsets[query + 1]):
+            row = judged_rows[i]
+            slot = judged.hashes[row] & (size - 1)
+            while slots[slot] != 0:
+                if same_id(judged, row, judged, slots[slot] - 1):
+                    return 1, slots[slot] - 1, row
+                slot = (slot + 1) & (size - 1)
+            slots[slot] = row + 1
+        for i in range(run_offsets[query], run_offsets[query + 1]):
+            row = run_rows[i]
+            slot = run.hashes[row] & (size - 1)
+            found[i] = -1
+            while slots[slot] != 0:
+                entry = slots[slot]
+                if entry > 0:
+                    if same_id(run, row, judged, entry - 1):
+                        if owners[slot] >= 0:
+                            return 2, owners[slot], row
+                        owners[slot] = row
+                        found[i] = entry - 1
+                        break
+                elif same_id(run, row, run, -1 - entry):
+                    return 2, -1 - entry, row
+                slot = (slot + 1) & (size - 1)
+            if slots[slot] == 0:
+                slots[slot] = -1 - row
+    return 0, -1, -1
+
+
+@block
+def comes_before(row: int, other: int, keys: Array, ids: Ids, ascending: bool) -> bool:
+    if keys[row] != keys[other]:
+        return keys[row] < keys[other]
+    order = compare_ids(ids, row, ids, other)
+    return order < 0 if ascending else order > 0
+
+
+@driver()
+def order_documents(offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, order: Array) -> None:
+    """Order the rows of each query by rising key and then by id: `rows[order]` is the result. Ids of a query are distinct."""
+    longest = 0
+    for query in range(offsets.shape[0] - 1):
+        longest = max(longest, offsets[query + 1] - offsets[query])
+    spare = np.empty(longest, np.int64)
+    for query in range(offsets.shape[0] - 1):
+        first, n = offsets[query], offsets[query + 1] - offsets[query]
+        at = order[first : first + n]
+        for i in range(n):
+            at[i] = first + i
+        for start in range(0, n, _INSERTION):
+            for i in range(start + 1, min(start + _INSERTION, n)):
+                moved = at[i]
+                j = i
+                while j > start and comes_before(rows[moved], rows[at[j - 1]], keys, ids, ascending):
+                    at[j] = at[j - 1]
+                    j -= 1
+                at[j] = moved
+        width = _INSERTION
+        while width < n:
+            for start in range(0, n, 2 * width):
+                middle, stop = min(start + width, n), min(start + 2 * width, n)
+                left, right = start, middle
+                for to in range(start, stop):
+                    if right >= stop or (left < middle and not comes_before(rows[at[right]], rows[at[left]], keys, ids, ascending)):
+                        spare[to] = at[left]
+                        left += 1
+                    else:
+                        spare[to] = at[right]
+                        right += 1
+            at[:] = spare[:n]
+            width *= 2
