@@ -801,10 +801,11 @@ def skip_line(data: Array, at: int) -> int:
 
 
 @block
-def read_number(data: Array, start: int, powers: Array, row: int, columns: TextColumns, filled: Array) -> int:
-    """Read a decimal number where one division or product of exact numbers gives it, correctly rounded; note it as odd elsewhere.
+def read_number(data: Array, start: int, powers: Array) -> tuple[int, float, bool]:
+    """Where a decimal number ends, the number, and whether it is that.
 
-    Returns its end, which is `start` where there is no number at all.
+    It is where one division or product of exact numbers gives it correctly rounded. Elsewhere the field is skipped. The end
+    is `start` where there is no field at all.
     """
     at = start
     negative = data[at] == _MINUS
@@ -823,7 +824,7 @@ def read_number(data: Array, start: int, powers: Array, row: int, columns: TextC
         else:
             break
         at += 1
-    if digits > 0 and digits < 18 and (data[at] == 101 or data[at] == 69):  # e or E
+    if digits > 0 and (data[at] == 101 or data[at] == 69):  # e or E
         here = at + 1
         falling = data[here] == _MINUS
         if falling or data[here] == _PLUS:
@@ -837,36 +838,23 @@ def read_number(data: Array, start: int, powers: Array, row: int, columns: TextC
             exponent += -power if falling else power
             at = here
     if digits == 0 or digits >= 18 or whole > _EXACT_WHOLE or abs(exponent) > _EXACT_POWER or data[at] > _BLANK:
-        at = skip_field(data, at)
-        odd = columns.odd[filled[ODD]]
-        odd[0], odd[1], odd[2] = row, start, at
-        filled[ODD] += at > start
-        return at
+        return skip_field(data, at), 0.0, False
     value = whole / powers[-exponent] if exponent < 0 else whole * powers[exponent]
-    columns.values[row] = -value if negative else value
-    return at
+    return at, -value if negative else value, True
 
 
 @block
-def note_query(data: Array, start: int, stop: int, row: int, columns: TextColumns, filled: Array) -> None:
-    """Begin a run of rows where the query id is another than that of the row before."""
-    run, end = filled[QUERIES], filled[QUERY_BYTES]
-    if run > 0:
-        before = columns.query_ends[run - 2] if run > 1 else 0
-        if end - before == stop - start:
-            same = True
-            for i in range(stop - start):
-                if columns.query_bytes[before + i] != data[start + i]:
-                    same = False
-                    break
-            if same:
-                return
+def same_bytes(text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int) -> bool:
+    if stop - start != other_stop - other_start:
+        return False
     for i in range(stop - start):
-        columns.query_bytes[end + i] = data[start + i]
-    filled[QUERY_BYTES] = end + stop - start
-    columns.query_ends[run] = filled[QUERY_BYTES]
-    columns.query_rows[run] = row
-    filled[QUERIES] = run + 1
+        if text[start + i] != other[other_start + i]:
+            return False
+    return True
+
+
+# The scanners keep their state in local variables and hand no tuple of arrays to a block: counting the references of its
+# arrays at each call made them six times as slow.
 
 
 @driver()
@@ -875,83 +863,119 @@ def scan_trec(data: Array, has_rank: bool, powers: Array, columns: TextColumns, 
 
     Returns -1, or where in `data` the first line begins that is not of this form.
     """
+    doc_bytes, doc_ends, query_bytes, query_ends, query_rows, values, skipped, odd = columns
+    row, doc_end, runs, query_end = filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES]
+    query_start = 0 if runs < 2 else query_ends[runs - 2]
+    n_skipped, n_odd = filled[SKIPPED], filled[ODD]
+    malformed = -1
     at = 0
     while at < data.shape[0]:
         line = at
-        row = filled[ROWS]
         at = skip_blanks(data, at)
         if data[at] == _NEWLINE or data[at] == _HASH:
             at = skip_line(data, at)
-            columns.skipped[filled[SKIPPED]] = row
-            filled[SKIPPED] += 1
+            skipped[n_skipped] = row
+            n_skipped += 1
             continue
+        malformed = line  # until the line is found to be well formed
         start = at
         at = skip_field(data, at)
-        note_query(data, start, at, row, columns, filled)
+        if runs == 0 or not same_bytes(data, start, at, query_bytes, query_start, query_end):
+            query_start = query_end
+            for i in range(start, at):
+                query_bytes[query_end] = data[i]
+                query_end += 1
+            query_ends[runs], query_rows[runs] = query_end, row
+            runs += 1
         at = skip_field(data, skip_blanks(data, at))
         at = skip_blanks(data, at)
-        start, end = at, filled[DOC_BYTES]
+        start, end = at, doc_end
         while data[at] > _BLANK:
-            columns.doc_bytes[end] = data[at]
+            doc_bytes[end] = data[at]
             end += 1
             at += 1
         if at == start:
-            return line
-        columns.doc_ends[row] = end
+            break
         at = skip_blanks(data, at)
         if has_rank:
             at = skip_blanks(data, skip_field(data, at))
         start = at
-        at = read_number(data, start, powers, row, columns, filled)
+        at, value, is_read = read_number(data, start, powers)
         if at == start:
-            return line
+            break
+        values[row] = value
+        if not is_read:
+            odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = row, start, at
+            n_odd += 1
         if has_rank:
             start = skip_blanks(data, at)
             at = skip_field(data, start)
             if at == start:
-                return line
+                break
         at = skip_blanks(data, at)
         if data[at] != _NEWLINE:
-            return line
+            break
         at += 1
-        filled[DOC_BYTES] = end
-        filled[ROWS] = row + 1
-    return -1
+        malformed = -1
+        doc_end = end
+        doc_ends[row] = end
+        row += 1
+    filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES] = row, doc_end, runs, query_end
+    filled[SKIPPED], filled[ODD] = n_skipped, n_odd
+    return malformed
 
 
 @driver()
 def scan_ltr(data: Array, powers: Array, columns: TextColumns, filled: Array) -> int:
     """Read the label and the query of the lines `label [qid:query] feature:value ...`; features are not looked at.
 
-    A line without qid: begins a run of rows of the empty query id. Returns -1, or where in `data` the first line begins
-    that has no label.
+    A line without qid: belongs to a run of rows of the empty query id. Returns -1, or where in `data` the first line begins
+    that has no label or an empty qid.
     """
+    _, _, query_bytes, query_ends, query_rows, values, skipped, odd = columns
+    row, runs, query_end = filled[ROWS], filled[QUERIES], filled[QUERY_BYTES]
+    query_start = 0 if runs < 2 else query_ends[runs - 2]
+    n_skipped, n_odd = filled[SKIPPED], filled[ODD]
+    malformed = -1
     at = 0
     while at < data.shape[0]:
         line = at
-        row = filled[ROWS]
         at = skip_blanks(data, at)
         if data[at] == _NEWLINE or data[at] == _HASH:
             at = skip_line(data, at)
-            columns.skipped[filled[SKIPPED]] = row
-            filled[SKIPPED] += 1
+            skipped[n_skipped] = row
+            n_skipped += 1
             continue
+        malformed = line
         start = at
-        at = read_number(data, start, powers, row, columns, filled)
+        at, value, is_read = read_number(data, start, powers)
         if at == start:
-            return line
+            break
+        values[row] = value
+        if not is_read:
+            odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = row, start, at
+            n_odd += 1
         at = skip_blanks(data, at)
         start = at
-        # q, i, d: the bytes differ from the line's end, so none of the four is looked at beyond it
+        # q, i, d: each differs from the line's end, so that none of the four is looked for beyond it
         if data[at] == 113 and data[at + 1] == 105 and data[at + 2] == 100 and data[at + 3] == _COLON:
             start = at + 4
             at = skip_field(data, start)
             if at == start:
-                return line
-        note_query(data, start, at, row, columns, filled)
+                break
+        if runs == 0 or not same_bytes(data, start, at, query_bytes, query_start, query_end):
+            query_start = query_end
+            for i in range(start, at):
+                query_bytes[query_end] = data[i]
+                query_end += 1
+            query_ends[runs], query_rows[runs] = query_end, row
+            runs += 1
         at = skip_line(data, at)
-        filled[ROWS] = row + 1
-    return -1
+        malformed = -1
+        row += 1
+    filled[ROWS], filled[QUERIES], filled[QUERY_BYTES] = row, runs, query_end
+    filled[SKIPPED], filled[ODD] = n_skipped, n_odd
+    return malformed
 
 
 @driver()
@@ -1006,11 +1030,6 @@ def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
     return text.shape[0] - other_text.shape[0]
 
 
-@block
-def same_id(ids: Ids, row: int, others: Ids, other: int) -> bool:
-    return ids.hashes[row] == others.hashes[other] and compare_ids(ids, row, others, other) == 0
-
-
 @driver()
 def join_documents(
     judged_offsets: Array, judged_rows: Array, judged: Ids, run_offsets: Array, run_rows: Array, run: Ids, found: Array
@@ -1030,6 +1049,7 @@ def join_documents(
         size *= 2
     # 0: free; a judged row + 1; or -1 - a row of the run. A judged row once found is owned by its row of the run in `owners`
     slots, owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    judged_hashes, run_hashes = judged.hashes, run.hashes
     for query in range(n_queries):
         entries = judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query]
         size = 2
@@ -1039,39 +1059,33 @@ def join_documents(
         owners[:size] = -1
         for i in range(judged_offsets[query], judged_offsets[query + 1]):
             row = judged_rows[i]
-            slot = judged.hashes[row] & (size - 1)
+            hashed = judged_hashes[row]
+            slot = hashed & (size - 1)
             while slots[slot] != 0:
-                if same_id(judged, row, judged, slots[slot] - 1):
+                if judged_hashes[slots[slot] - 1] == hashed and compare_ids(judged, row, judged, slots[slot] - 1) == 0:
                     return 1, slots[slot] - 1, row
                 slot = (slot + 1) & (size - 1)
             slots[slot] = row + 1
         for i in range(run_offsets[query], run_offsets[query + 1]):
             row = run_rows[i]
-            slot = run.hashes[row] & (size - 1)
+            hashed = run_hashes[row]
+            slot = hashed & (size - 1)
             found[i] = -1
             while slots[slot] != 0:
                 entry = slots[slot]
                 if entry > 0:
-                    if same_id(run, row, judged, entry - 1):
+                    if judged_hashes[entry - 1] == hashed and compare_ids(run, row, judged, entry - 1) == 0:
                         if owners[slot] >= 0:
                             return 2, owners[slot], row
                         owners[slot] = row
                         found[i] = entry - 1
                         break
-                elif same_id(run, row, run, -1 - entry):
+                elif run_hashes[-1 - entry] == hashed and compare_ids(run, row, run, -1 - entry) == 0:
                     return 2, -1 - entry, row
                 slot = (slot + 1) & (size - 1)
             if slots[slot] == 0:
                 slots[slot] = -1 - row
     return 0, -1, -1
-
-
-@block
-def comes_before(row: int, other: int, keys: Array, ids: Ids, ascending: bool) -> bool:
-    if keys[row] != keys[other]:
-        return keys[row] < keys[other]
-    order = compare_ids(ids, row, ids, other)
-    return order < 0 if ascending else order > 0
 
 
 @driver()
@@ -1086,25 +1100,76 @@ def order_documents(offsets: Array, rows: Array, keys: Array, ids: Ids, ascendin
         at = order[first : first + n]
         for i in range(n):
             at[i] = first + i
-        for start in range(0, n, _INSERTION):
-            for i in range(start + 1, min(start + _INSERTION, n)):
-                moved = at[i]
-                j = i
-                while j > start and comes_before(rows[moved], rows[at[j - 1]], keys, ids, ascending):
-                    at[j] = at[j - 1]
-                    j -= 1
-                at[j] = moved
-        width = _INSERTION
-        while width < n:
-            for start in range(0, n, 2 * width):
-                middle, stop = min(start + width, n), min(start + 2 * width, n)
-                left, right = start, middle
-                for to in range(start, stop):
-                    if right >= stop or (left < middle and not comes_before(rows[at[right]], rows[at[left]], keys, ids, ascending)):
-                        spare[to] = at[left]
-                        left += 1
-                    else:
-                        spare[to] = at[right]
-                        right += 1
-            at[:] = spare[:n]
-            width *= 2
+        sort_by_key_stably(at, rows, keys, spare)
+        start = 0
+        while start < n:
+            key = keys[rows[at[start]]]
+            stop = start + 1
+            while stop < n and keys[rows[at[stop]]] == key:
+                stop += 1
+            if stop - start > 1:
+                sort_by_id(at[start:stop], rows, ids, ascending, spare)
+            start = stop
+
+
+@block
+def sort_by_key_stably(at: Array, rows: Array, keys: Array, spare: Array) -> None:
+    n = at.shape[0]
+    ordered = True
+    for i in range(1, n):
+        if keys[rows[at[i]]] < keys[rows[at[i - 1]]]:
+            ordered = False
+            break
+    if ordered:
+        return
+    for start in range(0, n, _INSERTION):
+        for i in range(start + 1, min(start + _INSERTION, n)):
+            moved = at[i]
+            key = keys[rows[moved]]
+            j = i
+            while j > start and key < keys[rows[at[j - 1]]]:
+                at[j] = at[j - 1]
+                j -= 1
+            at[j] = moved
+    width = _INSERTION
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            left, right = start, middle
+            for to in range(start, stop):
+                if right >= stop or (left < middle and keys[rows[at[left]]] <= keys[rows[at[right]]]):
+                    spare[to] = at[left]
+                    left += 1
+                else:
+                    spare[to] = at[right]
+                    right += 1
+        at[:] = spare[:n]
+        width *= 2
+
+
+@block
+def sort_by_id(at: Array, rows: Array, ids: Ids, ascending: bool, spare: Array) -> None:
+    n = at.shape[0]
+    turn = 1 if ascending else -1
+    for start in range(0, n, _INSERTION):
+        for i in range(start + 1, min(start + _INSERTION, n)):
+            moved = at[i]
+            j = i
+            while j > start and turn * compare_ids(ids, rows[moved], ids, rows[at[j - 1]]) < 0:
+                at[j] = at[j - 1]
+                j -= 1
+            at[j] = moved
+    width = _INSERTION
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            left, right = start, middle
+            for to in range(start, stop):
+                if right >= stop or (left < middle and turn * compare_ids(ids, rows[at[left]], ids, rows[at[right]]) < 0):
+                    spare[to] = at[left]
+                    left += 1
+                else:
+                    spare[to] = at[right]
+                    right += 1
+        at[:] = spare[:n]
+        width *= 2
