@@ -50,7 +50,7 @@ def evaluate(rankings: Rankings, measures: Any, *, threads: int | None = None) -
         )
     asked = as_measures(measures)
     tables, coding = plan.build(asked, rankings)
-    values = launch.score(rankings, tables, coding, len(asked), threads)
+    values = launch.score(asked, rankings, tables, coding, threads)
     undefined = np.isnan(values)
     empty = undefined.sum(axis=1)
     for row, measure in enumerate(asked):

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple, TypeVar
 import numba
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir
 from numba import types
-from numba.extending import overload
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
 
 Array = npt.NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,15 +42,17 @@ JUDGED, SCORED, RETURNED, FULL = range(4)
 # kinds of gain where grades are not coded to levels
 LINEAR, EXP2, ONE, LOOKUP = range(4)
 
-_INSERTION = 24  # documents up to which insertion sort beats merging
+_INSERTION = 24  # values up to which insertion sort beats quicksort
+_COUNTING = 16  # compared vectors for each kept document, up to which counting beats sorting
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
 
 
 class Plan(NamedTuple):
     """Measures as tables. T gain tables, L levels and one more for "unjudged", D discounts."""
 
-    gains: Array  # float64 (T, L + 1): gain of each level, of an unjudged document last
-    falling: Array  # int64 (T, L + 1): levels by falling gain
+    gains: Array  # float64 (T, L + 2): gain of each level, of an unjudged document, and 0 for a rank left out
+    falling: Array  # int64 (T, L + 2): levels by falling gain
+    unsigned: Array  # bool (T,): no gain is negative
     exact: Array  # bool (T,): gains are whole, so that sums of them are exact in any order
     top: Array  # float64 (T,): gain of the scale's best grade; NaN where the query's own best counts
     kinds: Array  # int64 (T,): kind of gain, where grades are not coded
@@ -58,36 +62,47 @@ class Plan(NamedTuple):
     ideals: Array  # int64 (n_ideals, 5): TABLE, SOURCE, OF_LIST, IDEAL_CUTOFF, POOL
     discounts: Array  # float64 (D, ranks)
     rows: Array  # int64 (n_rows, 6): LIST, DISCOUNT, IDEAL, CUTOFF, UNDEFINED, OUT
-    empties: Array  # float64 (n_rows,): value of an undefined query, NaN where it is to be left out
     depth: int  # ranks that the lists need
     ideal_depth: int  # ranks that the ideal lists need
-    lowest: int  # grade of level 0
     condensing: bool  # some list drops unjudged documents
+    first_wanted: int  # documents of lower codes gain nothing anywhere, and their rank need not be known
+    skippable: bool  # a query whose ideals gain nothing has no value by any row
 
 
 class Documents(NamedTuple):
-    """The ragged columns of `Rankings`; `is_judged` is of length 0 where every document is judged or the codes say it."""
+    """Ragged columns of a run of queries, whose first documents are the rows `base` and `pool_base` of all."""
 
-    offsets: Array
-    relevance: Array
-    scores: Array
-    is_judged: Array
-    pool_offsets: Array  # of length 0 where the scored documents are the pool
+    offsets: Array  # int64 (n_queries + 1,), of all queries
+    relevance: Array  # uint8 levels, or float64 grades
+    scores: Array  # float32, float64 or int64
+    is_judged: Array  # bool; of length 0 where every document is judged, or the levels say which are
+    pool_offsets: Array  # int64 (n_queries + 1,), of all queries; of length 0 where the scored documents are the pool
     pool_relevance: Array
+    base: int
+    pool_base: int
+    levels: int  # codes that occur are below it
+    lowest: Any  # least value of the scores' dtype
+
+
+class Work(NamedTuple):
+    """The ranking of one query."""
+
+    codes: Array  # int32: code of the document of each rank
+    sizes: Array  # int32: size of each tied group, at its first rank
+    seen: Array  # int32: documents of the group placed so far, at its first rank
+    wanted: Array  # int32: kept documents that need a rank
+    group: Array  # float64: gains of one tied group
 
 
 class Scratch(NamedTuple):
     """Working memory of one chunk of queries, sized by its longest list."""
 
-    codes: Array  # levels of the query's documents
-    pool_codes: Array  # levels of its pool
-    scores: Array  # scores of the ranked documents
-    ranked: Array  # their levels
-    spare_scores: Array
-    spare_ranked: Array
-    gains: Array  # float64 (T, longest + 1): gain of each document, where grades are not coded
-    group: Array  # float64: gains of one group of tied documents, or of a pool
-    counts: Array  # int64 (L + 1,): documents of each level
+    codes: Array  # int32: codes of the query's documents, where grades are not coded
+    scores: Array  # scores of the documents kept for ranking
+    rows: Array  # int32: their rows in the query
+    gains: Array  # float64 (T, longest + 2): gain of each document, where grades are not coded
+    values: Array  # float64: gains of a pool, where grades are not coded
+    counts: Array  # int64 (L + 2,): documents of each level
     lists: Array  # float64 (n_lists, depth): gains by rank
     list_lengths: Array  # int64 (n_lists,)
     ideals: Array  # float64 (n_ideals, ideal_depth): gains of the ideal rankings
@@ -95,8 +110,26 @@ class Scratch(NamedTuple):
 
 
 def block(function: F) -> F:
-    """Compile a piece of a driver. It is cached as a part of the driver only."""
-    return numba.njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    """Compile a piece of a driver; it is cached as a part of the driver only.
+
+    Blocks do not allocate, so they are compiled without reference counting: with it, an atomic addition for each array that
+    a query's blocks touch took 2 microseconds a query.
+    """
+    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)  # type: ignore[no-any-return]
+
+
+def inlined(function: F) -> F:
+    """A block that becomes part of its only caller, because it takes all tables and all scratch memory.
+
+    To pass some forty arrays costs 0.1 microseconds a call. Inlined by Numba and not by LLVM, which would optimise the block
+    once for itself and again in each caller: cold compilation took 34 s so, and takes a third of it.
+    """
+    return numba.njit(nogil=True, error_model="numpy", _nrt=False, inline="always")(function)  # type: ignore[no-any-return]
+
+
+def allocating(function: F) -> F:
+    """A block that allocates memory."""
+    return numba.njit(nogil=True, error_model="numpy", _nrt=True)(function)  # type: ignore[no-any-return]
 
 
 def driver(**options: Any) -> Callable[[F], F]:
@@ -114,42 +147,290 @@ def driver(**options: Any) -> Callable[[F], F]:
     return decorate
 
 
-# ---- grades to levels, grades to gains ----
+# ---- vector blocks: what LLVM's vectoriser does not find by itself, each beside the plain loop that defines it ----
+#
+# Vectors of LANES documents are plain LLVM IR, so one source serves every processor: LLVM splits them where registers are
+# narrower. A list's last, partial vector is read as the LANES documents that end the list, and lanes read before are masked.
+
+LANES = 16
+_WIDE = 64  # bytes compared at once
+_POPULATION = ir.IntType(64)
 
 
-@block
-def levels_of(relevance: Array, lowest: int, codes: Array) -> Array:
-    """Level of each document as uint8: its grade above the lowest one. Grades of dtype uint8 are levels already."""
-    return _levels_of(relevance, lowest, codes)
+def _const(value: int, bits: int = 64) -> ir.Constant:
+    return ir.Constant(ir.IntType(bits), value)
 
 
-def _levels_of(relevance: Array, lowest: int, codes: Array) -> Array:
-    if relevance.dtype == np.uint8:
-        return relevance
-    for i in range(relevance.shape[0]):
-        codes[i] = np.uint8(np.int64(relevance[i]) - lowest)
-    return codes[: relevance.shape[0]]
+def _splat(builder: Any, value: Any, lanes: int) -> Any:
+    kind = ir.VectorType(value.type, lanes)
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, _const(0, 32))
+    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
 
 
-@overload(_levels_of)
-def _levels_of_typed(relevance: Any, lowest: Any, codes: Any) -> Any:
-    # chosen while compiling: a slice of read-only grades and a slice of scratch are of two types
-    def as_given(relevance: Any, lowest: Any, codes: Any) -> Any:
-        return relevance
+def _lane_numbers(lanes: int, bits: int = 32) -> ir.Constant:
+    return ir.Constant(ir.VectorType(ir.IntType(bits), lanes), list(range(lanes)))
 
-    def cast(relevance: Any, lowest: Any, codes: Any) -> Any:
-        for i in range(relevance.shape[0]):
-            codes[i] = np.uint8(np.int64(relevance[i]) - lowest)
-        return codes[: relevance.shape[0]]
 
-    return as_given if relevance.dtype == types.uint8 else cast
+def _pointer(context: Any, builder: Any, kind: Any, array: Any) -> Any:
+    return context.make_array(kind)(context, builder, array).data
+
+
+def _load(builder: Any, pointer: Any, offset: Any, kind: Any, align: int) -> Any:
+    return builder.load(builder.bitcast(builder.gep(pointer, [offset]), kind.as_pointer()), align=align)
+
+
+def _store(builder: Any, value: Any, pointer: Any, offset: Any, align: int) -> None:
+    builder.store(value, builder.bitcast(builder.gep(pointer, [offset]), value.type.as_pointer()), align=align)
+
+
+def _compress(builder: Any, value: Any, mask: Any) -> Any:
+    """The lanes under the mask, moved together to the front."""
+    kind = value.type
+    element = "f" if isinstance(kind.element, ir.FloatType | ir.DoubleType) else "i"
+    bits = {ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind.element)) or kind.element.width
+    name = f"llvm.experimental.vector.compress.v{kind.count}{element}{bits}"
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, mask.type, kind]), name)
+    return builder.call(function, [value, mask, ir.Constant(kind, ir.Undefined)])
+
+
+def _population(builder: Any, mask: Any) -> Any:
+    bits = builder.ctpop(builder.bitcast(mask, ir.IntType(mask.type.count)))
+    return bits if mask.type.count == 64 else builder.zext(bits, _POPULATION)
+
+
+class _Element(NamedTuple):
+    """How scores of one dtype are compared in vectors."""
+
+    kind: Any
+    size: int
+    whole: bool
+
+    def greater(self, builder: Any, left: Any, right: Any) -> Any:
+        return builder.icmp_signed(">", left, right) if self.whole else builder.fcmp_ordered(">", left, right)
+
+    def equal(self, builder: Any, left: Any, right: Any) -> Any:
+        return builder.icmp_signed("==", left, right) if self.whole else builder.fcmp_ordered("==", left, right)
+
+    def vector(self, lanes: int) -> Any:
+        return ir.VectorType(self.kind, lanes)
+
+    def constant(self, value: float, lanes: int) -> Any:
+        return ir.Constant(self.vector(lanes), [value] * lanes)
+
+    def extreme(self, sign: int) -> float:
+        if not self.whole:
+            return sign * float("inf")
+        return (1 << 63) - 1 if sign > 0 else -(1 << 63)
+
+
+def _element(array: Any) -> _Element:
+    if array.dtype == types.float32:
+        return _Element(ir.FloatType(), 4, False)
+    if array.dtype == types.float64:
+        return _Element(ir.DoubleType(), 8, False)
+    return _Element(ir.IntType(64), 8, True)
+
+
+def plain_bound_of_top(scores: Array, depth: int) -> Any:
+    """A lower bound of the `depth`-th greatest score, for depth <= LANES <= len(scores).
+
+    LANES lanes take turns at the documents and each keeps its greatest score; at least `depth` documents reach the
+    `depth`-th greatest of these.
+    """
+    n = scores.shape[0]
+    lanes = scores[:LANES].copy()
+    last = n - n % LANES
+    for i in range(LANES, last):
+        lanes[i % LANES] = max(lanes[i % LANES], scores[i])
+    for i in range(last, n):
+        lane = i - (n - LANES)
+        lanes[lane] = max(lanes[lane], scores[i])
+    lanes.sort()
+    return lanes[LANES - depth]
+
+
+@intrinsic
+def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
+    element = _element(scores)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer, n = array.data, builder.extract_value(array.shape, 0)
+        kind = element.vector(LANES)
+
+        def keep_greatest(vector: Any) -> None:
+            held = builder.load(greatest, align=element.size)
+            builder.store(builder.select(element.greater(builder, vector, held), vector, held), greatest, align=element.size)
+
+        greatest = cgutils.alloca_once_value(builder, _load(builder, pointer, _const(0), kind, element.size))
+        full = builder.sdiv(n, _const(LANES))
+        with cgutils.for_range_slice(builder, _const(1), full, _const(1)) as (block, _):
+            keep_greatest(_load(builder, pointer, builder.mul(block, _const(LANES)), kind, element.size))
+        end = builder.sub(n, _const(LANES))
+        fresh = builder.icmp_signed(
+            ">=", _lane_numbers(LANES), _splat(builder, builder.trunc(builder.sub(builder.mul(full, _const(LANES)), end), ir.IntType(32)), LANES)
+        )
+        tail = _load(builder, pointer, end, kind, element.size)
+        keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), LANES)))
+
+        # rank of every lane among the lanes by LANES - 1 rotations, then the least of those that rank before `depth`
+        lanes = builder.load(greatest, align=element.size)
+        counts = ir.VectorType(ir.IntType(32), LANES)
+        before = ir.Constant(counts, [0] * LANES)
+        for turn in range(1, LANES):
+            order = ir.Constant(counts, [(lane + turn) % LANES for lane in range(LANES)])
+            turned = builder.shuffle_vector(lanes, lanes, order)
+            before = builder.add(before, builder.zext(element.greater(builder, turned, lanes), counts))
+        ahead = builder.icmp_signed("<", before, _splat(builder, builder.trunc(arguments[1], ir.IntType(32)), LANES))
+        least = builder.select(ahead, lanes, element.constant(element.extreme(1), LANES))
+        for half in (8, 4, 2, 1):
+            order = ir.Constant(counts, [(lane + half) % LANES for lane in range(LANES)])
+            turned = builder.shuffle_vector(least, least, order)
+            least = builder.select(element.greater(builder, least, turned), turned, least)
+        return builder.extract_element(least, _const(0, 32))
+
+    return scores.dtype(scores, types.int64), generate
+
+
+def plain_keep_from(scores: Array, bound: Any, kept: Array, rows: Array) -> int:
+    """Copy the scores that reach the bound, and their rows, in order; returns how many. Both take LANES more places."""
+    found = 0
+    for row in range(scores.shape[0]):
+        if scores[row] >= bound:
+            kept[found], rows[found] = scores[row], row
+            found += 1
+    return found
+
+
+@intrinsic
+def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any) -> Any:
+    element = _element(scores)
+    lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer, n = array.data, builder.extract_value(array.shape, 0)
+        to_scores = _pointer(context, builder, signature.args[2], arguments[2])
+        to_rows = _pointer(context, builder, signature.args[3], arguments[3])
+        least = _splat(builder, arguments[1], lanes)
+        found = cgutils.alloca_once_value(builder, _const(0))
+
+        def keep(offset: Any, fresh: Any) -> None:
+            vector = _load(builder, pointer, offset, element.vector(lanes), element.size)
+            reached = builder.not_(element.greater(builder, least, vector))
+            if fresh is not None:
+                reached = builder.and_(reached, fresh)
+            numbers = builder.add(_lane_numbers(lanes), _splat(builder, builder.trunc(offset, ir.IntType(32)), lanes))
+            at = builder.load(found)
+            _store(builder, _compress(builder, vector, reached), to_scores, at, element.size)
+            _store(builder, _compress(builder, numbers, reached), to_rows, at, 4)
+            builder.store(builder.add(at, _population(builder, reached)), found)
+
+        full = builder.sdiv(n, _const(lanes))
+        with cgutils.for_range(builder, full) as loop:
+            keep(builder.mul(loop.index, _const(lanes)), None)
+        done = builder.mul(full, _const(lanes))
+        with builder.if_then(builder.icmp_signed("<", done, n)):
+            end = builder.sub(n, _const(lanes))
+            first = _splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), lanes)
+            keep(end, builder.icmp_signed(">=", _lane_numbers(lanes), first))
+        return builder.load(found)
+
+    return types.int64(scores, scores.dtype, kept, rows), generate
+
+
+def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
+    """How many of the first `blocks` * LANES scores are greater, times 2**32, plus how many are equal."""
+    ahead = equal = 0
+    for i in range(blocks * LANES):
+        ahead += scores[i] > score
+        equal += scores[i] == score
+    return (int(ahead) << 32) + int(equal)
+
+
+@intrinsic
+def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any:
+    element = _element(scores)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], arguments[0])
+        own = _splat(builder, arguments[2], LANES)
+        count = cgutils.alloca_once_value(builder, _const(0))
+        with cgutils.for_range(builder, arguments[1]) as loop:
+            vector = _load(builder, pointer, builder.mul(loop.index, _const(LANES)), element.vector(LANES), element.size)
+            ahead = builder.shl(_population(builder, element.greater(builder, vector, own)), _const(32))
+            both = builder.add(ahead, _population(builder, element.equal(builder, vector, own)))
+            builder.store(builder.add(builder.load(count), both), count)
+        return builder.load(count)
+
+    return types.int64(scores, types.int64, scores.dtype), generate
+
+
+def plain_count_code(codes: Array, code: int) -> int:
+    """How many of the codes, at least LANES of them, are this one."""
+    found = 0
+    for i in range(codes.shape[0]):
+        found += codes[i] == code
+    return int(found)
+
+
+@intrinsic
+def vector_count_code(typing: Any, codes: Any, code: Any) -> Any:
+    byte = ir.IntType(8)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer, n = array.data, builder.extract_value(array.shape, 0)
+        wanted = builder.trunc(arguments[1], byte)
+        found = cgutils.alloca_once_value(builder, _const(0))
+
+        def count(offset: Any, lanes: int, first: Any) -> None:
+            vector = _load(builder, pointer, offset, ir.VectorType(byte, lanes), 1)
+            mask = builder.icmp_unsigned("==", vector, _splat(builder, wanted, lanes))
+            if first is not None:
+                mask = builder.and_(mask, builder.icmp_unsigned(">=", _lane_numbers(lanes, 8), _splat(builder, builder.trunc(first, byte), lanes)))
+            builder.store(builder.add(builder.load(found), _population(builder, mask)), found)
+
+        def count_all(lanes: int) -> None:
+            full = builder.sdiv(n, _const(lanes))
+            with cgutils.for_range(builder, full) as loop:
+                count(builder.mul(loop.index, _const(lanes)), lanes, None)
+            done, end = builder.mul(full, _const(lanes)), builder.sub(n, _const(lanes))
+            count(end, lanes, builder.sub(done, end))
+
+        with builder.if_else(builder.icmp_signed(">=", n, _const(_WIDE))) as (wide, narrow):
+            with wide:
+                count_all(_WIDE)
+            with narrow:
+                count_all(LANES)
+        return builder.load(found)
+
+    return types.int64(codes, types.int64), generate
+
+
+if numba.config.DISABLE_JIT:
+    bound_of_top, keep_from, count_ahead, count_code = plain_bound_of_top, plain_keep_from, plain_count_ahead, plain_count_code
+else:
+    bound_of_top, keep_from, count_ahead, count_code = vector_bound_of_top, vector_keep_from, vector_count_ahead, vector_count_code
+
+
+# ---- levels and gains ----
 
 
 @block
 def count_levels(codes: Array, counts: Array) -> None:
-    counts[:] = 0
-    for i in range(codes.shape[0]):
-        counts[codes[i]] += 1
+    """Documents of each level."""
+    levels, n = counts.shape[0], codes.shape[0]
+    if n < LANES or levels > 16:  # one pass for each level, 64 documents at a time, beats one addition for each document
+        counts[:] = 0
+        for i in range(n):
+            counts[codes[i]] += 1
+        return
+    others = 0
+    for level in range(1, levels):
+        counts[level] = count_code(codes, level)
+        others += counts[level]
+    counts[0] = n - others
 
 
 @block
@@ -167,57 +448,22 @@ def gain_of(grade: float, table: int, plan: Plan) -> float:
     return plan.gains[table, np.searchsorted(plan.grades, grade)]
 
 
-@block
+@inlined
 def fill_gains(relevance: Array, table: int, plan: Plan, gains: Array) -> None:
+    if plan.kinds[table] == LINEAR and plan.thresholds[table] == -np.inf:
+        for i in range(relevance.shape[0]):
+            gains[i] = relevance[i]
+        return
     for i in range(relevance.shape[0]):
         gains[i] = gain_of(np.float64(relevance[i]), table, plan)
 
 
-# ---- sorting: stable, best first ----
-
-
-@block
-def insert_sorted(scores: Array, codes: Array, start: int, stop: int) -> None:
-    for i in range(start + 1, stop):
-        score, code = scores[i], codes[i]
-        j = i
-        while j > start and scores[j - 1] < score:
-            scores[j], codes[j] = scores[j - 1], codes[j - 1]
-            j -= 1
-        scores[j], codes[j] = score, code
-
-
-@block
-def merge_runs(scores: Array, codes: Array, start: int, middle: int, stop: int, to_scores: Array, to_codes: Array) -> None:
-    left, right = start, middle
-    for at in range(start, stop):
-        if right >= stop or (left < middle and scores[left] >= scores[right]):
-            to_scores[at], to_codes[at] = scores[left], codes[left]
-            left += 1
-        else:
-            to_scores[at], to_codes[at] = scores[right], codes[right]
-            right += 1
-
-
-@block
-def sort_ranked(n: int, scratch: Scratch) -> None:
-    """Sort the first `n` of scratch.scores and scratch.ranked by falling score."""
-    scores, codes, spare_scores, spare_codes = scratch.scores, scratch.ranked, scratch.spare_scores, scratch.spare_ranked
-    for start in range(0, n, _INSERTION):
-        insert_sorted(scores, codes, start, min(start + _INSERTION, n))
-    width = _INSERTION
-    while width < n:
-        for start in range(0, n, 2 * width):
-            middle = min(start + width, n)
-            merge_runs(scores, codes, start, middle, min(start + 2 * width, n), spare_scores, spare_codes)
-        scores[:n] = spare_scores[:n]
-        codes[:n] = spare_codes[:n]
-        width *= 2
+# ---- sorting ----
 
 
 @block
 def sort_falling(values: Array, n: int) -> None:
-    """Sort the first `n` values, greatest first."""
+    """Sort the first `n` values, greatest first: by insertion where they are few, as a heap where they are many."""
     if n <= _INSERTION:
         for i in range(1, n):
             value = values[i]
@@ -227,54 +473,163 @@ def sort_falling(values: Array, n: int) -> None:
                 j -= 1
             values[j] = value
         return
-    values[:n].sort()
-    for i in range(n // 2):
-        values[i], values[n - 1 - i] = values[n - 1 - i], values[i]
+    for top in range(n // 2 - 1, -1, -1):
+        sink(values, top, n)
+    for end in range(n - 1, 0, -1):
+        values[0], values[end] = values[end], values[0]
+        sink(values, 0, end)
+
+
+@block
+def sink(values: Array, top: int, n: int) -> None:
+    """Restore the heap, least value first, below `top`."""
+    value = values[top]
+    child = 2 * top + 1
+    while child < n:
+        if child + 1 < n and values[child + 1] < values[child]:
+            child += 1
+        if value <= values[child]:
+            break
+        values[top] = values[child]
+        top, child = child, 2 * child + 1
+    values[top] = value
+
+
+def _falling_keys(scores: Array, n: int, keys: Array) -> None:
+    """Unsigned keys that ascend as the scores fall; equal scores, 0.0 and -0.0 among them, have equal keys."""
+    bits = scores.dtype.itemsize * 8
+    signed = scores.view(f"i{scores.dtype.itemsize}")
+    for i in range(n):
+        key = int(signed[i]) if scores[i] != 0 else 0
+        if scores.dtype.kind == "i":
+            keys[i] = (1 << 63) - 1 - key
+        else:
+            keys[i] = (1 << bits - 1) - 1 - key if key >= 0 else key & (1 << bits) - 1
+
+
+@overload(_falling_keys)
+def _falling_keys_typed(scores: Any, n: Any, keys: Any) -> Any:
+    narrow = scores.dtype == types.float32
+    signed = np.int32 if narrow else np.int64
+    largest = np.int64(0x7FFFFFFF if narrow else 0x7FFFFFFFFFFFFFFF)
+    mask = np.uint64(0xFFFFFFFF if narrow else 0xFFFFFFFFFFFFFFFF)
+
+    def of_integers(scores: Any, n: Any, keys: Any) -> Any:
+        for i in range(n):
+            keys[i] = np.uint64(largest) - np.uint64(scores[i])
+
+    def of_floats(scores: Any, n: Any, keys: Any) -> Any:
+        bits = scores.view(signed)
+        for i in range(n):
+            # a float is a sign and a magnitude: the bits of negative ones grow as they fall
+            key = np.int64(bits[i]) if scores[i] != 0 else np.int64(0)
+            keys[i] = np.uint64(largest - key) if key >= 0 else np.uint64(key) & mask
+
+    return of_integers if scores.dtype == types.int64 else of_floats
+
+
+@block
+def falling_keys(scores: Array, n: int, keys: Array) -> None:
+    _falling_keys(scores, n, keys)
+
+
+@allocating
+def sort_by_key(n: int, keys: Array, order: Array) -> int:
+    """Sort the first `n` keys and `order`, the rows they came from: by radix, stable, one pass for each byte that varies.
+
+    Both arrays are of length 2 * n; the sorted halves begin at the returned place.
+    """
+    varying = np.uint64(0)
+    for i in range(n):
+        order[i] = i
+        varying |= keys[i] ^ keys[0]
+    starts = np.empty(256, np.int64)
+    source, target = 0, n
+    for byte in range(8):
+        shift = np.uint64(8 * byte)
+        if (varying >> shift) & np.uint64(255) == np.uint64(0):
+            continue
+        starts[:] = 0
+        for i in range(source, source + n):
+            starts[np.int64((keys[i] >> shift) & np.uint64(255))] += 1
+        total = target
+        for digit in range(256):
+            size = starts[digit]
+            starts[digit] = total
+            total += size
+        for i in range(source, source + n):
+            digit = np.int64((keys[i] >> shift) & np.uint64(255))
+            to = starts[digit]
+            keys[to], order[to] = keys[i], order[i]
+            starts[digit] = to + 1
+        source, target = target, source
+    return source
 
 
 # ---- ranking ----
 
 
-@block
-def score_bound(scores: Array, depth: int, lanes: Array) -> float:
-    """A lower bound of the `depth`-th greatest score, for depth <= len(lanes) <= len(scores).
-
-    The lanes take turns at the documents and each keeps its greatest score; at least `depth` documents reach the
-    `depth`-th greatest of these.
-    """
-    width = lanes.shape[0]
-    lanes[:] = scores[:width]
-    for start in range(width, scores.shape[0] - width + 1, width):
-        block = scores[start : start + width]
-        for i in range(width):
-            lanes[i] = max(lanes[i], block[i])
-    for i in range(1, width):
-        score = lanes[i]
-        j = i
-        while j > 0 and lanes[j - 1] < score:
-            lanes[j] = lanes[j - 1]
-            j -= 1
-        lanes[j] = score
-    return lanes[depth - 1]
-
-
-@block
-def rank(codes: Array, scores: Array, depth: int, scratch: Scratch) -> int:
-    """Fill scratch with the documents of the first `depth` ranks and all tied with the last of them; returns how many."""
+@inlined
+def keep_top(scores: Array, depth: int, scratch: Scratch) -> int:
+    """Fill scratch.scores and scratch.rows with a superset of the first `depth` ranks and all tied with the last of them."""
     n = scores.shape[0]
-    width = 16 if depth <= 16 else 128
-    kept = n
-    if depth <= width and n >= 2 * width:
-        bound = score_bound(scores, depth, scratch.spare_scores[:width])
-        kept = 0
-        for i in range(n):
-            scratch.scores[kept], scratch.ranked[kept] = scores[i], codes[i]
-            kept += scores[i] >= bound
-    else:
-        scratch.scores[:n] = scores
-        scratch.ranked[:n] = codes
-    sort_ranked(kept, scratch)
-    return kept
+    if depth <= LANES and n >= 2 * LANES:
+        return keep_from(scores, bound_of_top(scores, depth), scratch.scores, scratch.rows)
+    kept, rows = scratch.scores, scratch.rows
+    for i in range(n):
+        kept[i] = scores[i]
+        rows[i] = i
+    return n
+
+
+@inlined
+def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work) -> None:
+    """Rank the documents that were kept: fill `work.codes` and `work.sizes`.
+
+    `codes` holds the code of the document of each rank, and `sizes` at the first rank of each tied group its size.
+    Documents whose gain is 0 by every table may be left out: their ranks hold the code `nothing`, in a group of one where no
+    other document of the group is worth something.
+    """
+    scores, rows = scratch.scores, scratch.rows
+    blocks = (kept + LANES - 1) // LANES
+    found = 0
+    for i in range(kept):
+        work.codes[i], work.sizes[i], work.seen[i] = nothing, 1, 0
+        work.wanted[found] = i
+        found += codes[rows[i]] >= plan.first_wanted
+    if found * blocks > _COUNTING * kept:
+        rank_by_sorting(codes, kept, scratch, work)
+        return
+    padding = blocks * LANES - kept
+    for i in range(kept, kept + padding):
+        scores[i] = lowest
+    for j in range(found):
+        i = work.wanted[j]
+        score = scores[i]
+        count = count_ahead(scores, blocks, score)
+        first, size = count >> 32, count & 0xFFFFFFFF
+        if score == lowest:
+            size -= padding
+        work.codes[first + work.seen[first]] = codes[rows[i]]
+        work.seen[first] += 1
+        work.sizes[first] = size
+
+
+@allocating
+def rank_by_sorting(codes: Array, kept: int, scratch: Scratch, work: Work) -> None:
+    keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.int32)
+    falling_keys(scratch.scores, kept, keys)
+    half = sort_by_key(kept, keys, order)
+    start = 0
+    for i in range(kept):
+        work.codes[i] = codes[scratch.rows[order[half + i]]]
+        if keys[half + i] != keys[half + start]:
+            work.sizes[start] = i - start
+            start = i
+    work.sizes[start] = kept - start
+
+
+# ---- lists of ranked gains ----
 
 
 @block
@@ -294,27 +649,33 @@ def average(gains: Array, n: int, exact: bool) -> float:
     return total / n
 
 
-@block
-def gather(ranked: int, depth: int, table: int, ties: int, condensed: bool, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, out: Array) -> int:
+@inlined
+def gather(ranked: int, depth: int, table: int, ties: int, condensed: bool, unjudged: int, gains: Array, exact: bool, work: Work, out: Array) -> int:
     """Gains by rank of one list, ties resolved; returns how many ranks were filled: `depth`, or fewer where documents end."""
-    scores, codes, group = scratch.scores, scratch.ranked, scratch.group
+    codes, sizes, group = work.codes, work.sizes, work.group
     at = start = 0
     while start < ranked and at < depth:
+        if sizes[start] == 1 and not condensed:
+            out[at] = gains[table, codes[start]]
+            at += 1
+            start += 1
+            continue
         size = 0
-        stop = start
-        while stop < ranked and scores[stop] == scores[start]:
-            if not (condensed and codes[stop] == unjudged):
-                group[size] = gains[table, codes[stop]]
+        for i in range(start, start + sizes[start]):
+            if not (condensed and codes[i] == unjudged):
+                group[size] = gains[table, codes[i]]
                 size += 1
-            stop += 1
-        start = stop
+        start += sizes[start]
         if size == 0:
             continue
         filled = min(size, depth - at)
-        if size == 1 or ties == INPUT:
-            out[at : at + filled] = group[:filled]
-        elif ties == AVERAGE:
-            out[at : at + filled] = average(group, size, plan.exact[table])
+        if ties == AVERAGE:
+            mean = average(group, size, exact)
+            for i in range(filled):
+                out[at + i] = mean
+        elif ties == INPUT:
+            for i in range(filled):
+                out[at + i] = group[i]
         else:
             sort_falling(group, size)
             for i in range(filled):
@@ -326,7 +687,7 @@ def gather(ranked: int, depth: int, table: int, ties: int, condensed: bool, unju
 # ---- ideal rankings ----
 
 
-@block
+@inlined
 def ideal_of_levels(counts: Array, unjudged: int, table: int, plan: Plan, out: Array) -> int:
     """Gains of the documents counted by level, in falling order; returns how many fit into `out`.
 
@@ -335,38 +696,42 @@ def ideal_of_levels(counts: Array, unjudged: int, table: int, plan: Plan, out: A
     at = 0
     for i in range(plan.falling.shape[1]):
         level = plan.falling[table, i]
+        gain = plan.gains[table, level]
+        if gain == 0.0 and plan.unsigned[table]:
+            break  # the rest adds nothing
         if level != unjudged:
             stop = min(at + counts[level], out.shape[0])
-            out[at:stop] = plan.gains[table, level]
-            at = stop
+            while at < stop:
+                out[at] = gain
+                at += 1
     return at
 
 
-@block
-def ideal_of_gains(gains: Array, n: int, out: Array) -> int:
+@inlined
+def ideal_of_gains(gains: Array, n: int, scratch: Scratch, out: Array) -> int:
+    if out.shape[0] <= LANES and n >= 2 * LANES:
+        n = keep_from(gains[:n], bound_of_top(gains[:n], out.shape[0]), gains, scratch.rows)
     sort_falling(gains, n)
     filled = min(n, out.shape[0])
-    out[:filled] = gains[:filled]
+    for i in range(filled):
+        out[i] = gains[i]
     return filled
 
 
 @block
-def ideal_of_returned(ranked: int, cutoff: int, condensed: bool, unjudged: int, gains: Array, scratch: Scratch, out: Array) -> int:
-    """Gains of the documents on the first `cutoff` ranks, in falling order."""
-    filled = 0
-    for i in range(ranked):
-        if filled == min(cutoff, out.shape[0]):
-            break
-        if not (condensed and scratch.ranked[i] == unjudged):
-            out[filled] = gains[scratch.ranked[i]]
-            filled += 1
-    sort_falling(out, filled)
-    return filled
+def ideal_of_returned(gained: Array, length: int, out: Array) -> int:
+    """Gains of the documents on the first ranks, in falling order."""
+    length = min(length, out.shape[0])
+    for i in range(length):
+        out[i] = gained[i]
+    sort_falling(out, length)
+    return length
 
 
 @block
 def ideal_of_full(best: float, length: int, out: Array) -> int:
-    out[:length] = best
+    for i in range(length):
+        out[i] = best
     return length
 
 
@@ -390,112 +755,8 @@ def normalised(total: float, ideal: float) -> float:
     return 1.0 if 1.0 < value < 1.0 + 1e-12 else value
 
 
-@block
-def choose(n: int, k: int) -> float:
-    """Number of ways to choose k of n."""
-    if n > 1000:  # beyond it the product overflows
-        return np.exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0))
-    ways = 1.0
-    for i in range(1, k + 1):
-        ways = ways * (n - k + i) / i
-    return ways
-
-
-@block
-def expected_over_returned(
-    ranked: int, cutoff: int, condensed: bool, unjudged: int, gains: Array, averaged: Array, length: int, discounts: Array, empty: float, scratch: Scratch
-) -> float:
-    """Expectation of DCG / IDCG over all orders of ties, where the ideal is made of the `cutoff` documents returned.
-
-    Which documents are returned varies only where a tied group straddles the cutoff. Then every way to draw the remaining
-    places from the group's distinct gains is weighed by its (multivariate hypergeometric) probability. Infinite where
-    there are more than `_MOST_DRAWS` ways.
-    """
-    length = min(length, cutoff)
-    certain = np.empty(length + 1)  # gains of the documents that are returned whatever the order
-    start = before = 0
-    group = scratch.group
-    size = 0
-    while start < ranked and before + size < length or start == 0 and ranked > 0 and size == 0:
-        for i in range(size):
-            certain[before + i] = group[i]
-        before += size
-        size = 0
-        stop = start
-        while stop < ranked and scratch.scores[stop] == scratch.scores[start]:
-            if not (condensed and scratch.ranked[stop] == unjudged):
-                group[size] = gains[scratch.ranked[stop]]
-                size += 1
-            stop += 1
-        if stop == start:
-            break
-        start = stop
-    places = length - before  # of the last group, for `size` documents
-    sort_falling(group, size)
-    kinds = 0
-    values, available = np.empty(size), np.zeros(size, np.int64)
-    for i in range(size):
-        if i == 0 or group[i] != group[i - 1]:
-            values[kinds] = group[i]
-            kinds += 1
-        available[kinds - 1] += 1
-
-    sum_before = discounted(averaged, before, discounts)
-    sum_of_discounts = 0.0
-    for i in range(before, length):
-        sum_of_discounts += discounts[i]
-    drawn = np.zeros(kinds, np.int64)
-    left = places
-    for kind in range(kinds):  # the first draw: best gains first
-        drawn[kind] = min(available[kind], left)
-        left -= drawn[kind]
-    ideal = np.empty(length)
-    value = weight = 0.0
-    draws = 0
-    while True:
-        draws += 1
-        if draws > _MOST_DRAWS:
-            return np.inf
-        probability = 1.0 / choose(size, places)
-        mean = 0.0
-        at = before
-        ideal[:before] = certain[:before]
-        for kind in range(kinds):
-            probability *= choose(available[kind], drawn[kind])
-            mean += values[kind] * drawn[kind]
-            for _ in range(drawn[kind]):
-                ideal[at] = values[kind]
-                at += 1
-        sort_falling(ideal, length)
-        best = discounted(ideal, length, discounts)
-        if best != 0.0:
-            got = discounted(averaged, length, discounts) if kinds <= 1 else sum_before + mean / places * sum_of_discounts
-            value += probability * normalised(got, best)
-            weight += probability
-        elif not np.isnan(empty):
-            value += probability * empty
-        # the next draw: move one document from a kind to the ones after it, and refill those best first
-        kind = kinds - 2
-        after = drawn[kinds - 1] if kinds else 0
-        room = available[kinds - 1] - after if kinds else 0
-        while kind >= 0 and (drawn[kind] == 0 or room == 0):
-            after += drawn[kind]
-            room += available[kind] - drawn[kind]
-            kind -= 1
-        if kind < 0:
-            break
-        drawn[kind] -= 1
-        after += 1
-        for later in range(kind + 1, kinds):
-            drawn[later] = min(available[later], after)
-            after -= drawn[later]
-    if weight == 0.0:
-        return np.nan
-    return value / weight if np.isnan(empty) else min(value, max(1.0, empty))
-
-
-@block
-def fold_rows(query: int, has_documents: bool, ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, out: Array) -> None:
+@inlined
+def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out: Array) -> None:
     """Sum each row's list and ideal with its discount to its cutoff. Rows of one list, discount and ideal share a sum."""
     rows, lists, ideals = plan.rows, scratch.lists, scratch.ideals
     total = best = 0.0
@@ -522,13 +783,7 @@ def fold_rows(query: int, has_documents: bool, ranked: int, unjudged: int, gains
         if source < 0:
             value = best
         elif ideal >= 0:
-            if plan.ideals[ideal, SOURCE] == RETURNED and plan.lists[source, TIES] == AVERAGE:
-                table, condensed = plan.lists[source, TABLE], plan.lists[source, CONDENSED] == 1
-                value = expected_over_returned(
-                    ranked, cutoff, condensed, unjudged, gains[table], lists[source], scratch.list_lengths[source], discounts, plan.empties[r], scratch
-                )
-            else:
-                value = normalised(total, best)
+            value = normalised(total, best)
         if rows[r, UNDEFINED] == NO_DOCUMENTS and not has_documents:
             value = np.nan
         out[rows[r, OUT], query] = value
@@ -537,23 +792,25 @@ def fold_rows(query: int, has_documents: bool, ranked: int, unjudged: int, gains
 # ---- one query ----
 
 
-@block
-def gather_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Scratch) -> None:
+@inlined
+def gather_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, work: Work) -> None:
     depth = scratch.lists.shape[1]
     for v in range(plan.lists.shape[0]):
         table, ties, condensed = plan.lists[v, TABLE], plan.lists[v, TIES], plan.lists[v, CONDENSED] == 1
-        scratch.list_lengths[v] = gather(ranked, depth, table, ties, condensed, unjudged, gains, plan, scratch, scratch.lists[v])
+        exact, out = plan.exact[table], scratch.lists[v]
+        scratch.list_lengths[v] = gather(ranked, depth, table, ties, condensed, unjudged, gains, exact, work, out)
 
 
-@block
-def ideals_of_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Scratch) -> None:
+@inlined
+def ideals_of_lists(plan: Plan, scratch: Scratch) -> None:
     """The ideals that depend on what was returned, after the lists and the other ideals are made."""
     for i in range(plan.ideals.shape[0]):
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
         cutoff, out = plan.ideals[i, IDEAL_CUTOFF], scratch.ideals[i]
         if source == RETURNED:
-            condensed = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
-            scratch.ideal_lengths[i] = ideal_of_returned(ranked, cutoff, condensed, unjudged, gains[table], scratch, out)
+            of_list = plan.ideals[i, OF_LIST]
+            length = min(cutoff, scratch.list_lengths[of_list])
+            scratch.ideal_lengths[i] = ideal_of_returned(scratch.lists[of_list], length, out)
         elif source == FULL:
             length = scratch.list_lengths[plan.ideals[i, OF_LIST]] if cutoff == UNCUT else cutoff
             best, pool = plan.top[table], plan.ideals[i, POOL]
@@ -562,14 +819,35 @@ def ideals_of_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratc
             scratch.ideal_lengths[i] = 0 if np.isnan(best) else ideal_of_full(best, length, out)
 
 
-@block
-def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch: Scratch, out: Array) -> None:
-    offsets, unjudged = documents.offsets, plan.gains.shape[1] - 1
-    scores = documents.scores[offsets[query] : offsets[query + 1]]
-    codes = levels_of(documents.relevance[offsets[query] : offsets[query + 1]], plan.lowest, scratch.codes)
-    has_documents = codes.shape[0] > 0
+@inlined
+def fold_query(
+    query: int, has_documents: bool, codes: Array, scores: Array, depth: int, unjudged: int, lowest: Any, gains: Array, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
+    """Rank one query, whose ideals of judged and scored documents are made, and fold the ranking into all rows."""
+    kept = keep_top(scores, depth, scratch)
+    rank(codes, kept, unjudged + 1, lowest, plan, scratch, work)
+    gather_lists(kept, unjudged, gains, plan, scratch, work)
+    ideals_of_lists(plan, scratch)
+    fold_rows(query, has_documents, plan, scratch, out)
+
+
+@inlined
+def nothing_to_gain(plan: Plan, scratch: Scratch) -> bool:
+    if not plan.skippable:
+        return False
+    for i in range(plan.ideals.shape[0]):
+        if scratch.ideal_lengths[i] > 0 and scratch.ideals[i, 0] > 0.0:
+            return False
+    return True
+
+
+@inlined
+def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+    start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
+    codes, unjudged = documents.relevance[start:stop], plan.gains.shape[1] - 2
+    has_documents = stop > start
     counts = scratch.counts
-    count_levels(codes, counts)
+    count_levels(codes, counts[: documents.levels])
     any_unjudged = counts[unjudged] > 0
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == SCORED:
@@ -577,33 +855,34 @@ def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch:
             scratch.ideal_lengths[i] = ideal_of_levels(counts, left_out, plan.ideals[i, TABLE], plan, scratch.ideals[i])
     pool_offsets = documents.pool_offsets
     if pool_offsets.shape[0] > 0:
-        pool = documents.pool_relevance[pool_offsets[query] : pool_offsets[query + 1]]
+        pool = documents.pool_relevance[pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base]
         has_documents = has_documents or pool.shape[0] > 0
-        count_levels(levels_of(pool, plan.lowest, scratch.pool_codes), counts)
+        count_levels(pool, counts[: documents.levels])
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == JUDGED:
             scratch.ideal_lengths[i] = ideal_of_levels(counts, unjudged, plan.ideals[i, TABLE], plan, scratch.ideals[i])
-    depth = codes.shape[0] if any_unjudged and plan.condensing else min(plan.depth, codes.shape[0])
-    ranked = rank(codes, scores, depth, scratch)
-    gather_lists(ranked, unjudged, plan.gains, plan, scratch)
-    ideals_of_lists(ranked, unjudged, plan.gains, plan, scratch)
-    fold_rows(query, has_documents, ranked, unjudged, plan.gains, plan, scratch, out)
+    if nothing_to_gain(plan, scratch):
+        out[:, query] = np.nan
+        return
+    depth = stop - start if any_unjudged and plan.condensing else min(plan.depth, stop - start)
+    scores = documents.scores[start:stop]
+    fold_query(query, has_documents, codes, scores, depth, unjudged, documents.lowest, plan.gains, plan, scratch, work, out)
 
 
-@block
-def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch: Scratch, out: Array) -> None:
+@inlined
+def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
     """As `score_query_of_levels`, for grades that have no small set of levels: a document's code is its row in the query."""
-    offsets = documents.offsets
-    start, stop = offsets[query], offsets[query + 1]
-    scores, relevance = documents.scores[start:stop], documents.relevance[start:stop]
-    n = relevance.shape[0]
+    start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
+    relevance = documents.relevance[start:stop]
+    n = stop - start
     has_documents = n > 0
     gains, codes, unjudged = scratch.gains, scratch.codes[:n], n
     for i in range(n):
         codes[i] = i
     for table in range(gains.shape[0]):
         fill_gains(relevance, table, plan, gains[table])
-        gains[table, n] = plan.gains[table, plan.gains.shape[1] - 1]
+        gains[table, n] = plan.gains[table, plan.gains.shape[1] - 2]
+        gains[table, n + 1] = 0.0
     any_unjudged = False
     if documents.is_judged.shape[0] > 0:
         is_judged = documents.is_judged[start:stop]
@@ -611,29 +890,29 @@ def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch:
             if not is_judged[i]:
                 any_unjudged = True
                 codes[i] = unjudged
-    pool_offsets = documents.pool_offsets
+    pool_offsets, values = documents.pool_offsets, scratch.values
     for i in range(plan.ideals.shape[0]):
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
+        size = 0
         if source == JUDGED and pool_offsets.shape[0] > 0:
-            pool = documents.pool_relevance[pool_offsets[query] : pool_offsets[query + 1]]
-            has_documents = has_documents or pool.shape[0] > 0
-            fill_gains(pool, table, plan, scratch.group)
-            scratch.ideal_lengths[i] = ideal_of_gains(scratch.group, pool.shape[0], scratch.ideals[i])
+            pool = documents.pool_relevance[pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base]
+            fill_gains(pool, table, plan, values)
+            size = pool.shape[0]
         elif source == JUDGED or source == SCORED:
             condensed = source == JUDGED or plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
-            size = 0
             for j in range(n):
                 if not (condensed and codes[j] == unjudged):
-                    scratch.group[size] = gains[table, codes[j]]
+                    values[size] = gains[table, codes[j]]
                     size += 1
-            scratch.ideal_lengths[i] = ideal_of_gains(scratch.group, size, scratch.ideals[i])
+        scratch.ideal_lengths[i] = ideal_of_gains(values, size, scratch, scratch.ideals[i])
     if pool_offsets.shape[0] > 0:
         has_documents = has_documents or pool_offsets[query + 1] > pool_offsets[query]
+    if nothing_to_gain(plan, scratch):
+        out[:, query] = np.nan
+        return
     depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
-    ranked = rank(codes, scores, depth, scratch)
-    gather_lists(ranked, unjudged, gains, plan, scratch)
-    ideals_of_lists(ranked, unjudged, gains, plan, scratch)
-    fold_rows(query, has_documents, ranked, unjudged, gains, plan, scratch, out)
+    scores = documents.scores[start:stop]
+    fold_query(query, has_documents, codes, scores, depth, unjudged, documents.lowest, gains, plan, scratch, work, out)
 
 
 # ---- drivers: chunks of queries, cut so that each has about as many documents ----
@@ -642,79 +921,216 @@ def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch:
 @block
 def longest_list(offsets: Array, first: int, last: int) -> int:
     longest = 0
-    for query in range(first, last):
+    for query in range(first, min(last, offsets.shape[0] - 1)):
         longest = max(longest, offsets[query + 1] - offsets[query])
     return longest
 
 
 @block
-def score_chunk_of_levels(first: int, last: int, documents: Documents, plan: Plan, out: Array) -> None:
-    longest = longest_list(documents.offsets, first, last)
-    pool = longest_list(documents.pool_offsets, first, last) if documents.pool_offsets.shape[0] > 0 else 0
-    scratch = Scratch(
-        np.empty(longest, np.uint8),
-        np.empty(pool, np.uint8),
-        np.empty(longest + 1, documents.scores.dtype),
-        np.empty(longest + 1, np.uint8),
-        np.empty(max(longest, 128), documents.scores.dtype),
-        np.empty(longest, np.uint8),
+def score_queries_of_levels(first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+    for query in range(first, last):
+        score_query_of_levels(query, documents, plan, scratch, work, out)
+
+
+@block
+def score_queries_of_values(first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+    for query in range(first, last):
+        score_query_of_values(query, documents, plan, scratch, work, out)
+
+
+@allocating
+def work_for(longest: int) -> Work:
+    size = longest + 1
+    return Work(np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size))
+
+
+@allocating
+def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratch:
+    return Scratch(
+        np.empty(0, np.int32),
+        np.empty(longest + LANES, documents.scores.dtype),
+        np.empty(longest + LANES, np.int32),
         np.empty((0, 0)),
-        np.empty(longest),
+        np.empty(0),
         np.zeros(plan.gains.shape[1], np.int64),
         np.empty((plan.lists.shape[0], min(plan.depth, longest))),
         np.zeros(plan.lists.shape[0], np.int64),
         np.empty((plan.ideals.shape[0], plan.ideal_depth)),
         np.zeros(plan.ideals.shape[0], np.int64),
     )
-    for query in range(first, last):
-        score_query_of_levels(query, documents, plan, scratch, out)
 
 
-@block
-def score_chunk_of_values(first: int, last: int, documents: Documents, plan: Plan, out: Array) -> None:
-    longest = longest_list(documents.offsets, first, last)
-    pool = longest_list(documents.pool_offsets, first, last) if documents.pool_offsets.shape[0] > 0 else 0
-    scratch = Scratch(
+@allocating
+def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan) -> Scratch:
+    return Scratch(
         np.empty(longest, np.int32),
-        np.empty(0, np.int32),
-        np.empty(longest + 1, documents.scores.dtype),
-        np.empty(longest + 1, np.int32),
-        np.empty(max(longest, 128), documents.scores.dtype),
-        np.empty(longest, np.int32),
-        np.empty((plan.gains.shape[0], longest + 1)),
-        np.empty(max(longest, pool)),
+        np.empty(longest + LANES, documents.scores.dtype),
+        np.empty(max(longest, pool) + LANES, np.int32),
+        np.empty((plan.gains.shape[0], longest + 2)),
+        np.empty(max(longest, pool) + LANES),
         np.empty(0, np.int64),
         np.empty((plan.lists.shape[0], min(plan.depth, longest))),
         np.zeros(plan.lists.shape[0], np.int64),
         np.empty((plan.ideals.shape[0], plan.ideal_depth)),
         np.zeros(plan.ideals.shape[0], np.int64),
     )
-    for query in range(first, last):
-        score_query_of_values(query, documents, plan, scratch, out)
 
 
 @driver()
 def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in range(chunks.shape[0] - 1):
-        score_chunk_of_levels(chunks[c], chunks[c + 1], documents, plan, out)
+        first, last = chunks[c], chunks[c + 1]
+        longest = longest_list(documents.offsets, first, last)
+        scratch = scratch_for_levels(longest, documents, plan)
+        score_queries_of_levels(first, last, documents, plan, scratch, work_for(longest), out)
 
 
 @driver(parallel=True)
 def score_levels_parallel(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in numba.prange(chunks.shape[0] - 1):
-        score_chunk_of_levels(chunks[c], chunks[c + 1], documents, plan, out)
+        first, last = chunks[c], chunks[c + 1]
+        longest = longest_list(documents.offsets, first, last)
+        scratch = scratch_for_levels(longest, documents, plan)
+        score_queries_of_levels(first, last, documents, plan, scratch, work_for(longest), out)
 
 
 @driver()
 def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in range(chunks.shape[0] - 1):
-        score_chunk_of_values(chunks[c], chunks[c + 1], documents, plan, out)
+        first, last = chunks[c], chunks[c + 1]
+        longest, pool = longest_list(documents.offsets, first, last), longest_list(documents.pool_offsets, first, last)
+        scratch = scratch_for_values(longest, pool, documents, plan)
+        score_queries_of_values(first, last, documents, plan, scratch, work_for(longest), out)
 
 
 @driver(parallel=True)
 def score_values_parallel(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in numba.prange(chunks.shape[0] - 1):
-        score_chunk_of_values(chunks[c], chunks[c + 1], documents, plan, out)
+        first, last = chunks[c], chunks[c + 1]
+        longest, pool = longest_list(documents.offsets, first, last), longest_list(documents.pool_offsets, first, last)
+        scratch = scratch_for_values(longest, pool, documents, plan)
+        score_queries_of_values(first, last, documents, plan, scratch, work_for(longest), out)
+
+
+# ---- the expectation that is no sum: nDCG over an ideal of the returned documents ----
+
+
+@block
+def choose(n: int, k: int) -> float:
+    """Number of ways to choose k of n."""
+    if n > 1000:  # beyond it the product overflows
+        return np.exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0))
+    ways = 1.0
+    for i in range(1, k + 1):
+        ways = ways * (n - k + i) / i
+    return ways
+
+
+@block
+def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
+    """Advance to the next way to draw equally many documents, kinds of greater gain first; False after the last."""
+    room = after = 0
+    kind = kinds - 1
+    while kind >= 0 and (drawn[kind] == 0 or room == 0):
+        after += drawn[kind]
+        room += available[kind] - drawn[kind]
+        kind -= 1
+    if kind < 0:
+        return False
+    drawn[kind] -= 1
+    after += 1
+    for later in range(kind + 1, kinds):
+        drawn[later] = min(available[later], after)
+        after -= drawn[later]
+    return True
+
+
+@allocating
+def expected_over_returned(gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool) -> float:
+    """Expectation of DCG / IDCG, or of IDCG where not `ratio`, over all orders of ties, where the ideal is made of the documents on the first ranks.
+
+    `gains` are in rank order, `sizes` those of the tied groups. Which documents are returned varies only where a group
+    straddles the cutoff. Then every way to draw the remaining places from the group's distinct gains is weighed by its
+    (multivariate hypergeometric) probability. Infinite where there are more than `_MOST_DRAWS` ways.
+    """
+    length = min(gains.shape[0], cutoff)
+    before, last = 0, 0  # ranks of the groups that are returned whole; the group after them
+    total = 0.0
+    while last < sizes.shape[0] and before + sizes[last] <= length:
+        mean = average(gains[before : before + sizes[last]].copy(), sizes[last], False)
+        for i in range(before, before + sizes[last]):
+            total += mean * discounts[i]
+        before += sizes[last]
+        last += 1
+    places = length - before
+    group = gains[before : before + sizes[last]].copy() if places > 0 else np.empty(0)
+    size = group.shape[0]
+    sort_falling(group, size)
+    values, available, drawn = np.empty(size), np.zeros(size, np.int64), np.zeros(size, np.int64)
+    kinds = 0
+    for i in range(size):
+        if i == 0 or group[i] != group[i - 1]:
+            values[kinds] = group[i]
+            kinds += 1
+        available[kinds - 1] += 1
+    left, defined = places, False
+    for kind in range(kinds):
+        drawn[kind] = min(available[kind], left)
+        left -= drawn[kind]
+    ideal = np.empty(length)
+    value = weight = 0.0
+    for _ in range(_MOST_DRAWS):
+        ways = 1.0
+        mean = 0.0
+        ideal[:before] = gains[:before]
+        at = before
+        for kind in range(kinds):
+            if kinds > 1:
+                ways *= choose(available[kind], drawn[kind])
+            mean += values[kind] * drawn[kind]
+            ideal[at : at + drawn[kind]] = values[kind]
+            at += drawn[kind]
+        if places > 0:
+            mean = values[0] if kinds == 1 else mean / places
+        got = total
+        for i in range(before, length):
+            got += mean * discounts[i]
+        sort_falling(ideal, length)
+        best = discounted(ideal, length, discounts)
+        if not ratio:
+            value += ways * best
+            weight += ways
+            defined = True
+        elif best != 0.0:
+            value += ways * normalised(got, best)
+            weight += ways
+            defined = True
+        elif not np.isnan(empty):
+            value += ways * empty
+            weight += ways
+        if not next_draw(drawn, available, kinds):
+            return (normalised(value, weight) if ratio else value / weight) if defined else np.nan
+    return np.inf
+
+
+@driver()
+def expect_over_returned(
+    offsets: Array, gains: Array, scores: Array, counts: Array, cutoff: int, discounts: Array, empty: float, ratio: bool, out: Array
+) -> None:
+    """nDCG, or IDCG where not `ratio`, of each query by `expected_over_returned`, of the documents for which `counts` is true."""
+    for query in range(offsets.shape[0] - 1):
+        rows = offsets[query] + np.flatnonzero(counts[offsets[query] : offsets[query + 1]])
+        keys = np.empty(rows.shape[0], np.uint64)
+        falling_keys(scores[rows], rows.shape[0], keys)
+        ranked = np.argsort(keys, kind="mergesort")
+        sizes = np.zeros(rows.shape[0], np.int64)
+        groups = 0
+        for i in range(rows.shape[0]):
+            if i > 0 and keys[ranked[i]] != keys[ranked[i - 1]]:
+                groups += 1
+            sizes[groups] += 1
+        filled = groups + 1 if rows.shape[0] > 0 else 0
+        out[query] = expected_over_returned(gains[rows[ranked]], sizes[:filled], cutoff, discounts, empty, ratio)
 
 
 # ---- grouping rows by query ----

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 
 _LEVELS = 255  # codes of one byte; the last is kept for unjudged documents
+_MOST_FULL = 2**24  # documents of a "full" ideal, which are summed one by one
 _EXACT = 2**53  # whole numbers up to here are exact in float64
 
 
@@ -62,9 +63,15 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     for measure in measures:
         _check_gains(measure, grades, distinct, rankings)
         _check_discount(measure, rankings.longest)
+        if measure.params.get("ideal") == "full" and (measure.cutoff or 0) > _MOST_FULL:
+            raise MeasureError(f"{measure} has an ideal of {measure.cutoff} documents; wanted a cutoff of at most {_MOST_FULL}")
     # a user's function is asked for the ranks that exist and no other
-    asked = any(isinstance(measure.params.get("discount"), Function) for measure in measures)
-    return _tables(measures, coding, distinct, max(rankings.longest, 1) if asked else _rounded_up(rankings.longest)), coding
+    asks_ranks = any(isinstance(measure.params.get("discount"), Function) for measure in measures)
+    longest = max(rankings.longest, 1) if asks_ranks else _rounded_up(rankings.longest)
+    # a function may answer differently in a later call, so tables made by asking one are not kept
+    asks = asks_ranks or any(isinstance(worth_of(measure).gain, Function) for measure in measures)
+    make_tables = _tables.__wrapped__ if asks else _tables
+    return make_tables(measures, coding, distinct, longest), coding
 
 
 # ---- gains ----
@@ -76,6 +83,18 @@ def worth_of(measure: Measure) -> Worth:
         return Worth("found", rel)
     gain = measure.gain
     return Worth(gain, 1.0 if gain == "binary" and rel is None else rel)
+
+
+def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
+    """Gain of each scored document, (n_docs,)."""
+    worth = worth_of(measure)
+    distinct, position = np.unique(rankings.relevance, return_inverse=True)
+    gains = np.array([_gain(worth, grade) for grade in distinct.tolist()], dtype=np.float64)[position]
+    return gains if rankings.is_judged is None else np.where(rankings.is_judged, gains, _gain_of_unjudged(worth))
+
+
+def _gain_of_unjudged(worth: Worth) -> float:
+    return 1.0 if worth.gain == "found" and worth.rel is None else 0.0
 
 
 def _looks_at_each_grade(measure: Measure, grades: Grades) -> bool:
@@ -140,15 +159,17 @@ def _first_place(rankings: Rankings, grade: float) -> str:
 # ---- discounts ----
 
 
-@lru_cache(maxsize=64)
 def discount_table(discount: str | float | Numbers | Function, ranks: int) -> Float64:
-    """Discount of the ranks 1, 2, 3, ...
-
-    Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor.
-    """
+    """Discount of the ranks 1, 2, 3, ..."""
     if isinstance(discount, Function):
-        table = np.array([discount.call(rank) for rank in range(1, ranks + 1)], dtype=np.float64)
-    elif isinstance(discount, Numbers):
+        return _frozen([discount.call(rank) for rank in range(1, ranks + 1)], np.float64)
+    return _known_discounts(discount, ranks)
+
+
+@lru_cache(maxsize=64)
+def _known_discounts(discount: str | float | Numbers, ranks: int) -> Float64:
+    """Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor."""
+    if isinstance(discount, Numbers):
         table = np.array(discount[:ranks], dtype=np.float64)
         table = np.append(table, np.zeros(max(ranks - len(table), 0)))
     else:
@@ -166,8 +187,7 @@ def discount_table(discount: str | float | Numbers | Function, ranks: int) -> Fl
         else:
             weights = np.log(np.longdouble(discount)) / np.log(rank + 1)
         table = weights.astype(np.float64)
-    table.flags.writeable = False
-    return table
+    return _frozen(table, np.float64)
 
 
 def _check_discount(measure: Measure, longest: int) -> None:
@@ -217,7 +237,7 @@ def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float
     for out, measure in enumerate(measures):
         definition, params = measure.definition, measure.params
         table = worths.index_of(worth_of(measure))
-        cutoff = UNCUT if measure.cutoff is None else measure.cutoff
+        cutoff = UNCUT if measure.cutoff is None else min(measure.cutoff, UNCUT - 1)
         ranking = lists.index_of((table, ties_of[params["ties"]], int(params["judged_only"])))
         ideal = -1
         if definition.over == "ideal" or definition.ranking == "ideal":
@@ -241,6 +261,7 @@ def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float
     return Plan(
         gains=_frozen(gains, np.float64),
         falling=_frozen(np.argsort(-gains, axis=1, kind="stable"), np.int64),
+        unsigned=_frozen((gains >= 0).all(axis=1), np.bool_),
         exact=_frozen([finite and bool((row == np.floor(row)).all()) and (coding.levels or _whole_when_coded(worth)) for worth, row in zip(worths, gains, strict=True)], np.bool_),
         top=_frozen([_top(worth) for worth in worths], np.float64),
         kinds=_frozen([_kind(worth) for worth in worths], np.int64),
@@ -250,11 +271,11 @@ def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float
         ideals=_frozen(np.reshape(ideals, (len(ideals), 5)), np.int64),
         discounts=_frozen(table_of_discounts, np.float64),
         rows=_frozen(rows, np.int64),
-        empties=_frozen([_empty_value(measures[row[5]]) for row in rows], np.float64),
         depth=depth,
         ideal_depth=ideal_depth,
-        lowest=coding.lowest,
         condensing=any(condensed for _, _, condensed in lists),
+        first_wanted=0 if not coding.levels or any(ties == INPUT for _, ties, _ in lists) else int(np.argmax((gains != 0).any(axis=0))),
+        skippable=all(row[4] == NO_IDEAL for row in rows) and all(ideal[1] in (JUDGED, SCORED) for ideal in ideals),
     )
 
 
@@ -268,7 +289,7 @@ def _gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None)
     """Gain of each grade, and of an unjudged document; 0 for levels between the grades that occur."""
     occurring = None if distinct is None else set(distinct)
     row = [_gain(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()]
-    return np.nan_to_num(np.array([*row, 1.0 if worth.gain == "found" and worth.rel is None else 0.0]), nan=0.0)
+    return np.array([*row, _gain_of_unjudged(worth), 0.0])
 
 
 def _whole_when_coded(worth: Worth) -> bool:
@@ -290,10 +311,3 @@ def _kind(worth: Worth) -> int:
     from fastndcg.kernels import EXP2, LINEAR, LOOKUP, ONE
 
     return {"linear": LINEAR, "exp2": EXP2, "binary": ONE, "found": ONE}.get(worth.gain, LOOKUP) if isinstance(worth.gain, str) else LOOKUP
-
-
-def _empty_value(measure: Measure) -> float:
-    empty = measure.params.get("empty", 0.0)
-    return math.nan if isinstance(empty, str) else float(empty)
-
-
