@@ -1559,7 +1559,8 @@ def sort_by_key_stably(at: Array, rows: Array, keys: Array, spare: Array) -> Non
                 else:
                     spare[to] = at[right]
                     right += 1
-        at[:] = spare[:n]
+        for i in range(n):
+            at[i] = spare[i]
         width *= 2
 
 
@@ -1587,5 +1588,6 @@ def sort_by_id(at: Array, rows: Array, ids: Ids, ascending: bool, spare: Array) 
                 else:
                     spare[to] = at[right]
                     right += 1
-        at[:] = spare[:n]
+        for i in range(n):
+            at[i] = spare[i]
         width *= 2
