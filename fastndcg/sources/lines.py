@@ -254,6 +254,8 @@ class _Part:
         except pa.ArrowInvalid:
             for row, number in zip(odd.tolist(), numbers.to_pylist(), strict=True):
                 try:
+                    if "_" in number:  # which Python takes for a number
+                        raise ValueError
                     self.columns.values[row[0]] = float(number)
                 except ValueError:
                     start = block[: row[1]].tobytes().rfind(b"\n") + 1

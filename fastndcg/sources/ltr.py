@@ -7,6 +7,7 @@ passed over.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,23 +72,29 @@ def read_ltr(
     """
     name = path_of(path, "path")
     lines = _read(name, threads)
-    values, origin = _scores_of(scores, score_column)
-    if len(values) != len(lines.values):
-        raise InputError(f"{origin} has {len(values):,} scores and {name} {len(lines.values):,} rows; give one score for each row, in row order")
     labels = whole(lines.values)
-    if query_file is None and not len(lines.queries.filter(pc.not_equal(lines.queries, ""))):
-        query_file = f"{name}.query"
-        if not os.path.exists(query_file):
-            raise SourceError(f"{name} has no qid: on its lines, and there is no {query_file}; pass query_file= with the number of rows of each query")
+    without = pc.index(lines.queries, "").as_py()
+    if query_file is None and without >= 0:
+        query_file = _query_file_beside(name, lines, without)
+    values, origin = _scores_of(scores, score_column)
+    if len(values) != len(labels):
+        raise InputError(f"{origin} has {len(values):,} scores and {name} {len(labels):,} rows; give one score for each row, in row order")
     if query_file is not None:
         return Rankings.from_groups(_group_sizes(path_of(query_file, "query_file"), name, len(labels)), labels, values)
-    without = pc.index(lines.queries, "").as_py()
-    if without >= 0:
-        row = int(np.argmax(lines.query_codes == without))
-        raise SourceError(f"{name}, line {lines.line_of(row)}: no qid: where other lines have one; wanted {LTR_LINE}")
     ids = _numbered(lines.queries)
     of_rows = pa.DictionaryArray.from_arrays(pa.array(lines.query_codes), ids)
     return Rankings.from_query_ids(of_rows.cast(ids.type) if pa.types.is_integer(ids.type) else of_rows, labels, values)
+
+
+def _query_file_beside(name: str, lines: Lines, without: int) -> str:
+    """The `.query` file of a file whose lines have no qid; `without` is the code of those that have none."""
+    if len(lines.queries) > 1:
+        row = int(np.argmax(lines.query_codes == without))
+        raise SourceError(f"{name}, line {lines.line_of(row)}: no qid: where other lines have one; wanted {LTR_LINE}")
+    beside = f"{name}.query"
+    if not Path(beside).exists():
+        raise SourceError(f"{name} has no qid: on its lines, and there is no {beside}; pass query_file= with the number of rows of each query")
+    return beside
 
 
 def _read(name: str, threads: int | None) -> Lines:

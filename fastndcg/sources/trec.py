@@ -296,10 +296,17 @@ def _table_side(name: str, table: pa.Table, names: tuple[str, str, str]) -> Side
         if table[column].null_count:
             nulls = table[column].is_null().to_numpy()
             raise InputError(f"{name}: column {column} has {nulls.sum():,} nulls; the first is at row {int(np.argmax(nulls))}. Drop those rows.")
-    query, doc, value = (table[column] for column in names)
+    query, doc, value = (_without_views(table[column]) for column in names)
     if pa.types.is_floating(doc.type) or pa.types.is_nested(doc.type):
         raise InputTypeError(f"{name}: column {names[1]} is {doc.type}; wanted whole numbers or strings as document ids")
     return _side(name, query, doc, _as_array(names[2], value))
+
+
+def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Strings as Arrow's functions know them: they cannot take rows of string views, which Polars hands out."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
 
 
 def _side(name: str, query: pa.Array | pa.ChunkedArray, docs: pa.Array | pa.ChunkedArray, values: Array) -> Side:
@@ -450,8 +457,11 @@ def _sample(ids: pa.Array) -> str:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_binary(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
 def _alike(qrels: Side, run: Side, left: Any, right: Any, of: str) -> tuple[pa.Array, pa.Array]:
@@ -483,7 +493,7 @@ def _plain_ids(ids: Any) -> pa.Array:
         ids = ids.cast(kind.value_type)
         kind = kind.value_type
     if not pa.types.is_integer(kind):
-        ids = ids.cast(pa.large_binary() if pa.types.is_binary(kind) or pa.types.is_binary_view(kind) else pa.large_string())
+        ids = ids.cast(pa.large_binary() if _is_binary(kind) else pa.large_string())
     return _combined(ids)
 
 
