@@ -1774,18 +1774,21 @@ def order_documents(offsets: Array, rows: Array, keys: Array, ids: Ids, ascendin
     longest = 0
     for query in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[query + 1] - offsets[query])
-    spare = np.empty(longest, np.int64)
+    held, spare_keys, spare = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
     for query in range(offsets.shape[0] - 1):
         first, n = offsets[query], offsets[query + 1] - offsets[query]
         at = order[first : first + n]
+        rising = True
         for i in range(n):
             at[i] = first + i
-        sort_by_key_stably(at, rows, keys, spare)
+            held[i] = keys[rows[first + i]]
+            rising = rising and (i == 0 or held[i] >= held[i - 1])
+        if not rising:
+            sort_by_key_stably(held[:n], at, spare_keys, spare)
         start = 0
         while start < n:
-            key = keys[rows[at[start]]]
             stop = start + 1
-            while stop < n and keys[rows[at[stop]]] == key:
+            while stop < n and held[stop] == held[start]:
                 stop += 1
             if stop - start > 1:
                 sort_by_id(at[start:stop], rows, ids, ascending, spare)
@@ -1793,38 +1796,38 @@ def order_documents(offsets: Array, rows: Array, keys: Array, ids: Ids, ascendin
 
 
 @block
-def sort_by_key_stably(at: Array, rows: Array, keys: Array, spare: Array) -> None:
+def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) -> None:
+    """Sort `at` by rising `keys`, and those along with it."""
     n = at.shape[0]
-    ordered = True
-    for i in range(1, n):
-        if keys[rows[at[i]]] < keys[rows[at[i - 1]]]:
-            ordered = False
-            break
-    if ordered:
-        return
     for start in range(0, n, _INSERTION):
         for i in range(start + 1, min(start + _INSERTION, n)):
-            moved = at[i]
-            key = keys[rows[moved]]
+            key, moved = keys[i], at[i]
             j = i
-            while j > start and key < keys[rows[at[j - 1]]]:
-                at[j] = at[j - 1]
+            while j > start and key < keys[j - 1]:
+                keys[j], at[j] = keys[j - 1], at[j - 1]
                 j -= 1
-            at[j] = moved
+            keys[j], at[j] = key, moved
     width = _INSERTION
     while width < n:
         for start in range(0, n, 2 * width):
             middle, stop = min(start + width, n), min(start + 2 * width, n)
-            left, right = start, middle
-            for to in range(start, stop):
-                if right >= stop or (left < middle and keys[rows[at[left]]] <= keys[rows[at[right]]]):
-                    spare[to] = at[left]
-                    left += 1
-                else:
-                    spare[to] = at[right]
-                    right += 1
+            left, right, to = start, middle, start
+            while left < middle and right < stop:
+                # places move by a comparison: no branch to mispredict
+                from_right = keys[right] < keys[left]
+                source = right if from_right else left
+                spare_keys[to], spare[to] = keys[source], at[source]
+                right += from_right
+                left += not from_right
+                to += 1
+            for i in range(left, middle):
+                spare_keys[to], spare[to] = keys[i], at[i]
+                to += 1
+            for i in range(right, stop):
+                spare_keys[to], spare[to] = keys[i], at[i]
+                to += 1
         for i in range(n):
-            at[i] = spare[i]
+            keys[i], at[i] = spare_keys[i], spare[i]
         width *= 2
 
 

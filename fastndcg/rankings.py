@@ -326,6 +326,7 @@ class Rankings:
         *,
         missing: Literal["zero", "skip"] = "zero",
         ties: Literal["docid_desc", "docid_asc", "input"] = "docid_desc",
+        nan: Literal["refuse", "last"] = "refuse",
         query: str | None = None,
         doc_id: str | None = None,
         relevance: str | None = None,
@@ -338,9 +339,9 @@ class Rankings:
         qrels, run
             Dicts of dicts (query -> document -> number), DataFrames or anything else that speaks Arrow, or ir_measures' Qrel
             and ScoredDoc tuples.
-        missing, ties
-            As in `read_trec`: "zero" counts every query of the qrels, "skip" those in both; and the order of tied documents
-            that measures with ties="input" see.
+        missing, ties, nan
+            As in `read_trec`: "zero" counts every query of the qrels, "skip" those in both; the order of tied documents that
+            measures with ties="input" see; NaN scores refused or ranked last.
         query, doc_id, relevance, score : str, optional
             Columns of tables; by default the usual names.
 
@@ -360,7 +361,7 @@ class Rankings:
         from fastndcg.sources.trec import rankings_from_qrels_run
 
         return rankings_from_qrels_run(
-            qrels, run, missing=missing, ties=ties, query=query, doc_id=doc_id, relevance=relevance, score=score
+            qrels, run, missing=missing, ties=ties, nan=nan, query=query, doc_id=doc_id, relevance=relevance, score=score
         )
 
     @classmethod

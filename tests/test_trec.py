@@ -242,6 +242,15 @@ def test_float32_scores_tie_more(both):
         read_trec(*both(), score_dtype=np.int64)
 
 
+@pytest.mark.pure
+def test_nan_scores_ranked_last(both):
+    paths = both(run="301 Q0 A 1 nan t\n301 Q0 B 1 -inf t\n301 Q0 C 1 0 t\n")
+    with pytest.raises(InputError, match=r'run, line 1: score nan of document "A" of query "301"; 1 in all. .* or pass nan="last"'):
+        read_trec(*paths)
+    assert facts(read_trec(*paths, nan="last"))["docs"] == ["C", "B", "A"]
+    assert Rankings.from_qrels_run({"q": {"a": 1}}, {"q": {"a": np.nan, "b": 1.0}}, nan="last").relevance.tolist() == [0, 1]
+
+
 # ---- against the references ----
 
 

@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from fastndcg.errors import ColumnError, InputError, SourceError, suggest
+from fastndcg.errors import ColumnError, InputError, SourceError
 from fastndcg.rankings import Rankings, _as_array
+from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import Lines, PathLike, cannot_read, open_unpacked, path_of, read_lines
-from fastndcg.sources.trec import _USUAL, whole
+from fastndcg.sources.trec import whole
 
 Array = npt.NDArray[Any]
 
@@ -145,14 +146,10 @@ def _parquet_scores(path: str, column: str | None) -> Array:
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
-            usual = [name for name in names if name.lower() in _USUAL["score"]] if len(names) > 1 else names
-            if column is None and len(usual) != 1:
-                got = f"several columns that could be the scores: {', '.join(usual)}" if usual else f"no column of scores, only {', '.join(names)}"
-                raise ColumnError(f'{path} has {got}. Name it, as in score_column="{(usual or names or ["score"])[0]}".')
-            wanted = usual[0] if column is None else column
-            if wanted not in names:
-                raise ColumnError(f"{path} has no column {wanted}, only {', '.join(names)}.{suggest(wanted, names)}")
+            wanted = names[0] if len(names) == 1 and column is None else find_column(names, "score", column)
             return _as_array(wanted, file.read(columns=[wanted])[wanted])
+    except ColumnError as error:
+        raise ColumnError(f"{path}: {error}") from None
     except (OSError, pa.ArrowInvalid) as error:
         raise cannot_read(path, error) from None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.rankings import Rankings, _as_array, _combined, _id_column
+from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import Lines, PathLike, cannot_read, open_unpacked, path_of, read_lines
 
 if TYPE_CHECKING:
@@ -28,17 +29,10 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Missing = Literal["zero", "skip"]
 Ties = Literal["docid_desc", "docid_asc", "input"]
+NaN = Literal["refuse", "last"]
 
 QRELS_LINE = "a line of a TREC qrels file: query iteration doc grade"
 RUN_LINE = "a line of a TREC run: query Q0 doc rank score tag"
-
-_USUAL = {
-    "query": ("query_id", "qid", "q_id", "query", "user_id"),
-    "doc_id": ("doc_id", "docid", "docno", "item_id"),
-    "relevance": ("relevance", "rel", "label", "grade", "y_true", "target", "rating"),
-    "score": ("score", "pred", "prediction", "y_score"),
-}
-
 
 class Side(NamedTuple):
     """The judgments or the run: a row for each of its documents."""
@@ -67,6 +61,7 @@ def read_trec(
     *,
     missing: Missing = "zero",
     ties: Ties = "docid_desc",
+    nan: NaN = "refuse",
     score_dtype: npt.DTypeLike = np.float64,
     threads: int | None = None,
 ) -> Rankings:
@@ -84,6 +79,8 @@ def read_trec(
         Order of rows. The first two order them by falling score and then by the bytes of the document id, so that measures
         with ties="input" break ties as trec_eval does (descending) or the other way round; "input" keeps the order of the
         file. Measures with other ties do not see the difference.
+    nan : "refuse" or "last"
+        "last" ranks documents with a NaN score below all others.
     score_dtype : float64 or float32
         pytrec_eval and trec_eval up to 9.0.7 read scores as float32, in which more of them are tied.
     threads : int, optional
@@ -111,13 +108,13 @@ def read_trec(
     >>> rankings.offsets, rankings.relevance, rankings.is_judged
     (array([0, 2, 2]), array([0, 2]), array([False,  True]))
     """
-    _check_options(missing, ties)
+    _check_options(missing, ties, nan)
     dtype = np.dtype(score_dtype)
     if dtype not in (np.float32, np.float64):
         raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
     judged = _text_side(qrels, has_rank=False, threads=threads)
     scored = _text_side(run, has_rank=True, threads=threads)
-    return join(judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties)
+    return join(judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties, nan)
 
 
 def read_qrels_run(
@@ -126,6 +123,7 @@ def read_qrels_run(
     *,
     missing: Missing = "zero",
     ties: Ties = "docid_desc",
+    nan: NaN = "refuse",
     query: str | None = None,
     doc_id: str | None = None,
     relevance: str | None = None,
@@ -138,7 +136,7 @@ def read_qrels_run(
     ----------
     qrels, run : paths
         Each a Parquet file or a TREC file, known by its first bytes.
-    missing, ties, threads
+    missing, ties, nan, threads
         As in `read_trec`. Whole-number ids are ordered as numbers.
     query, doc_id, relevance, score : str, optional
         Columns of Parquet files; by default the usual names. Only these columns are read.
@@ -157,10 +155,10 @@ def read_qrels_run(
     >>> read_qrels_run(folder / "qrels.parquet", folder / "run.parquet").relevance
     array([0, 2])
     """
-    _check_options(missing, ties)
+    _check_options(missing, ties, nan)
     columns = Columns(query, doc_id, relevance, score)
     judged = _file_side(qrels, "relevance", columns, threads)
-    return join(judged, _file_side(run, "score", columns, threads), missing, ties)
+    return join(judged, _file_side(run, "score", columns, threads), missing, ties, nan)
 
 
 def rankings_from_qrels_run(
@@ -169,6 +167,7 @@ def rankings_from_qrels_run(
     *,
     missing: Missing = "zero",
     ties: Ties = "docid_desc",
+    nan: NaN = "refuse",
     query: str | None = None,
     doc_id: str | None = None,
     relevance: str | None = None,
@@ -179,14 +178,15 @@ def rankings_from_qrels_run(
     >>> rankings_from_qrels_run({"q1": {"a": 1, "b": 0}}, {"q1": {"b": 0.5, "c": 0.1}}).is_judged
     array([ True, False])
     """
-    _check_options(missing, ties)
+    _check_options(missing, ties, nan)
     columns = Columns(query, doc_id, relevance, score)
     judged = _given_side("qrels", qrels, "relevance", columns)
-    return join(judged, _given_side("run", run, "score", columns), missing, ties)
+    return join(judged, _given_side("run", run, "score", columns), missing, ties, nan)
 
 
-def _check_options(missing: str, ties: str) -> None:
-    for name, value, wanted in (("missing", missing, ("zero", "skip")), ("ties", ties, ("docid_desc", "docid_asc", "input"))):
+def _check_options(missing: str, ties: str, nan: str) -> None:
+    options = (("missing", missing, get_args(Missing)), ("ties", ties, get_args(Ties)), ("nan", nan, get_args(NaN)))
+    for name, value, wanted in options:
         if value not in wanted:
             choice = ", ".join(f'"{word}"' for word in wanted[:-1]) + f' or "{wanted[-1]}"'
             raise InputError(f"{name}={value!r} is not known; wanted {choice}.{suggest(str(value), wanted)}")
@@ -219,17 +219,49 @@ def whole(values: npt.NDArray[np.float64]) -> Array:
     return integers if np.array_equal(integers, values) and (abs(integers) < 1 << 53).all() else values
 
 
-def _file_side(path: PathLike, role: Literal["relevance", "score"], columns: Columns, threads: int | None) -> Side:
-    name = path_of(path, "qrels" if role == "relevance" else "run")
+def find_qrels_run_columns(
+    qrels: PathLike,
+    run: PathLike,
+    *,
+    query: str | None = None,
+    doc_id: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+) -> tuple[Columns | None, Columns | None]:
+    """The columns that `read_qrels_run` takes of each file; None for a TREC file, which has none. Raises as it does."""
+    columns = Columns(query, doc_id, relevance, score)
+    found: list[Columns | None] = [None, None]
+    roles: tuple[Literal["relevance", "score"], ...] = ("relevance", "score")
+    for side, (path, role) in enumerate(zip((qrels, run), roles, strict=True)):
+        name = path_of(path, ("qrels", "run")[side])
+        if _is_parquet(name):
+            found[side] = Columns(**dict(zip(("query", "doc_id", role), _parquet_columns(name, role, columns), strict=True)))
+    return found[0], found[1]
+
+
+def _is_parquet(name: str) -> bool:
     with open_unpacked(name) as stream:
-        is_parquet = stream.read(4) == b"PAR1"
-    if not is_parquet:
-        return _text_side(name, has_rank=role == "score", threads=threads)
+        return bool(stream.read(4) == b"PAR1")
+
+
+def _parquet_columns(name: str, role: Literal["relevance", "score"], columns: Columns) -> tuple[str, str, str]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(name) as file:
-            names = _find(name, file.schema_arrow.names, role, columns)
+        names = pq.read_schema(name).names
+    except (OSError, pa.ArrowInvalid) as error:
+        raise cannot_read(name, error) from None
+    return _find(name, names, role, columns)
+
+
+def _file_side(path: PathLike, role: Literal["relevance", "score"], columns: Columns, threads: int | None) -> Side:
+    name = path_of(path, "qrels" if role == "relevance" else "run")
+    if not _is_parquet(name):
+        return _text_side(name, has_rank=role == "score", threads=threads)
+    import pyarrow.parquet as pq
+
+    names = _parquet_columns(name, role, columns)
+    try:
         with pq.ParquetFile(name, read_dictionary=[names[0]]) as file:
             table = file.read(columns=list(names))
     except (OSError, pa.ArrowInvalid) as error:
@@ -345,30 +377,23 @@ def _numbers(name: str, values: list[Any]) -> Array:
 
 def _find(name: str, present: list[str], role: Literal["relevance", "score"], columns: Columns) -> tuple[str, str, str]:
     """Names of the query, document and value columns."""
-    found = []
-    for wanted in ("query", "doc_id", role):
-        given = getattr(columns, wanted)
-        if given is not None:
-            if given not in present:
-                raise ColumnError(f"{name} has no column {given}, only {', '.join(present)}.{suggest(given, present)}")
-            found.append(given)
-            continue
-        usual = [column for column in present if column.lower() in _USUAL[wanted]]
-        if len(usual) != 1:
-            got = f"several columns that could be the {wanted}: {', '.join(usual)}" if usual else f"no column for the {wanted}, only {', '.join(present)}"
-            raise ColumnError(f'{name} has {got}. Name it, as in {wanted}="{(usual or present or [wanted])[0]}".')
-        found.append(usual[0])
-    return found[0], found[1], found[2]
+    try:
+        query, doc_id = (find_column(present, wanted, getattr(columns, wanted)) for wanted in ("query", "doc_id"))
+        return query, doc_id, find_column(present, role, getattr(columns, role))
+    except ColumnError as error:
+        raise ColumnError(f"{name}: {error}") from None
 
 
 # ---- the join ----
 
 
-def join(qrels: Side, run: Side, missing: Missing, ties: Ties) -> Rankings:
+def join(qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN) -> Rankings:
     """Rankings of the queries of `qrels`, with the grade of each document of `run`."""
     from fastndcg import kernels
 
     _check_values(qrels, "grade")
+    if nan == "last" and run.values.dtype.kind == "f":
+        run = run._replace(values=np.where(np.isnan(run.values), run.values.dtype.type(-np.inf), run.values))
     _check_values(run, "score")
     judged_queries, run_queries = _alike(qrels, run, qrels.queries, run.queries, "query")
     judged_docs, run_docs = _alike(qrels, run, qrels.docs, run.docs, "document")
@@ -430,7 +455,7 @@ def _check_values(side: Side, what: Literal["grade", "score"]) -> None:
         row = int(np.argmax(bad))
         raise InputError(
             f"{side.place(row)}: {what} {side.values[row]} of {_named(side, row)}; {bad.sum():,} in all. "
-            f"Wanted {'numbers that can be ordered' if what == 'score' else 'finite grades'}: drop those rows."
+            + ('Drop those rows or pass nan="last".' if what == "score" else "Drop those rows.")
         )
 
 
