@@ -400,8 +400,9 @@ def _read_qrels_run(
     from fastndcg.sources.trec import find_qrels_run_columns, read_qrels_run
 
     found = find_qrels_run_columns(qrels, run, **named)
+    options: dict[str, Any] = {**named, "missing": missing.value, "nan": nan.value, "threads": threads}
     with _progress("Reading"):
-        rankings = read_qrels_run(qrels, run, **named, missing=missing.value, nan=nan.value, threads=threads)
+        rankings = read_qrels_run(qrels, run, **options)
     taken: dict[str, str | None] = {}
     told = []
     for side, columns in zip(("qrels", "run"), found, strict=True):

@@ -1450,13 +1450,14 @@ class TextColumns(NamedTuple):
     """What is kept of the lines of a file."""
 
     doc_bytes: Array  # uint8: document ids, one after the other
-    doc_ends: Array  # int64: where the id of each row ends in it
+    doc_offsets: Array  # int64: where the id of each row begins in it, and after the last row where it ends
     query_bytes: Array  # uint8: query ids; one for each run of rows of the same query
     query_ends: Array  # int64: where each of them ends in it
     query_rows: Array  # int64: first row of each run
     values: Array  # float64 for each row: the score or the grade
     skipped: Array  # int64: row before which a comment or an empty line stood, once for each
     odd: Array  # int64 (:, 3): row, start and end of each number that this scanner leaves to another
+    blanks: Array  # int32: where the blanks and ends of lines of a block are
 
 
 @block
@@ -1515,7 +1516,7 @@ def read_number(data: Array, start: int, powers: Array) -> tuple[int, float, boo
             power_digits += 1
             here += 1
         if power_digits > 0:
-            exponent += -power if falling else power
+            exponent = exponent - power if falling else exponent + power
             at = here
     if digits == 0 or digits >= 18 or whole > _EXACT_WHOLE or abs(exponent) > _EXACT_POWER or data[at] > _BLANK:
         return skip_field(data, at), 0.0, False
@@ -1525,81 +1526,152 @@ def read_number(data: Array, start: int, powers: Array) -> tuple[int, float, boo
 
 @block
 def same_bytes(text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int) -> bool:
-    if stop - start != other_stop - other_start:
-        return False
-    for i in range(stop - start):
-        if text[start + i] != other[other_start + i]:
-            return False
-    return True
+    same = stop - start == other_stop - other_start
+    i = 0
+    while same and i < stop - start:
+        same = text[start + i] == other[other_start + i]
+        i += 1
+    return same
 
 
 # The scanners keep their state in local variables and hand no tuple of arrays to a block: counting the references of its
 # arrays at each call made them six times as slow.
 
 
+def plain_find_blanks(data: Array, out: Array) -> int:
+    """Write where the blanks and ends of lines are, in order; returns how many there are."""
+    found = 0
+    for at in range(data.shape[0]):
+        if data[at] <= _BLANK:
+            out[found] = at
+            found += 1
+    return found
+
+
+@intrinsic
+def blanks_of_64(typing: Any, data: Any, at: Any) -> Any:
+    """A bit for each of 64 bytes, set for blanks and ends of lines."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(8), 64)
+        lanes = _load(builder, _pointer(context, builder, signature.args[0], arguments[0]), arguments[1], kind, 1)
+        is_blank = builder.icmp_unsigned("<=", lanes, ir.Constant(kind, [_BLANK] * 64))
+        return builder.bitcast(is_blank, ir.IntType(64))
+
+    return types.uint64(data, types.int64), generate
+
+
+@intrinsic
+def lowest_bit(typing: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
+
+
+@block
+def vector_find_blanks(data: Array, out: Array) -> int:
+    found, at = 0, 0
+    while at + 64 <= data.shape[0]:
+        bits = blanks_of_64(data, at)
+        while bits != 0:
+            out[found] = at + lowest_bit(bits)
+            found += 1
+            bits &= bits - np.uint64(1)
+        at += 64
+    while at < data.shape[0]:
+        if data[at] <= _BLANK:
+            out[found] = at
+            found += 1
+        at += 1
+    return found
+
+
+find_blanks = plain_find_blanks if numba.config.DISABLE_JIT else vector_find_blanks
+
+
+@block
+def is_plain_line(data: Array, blanks: Array, at: int, first: int, fields: int) -> bool:
+    """Whether the line that begins at `at` has its fields apart by one blank each, given that `blanks[first]` is its first."""
+    if first + fields > blanks.shape[0] or blanks[first] == at or data[at] == _HASH or data[blanks[first + fields - 1]] != _NEWLINE:
+        return False
+    plain = True
+    for i in range(first, first + fields - 1):
+        plain = plain and data[blanks[i]] != _NEWLINE and blanks[i + 1] - blanks[i] > 1
+    return plain
+
+
 @driver()
 def scan_trec(data: Array, has_rank: bool, powers: Array, columns: TextColumns, filled: Array) -> int:
     """Read the lines `query iteration doc grade`, or with `has_rank` `query iteration doc rank score tag`.
 
-    Returns -1, or where in `data` the first line begins that is not of this form.
+    Returns -1, or where in `data` the first line begins that is not of this form. Where the fields of a plain line end is
+    found for 64 bytes at once; a line with more blanks is looked through byte by byte.
     """
-    doc_bytes, doc_ends, query_bytes, query_ends, query_rows, values, skipped, odd = columns
+    doc_bytes, doc_offsets, query_bytes, query_ends, query_rows, values, skipped, odd, all_blanks = columns
     row, doc_end, runs, query_end = filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES]
     query_start = 0 if runs < 2 else query_ends[runs - 2]
     n_skipped, n_odd = filled[SKIPPED], filled[ODD]
+    blanks = all_blanks[: find_blanks(data, all_blanks)]
+    fields = 6 if has_rank else 4
+    doc_offsets[row] = doc_end
     malformed = -1
-    at = 0
+    at = blank = 0
     while at < data.shape[0]:
         line = at
-        at = skip_blanks(data, at)
-        if data[at] == _NEWLINE or data[at] == _HASH:
-            at = skip_line(data, at)
-            skipped[n_skipped] = row
-            n_skipped += 1
-            continue
-        malformed = line  # until the line is found to be well formed
-        start = at
-        at = skip_field(data, at)
-        if runs == 0 or not same_bytes(data, start, at, query_bytes, query_start, query_end):
+        if is_plain_line(data, blanks, at, blank, fields):
+            query_at, query_stop = at, np.int64(blanks[blank])
+            doc_at, doc_stop = np.int64(blanks[blank + 1]) + 1, np.int64(blanks[blank + 2])
+            number_at = np.int64(blanks[blank + fields - 3 if has_rank else blank + 2]) + 1
+            line_stop = np.int64(blanks[blank + fields - 1])
+            blank += fields
+        else:
+            at = skip_blanks(data, at)
+            if data[at] == _NEWLINE or data[at] == _HASH:
+                at = skip_line(data, at)
+                while blank < blanks.shape[0] and blanks[blank] < at:
+                    blank += 1
+                skipped[n_skipped] = row
+                n_skipped += 1
+                continue
+            query_at, query_stop = at, skip_field(data, at)
+            doc_at = skip_blanks(data, skip_field(data, skip_blanks(data, query_stop)))
+            doc_stop = skip_field(data, doc_at)
+            number_at = skip_blanks(data, doc_stop)
+            if has_rank:
+                number_at = skip_blanks(data, skip_field(data, number_at))
+            line_stop = skip_field(data, number_at)
+            is_whole = doc_stop > doc_at and line_stop > number_at
+            if has_rank:
+                number_stop = line_stop
+                line_stop = skip_field(data, skip_blanks(data, line_stop))
+                is_whole = is_whole and line_stop > skip_blanks(data, number_stop)
+            line_stop = skip_blanks(data, line_stop)
+            if not is_whole or data[line_stop] != _NEWLINE:
+                malformed = line
+                break
+            while blank < blanks.shape[0] and blanks[blank] <= line_stop:
+                blank += 1
+        if runs == 0 or not same_bytes(data, query_at, query_stop, query_bytes, query_start, query_end):
             query_start = query_end
-            for i in range(start, at):
+            for i in range(query_at, query_stop):
                 query_bytes[query_end] = data[i]
                 query_end += 1
             query_ends[runs], query_rows[runs] = query_end, row
             runs += 1
-        at = skip_field(data, skip_blanks(data, at))
-        at = skip_blanks(data, at)
-        start, end = at, doc_end
-        while data[at] > _BLANK:
-            doc_bytes[end] = data[at]
-            end += 1
-            at += 1
-        if at == start:
-            break
-        at = skip_blanks(data, at)
-        if has_rank:
-            at = skip_blanks(data, skip_field(data, at))
-        start = at
-        at, value, is_read = read_number(data, start, powers)
-        if at == start:
-            break
+        text = data[doc_at:doc_stop]
+        out = doc_bytes[doc_end : doc_end + text.shape[0]]
+        for i in range(text.shape[0]):
+            out[i] = text[i]
+        doc_end += text.shape[0]
+        number_stop, value, is_read = read_number(data, number_at, powers)
         values[row] = value
         if not is_read:
-            odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = row, start, at
+            odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = row, number_at, number_stop
             n_odd += 1
-        if has_rank:
-            start = skip_blanks(data, at)
-            at = skip_field(data, start)
-            if at == start:
-                break
-        at = skip_blanks(data, at)
-        if data[at] != _NEWLINE:
-            break
-        at += 1
-        malformed = -1
-        doc_end = end
-        doc_ends[row] = end
         row += 1
+        doc_offsets[row] = doc_end
+        at = line_stop + 1
     filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES] = row, doc_end, runs, query_end
     filled[SKIPPED], filled[ODD] = n_skipped, n_odd
     return malformed
@@ -1612,7 +1684,7 @@ def scan_ltr(data: Array, powers: Array, columns: TextColumns, filled: Array) ->
     A line without qid: belongs to a run of rows of the empty query id. Returns -1, or where in `data` the first line begins
     that has no label or an empty qid.
     """
-    _, _, query_bytes, query_ends, query_rows, values, skipped, odd = columns
+    _, _, query_bytes, query_ends, query_rows, values, skipped, odd, _ = columns
     row, runs, query_end = filled[ROWS], filled[QUERIES], filled[QUERY_BYTES]
     query_start = 0 if runs < 2 else query_ends[runs - 2]
     n_skipped, n_odd = filled[SKIPPED], filled[ODD]

@@ -95,8 +95,8 @@ def test_query_files(write):
     assert facts(read_ltr(path, scores=SCORES)) == wanted
     assert facts(read_ltr(path, scores=SCORES, query_file=sizes)) == wanted
     assert facts(read_ltr(write("with.qid", FILE), scores=SCORES, query_file=sizes)) == wanted
+    write("rank.test.query", "2\n2\n")
     with pytest.raises(InputError, match=r"rank\.test\.query adds up to 4 rows, but .*rank\.test has 3"):
-        write("rank.test.query", "2\n2\n")
         read_ltr(path, scores=SCORES)
     with pytest.raises(InputError, match="has a negative size, -1"):
         read_ltr(path, scores=SCORES, query_file=write("negative", "4\n-1\n"))

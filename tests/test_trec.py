@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings import Rankings
-from fastndcg.sources import lines
+from fastndcg.sources import lines, trec
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
@@ -450,7 +450,10 @@ def test_parquet_files(tmp_path, both):
         read_qrels_run(tmp_path / "q.parquet", tmp_path / "r.parquet", query="topic", doc_id="passage", relevance="gain")
 
 
-def test_a_join_of_many_documents():
+@pytest.mark.parametrize("part", [7, 1000, 250_000])
+def test_a_join_of_many_documents(monkeypatch, part):
+    monkeypatch.setattr(trec, "_PART", part)
+    monkeypatch.setattr(trec, "processors", lambda: 3)
     generator = np.random.default_rng(1)
     for as_text in (False, True):
         docs = generator.choice(10_000, 4_000, replace=False)
@@ -466,10 +469,8 @@ def test_a_join_of_many_documents():
 
 @pytest.mark.pure
 def test_ids_of_one_hash_are_told_apart(monkeypatch):
-    from fastndcg.sources import trec
-
-    digest = trec._digested  # noqa: SLF001 - collisions of a hash cannot be had otherwise
-    monkeypatch.setattr(trec, "_digested", lambda ids: digest(ids)._replace(hashes=np.zeros(len(ids), np.int64)))
+    digest = trec._digested
+    monkeypatch.setattr(trec, "_digested", lambda ids, threads: digest(ids, threads)._replace(hashes=np.zeros(len(ids), np.int64)))
     qrels = {"q": {f"d{i}": i for i in range(20)}}
     rankings = Rankings.from_qrels_run(qrels, {"q": {f"d{i}": 1.0 for i in range(10, 40)}})
     found = dict(zip(rankings.doc_ids.to_pylist(), rankings.relevance.tolist(), strict=True))
@@ -531,7 +532,7 @@ def test_files_that_cannot_be_read(write, tmp_path):
     good = write("good", QRELS)
     with pytest.raises(SourceError, match=r"absent does not exist\. Check the path\."):
         read_trec(good, tmp_path / "absent")
-    with pytest.raises(SourceError, match="its folder .*nowhere does not exist either"):
+    with pytest.raises(SourceError, match=r"its folder .*nowhere does not exist either"):
         read_trec(tmp_path / "nowhere" / "qrels", good)
     with pytest.raises(SourceError, match="is a folder; wanted a file"):
         read_trec(tmp_path, good)
@@ -579,7 +580,7 @@ def test_faulty_tables():
         Rankings.from_qrels_run(pa.table(JUDGED), good.set_column(2, "score", pa.array([1.0, 2.0, None, 3.0])))
     with pytest.raises(InputError, match="run, row 4: document 6 of query 301 is there twice, first at run, row 0"):
         Rankings.from_qrels_run(pa.table(JUDGED), pa.concat_tables([good, good[:1]]))
-    with pytest.raises(ColumnError, match="qrels.*relevance"):
+    with pytest.raises(ColumnError, match=r"qrels.*relevance"):
         Rankings.from_qrels_run(pa.table(JUDGED).drop(["relevance"]), good)
     with pytest.raises(ColumnError, match="doc_id"):
         Rankings.from_qrels_run(pa.table(JUDGED).append_column("docid", pa.array([1] * 4)), good)

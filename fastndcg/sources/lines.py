@@ -6,11 +6,13 @@ than a few megabytes is scanned in as many parts as there are threads.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +32,7 @@ _BLOCK = 1 << 20  # bytes: with what is made of them they stay in the second-lev
 _PART = 8 << 20  # bytes of a plain file for which another thread is worth while
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 _POWERS = 10.0 ** np.arange(23)
+_UNBOUNDED = 1 << 62  # where the last part ends: a file may be a pipe, or packed
 _FEWEST_BYTES = 2  # of a line with a row on it
 
 
@@ -54,13 +57,13 @@ def path_of(path: Any, name: str) -> str:
     return os.fspath(path)
 
 
-def open_unpacked(path: str) -> BinaryIO | pa.NativeFile:
+def open_unpacked(path: str) -> io.FileIO | pa.NativeFile:
     """A stream of the file's unpacked bytes.
 
     Raises `SourceError` where the file cannot be opened.
     """
     try:
-        stream = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by the caller
+        stream = io.FileIO(path)
         start = stream.read(4) if stream.seekable() else b""
         codec = next((codec for magic, codec in _PACKED.items() if start.startswith(magic)), None)
         if codec is None:
@@ -102,8 +105,8 @@ def read_lines(path: PathLike, scan: Scanner, wanted: str, *, threads: int | Non
         A file that cannot be read, or a malformed line, with its number and text.
     """
     path = path_of(path, "path")
-    cuts = _cuts(path, threads or _processors())
-    parts = [_Part(path, scan, wanted, start, stop) for start, stop in zip(cuts[:-1], cuts[1:], strict=True)]
+    cuts = _cuts(path, threads or processors())
+    parts = [_Part(path, scan, wanted, start, stop) for start, stop in pairwise(cuts)]
     if len(parts) == 1:
         parts[0].read()
     else:
@@ -112,16 +115,17 @@ def read_lines(path: PathLike, scan: Scanner, wanted: str, *, threads: int | Non
     return _joined(path, parts)
 
 
-def _processors() -> int:
+def processors() -> int:
+    """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _cuts(path: str, threads: int) -> list[int | None]:
-    """Where each part begins, at the beginning of a line, and None for the end of the file."""
+def _cuts(path: str, threads: int) -> list[int]:
+    """Where each part begins, at the beginning of a line, and where the last one ends."""
     stream = open_unpacked(path)
     try:
         if isinstance(stream, pa.NativeFile) or not stream.seekable():
-            return [0, None]
+            return [0, _UNBOUNDED]
         size = os.fstat(stream.fileno()).st_size
         n_parts = max(1, min(threads, size // _PART))
         cuts = [0]
@@ -132,7 +136,7 @@ def _cuts(path: str, threads: int) -> list[int | None]:
                 at += len(block)
             if block and cuts[-1] < at + newline + 1 < size:
                 cuts.append(at + newline + 1)
-        return [*cuts, None]
+        return [*cuts, _UNBOUNDED]
     except OSError as error:
         raise cannot_read(path, error) from None
     finally:
@@ -142,7 +146,7 @@ def _cuts(path: str, threads: int) -> list[int | None]:
 class _Part:
     """Part of a file, from the beginning of a line, and what is read from it."""
 
-    def __init__(self, path: str, scan: Scanner, wanted: str, start: int, stop: int | None) -> None:
+    def __init__(self, path: str, scan: Scanner, wanted: str, start: int, stop: int) -> None:
         from fastndcg import kernels
 
         self.path, self.scan, self.wanted, self.start, self.stop = path, scan, wanted, start, stop
@@ -156,6 +160,7 @@ class _Part:
             np.empty(0, np.float64),
             np.empty(0, np.int64),
             np.empty((0, 3), np.int64),
+            np.empty(0, np.int32),
         )
 
     def read(self) -> None:
@@ -172,10 +177,10 @@ class _Part:
                 self._read_odd(block)
 
     def _size(self) -> int:
-        if self.stop is not None:
+        if self.stop < _UNBOUNDED:
             return self.stop - self.start
         try:
-            return os.stat(self.path).st_size - self.start
+            return Path(self.path).stat().st_size - self.start
         except OSError:
             return 0
 
@@ -185,7 +190,7 @@ class _Part:
         try:
             if self.start:
                 stream.seek(self.start)
-            left = _UNBOUNDED if self.stop is None else self.stop - self.start
+            left = self.stop - self.start
             buffer = bytearray(_BLOCK)
             kept, first = 0, self.start == 0  # bytes of a line that has no end yet
             while True:
@@ -220,7 +225,7 @@ class _Part:
         from fastndcg import kernels
 
         rows = size // _FEWEST_BYTES + 1
-        more = (size, rows, size, rows, rows, rows, size, rows)
+        more = (size, rows + 1, size, rows, rows, rows, size, rows, size)
         filled = self.filled
         at = (
             filled[kernels.DOC_BYTES],
@@ -230,6 +235,7 @@ class _Part:
             filled[kernels.QUERIES],
             filled[kernels.ROWS],
             filled[kernels.SKIPPED],
+            0,
             0,
         )
         self.columns = kernels.TextColumns(
@@ -248,7 +254,7 @@ class _Part:
         text = np.empty(int((odd[:, 2] - odd[:, 1]).sum()), np.uint8)
         ends = np.empty(len(odd), np.int64)
         kernels.cut_out(block, odd, text, ends)
-        numbers = large_text(text, ends)
+        numbers = large_text(text, _after_zero(ends))
         try:
             self.columns.values[odd[:, 0]] = numbers.cast(pa.float64()).to_numpy()
         except pa.ArrowInvalid:
@@ -276,9 +282,6 @@ def _fields(text: str) -> str:
     return f"{fields} field" + ("" if fields == 1 else "s")
 
 
-_UNBOUNDED = 1 << 62
-
-
 def _enlarged(column: Array, used: int, size: int) -> Array:
     larger = np.empty((size, *column.shape[1:]), column.dtype)
     larger[:used] = column[:used]
@@ -288,7 +291,7 @@ def _enlarged(column: Array, used: int, size: int) -> Array:
 def _newlines_before(path: str, stop: int) -> int:
     total = 0
     if stop:
-        with open(path, "rb") as stream:
+        with Path(path).open("rb") as stream:
             while stop > 0 and (block := stream.read(min(_BLOCK, stop))):
                 total += block.count(b"\n")
                 stop -= len(block)
@@ -302,9 +305,9 @@ def _joined(path: str, parts: list[_Part]) -> Lines:
     before = np.cumsum(rows) - rows
 
     def column(name: str, entry: int, shifts: Any = None) -> Array:
-        pieces = [getattr(part.columns, name)[: part.filled[entry]] for part in parts]
+        pieces: list[Array] = [getattr(part.columns, name)[: part.filled[entry]] for part in parts]
         if len(pieces) == 1:
-            return pieces[0]  # type: ignore[no-any-return]
+            return pieces[0]
         if shifts is not None:
             pieces = [piece + shift for piece, shift in zip(pieces, shifts, strict=True)]
         return np.concatenate(pieces)
@@ -314,9 +317,8 @@ def _joined(path: str, parts: list[_Part]) -> Lines:
         return np.cumsum(sizes) - sizes
 
     doc_bytes, query_bytes = column("doc_bytes", kernels.DOC_BYTES), column("query_bytes", kernels.QUERY_BYTES)
-    doc_ends = column("doc_ends", kernels.ROWS, shifts(kernels.DOC_BYTES)) if len(doc_bytes) else np.empty(0, np.int64)
-    docs = large_text(doc_bytes, doc_ends)
-    runs = large_text(query_bytes, column("query_ends", kernels.QUERIES, shifts(kernels.QUERY_BYTES))).dictionary_encode()
+    docs = large_text(doc_bytes, _doc_offsets(parts, len(doc_bytes)))
+    runs = large_text(query_bytes, _after_zero(column("query_ends", kernels.QUERIES, shifts(kernels.QUERY_BYTES)))).dictionary_encode()
     first_rows = column("query_rows", kernels.QUERIES, before)
     codes = np.repeat(runs.indices.to_numpy(), np.diff(np.append(first_rows, rows.sum())))
     queries = runs.dictionary.cast(pa.string()) if pa.types.is_large_string(runs.dictionary.type) else runs.dictionary
@@ -324,13 +326,31 @@ def _joined(path: str, parts: list[_Part]) -> Lines:
     return Lines(path, codes, queries, docs, values, column("skipped", kernels.SKIPPED, before))
 
 
-def large_text(data: Array, ends: Array) -> pa.Array:
+def _doc_offsets(parts: list[_Part], n_bytes: int) -> Array:
+    from fastndcg import kernels
+
+    if not n_bytes:
+        return np.zeros(1, np.int64)
+    pieces, end = [], 0
+    for part in parts:
+        offsets = part.columns.doc_offsets[: part.filled[kernels.ROWS] + 1]
+        pieces.append(offsets if len(parts) == 1 else offsets[:-1] + end)
+        end += part.filled[kernels.DOC_BYTES]
+    return pieces[0] if len(parts) == 1 else np.concatenate([*pieces, [end]])
+
+
+def _after_zero(ends: Array) -> Array:
+    return np.concatenate([[0], ends]).astype(np.int64, copy=False)
+
+
+def large_text(data: Array, offsets: Array) -> pa.Array:
     """Strings that lie one after the other in `data`; binary where they are not UTF-8."""
-    offsets = np.concatenate([[0], ends]).astype(np.int64, copy=False)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
-    text = pa.Array.from_buffers(pa.large_string(), len(ends), buffers)
-    try:
-        text.validate(full=True)
-    except pa.ArrowInvalid:
-        return pa.Array.from_buffers(pa.large_binary(), len(ends), buffers)
+    n, buffers = len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    text = pa.Array.from_buffers(pa.large_string(), n, buffers)
+    # most ids are ASCII, and to see that takes a tenth of the time of a full check
+    if len(data) and data.max() > 127:
+        try:
+            text.validate(full=True)
+        except pa.ArrowInvalid:
+            return pa.Array.from_buffers(pa.large_binary(), n, buffers)
     return text

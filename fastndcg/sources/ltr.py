@@ -36,7 +36,7 @@ def read_ltr(
     score_column: str | None = None,
     threads: int | None = None,
 ) -> Rankings:
-    """Rankings from a LETOR or svmlight file and the scores of its rows.
+    r"""Rankings from a LETOR or svmlight file and the scores of its rows.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def read_ltr(
     --------
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.txt"
-    >>> _ = path.write_text("2 qid:7 1:0.5 2:NULL # doc A\\n0 qid:7 2:0.1 1:0.3\\n1 qid:9 1:1\\n")
+    >>> _ = path.write_text("2 qid:7 1:0.5 2:NULL # doc A\n0 qid:7 2:0.1 1:0.3\n1 qid:9 1:1\n")
     >>> rankings = read_ltr(path, scores=[0.2, 0.4, 0.1])
     >>> rankings.relevance, rankings.offsets, rankings.query_ids.to_pylist()
     (array([2, 0, 1]), array([0, 2, 3]), [7, 9])

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from itertools import chain
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.rankings import Rankings, _as_array, _combined, _id_column
 from fastndcg.sources.columns import find_column
-from fastndcg.sources.lines import Lines, PathLike, cannot_read, open_unpacked, path_of, read_lines
+from fastndcg.sources.lines import Lines, PathLike, cannot_read, open_unpacked, path_of, processors, read_lines
 
 if TYPE_CHECKING:
     from fastndcg.kernels import Ids
@@ -65,7 +66,7 @@ def read_trec(
     score_dtype: npt.DTypeLike = np.float64,
     threads: int | None = None,
 ) -> Rankings:
-    """Rankings from a TREC qrels file and a TREC run.
+    r"""Rankings from a TREC qrels file and a TREC run.
 
     Parameters
     ----------
@@ -102,8 +103,8 @@ def read_trec(
     --------
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "qrels").write_text("301 0 A 1\\n301 0 B 2\\n302 0 A 1\\n")
-    >>> _ = (folder / "run").write_text("301 Q0 C 1 2.5 me\\n301 Q0 B 2 1.5 me\\n")
+    >>> _ = (folder / "qrels").write_text("301 0 A 1\n301 0 B 2\n302 0 A 1\n")
+    >>> _ = (folder / "run").write_text("301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n")
     >>> rankings = read_trec(folder / "qrels", folder / "run")
     >>> rankings.offsets, rankings.relevance, rankings.is_judged
     (array([0, 2, 2]), array([0, 2]), array([False,  True]))
@@ -114,7 +115,7 @@ def read_trec(
         raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
     judged = _text_side(qrels, has_rank=False, threads=threads)
     scored = _text_side(run, has_rank=True, threads=threads)
-    return join(judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties, nan)
+    return join(judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties, nan, threads)
 
 
 def read_qrels_run(
@@ -158,7 +159,7 @@ def read_qrels_run(
     _check_options(missing, ties, nan)
     columns = Columns(query, doc_id, relevance, score)
     judged = _file_side(qrels, "relevance", columns, threads)
-    return join(judged, _file_side(run, "score", columns, threads), missing, ties, nan)
+    return join(judged, _file_side(run, "score", columns, threads), missing, ties, nan, threads)
 
 
 def rankings_from_qrels_run(
@@ -199,7 +200,7 @@ def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
     from fastndcg import kernels
 
     def scan(block: Array, powers: Array, columns: kernels.TextColumns, filled: Array) -> int:
-        return kernels.scan_trec(block, has_rank, powers, columns, filled)  # type: ignore[no-any-return]
+        return kernels.scan_trec(block, has_rank, powers, columns, filled)
 
     name = path_of(path, "run" if has_rank else "qrels")
     lines = read_lines(name, scan, RUN_LINE if has_rank else QRELS_LINE, threads=threads)
@@ -309,7 +310,7 @@ def _side_of_dicts(name: str, data: Mapping[Any, Any]) -> Side:
     docs = _ids(name, "document", list(chain.from_iterable(data.values())))
     values = _numbers(name, list(chain.from_iterable(documents.values() for documents in data.values())))
     codes = np.repeat(np.arange(len(sizes)), sizes)
-    return Side(name, queries, codes, docs, values, lambda row: name, False)
+    return Side(name, queries, codes, docs, values, lambda _: name, False)
 
 
 def _side_of_tuples(name: str, data: Iterable[Any], role: Literal["relevance", "score"]) -> Side:
@@ -387,7 +388,10 @@ def _find(name: str, present: list[str], role: Literal["relevance", "score"], co
 # ---- the join ----
 
 
-def join(qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN) -> Rankings:
+_PART = 250_000  # rows for which another thread is worth while
+
+
+def join(qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN, threads: int | None = None) -> Rankings:
     """Rankings of the queries of `qrels`, with the grade of each document of `run`."""
     from fastndcg import kernels
 
@@ -414,14 +418,18 @@ def join(qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN) -> Rank
 
     judged_offsets, judged_rows = _grouped(judged_codes, len(queries))
     offsets, rows = _grouped(run_codes, len(queries))
-    judged_ids, run_ids = _digested(judged_docs), _digested(run_docs)
+    judged_ids, run_ids = _digested(judged_docs, threads), _digested(run_docs, threads)
     found = np.empty(len(rows), np.int64)
-    twice, first, second = kernels.join_documents(judged_offsets, judged_rows, judged_ids, offsets, rows, run_ids, found)
-    if twice:
-        raise _duplicate(qrels if twice == 1 else run, first, second)
+
+    def join_part(part: slice) -> tuple[int, int, int]:
+        return kernels.join_documents(judged_offsets[part], judged_rows, judged_ids, offsets[part], rows, run_ids, found)
+
+    for twice, first, second in _each_part(join_part, judged_offsets + offsets, threads):
+        if twice:
+            raise _duplicate(qrels if twice == 1 else run, first, second)
     if ties != "input":
-        order = np.empty(len(rows), np.int64)
-        kernels.order_documents(offsets, rows, _falling(run.values), run_ids, ties == "docid_asc", order)
+        order, keys = np.empty(len(rows), np.int64), _falling(run.values)
+        _each_part(lambda part: kernels.order_documents(offsets[part], rows, keys, run_ids, ties == "docid_asc", order), offsets, threads)
         if not _ascends(order):
             rows, found = rows[order], found[order]
 
@@ -535,7 +543,18 @@ def _grouped(codes: Array, n_codes: int) -> tuple[Array, Array]:
     return offsets[:-1], rows[: offsets[-2]]
 
 
-def _digested(ids: pa.Array) -> Ids:
+def _each_part(kernel: Callable[[slice], Any], offsets: Array, threads: int | None) -> list[Any]:
+    """Results of a kernel for runs of queries, or of rows, of about equal size, in threads; `offsets[part]` are a part's."""
+    n_parts = max(1, min(threads or processors(), int(offsets[-1]) // _PART, len(offsets) - 1))
+    cuts = np.unique([0, *np.searchsorted(offsets, np.arange(1, n_parts) * (offsets[-1] / n_parts)), len(offsets) - 1])
+    parts = [slice(start, stop + 1) for start, stop in pairwise(cuts.tolist())]
+    if len(parts) < 2:
+        return [kernel(slice(None))]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(kernel, parts))
+
+
+def _digested(ids: pa.Array, threads: int | None) -> Ids:
     from fastndcg import kernels
 
     if pa.types.is_integer(ids.type):
@@ -550,7 +569,11 @@ def _digested(ids: pa.Array) -> Ids:
     offsets, data = offsets.view(), data.view()
     offsets.flags.writeable = data.flags.writeable = False
     hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
-    kernels.digest_ids(offsets, data, hashes, leading)
+    _each_part(
+        lambda part: kernels.digest_ids(offsets[part], data, hashes[part][: len(offsets[part]) - 1], leading[part][: len(offsets[part]) - 1]),
+        np.arange(len(offsets)),
+        threads,
+    )
     return kernels.Ids(hashes, leading, offsets, data)
 
 
