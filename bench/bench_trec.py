@@ -18,6 +18,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,19 @@ def write_files(folder: Path, rows: int, digits: int) -> tuple[Path, Path]:
     with qrels.open("w") as judged, run.open("w") as scored:
         for query in range(rows // DEPTH):
             scores = np.sort(generator.normal(10, 3, DEPTH))[::-1]
-            docs = [f"LA{doc:07d}-{doc % 977:04d}" for doc in generator.choice(9_000_000, DEPTH + 20, replace=False)]
+            docs = [
+                f"LA{doc:07d}-{doc % 977:04d}"
+                for doc in generator.choice(9_000_000, DEPTH + 20, replace=False)
+            ]
             shown = [f"{score:.6f}" if digits == 6 else repr(float(score)) for score in scores]
-            scored.writelines(f"{query + 1}\tQ0\t{doc}\t{i + 1}\t{score}\tMYRUN01\n" for i, (doc, score) in enumerate(zip(docs, shown, strict=False)))
+            scored.writelines(
+                f"{query + 1}\tQ0\t{doc}\t{i + 1}\t{score}\tMYRUN01\n"
+                for i, (doc, score) in enumerate(zip(docs, shown, strict=False))
+            )
             grades = generator.integers(0, 3, len(docs[::20]))
-            judged.writelines(f"{query + 1} 0 {doc} {grade}\n" for doc, grade in zip(docs[::20], grades, strict=True))
+            judged.writelines(
+                f"{query + 1} 0 {doc} {grade}\n" for doc, grade in zip(docs[::20], grades, strict=True)
+            )
     return qrels, run
 
 
@@ -58,15 +67,24 @@ def parse_run(run: Path) -> dict[str, dict[str, float]]:
         return pytrec_eval.parse_run(file)  # type: ignore[no-any-return]
 
 
-def check_answers(rankings: Rankings, qrels: dict[str, dict[str, int]], run: dict[str, dict[str, float]]) -> None:
+def check_answers(
+    rankings: Rankings, qrels: dict[str, dict[str, int]], run: dict[str, dict[str, float]]
+) -> None:
     assert rankings.query_ids.to_pylist() == list(qrels)
-    docs, scores, grades, pool = rankings.doc_ids.to_pylist(), rankings.scores.tolist(), rankings.relevance.tolist(), rankings.judged
+    docs, scores, grades, pool = (
+        rankings.doc_ids.to_pylist(),
+        rankings.scores.tolist(),
+        rankings.relevance.tolist(),
+        rankings.judged,
+    )
     for query, name in enumerate(qrels):
         rows = slice(rankings.offsets[query], rankings.offsets[query + 1])
         assert dict(zip(docs[rows], scores[rows], strict=True)) == run[name]
         assert grades[rows] == [qrels[name].get(doc, 0) for doc in docs[rows]]
         assert pool is not None
-        assert sorted(pool.relevance[pool.offsets[query] : pool.offsets[query + 1]]) == sorted(qrels[name].values())
+        assert sorted(pool.relevance[pool.offsets[query] : pool.offsets[query + 1]]) == sorted(
+            qrels[name].values()
+        )
 
 
 def best(functions: dict[str, Callable[[], Any]], repeat: int) -> dict[str, tuple[float, float]]:
@@ -84,7 +102,9 @@ def best(functions: dict[str, Callable[[], Any]], repeat: int) -> dict[str, tupl
 def tables(rows: int, as_text: bool) -> tuple[pa.Table, pa.Table]:
     generator = np.random.default_rng(1)
     n_queries = rows // DEPTH
-    docs = generator.integers(0, 1 << 40, (n_queries, DEPTH)) * DEPTH + np.arange(DEPTH)  # no document twice for a query
+    docs = generator.integers(0, 1 << 40, (n_queries, DEPTH)) * DEPTH + np.arange(
+        DEPTH
+    )  # no document twice for a query
     query = np.repeat(np.arange(n_queries), DEPTH)
     judged = np.repeat(np.arange(n_queries), DEPTH // 4)
 
@@ -92,8 +112,20 @@ def tables(rows: int, as_text: bool) -> tuple[pa.Table, pa.Table]:
         numbers = pa.array(np.asarray(values).ravel())
         return pc.binary_join_element_wise(prefix, numbers.cast(pa.string()), "-") if as_text else numbers
 
-    qrels = pa.table({"query_id": ids(judged, "q"), "doc_id": ids(docs[:, ::4], "doc"), "relevance": generator.integers(0, 4, len(judged))})
-    run = pa.table({"query_id": ids(query, "q"), "doc_id": ids(docs, "doc"), "score": generator.normal(size=len(query)).round(2)})
+    qrels = pa.table(
+        {
+            "query_id": ids(judged, "q"),
+            "doc_id": ids(docs[:, ::4], "doc"),
+            "relevance": generator.integers(0, 4, len(judged)),
+        }
+    )
+    run = pa.table(
+        {
+            "query_id": ids(query, "q"),
+            "doc_id": ids(docs, "doc"),
+            "score": generator.normal(size=len(query)).round(2),
+        }
+    )
     order = generator.permutation(len(judged))
     return qrels.take(pa.array(order)), run
 
@@ -103,7 +135,9 @@ def show(name: str, spent: tuple[float, float], note: str) -> None:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--rows", type=int, default=2_000_000, help="rows of the run")
     options.add_argument("--repeat", type=int, default=5)
     options.add_argument("--digits", type=int, choices=(6, 17), default=6, help="of the scores")
@@ -129,21 +163,28 @@ def main() -> None:
     for name, spent in times.items():
         if name == "pytrec_eval parse_qrel and parse_run":
             rival = spent
-        show(name, spent, f"{given.rows / spent[0] / 1e6:6.1f} M rows/s, {rival[0] / spent[0]:5.1f} x ({rival[1] / spent[1]:.1f} x)")
+        show(
+            name,
+            spent,
+            f"{given.rows / spent[0] / 1e6:6.1f} M rows/s, {rival[0] / spent[0]:5.1f} x ({rival[1] / spent[1]:.1f} x)",
+        )
 
     for as_text in (False, True):
         judged, scored = tables(given.rows, as_text)
         rows = judged.num_rows + scored.num_rows
         Rankings.from_qrels_run(judged, scored)
-        joined = best(
-            {
-                f"join of {'strings' if as_text else 'integers'}": lambda: Rankings.from_qrels_run(judged, scored),  # noqa: B023 - called here
-                f"join of {'strings' if as_text else 'integers'}, ties in input order": lambda: Rankings.from_qrels_run(judged, scored, ties="input"),  # noqa: B023
-            },
-            given.repeat,
-        )
+        name = f"join of {'strings' if as_text else 'integers'}"
+        functions = {
+            name: partial(Rankings.from_qrels_run, judged, scored),
+            f"{name}, ties in input order": partial(Rankings.from_qrels_run, judged, scored, ties="input"),
+        }
+        joined = best(functions, given.repeat)
         for name, spent in joined.items():
-            show(name, spent, f"{rows / spent[0] / 1e6:6.1f} M rows/s of both tables, {scored.num_rows / spent[0] / 1e6:.1f} M of the run")
+            show(
+                name,
+                spent,
+                f"{rows / spent[0] / 1e6:6.1f} M rows/s of both tables, {scored.num_rows / spent[0] / 1e6:.1f} M of the run",
+            )
 
 
 if __name__ == "__main__":

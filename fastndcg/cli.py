@@ -208,7 +208,9 @@ def score(
     gates = _gates(fail_under or [])
     measures = _measures(measure or ([] if gates else ["nDCG@10"]), gates)
     paths = paths or []
-    _check_sources(paths, qrels, run, {"--missing": missing, "--doc-id": doc_id}, {"--keep": keep, "--weight": weight})
+    _check_sources(
+        paths, qrels, run, {"--missing": missing, "--doc-id": doc_id}, {"--keep": keep, "--weight": weight}
+    )
     if out is not None:
         _check_out(out, [path for path in (*paths, qrels, run) if path is not None])
     if qrels is not None and run is not None:
@@ -415,7 +417,9 @@ def _read_qrels_run(
         if columns is not None:
             of_side = {role: column for role, column in columns._asdict().items() if column is not None}
             taken |= of_side
-            told.append(f"; columns of {side}: " + ", ".join(f"{role}={column}" for role, column in of_side.items()))
+            told.append(
+                f"; columns of {side}: " + ", ".join(f"{role}={column}" for role, column in of_side.items())
+            )
     sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents{''.join(told)}\n")
     return rankings, taken
 

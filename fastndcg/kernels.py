@@ -1492,9 +1492,10 @@ def read_number(data: Array, start: int, powers: Array) -> tuple[int, float, boo
     negative = data[at] == _MINUS
     if negative or data[at] == _PLUS:
         at += 1
-    whole, digits, exponent, after_point = np.int64(0), 0, 0, 0
+    whole: Any = np.int64(0)
+    digits, exponent, after_point = 0, 0, 0
     while True:
-        digit = np.int64(data[at]) - _ZERO
+        digit: Any = np.int64(data[at]) - _ZERO
         if 0 <= digit <= 9:
             if digits < 18:  # more are for another to read; fewer never overflow
                 whole = whole * 10 + digit
@@ -1510,7 +1511,8 @@ def read_number(data: Array, start: int, powers: Array) -> tuple[int, float, boo
         falling = data[here] == _MINUS
         if falling or data[here] == _PLUS:
             here += 1
-        power, power_digits = 0, 0
+        power: Any = np.int64(0)
+        power_digits = 0
         while 0 <= np.int64(data[here]) - _ZERO <= 9 and power_digits < 4:
             power = power * 10 + np.int64(data[here]) - _ZERO
             power_digits += 1
@@ -1620,10 +1622,10 @@ def scan_trec(data: Array, has_rank: bool, powers: Array, columns: TextColumns, 
     while at < data.shape[0]:
         line = at
         if is_plain_line(data, blanks, at, blank, fields):
-            query_at, query_stop = at, np.int64(blanks[blank])
-            doc_at, doc_stop = np.int64(blanks[blank + 1]) + 1, np.int64(blanks[blank + 2])
-            number_at = np.int64(blanks[blank + fields - 3 if has_rank else blank + 2]) + 1
-            line_stop = np.int64(blanks[blank + fields - 1])
+            query_at, query_stop = at, int(blanks[blank])
+            doc_at, doc_stop = int(blanks[blank + 1]) + 1, int(blanks[blank + 2])
+            number_at = int(blanks[blank + fields - 3 if has_rank else blank + 2]) + 1
+            line_stop = int(blanks[blank + fields - 1])
             blank += fields
         else:
             at = skip_blanks(data, at)

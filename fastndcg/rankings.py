@@ -361,7 +361,15 @@ class Rankings:
         from fastndcg.sources.trec import rankings_from_qrels_run
 
         return rankings_from_qrels_run(
-            qrels, run, missing=missing, ties=ties, nan=nan, query=query, doc_id=doc_id, relevance=relevance, score=score
+            qrels,
+            run,
+            missing=missing,
+            ties=ties,
+            nan=nan,
+            query=query,
+            doc_id=doc_id,
+            relevance=relevance,
+            score=score,
         )
 
     @classmethod

@@ -32,7 +32,19 @@ def run_cli(*arguments):
 
 def test_text_files(paths, tmp_path):
     out = tmp_path / "out.parquet"
-    result = run_cli("score", "--qrels", paths[0], "--run", paths[1], "-m", "nDCG@10", "--format", "json", "--out", str(out))
+    result = run_cli(
+        "score",
+        "--qrels",
+        paths[0],
+        "--run",
+        paths[1],
+        "-m",
+        "nDCG@10",
+        "--format",
+        "json",
+        "--out",
+        str(out),
+    )
     assert result.exit_code == 0, result.stderr
     printed = json.loads(result.stdout)
     rankings = read_qrels_run(*paths)
@@ -40,7 +52,11 @@ def test_text_files(paths, tmp_path):
     assert (printed["queries"], printed["documents"], printed["columns"]) == (3, 3, {})
     assert result.stderr == "3 queries, 3 documents\n"
     assert pq.read_table(out)["query_id"].to_pylist() == ["301", "302", "303"]
-    skipped = json.loads(run_cli("score", "--qrels", paths[0], "--run", paths[1], "--missing", "skip", "--format", "json").stdout)
+    skipped = json.loads(
+        run_cli(
+            "score", "--qrels", paths[0], "--run", paths[1], "--missing", "skip", "--format", "json"
+        ).stdout
+    )
     assert skipped["queries"] == 2
 
 
@@ -50,8 +66,16 @@ def test_parquet_files(tmp_path):
     pq.write_table(pa.table({"topic": [1, 1], "docid": [7, 9], "score": [1.0, 2.0]}), run)
     result = run_cli("score", "--qrels", qrels, "--run", run, "--query", "topic", "--format", "json")
     assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["columns"] == {"query": "topic", "doc_id": "docid", "relevance": "rel", "score": "score"}
-    assert "; columns of qrels: query=topic, doc_id=docid, relevance=rel; columns of run: query=topic, doc_id=docid, score=score" in result.stderr
+    assert json.loads(result.stdout)["columns"] == {
+        "query": "topic",
+        "doc_id": "docid",
+        "relevance": "rel",
+        "score": "score",
+    }
+    assert (
+        "; columns of qrels: query=topic, doc_id=docid, relevance=rel; columns of run: query=topic, doc_id=docid, score=score"
+        in result.stderr
+    )
     failed = run_cli("score", "--qrels", qrels, "--run", run)
     assert failed.exit_code == 1
     assert "q.parquet: " in failed.stderr
@@ -84,4 +108,7 @@ def test_faults_are_one_line(paths, tmp_path):
     assert result.exit_code == 1
     assert "run.txt, line 1: 5 fields" in result.stderr
     assert result.stderr.count("\n") == 1
-    assert run_cli("score", "--qrels", paths[0], "--run", "absent").stderr == "absent does not exist. Check the path.\n"
+    assert (
+        run_cli("score", "--qrels", paths[0], "--run", "absent").stderr
+        == "absent does not exist. Check the path.\n"
+    )

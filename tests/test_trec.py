@@ -84,7 +84,18 @@ def test_plain_files(both):
         lambda text: "".join("  " + line for line in text.splitlines(keepends=True)),
         lambda text: text.replace(" 0 ", " 4.5 ").replace(" Q0 ", " 4.5 "),
     ],
-    ids=["double", "tabs", "mixed", "crlf", "trailing", "no-newline", "bom", "comments", "leading", "iteration"],
+    ids=[
+        "double",
+        "tabs",
+        "mixed",
+        "crlf",
+        "trailing",
+        "no-newline",
+        "bom",
+        "comments",
+        "leading",
+        "iteration",
+    ],
 )
 def test_forms_of_lines(both, change):
     assert facts(read_trec(*both(change(QRELS), change(RUN)))) == PLAIN
@@ -132,12 +143,16 @@ def test_rows_of_a_query_may_stand_apart(both):
 
 @pytest.mark.pure
 def test_negative_grades_are_unjudged(both):
-    rankings = read_trec(*both("q 0 A -1\nq 0 B -2\nq 0 C 1\nr 0 A -1\n", "q Q0 A 1 3 t\nq Q0 C 2 2 t\nq Q0 D 3 1 t\n"))
+    rankings = read_trec(
+        *both("q 0 A -1\nq 0 B -2\nq 0 C 1\nr 0 A -1\n", "q Q0 A 1 3 t\nq Q0 C 2 2 t\nq Q0 D 3 1 t\n")
+    )
     assert rankings.relevance.tolist() == [0, 1, 0]
     assert rankings.is_judged.tolist() == [False, True, False]
     assert rankings.judged.offsets.tolist() == [0, 1, 1]
     assert rankings.judged.relevance.tolist() == [1]
-    assert fn.evaluate(rankings, ["nDCG@2", "nDCG(judged_only=True)@1"]).values[:, 0].tolist() == pytest.approx([1 / np.log2(3), 1.0])
+    assert fn.evaluate(rankings, ["nDCG@2", "nDCG(judged_only=True)@1"]).values[
+        :, 0
+    ].tolist() == pytest.approx([1 / np.log2(3), 1.0])
 
 
 @pytest.mark.pure
@@ -158,7 +173,15 @@ def test_numbers_are_read_as_python_reads_them(both, number):
     assert got.tobytes() == np.array([float(number)]).tobytes()
 
 
-@given(st.lists(st.floats(allow_nan=False) | st.integers(-(10**20), 10**20) | st.decimals(allow_nan=False, allow_infinity=False, places=6), min_size=1, max_size=30))
+@given(
+    st.lists(
+        st.floats(allow_nan=False)
+        | st.integers(-(10**20), 10**20)
+        | st.decimals(allow_nan=False, allow_infinity=False, places=6),
+        min_size=1,
+        max_size=30,
+    )
+)
 def test_any_number(tmp_path_factory, numbers):
     folder = tmp_path_factory.mktemp("numbers")
     (folder / "qrels").write_text("q 0 A 1\n")
@@ -169,7 +192,10 @@ def test_any_number(tmp_path_factory, numbers):
 
 def test_files_are_read_in_parts_and_blocks_of_any_size(both, monkeypatch):
     generator = np.random.default_rng(0)
-    run = "".join(f"q{i // 7} Q0 doc{'x' * int(generator.integers(0, 60))}-{i} {i} {generator.normal():.6f} t\n" for i in range(700))
+    run = "".join(
+        f"q{i // 7} Q0 doc{'x' * int(generator.integers(0, 60))}-{i} {i} {generator.normal():.6f} t\n"
+        for i in range(700)
+    )
     run = run.replace("\nq3", "\n# comment\nq3")
     qrels, run = both("".join(f"q{i} 0 doc-{i * 7} 1\n" for i in range(100)), run)
     whole = facts(read_trec(qrels, run, threads=1))
@@ -186,19 +212,31 @@ def test_files_are_read_in_parts_and_blocks_of_any_size(both, monkeypatch):
 @pytest.mark.pure
 def test_ties_are_ordered_by_the_bytes_of_the_document_id(both):
     ids = ["a", "B", "aa", "a-very-long-document-id-1", "a-very-long-document-id-2", "é", "z", "10", "9"]
-    run = "".join(f"q Q0 {doc} 1 {score} t\n" for score, doc in zip([1, 1, 2, 2, 2, 2, 1, 1, 1], ids, strict=True))
+    run = "".join(
+        f"q Q0 {doc} 1 {score} t\n" for score, doc in zip([1, 1, 2, 2, 2, 2, 1, 1, 1], ids, strict=True)
+    )
     paths = both("q 0 a 1\n", run)
     ordered = {"docid_asc": sorted, "docid_desc": lambda docs: sorted(docs, reverse=True)}
     for ties, order in ordered.items():
         groups = [[doc.encode() for doc in ids[2:6]], [doc.encode() for doc in ids[:2] + ids[6:]]]
-        assert facts(read_trec(*paths, ties=ties))["docs"] == [doc.decode() for group in groups for doc in order(group)]
+        assert facts(read_trec(*paths, ties=ties))["docs"] == [
+            doc.decode() for group in groups for doc in order(group)
+        ]
     assert facts(read_trec(*paths, ties="input"))["docs"] == ids
 
 
 @given(st.data())
 def test_order_of_rows_is_a_sort_by_score_and_id(data):
-    docs = data.draw(st.lists(st.text("ab\0é", min_size=1, max_size=12), unique=True, min_size=1, max_size=80))
-    scores = data.draw(st.lists(st.sampled_from([-1.5, -0.0, 0.0, 1.0, 2.0, np.inf, -np.inf]), min_size=len(docs), max_size=len(docs)))
+    docs = data.draw(
+        st.lists(st.text("ab\0é", min_size=1, max_size=12), unique=True, min_size=1, max_size=80)
+    )
+    scores = data.draw(
+        st.lists(
+            st.sampled_from([-1.5, -0.0, 0.0, 1.0, 2.0, np.inf, -np.inf]),
+            min_size=len(docs),
+            max_size=len(docs),
+        )
+    )
     run = {"q": dict(zip(docs, scores, strict=True))}
     for ties, turn in (("docid_asc", 1), ("docid_desc", -1)):
         ordered = sorted(docs, key=str.encode, reverse=turn < 0)
@@ -245,10 +283,15 @@ def test_float32_scores_tie_more(both):
 @pytest.mark.pure
 def test_nan_scores_ranked_last(both):
     paths = both(run="301 Q0 A 1 nan t\n301 Q0 B 1 -inf t\n301 Q0 C 1 0 t\n")
-    with pytest.raises(InputError, match=r'run, line 1: score nan of document "A" of query "301"; 1 in all. .* or pass nan="last"'):
+    with pytest.raises(
+        InputError,
+        match=r'run, line 1: score nan of document "A" of query "301"; 1 in all. .* or pass nan="last"',
+    ):
         read_trec(*paths)
     assert facts(read_trec(*paths, nan="last"))["docs"] == ["C", "B", "A"]
-    assert Rankings.from_qrels_run({"q": {"a": 1}}, {"q": {"a": np.nan, "b": 1.0}}, nan="last").relevance.tolist() == [0, 1]
+    assert Rankings.from_qrels_run(
+        {"q": {"a": 1}}, {"q": {"a": np.nan, "b": 1.0}}, nan="last"
+    ).relevance.tolist() == [0, 1]
 
 
 # ---- against the references ----
@@ -258,7 +301,11 @@ def test_nan_scores_ranked_last(both):
 def test_robust03_as_pytrec_eval_has_it(data, measure):
     rankings = read_trec(data / "robust03/qrels.robust03.txt.gz", data / "robust03/run.MU03rob01.gz")
     table = pq.read_table(data / "robust03/reference_per_query.parquet").to_pylist()
-    wanted = {row["qid"]: row["value"] for row in table if row["peer"] == "pytrec_eval" and row["measure"] == measure}
+    wanted = {
+        row["qid"]: row["value"]
+        for row in table
+        if row["peer"] == "pytrec_eval" and row["measure"] == measure
+    }
     ours = fn.nDCG(ties="input") if measure == "ndcg" else fn.nDCG(ties="input") @ int(measure[9:])
     got = dict(zip(rankings.query_ids.to_pylist(), fn.evaluate(rankings, ours).values[0], strict=True))
     assert got.keys() == wanted.keys()
@@ -267,7 +314,10 @@ def test_robust03_as_pytrec_eval_has_it(data, measure):
 
 def test_tie_order_is_not_seen_by_averaged_ties(data):
     paths = data / "robust03/qrels.robust03.txt.gz", data / "robust03/run.MU03rob01.gz"
-    values = [fn.evaluate(read_trec(*paths, ties=ties), ["nDCG@10", "nDCG"]).values for ties in ("input", "docid_desc", "docid_asc")]
+    values = [
+        fn.evaluate(read_trec(*paths, ties=ties), ["nDCG@10", "nDCG"]).values
+        for ties in ("input", "docid_desc", "docid_asc")
+    ]
     assert np.array_equal(values[0], values[1])
     assert np.array_equal(values[0], values[2])
 
@@ -275,12 +325,19 @@ def test_tie_order_is_not_seen_by_averaged_ties(data):
 def _golden(path):
     """nDCG of each query, and "all", at each cutoff."""
     rows = [line.split() for line in path.read_text().splitlines()]
-    return [(row[0].removeprefix("ndcg").removeprefix("_cut_"), *row[1:]) for row in rows if row[0] == "ndcg" or row[0].startswith("ndcg_cut_")]
+    return [
+        (row[0].removeprefix("ndcg").removeprefix("_cut_"), *row[1:])
+        for row in rows
+        if row[0] == "ndcg" or row[0].startswith("ndcg_cut_")
+    ]
 
 
 def _check_golden(rankings, golden):
     queries = rankings.query_ids.to_pylist()
-    measures = {cutoff: fn.nDCG(ties="input") @ int(cutoff) if cutoff else fn.nDCG(ties="input") for cutoff, _, _ in golden}
+    measures = {
+        cutoff: fn.nDCG(ties="input") @ int(cutoff) if cutoff else fn.nDCG(ties="input")
+        for cutoff, _, _ in golden
+    }
     values = fn.evaluate(rankings, list(measures.values()))
     assert {query for _, query, _ in golden} == {*queries, "all"}
     for cutoff, query, value in golden:
@@ -305,33 +362,64 @@ def test_trec_evals_own_file_without_a_query(data, write):
 
 def test_trec_evals_own_file_with_comments(data):
     folder = data / "trec_eval"
-    rankings = [read_trec(folder / name, folder / "results.test") for name in ("qrels.test", "qrels.test.with-comments")]
+    rankings = [
+        read_trec(folder / name, folder / "results.test")
+        for name in ("qrels.test", "qrels.test.with-comments")
+    ]
     assert rankings[0].query_ids.equals(rankings[1].query_ids)
     assert len(rankings[0].judged.relevance) == len(rankings[1].judged.relevance)
 
 
-ids = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zs", "Zl", "Zp", "Cs"), exclude_characters="#\ufeff"), min_size=1, max_size=10)
+ids = st.text(
+    st.characters(
+        codec="utf-8", exclude_categories=("Cc", "Zs", "Zl", "Zp", "Cs"), exclude_characters="#\ufeff"
+    ),
+    min_size=1,
+    max_size=10,
+)
 numbers = st.floats(-1e6, 1e6, allow_nan=False, width=32) | st.sampled_from([0.0, 0.5, 1.0])
 
 
 @given(
-    st.dictionaries(ids, st.dictionaries(ids, st.integers(-2, 4), min_size=1, max_size=6), min_size=1, max_size=5),
+    st.dictionaries(
+        ids, st.dictionaries(ids, st.integers(-2, 4), min_size=1, max_size=6), min_size=1, max_size=5
+    ),
     st.dictionaries(ids, st.dictionaries(ids, numbers, min_size=1, max_size=6), min_size=1, max_size=5),
     st.sampled_from(["docid_desc", "docid_asc", "input"]),
 )
 def test_every_way_in_is_the_same(tmp_path_factory, qrels, run, ties):
     ir_measures = pytest.importorskip("ir_measures")
     folder = tmp_path_factory.mktemp("same")
-    (folder / "qrels").write_text("".join(f"{q} 0 {d} {g}\n" for q, docs in qrels.items() for d, g in docs.items()), encoding="utf-8", newline="")
-    (folder / "run").write_text("".join(f"{q} Q0 {d} 1 {s!r} t\n" for q, docs in run.items() for d, s in docs.items()), encoding="utf-8", newline="")
+    (folder / "qrels").write_text(
+        "".join(f"{q} 0 {d} {g}\n" for q, docs in qrels.items() for d, g in docs.items()),
+        encoding="utf-8",
+        newline="",
+    )
+    (folder / "run").write_text(
+        "".join(f"{q} Q0 {d} 1 {s!r} t\n" for q, docs in run.items() for d, s in docs.items()),
+        encoding="utf-8",
+        newline="",
+    )
     wanted = facts(read_trec(folder / "qrels", folder / "run", ties=ties))
     judged = [ir_measures.Qrel(q, d, g) for q, docs in qrels.items() for d, g in docs.items()]
     scored = [ir_measures.ScoredDoc(q, d, s) for q, docs in run.items() for d, s in docs.items()]
     assert facts(Rankings.from_qrels_run(qrels, run, ties=ties)) == wanted
     assert facts(Rankings.from_qrels_run(iter(judged), scored, ties=ties)) == wanted
     tables = (
-        pa.table({"query_id": [q.query_id for q in judged], "doc_id": [q.doc_id for q in judged], "relevance": [q.relevance for q in judged]}),
-        pa.table({"query_id": [q.query_id for q in scored], "doc_id": [q.doc_id for q in scored], "score": [q.score for q in scored]}),
+        pa.table(
+            {
+                "query_id": [q.query_id for q in judged],
+                "doc_id": [q.doc_id for q in judged],
+                "relevance": [q.relevance for q in judged],
+            }
+        ),
+        pa.table(
+            {
+                "query_id": [q.query_id for q in scored],
+                "doc_id": [q.doc_id for q in scored],
+                "score": [q.score for q in scored],
+            }
+        ),
     )
     assert facts(Rankings.from_qrels_run(*tables, ties=ties)) == wanted
 
@@ -340,11 +428,27 @@ def test_pytrec_eval_on_random_runs():
     pytrec_eval = pytest.importorskip("pytrec_eval")
     generator = np.random.default_rng(3)
     for _ in range(20):
-        qrels = {f"q{q}": {f"d{d}": int(generator.integers(-1, 4)) for d in generator.choice(50, 20, replace=False)} for q in range(10)}
-        run = {f"q{q}": {f"d{d}": float(generator.integers(0, 6)) for d in generator.choice(50, 30, replace=False)} for q in range(3, 14)}
+        qrels = {
+            f"q{q}": {
+                f"d{d}": int(generator.integers(-1, 4)) for d in generator.choice(50, 20, replace=False)
+            }
+            for q in range(10)
+        }
+        run = {
+            f"q{q}": {
+                f"d{d}": float(generator.integers(0, 6)) for d in generator.choice(50, 30, replace=False)
+            }
+            for q in range(3, 14)
+        }
         wanted = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"}).evaluate(run)
         rankings = Rankings.from_qrels_run(qrels, run, missing="skip")
-        got = dict(zip(rankings.query_ids.to_pylist(), fn.evaluate(rankings, "nDCG(ties='input')@10").values[0], strict=True))
+        got = dict(
+            zip(
+                rankings.query_ids.to_pylist(),
+                fn.evaluate(rankings, "nDCG(ties='input')@10").values[0],
+                strict=True,
+            )
+        )
         assert got.keys() == wanted.keys()
         for query, value in got.items():
             assert value == pytest.approx(wanted[query]["ndcg_cut_10"], abs=1e-12)
@@ -357,7 +461,10 @@ SCORED = {"query_id": [301, 301, 302, 999], "doc_id": [6, 8, 7, 7], "score": [2.
 
 
 def _as_strings(columns):
-    return {name: [f"long-enough-to-be-hashed-{value}" for value in values] if name.endswith("_id") else values for name, values in columns.items()}
+    return {
+        name: [f"long-enough-to-be-hashed-{value}" for value in values] if name.endswith("_id") else values
+        for name, values in columns.items()
+    }
 
 
 def _polars(columns):
@@ -413,33 +520,61 @@ def SCORED_TABLE():
 @pytest.mark.parametrize("left", ["int16", "uint16", "int64", "uint64"])
 @pytest.mark.parametrize("right", ["int32", "uint64"])
 def test_integer_ids_of_two_widths(left, right):
-    judged, scored = ({k: pa.array(v, t) if k.endswith("id") else v for k, v in c.items()} for c, t in ((JUDGED, left), (SCORED, right)))
+    judged, scored = (
+        {k: pa.array(v, t) if k.endswith("id") else v for k, v in c.items()}
+        for c, t in ((JUDGED, left), (SCORED, right))
+    )
     assert Rankings.from_qrels_run(pa.table(judged), pa.table(scored)).relevance.tolist() == [0, 2, 1]
 
 
 def test_large_unsigned_ids():
     top = 2**64 - 1
-    judged = pa.table({"qid": pa.array([top, 1], pa.uint64()), "docid": pa.array([top, top - 1], pa.uint64()), "rel": [1, 2]})
-    scored = pa.table({"qid": pa.array([top, top], pa.uint64()), "docid": pa.array([5, top], pa.uint64()), "score": [1.0, 1.0]})
+    judged = pa.table(
+        {
+            "qid": pa.array([top, 1], pa.uint64()),
+            "docid": pa.array([top, top - 1], pa.uint64()),
+            "rel": [1, 2],
+        }
+    )
+    scored = pa.table(
+        {
+            "qid": pa.array([top, top], pa.uint64()),
+            "docid": pa.array([5, top], pa.uint64()),
+            "score": [1.0, 1.0],
+        }
+    )
     assert Rankings.from_qrels_run(judged, scored).doc_ids.to_pylist() == [top, 5]
     signed = pa.table({"qid": [-1], "docid": [5], "score": [1.0]})
-    with pytest.raises(InputTypeError, match="query ids are uint64 in qrels and int64 in run and fit no common type"):
+    with pytest.raises(
+        InputTypeError, match="query ids are uint64 in qrels and int64 in run and fit no common type"
+    ):
         Rankings.from_qrels_run(judged, signed)
 
 
 def test_parquet_files(tmp_path, both):
     for kind in (dict, _as_strings):
-        pq.write_table(pa.table(kind(JUDGED)).append_column("note", pa.array(["x"] * 4)), tmp_path / "q.parquet", row_group_size=2)
+        pq.write_table(
+            pa.table(kind(JUDGED)).append_column("note", pa.array(["x"] * 4)),
+            tmp_path / "q.parquet",
+            row_group_size=2,
+        )
         pq.write_table(pa.table(kind(SCORED)), tmp_path / "r.parquet", row_group_size=3)
         assert read_qrels_run(tmp_path / "q.parquet", tmp_path / "r.parquet").relevance.tolist() == [0, 2, 1]
     assert facts(read_qrels_run(*both())) == PLAIN
     # text has no types: numbers of the other file are compared as they are written
-    pq.write_table(pa.table({"query_id": [301, 302], "doc_id": ["B", "A"], "score": [1.0, 2.0]}), tmp_path / "r.parquet")
+    pq.write_table(
+        pa.table({"query_id": [301, 302], "doc_id": ["B", "A"], "score": [1.0, 2.0]}), tmp_path / "r.parquet"
+    )
     assert read_qrels_run(both()[0], tmp_path / "r.parquet").relevance.tolist() == [2, 1]
     renamed = pa.table(JUDGED).rename_columns(["topic", "passage", "gain"])
     pq.write_table(renamed, tmp_path / "q.parquet")
     pq.write_table(pa.table(SCORED).rename_columns(["topic", "passage", "score"]), tmp_path / "r.parquet")
-    assert read_qrels_run(tmp_path / "q.parquet", tmp_path / "r.parquet", query="topic", doc_id="passage", relevance="gain").n_docs == 3
+    assert (
+        read_qrels_run(
+            tmp_path / "q.parquet", tmp_path / "r.parquet", query="topic", doc_id="passage", relevance="gain"
+        ).n_docs
+        == 3
+    )
     with pytest.raises(ColumnError, match=r"q\.parquet.*query"):
         read_qrels_run(tmp_path / "q.parquet", tmp_path / "r.parquet")
     with pytest.raises(ColumnError, match="topics"):
@@ -447,7 +582,9 @@ def test_parquet_files(tmp_path, both):
     whole = (tmp_path / "r.parquet").read_bytes()
     (tmp_path / "r.parquet").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(SourceError, match=r"r\.parquet cannot be read"):
-        read_qrels_run(tmp_path / "q.parquet", tmp_path / "r.parquet", query="topic", doc_id="passage", relevance="gain")
+        read_qrels_run(
+            tmp_path / "q.parquet", tmp_path / "r.parquet", query="topic", doc_id="passage", relevance="gain"
+        )
 
 
 @pytest.mark.parametrize("part", [7, 1000, 250_000])
@@ -459,10 +596,18 @@ def test_a_join_of_many_documents(monkeypatch, part):
         docs = generator.choice(10_000, 4_000, replace=False)
         grades = generator.integers(0, 5, 2_000)
         name = (lambda d: f"document-{d}") if as_text else int
-        qrels = {"a": {name(d): int(g) for d, g in zip(docs[:2000], grades, strict=True)}, "b": {name(docs[0]): 4}}
-        run = {"b": {name(d): 1.0 for d in docs[:300]}, "a": {name(d): float(i) for i, d in enumerate(docs[1000:])}}
+        qrels = {
+            "a": {name(d): int(g) for d, g in zip(docs[:2000], grades, strict=True)},
+            "b": {name(docs[0]): 4},
+        }
+        run = {
+            "b": {name(d): 1.0 for d in docs[:300]},
+            "a": {name(d): float(i) for i, d in enumerate(docs[1000:])},
+        }
         rankings = Rankings.from_qrels_run(qrels, run)
-        found = dict(zip(rankings.doc_ids[:3000].to_pylist(), rankings.relevance[:3000].tolist(), strict=True))
+        found = dict(
+            zip(rankings.doc_ids[:3000].to_pylist(), rankings.relevance[:3000].tolist(), strict=True)
+        )
         assert found == {doc: qrels["a"].get(doc, 0) for doc in run["a"]}
         assert rankings.is_judged.sum() == 1001
 
@@ -470,7 +615,11 @@ def test_a_join_of_many_documents(monkeypatch, part):
 @pytest.mark.pure
 def test_ids_of_one_hash_are_told_apart(monkeypatch):
     digest = trec._digested
-    monkeypatch.setattr(trec, "_digested", lambda ids, threads: digest(ids, threads)._replace(hashes=np.zeros(len(ids), np.int64)))
+    monkeypatch.setattr(
+        trec,
+        "_digested",
+        lambda ids, threads: digest(ids, threads)._replace(hashes=np.zeros(len(ids), np.int64)),
+    )
     qrels = {"q": {f"d{i}": i for i in range(20)}}
     rankings = Rankings.from_qrels_run(qrels, {"q": {f"d{i}": 1.0 for i in range(10, 40)}})
     found = dict(zip(rankings.doc_ids.to_pylist(), rankings.relevance.tolist(), strict=True))
@@ -497,14 +646,34 @@ def test_empty_dicts():
         ("301 0 A one\n", RUN, r'qrels, line 1: "one" is not a number in "301 0 A one"'),
         ("301 0 A 1_0\n", RUN, r'qrels, line 1: "1_0" is not a number'),
         ("301 0 A inf\n", RUN, r'qrels, line 1: grade inf of document "A" of query "301"'),
-        (QRELS, "# c\n301 Q0 A 1 0.5 t\n301 Q0 B 1 0.5\n", r'run, line 3: 5 fields in "301 Q0 B 1 0.5"; wanted a line of a TREC run'),
+        (
+            QRELS,
+            "# c\n301 Q0 A 1 0.5 t\n301 Q0 B 1 0.5\n",
+            r'run, line 3: 5 fields in "301 Q0 B 1 0.5"; wanted a line of a TREC run',
+        ),
         (QRELS, "301 Q0 A 1 0.5 my run\n", r'run, line 1: 7 fields in "301 Q0 A 1 0.5 my run"'),
-        (QRELS, "301 Q0 A 1 0.5 t\n\n301 Q0 B 1 0,5 t\r\n", r'run, line 3: "0,5" is not a number in "301 Q0 B 1 0,5 t"'),
+        (
+            QRELS,
+            "301 Q0 A 1 0.5 t\n\n301 Q0 B 1 0,5 t\r\n",
+            r'run, line 3: "0,5" is not a number in "301 Q0 B 1 0,5 t"',
+        ),
         (QRELS, "301 Q0 A 1 nan t\n", r'run, line 1: score nan of document "A" of query "301"; 1 in all'),
         (QRELS, "301\n", r'run, line 1: 1 field in "301"'),
-        (QRELS, "# c\n301 Q0 A 1 0.5 t\n302 Q0 A 1 2 t\n\n301 Q0 A 2 0.4 t\n", r'run, line 5: document "A" of query "301" is there twice, first at .*run, line 2'),
-        ("301 0 A 1\n301 0 A 1\n", RUN, r'qrels, line 2: document "A" of query "301" is there twice, first at .*qrels, line 1'),
-        (QRELS, "301 Q0 X 1 1 t\n301 Q0 X 2 2 t\n", r'run, line 2: document "X" of query "301" is there twice'),
+        (
+            QRELS,
+            "# c\n301 Q0 A 1 0.5 t\n302 Q0 A 1 2 t\n\n301 Q0 A 2 0.4 t\n",
+            r'run, line 5: document "A" of query "301" is there twice, first at .*run, line 2',
+        ),
+        (
+            "301 0 A 1\n301 0 A 1\n",
+            RUN,
+            r'qrels, line 2: document "A" of query "301" is there twice, first at .*qrels, line 1',
+        ),
+        (
+            QRELS,
+            "301 Q0 X 1 1 t\n301 Q0 X 2 2 t\n",
+            r'run, line 2: document "X" of query "301" is there twice',
+        ),
         ("", RUN, r"qrels has no judgments; wanted at least one"),
         (QRELS, "# nothing\n", r"run has no documents; wanted at least one"),
         (QRELS, b"\x00\x01\x02" * 50, r"run has no documents"),
@@ -519,10 +688,16 @@ def test_the_line_of_a_fault_in_a_later_part(both, monkeypatch):
     monkeypatch.setattr(lines, "_BLOCK", 64)
     monkeypatch.setattr(lines, "_PART", 256)
     rows = [f"q Q0 d{i} 1 0.5 t" for i in range(100)]
-    for line, text, message in ((77, "q Q0 d", "3 fields"), (90, "q Q0 d 1 x t", "not a number"), (95, "q Q0 d3 1 1 t", "twice, first at .*line 4")):
+    for line, text, message in (
+        (77, "q Q0 d", "3 fields"),
+        (90, "q Q0 d 1 x t", "not a number"),
+        (95, "q Q0 d3 1 1 t", "twice, first at .*line 4"),
+    ):
         broken = [*rows[: line - 1], text, *rows[line:]]
         with pytest.raises(InputError, match=rf"run, line {line}: .*{message}"):
-            read_trec(*both(run="\n".join(broken) + "\n"), threads=3) if "twice" not in message else read_trec(
+            read_trec(
+                *both(run="\n".join(broken) + "\n"), threads=3
+            ) if "twice" not in message else read_trec(
                 *both("q 0 x 1\n", run="\n".join(broken) + "\n"), threads=3
             )
 
@@ -539,7 +714,9 @@ def test_files_that_cannot_be_read(write, tmp_path):
     with pytest.raises(InputTypeError, match="run is a list; wanted the path of a file"):
         read_trec(good, [])
     for packer, pack in PACKERS.items():
-        packed = pack("".join(f"q{i} Q0 d{i * 7919 % 1000003} 1 {i * 0.37} t\n" for i in range(20_000)).encode())
+        packed = pack(
+            "".join(f"q{i} Q0 d{i * 7919 % 1000003} 1 {i * 0.37} t\n" for i in range(20_000)).encode()
+        )
         with pytest.raises(SourceError, match=f"cut.{packer} cannot be read"):
             read_trec(good, write(f"cut.{packer}", packed[: len(packed) // 2]))
 
@@ -557,15 +734,50 @@ def test_ids_that_are_not_utf8(both):
     ("qrels", "run", "error", "message"),
     [
         ({"q": [1]}, {}, InputTypeError, r"qrels\['q'\] is a list; wanted a dict from document id to number"),
-        ({"q": {"a": "1"}}, {}, InputTypeError, r"qrels holds values that are not numbers, beginning with '1'"),
+        (
+            {"q": {"a": "1"}},
+            {},
+            InputTypeError,
+            r"qrels holds values that are not numbers, beginning with '1'",
+        ),
         ({"q": {"a": 1}}, 5, InputTypeError, "run is a int; wanted a dict of dicts"),
-        ({"q": {"a": 1}}, "run.txt", InputTypeError, "run is the path 'run.txt'; read_trec and read_qrels_run read files"),
-        ({"q": {"a": 1}}, [("q", "a", 1)], InputTypeError, "run holds tuple without query_id; wanted tuples with query_id, doc_id and score"),
-        ({"q": {"a": 1}}, {"q": {"a": float("nan")}}, InputError, 'run: score nan of document "a" of query "q"'),
-        ({1: {"a": 1}}, {"1": {"a": 1.0}}, InputTypeError, "query ids are int64 in qrels and .*string in run, which never match"),
-        ({"q": {1: 1}}, {"q": {"1": 1.0}}, InputTypeError, "document ids are int64 in qrels and .*string in run"),
+        (
+            {"q": {"a": 1}},
+            "run.txt",
+            InputTypeError,
+            "run is the path 'run.txt'; read_trec and read_qrels_run read files",
+        ),
+        (
+            {"q": {"a": 1}},
+            [("q", "a", 1)],
+            InputTypeError,
+            "run holds tuple without query_id; wanted tuples with query_id, doc_id and score",
+        ),
+        (
+            {"q": {"a": 1}},
+            {"q": {"a": float("nan")}},
+            InputError,
+            'run: score nan of document "a" of query "q"',
+        ),
+        (
+            {1: {"a": 1}},
+            {"1": {"a": 1.0}},
+            InputTypeError,
+            "query ids are int64 in qrels and .*string in run, which never match",
+        ),
+        (
+            {"q": {1: 1}},
+            {"q": {"1": 1.0}},
+            InputTypeError,
+            "document ids are int64 in qrels and .*string in run",
+        ),
         ({"q": {"a": 1, 2: 1}}, {}, InputTypeError, "qrels has document ids of mixed or unknown types"),
-        ({"q": {1.5: 1}}, {}, InputTypeError, "qrels has document ids that are double; wanted strings or whole numbers"),
+        (
+            {"q": {1.5: 1}},
+            {},
+            InputTypeError,
+            "qrels has document ids that are double; wanted strings or whole numbers",
+        ),
         ({None: {"a": 1}, "q": {"a": 1}}, {}, InputError, "qrels has 1 query ids that are None"),
     ],
 )
@@ -577,8 +789,12 @@ def test_faulty_values(qrels, run, error, message):
 def test_faulty_tables():
     good = pa.table(SCORED)
     with pytest.raises(InputError, match="run: column score has 1 nulls; the first is at row 2"):
-        Rankings.from_qrels_run(pa.table(JUDGED), good.set_column(2, "score", pa.array([1.0, 2.0, None, 3.0])))
-    with pytest.raises(InputError, match="run, row 4: document 6 of query 301 is there twice, first at run, row 0"):
+        Rankings.from_qrels_run(
+            pa.table(JUDGED), good.set_column(2, "score", pa.array([1.0, 2.0, None, 3.0]))
+        )
+    with pytest.raises(
+        InputError, match="run, row 4: document 6 of query 301 is there twice, first at run, row 0"
+    ):
         Rankings.from_qrels_run(pa.table(JUDGED), pa.concat_tables([good, good[:1]]))
     with pytest.raises(ColumnError, match=r"qrels.*relevance"):
         Rankings.from_qrels_run(pa.table(JUDGED).drop(["relevance"]), good)
@@ -605,4 +821,9 @@ def test_reading_needs_no_extra_packages():
 
     code = "import sys, fastndcg.sources.trec, fastndcg.sources.ltr; print(*sorted({'numba', 'pandas', 'polars'} & set(sys.modules)))"
     root = Path(fn.__file__).parent.parent
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True).stdout.strip() == ""
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True
+        ).stdout.strip()
+        == ""
+    )

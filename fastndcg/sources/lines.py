@@ -10,7 +10,7 @@ import io
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,7 +42,9 @@ class Lines(NamedTuple):
     path: str
     query_codes: Array  # for each row, which of `queries`
     queries: pa.Array  # distinct query ids in order of first appearance
-    docs: pa.Array  # large_string, or large_binary where some id is not UTF-8; empty where the lines have no ids
+    docs: (
+        pa.Array
+    )  # large_string, or large_binary where some id is not UTF-8; empty where the lines have no ids
     values: npt.NDArray[np.float64]
     skipped: Array  # rows before which a line was skipped
 
@@ -240,7 +242,9 @@ class _Part:
         )
         self.columns = kernels.TextColumns(
             *(
-                column if len(column) >= used + room else _enlarged(column, int(used), int(used * max(ahead, 2.0)) + room)
+                column
+                if len(column) >= used + room
+                else _enlarged(column, int(used), int(used * max(ahead, 2.0)) + room)
                 for column, used, room in zip(self.columns, at, more, strict=True)
             )
         )
@@ -265,7 +269,11 @@ class _Part:
                     self.columns.values[row[0]] = float(number)
                 except ValueError:
                     start = block[: row[1]].tobytes().rfind(b"\n") + 1
-                    line = row[0] + 1 + int((self.columns.skipped[: self.filled[kernels.SKIPPED]] <= row[0]).sum())
+                    line = (
+                        row[0]
+                        + 1
+                        + int((self.columns.skipped[: self.filled[kernels.SKIPPED]] <= row[0]).sum())
+                    )
                     raise self._malformed(block, start, line, f'"{number}" is not a number') from None
 
     def _malformed(self, block: Array, start: int, line: int, reason: str = "") -> SourceError:
@@ -274,7 +282,9 @@ class _Part:
         text = data[start : data.index(b"\n", start)].rstrip(b"\r").decode("utf-8", "backslashreplace")
         line += _newlines_before(self.path, self.start)
         shown = text if len(text) <= 120 else text[:117] + "..."
-        return SourceError(f'{self.path}, line {line}: {reason or _fields(text)} in "{shown}"; wanted {self.wanted}')
+        return SourceError(
+            f'{self.path}, line {line}: {reason or _fields(text)} in "{shown}"; wanted {self.wanted}'
+        )
 
 
 def _fields(text: str) -> str:
@@ -301,9 +311,6 @@ def _newlines_before(path: str, stop: int) -> int:
 def _joined(path: str, parts: list[_Part]) -> Lines:
     from fastndcg import kernels
 
-    rows = np.array([part.filled[kernels.ROWS] for part in parts])
-    before = np.cumsum(rows) - rows
-
     def column(name: str, entry: int, shifts: Any = None) -> Array:
         pieces: list[Array] = [getattr(part.columns, name)[: part.filled[entry]] for part in parts]
         if len(pieces) == 1:
@@ -312,18 +319,26 @@ def _joined(path: str, parts: list[_Part]) -> Lines:
             pieces = [piece + shift for piece, shift in zip(pieces, shifts, strict=True)]
         return np.concatenate(pieces)
 
-    def shifts(entry: int) -> Array:
-        sizes = np.array([part.filled[entry] for part in parts])
-        return np.cumsum(sizes) - sizes
+    def shifts(entry: int) -> list[int]:
+        return [0, *accumulate(int(part.filled[entry]) for part in parts[:-1])]
 
-    doc_bytes, query_bytes = column("doc_bytes", kernels.DOC_BYTES), column("query_bytes", kernels.QUERY_BYTES)
+    doc_bytes, query_bytes = (
+        column("doc_bytes", kernels.DOC_BYTES),
+        column("query_bytes", kernels.QUERY_BYTES),
+    )
     docs = large_text(doc_bytes, _doc_offsets(parts, len(doc_bytes)))
-    runs = large_text(query_bytes, _after_zero(column("query_ends", kernels.QUERIES, shifts(kernels.QUERY_BYTES)))).dictionary_encode()
-    first_rows = column("query_rows", kernels.QUERIES, before)
-    codes = np.repeat(runs.indices.to_numpy(), np.diff(np.append(first_rows, rows.sum())))
-    queries = runs.dictionary.cast(pa.string()) if pa.types.is_large_string(runs.dictionary.type) else runs.dictionary
+    runs = large_text(
+        query_bytes, _after_zero(column("query_ends", kernels.QUERIES, shifts(kernels.QUERY_BYTES)))
+    ).dictionary_encode()
     values = column("values", kernels.ROWS)
-    return Lines(path, codes, queries, docs, values, column("skipped", kernels.SKIPPED, before))
+    first_rows = column("query_rows", kernels.QUERIES, shifts(kernels.ROWS))
+    codes = np.repeat(runs.indices.to_numpy(), np.diff(np.append(first_rows, len(values))))
+    queries = (
+        runs.dictionary.cast(pa.string())
+        if pa.types.is_large_string(runs.dictionary.type)
+        else runs.dictionary
+    )
+    return Lines(path, codes, queries, docs, values, column("skipped", kernels.SKIPPED, shifts(kernels.ROWS)))
 
 
 def _doc_offsets(parts: list[_Part], n_bytes: int) -> Array:

@@ -14,8 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
 from fastndcg.errors import ColumnError, InputError, SourceError
 from fastndcg.rankings import Rankings, _as_array
@@ -79,22 +77,32 @@ def read_ltr(
         query_file = _query_file_beside(name, lines, without)
     values, origin = _scores_of(scores, score_column)
     if len(values) != len(labels):
-        raise InputError(f"{origin} has {len(values):,} scores and {name} {len(labels):,} rows; give one score for each row, in row order")
+        raise InputError(
+            f"{origin} has {len(values):,} scores and {name} {len(labels):,} rows; give one score for each row, in row order"
+        )
     if query_file is not None:
-        return Rankings.from_groups(_group_sizes(path_of(query_file, "query_file"), name, len(labels)), labels, values)
+        return Rankings.from_groups(
+            _group_sizes(path_of(query_file, "query_file"), name, len(labels)), labels, values
+        )
     ids = _numbered(lines.queries)
     of_rows = pa.DictionaryArray.from_arrays(pa.array(lines.query_codes), ids)
-    return Rankings.from_query_ids(of_rows.cast(ids.type) if pa.types.is_integer(ids.type) else of_rows, labels, values)
+    return Rankings.from_query_ids(
+        of_rows.cast(ids.type) if pa.types.is_integer(ids.type) else of_rows, labels, values
+    )
 
 
 def _query_file_beside(name: str, lines: Lines, without: int) -> str:
     """The `.query` file of a file whose lines have no qid; `without` is the code of those that have none."""
     if len(lines.queries) > 1:
         row = int(np.argmax(lines.query_codes == without))
-        raise SourceError(f"{name}, line {lines.line_of(row)}: no qid: where other lines have one; wanted {LTR_LINE}")
+        raise SourceError(
+            f"{name}, line {lines.line_of(row)}: no qid: where other lines have one; wanted {LTR_LINE}"
+        )
     beside = f"{name}.query"
     if not Path(beside).exists():
-        raise SourceError(f"{name} has no qid: on its lines, and there is no {beside}; pass query_file= with the number of rows of each query")
+        raise SourceError(
+            f"{name} has no qid: on its lines, and there is no {beside}; pass query_file= with the number of rows of each query"
+        )
     return beside
 
 
@@ -119,9 +127,13 @@ def _numbered(ids: pa.Array) -> pa.Array:
 def _group_sizes(path: str, of: str, rows: int) -> Array:
     sizes = _one_number_a_line(path, pa.int64(), "the number of rows of a query")
     if len(sizes) and sizes.min() < 0:
-        raise InputError(f"{path} has a negative size, {sizes.min()}; wanted the number of rows of each query")
+        raise InputError(
+            f"{path} has a negative size, {sizes.min()}; wanted the number of rows of each query"
+        )
     if sizes.sum() != rows:
-        raise InputError(f"{path} adds up to {sizes.sum():,} rows, but {of} has {rows:,}; wanted the number of rows of each query, in row order")
+        raise InputError(
+            f"{path} adds up to {sizes.sum():,} rows, but {of} has {rows:,}; wanted the number of rows of each query, in row order"
+        )
     return sizes
 
 
@@ -143,6 +155,8 @@ def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
 
 
 def _parquet_scores(path: str, column: str | None) -> Array:
+    import pyarrow.parquet as pq
+
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
@@ -155,6 +169,8 @@ def _parquet_scores(path: str, column: str | None) -> Array:
 
 
 def _one_number_a_line(path: str, kind: pa.DataType, wanted: str) -> Array:
+    import pyarrow.csv as pa_csv
+
     try:
         with open_unpacked(path) as stream:
             table = pa_csv.read_csv(

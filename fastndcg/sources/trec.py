@@ -22,7 +22,15 @@ import pyarrow.compute as pc
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.rankings import Rankings, _as_array, _combined, _id_column
 from fastndcg.sources.columns import find_column
-from fastndcg.sources.lines import Lines, PathLike, cannot_read, open_unpacked, path_of, processors, read_lines
+from fastndcg.sources.lines import (
+    Lines,
+    PathLike,
+    cannot_read,
+    open_unpacked,
+    path_of,
+    processors,
+    read_lines,
+)
 
 if TYPE_CHECKING:
     from fastndcg.kernels import Ids
@@ -34,6 +42,7 @@ NaN = Literal["refuse", "last"]
 
 QRELS_LINE = "a line of a TREC qrels file: query iteration doc grade"
 RUN_LINE = "a line of a TREC run: query Q0 doc rank score tag"
+
 
 class Side(NamedTuple):
     """The judgments or the run: a row for each of its documents."""
@@ -115,7 +124,9 @@ def read_trec(
         raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
     judged = _text_side(qrels, has_rank=False, threads=threads)
     scored = _text_side(run, has_rank=True, threads=threads)
-    return join(judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties, nan, threads)
+    return join(
+        judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties, nan, threads
+    )
 
 
 def read_qrels_run(
@@ -186,7 +197,11 @@ def rankings_from_qrels_run(
 
 
 def _check_options(missing: str, ties: str, nan: str) -> None:
-    options = (("missing", missing, get_args(Missing)), ("ties", ties, get_args(Ties)), ("nan", nan, get_args(NaN)))
+    options = (
+        ("missing", missing, get_args(Missing)),
+        ("ties", ties, get_args(Ties)),
+        ("nan", nan, get_args(NaN)),
+    )
     for name, value, wanted in options:
         if value not in wanted:
             choice = ", ".join(f'"{word}"' for word in wanted[:-1]) + f' or "{wanted[-1]}"'
@@ -205,8 +220,18 @@ def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
     name = path_of(path, "run" if has_rank else "qrels")
     lines = read_lines(name, scan, RUN_LINE if has_rank else QRELS_LINE, threads=threads)
     if not len(lines.values):
-        raise SourceError(f"{name} has no {'documents' if has_rank else 'judgments'}; wanted at least one: {RUN_LINE if has_rank else QRELS_LINE}")
-    return Side(name, lines.queries, lines.query_codes, lines.docs, lines.values if has_rank else whole(lines.values), _line_namer(lines), True)
+        raise SourceError(
+            f"{name} has no {'documents' if has_rank else 'judgments'}; wanted at least one: {RUN_LINE if has_rank else QRELS_LINE}"
+        )
+    return Side(
+        name,
+        lines.queries,
+        lines.query_codes,
+        lines.docs,
+        lines.values if has_rank else whole(lines.values),
+        _line_namer(lines),
+        True,
+    )
 
 
 def _line_namer(lines: Lines) -> Callable[[int], str]:
@@ -236,7 +261,9 @@ def find_qrels_run_columns(
     for side, (path, role) in enumerate(zip((qrels, run), roles, strict=True)):
         name = path_of(path, ("qrels", "run")[side])
         if _is_parquet(name):
-            found[side] = Columns(**dict(zip(("query", "doc_id", role), _parquet_columns(name, role, columns), strict=True)))
+            found[side] = Columns(
+                **dict(zip(("query", "doc_id", role), _parquet_columns(name, role, columns), strict=True))
+            )
     return found[0], found[1]
 
 
@@ -245,7 +272,9 @@ def _is_parquet(name: str) -> bool:
         return bool(stream.read(4) == b"PAR1")
 
 
-def _parquet_columns(name: str, role: Literal["relevance", "score"], columns: Columns) -> tuple[str, str, str]:
+def _parquet_columns(
+    name: str, role: Literal["relevance", "score"], columns: Columns
+) -> tuple[str, str, str]:
     import pyarrow.parquet as pq
 
     try:
@@ -255,7 +284,9 @@ def _parquet_columns(name: str, role: Literal["relevance", "score"], columns: Co
     return _find(name, names, role, columns)
 
 
-def _file_side(path: PathLike, role: Literal["relevance", "score"], columns: Columns, threads: int | None) -> Side:
+def _file_side(
+    path: PathLike, role: Literal["relevance", "score"], columns: Columns, threads: int | None
+) -> Side:
     name = path_of(path, "qrels" if role == "relevance" else "run")
     if not _is_parquet(name):
         return _text_side(name, has_rank=role == "score", threads=threads)
@@ -275,7 +306,9 @@ def _file_side(path: PathLike, role: Literal["relevance", "score"], columns: Col
 
 def _given_side(name: str, data: Any, role: Literal["relevance", "score"], columns: Columns) -> Side:
     if isinstance(data, str | os.PathLike):
-        raise InputTypeError(f"{name} is the path {os.fspath(data)!r}; read_trec and read_qrels_run read files")
+        raise InputTypeError(
+            f"{name} is the path {os.fspath(data)!r}; read_trec and read_qrels_run read files"
+        )
     if isinstance(data, Mapping):
         return _side_of_dicts(name, data)
     if hasattr(data, "collect") and not hasattr(data, "__arrow_c_stream__"):  # a lazy frame
@@ -304,7 +337,9 @@ def _as_table(data: Any) -> pa.Table | None:
 def _side_of_dicts(name: str, data: Mapping[Any, Any]) -> Side:
     for query, documents in data.items():
         if not isinstance(documents, Mapping):
-            raise InputTypeError(f"{name}[{query!r}] is a {type(documents).__name__}; wanted a dict from document id to number")
+            raise InputTypeError(
+                f"{name}[{query!r}] is a {type(documents).__name__}; wanted a dict from document id to number"
+            )
     sizes = [len(documents) for documents in data.values()]
     queries = _ids(name, "query", list(data))
     docs = _ids(name, "document", list(chain.from_iterable(data.values())))
@@ -320,7 +355,9 @@ def _side_of_tuples(name: str, data: Iterable[Any], role: Literal["relevance", "
         doc = [row.doc_id for row in rows]
         value = [getattr(row, role) for row in rows]
     except AttributeError as error:
-        raise InputTypeError(f"{name} holds {type(error.obj).__name__} without {error.name}; wanted tuples with query_id, doc_id and {role}") from None
+        raise InputTypeError(
+            f"{name} holds {type(error.obj).__name__} without {error.name}; wanted tuples with query_id, doc_id and {role}"
+        ) from None
     return _side(name, _ids(name, "query", query), _ids(name, "document", doc), _numbers(name, value))
 
 
@@ -328,10 +365,14 @@ def _table_side(name: str, table: pa.Table, names: tuple[str, str, str]) -> Side
     for column in names:
         if table[column].null_count:
             nulls = table[column].is_null().to_numpy()
-            raise InputError(f"{name}: column {column} has {nulls.sum():,} nulls; the first is at row {int(np.argmax(nulls))}. Drop those rows.")
+            raise InputError(
+                f"{name}: column {column} has {nulls.sum():,} nulls; the first is at row {int(np.argmax(nulls))}. Drop those rows."
+            )
     query, doc, value = (_without_views(table[column]) for column in names)
     if pa.types.is_floating(doc.type) or pa.types.is_nested(doc.type):
-        raise InputTypeError(f"{name}: column {names[1]} is {doc.type}; wanted whole numbers or strings as document ids")
+        raise InputTypeError(
+            f"{name}: column {names[1]} is {doc.type}; wanted whole numbers or strings as document ids"
+        )
     return _side(name, query, doc, _as_array(names[2], value))
 
 
@@ -342,7 +383,9 @@ def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
 
 
-def _side(name: str, query: pa.Array | pa.ChunkedArray, docs: pa.Array | pa.ChunkedArray, values: Array) -> Side:
+def _side(
+    name: str, query: pa.Array | pa.ChunkedArray, docs: pa.Array | pa.ChunkedArray, values: Array
+) -> Side:
     from fastndcg import kernels
 
     ids = _id_column(query)
@@ -361,7 +404,9 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
     try:
         ids = pa.array(values)
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
-        raise InputTypeError(f"{name} has {of} ids of mixed or unknown types: {error}. Make all of them strings, or all of them whole numbers.") from None
+        raise InputTypeError(
+            f"{name} has {of} ids of mixed or unknown types: {error}. Make all of them strings, or all of them whole numbers."
+        ) from None
     if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
         raise InputTypeError(f"{name} has {of} ids that are {ids.type}; wanted strings or whole numbers")
     if ids.null_count:
@@ -372,14 +417,20 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
 def _numbers(name: str, values: list[Any]) -> Array:
     array = np.array(values) if values else np.empty(0, np.int64)
     if array.dtype.kind not in "buif" or array.ndim != 1:
-        raise InputTypeError(f"{name} holds values that are not numbers, beginning with {values[0]!r}; wanted a number for each document")
+        raise InputTypeError(
+            f"{name} holds values that are not numbers, beginning with {values[0]!r}; wanted a number for each document"
+        )
     return array
 
 
-def _find(name: str, present: list[str], role: Literal["relevance", "score"], columns: Columns) -> tuple[str, str, str]:
+def _find(
+    name: str, present: list[str], role: Literal["relevance", "score"], columns: Columns
+) -> tuple[str, str, str]:
     """Names of the query, document and value columns."""
     try:
-        query, doc_id = (find_column(present, wanted, getattr(columns, wanted)) for wanted in ("query", "doc_id"))
+        query, doc_id = (
+            find_column(present, wanted, getattr(columns, wanted)) for wanted in ("query", "doc_id")
+        )
         return query, doc_id, find_column(present, role, getattr(columns, role))
     except ColumnError as error:
         raise ColumnError(f"{name}: {error}") from None
@@ -391,7 +442,9 @@ def _find(name: str, present: list[str], role: Literal["relevance", "score"], co
 _PART = 250_000  # rows for which another thread is worth while
 
 
-def join(qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN, threads: int | None = None) -> Rankings:
+def join(
+    qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN, threads: int | None = None
+) -> Rankings:
     """Rankings of the queries of `qrels`, with the grade of each document of `run`."""
     from fastndcg import kernels
 
@@ -402,7 +455,9 @@ def join(qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN, threads
     judged_queries, run_queries = _alike(qrels, run, qrels.queries, run.queries, "query")
     judged_docs, run_docs = _alike(qrels, run, qrels.docs, run.docs, "document")
 
-    to_judged = pc.index_in(run_queries, judged_queries).fill_null(len(judged_queries)).to_numpy().astype(np.int64)
+    to_judged = (
+        pc.index_in(run_queries, judged_queries).fill_null(len(judged_queries)).to_numpy().astype(np.int64)
+    )
     queries = qrels.queries
     judged_codes, run_codes = qrels.codes, to_judged[run.codes]
     if missing == "skip":
@@ -414,7 +469,11 @@ def join(qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN, threads
             )
         renumbered = np.full(len(queries) + 1, len(kept), np.int64)
         renumbered[kept] = np.arange(len(kept))
-        queries, judged_codes, run_codes = queries.take(pa.array(kept)), renumbered[judged_codes], renumbered[run_codes]
+        queries, judged_codes, run_codes = (
+            queries.take(pa.array(kept)),
+            renumbered[judged_codes],
+            renumbered[run_codes],
+        )
 
     judged_offsets, judged_rows = _grouped(judged_codes, len(queries))
     offsets, rows = _grouped(run_codes, len(queries))
@@ -422,14 +481,22 @@ def join(qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN, threads
     found = np.empty(len(rows), np.int64)
 
     def join_part(part: slice) -> tuple[int, int, int]:
-        return kernels.join_documents(judged_offsets[part], judged_rows, judged_ids, offsets[part], rows, run_ids, found)
+        return kernels.join_documents(
+            judged_offsets[part], judged_rows, judged_ids, offsets[part], rows, run_ids, found
+        )
 
     for twice, first, second in _each_part(join_part, judged_offsets + offsets, threads):
         if twice:
             raise _duplicate(qrels if twice == 1 else run, first, second)
     if ties != "input":
         order, keys = np.empty(len(rows), np.int64), _falling(run.values)
-        _each_part(lambda part: kernels.order_documents(offsets[part], rows, keys, run_ids, ties == "docid_asc", order), offsets, threads)
+        _each_part(
+            lambda part: kernels.order_documents(
+                offsets[part], rows, keys, run_ids, ties == "docid_asc", order
+            ),
+            offsets,
+            threads,
+        )
         if not _ascends(order):
             rows, found = rows[order], found[order]
 
@@ -508,16 +575,28 @@ def _alike(qrels: Side, run: Side, left: Any, right: Any, of: str) -> tuple[pa.A
                 f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name}, which never match; "
                 f"cast those of {number_side.name} to strings, or the others to numbers"
             )
-        left, right = (ids.cast(pa.string()) if is_number else ids for ids, is_number in zip((left, right), numbers, strict=True))
+        left, right = (
+            ids.cast(pa.string()) if is_number else ids
+            for ids, is_number in zip((left, right), numbers, strict=True)
+        )
     elif numbers[0] and numbers[1]:
-        unsigned = [ids.type == pa.uint64() and len(ids) and pc.max(ids).as_py() >= 1 << 63 for ids in (left, right)]
+        unsigned = [
+            ids.type == pa.uint64() and len(ids) and pc.max(ids).as_py() >= 1 << 63 for ids in (left, right)
+        ]
         if not any(unsigned):
             return left.cast(pa.int64()), right.cast(pa.int64())
         try:
             return left.cast(pa.uint64()), right.cast(pa.uint64())
         except pa.ArrowInvalid:
-            raise InputTypeError(f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name} and fit no common type; cast both alike") from None
-    return tuple(ids.cast(pa.large_binary()) if not pa.types.is_integer(ids.type) else ids.cast(pa.string()).cast(pa.large_binary()) for ids in (left, right))
+            raise InputTypeError(
+                f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name} and fit no common type; cast both alike"
+            ) from None
+    return tuple(
+        ids.cast(pa.large_binary())
+        if not pa.types.is_integer(ids.type)
+        else ids.cast(pa.string()).cast(pa.large_binary())
+        for ids in (left, right)
+    )
 
 
 def _plain_ids(ids: Any) -> pa.Array:
@@ -546,7 +625,9 @@ def _grouped(codes: Array, n_codes: int) -> tuple[Array, Array]:
 def _each_part(kernel: Callable[[slice], Any], offsets: Array, threads: int | None) -> list[Any]:
     """Results of a kernel for runs of queries, or of rows, of about equal size, in threads; `offsets[part]` are a part's."""
     n_parts = max(1, min(threads or processors(), int(offsets[-1]) // _PART, len(offsets) - 1))
-    cuts = np.unique([0, *np.searchsorted(offsets, np.arange(1, n_parts) * (offsets[-1] / n_parts)), len(offsets) - 1])
+    cuts = np.unique(
+        [0, *np.searchsorted(offsets, np.arange(1, n_parts) * (offsets[-1] / n_parts)), len(offsets) - 1]
+    )
     parts = [slice(start, stop + 1) for start, stop in pairwise(cuts.tolist())]
     if len(parts) < 2:
         return [kernel(slice(None))]
@@ -559,18 +640,35 @@ def _digested(ids: pa.Array, threads: int | None) -> Ids:
 
     if pa.types.is_integer(ids.type):
         numbers = ids.to_numpy(zero_copy_only=False)
-        leading = (numbers ^ np.uint64(1 << 63)).view(np.int64) if numbers.dtype == np.uint64 else numbers.view()
+        leading = (
+            (numbers ^ np.uint64(1 << 63)).view(np.int64) if numbers.dtype == np.uint64 else numbers.view()
+        )
         # 31 times 32 bits stay within int64
         hashes = (((leading ^ (leading >> 32)) & 0x7FFFFFFF) * 0x9E3779B1) & 0xFFFFFFFF
-        return kernels.Ids(hashes ^ (hashes >> 15), np.array(leading), np.empty(0, np.int64), np.empty(0, np.uint8))
+        return kernels.Ids(
+            hashes ^ (hashes >> 15), np.array(leading), np.empty(0, np.int64), np.empty(0, np.uint8)
+        )
     _, offset_buffer, data_buffer = ids.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64, len(ids) + 1, ids.offset * 8) if len(ids) else np.zeros(1, np.int64)
-    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else np.empty(0, np.uint8)
+    offsets = (
+        np.frombuffer(offset_buffer, np.int64, len(ids) + 1, ids.offset * 8)
+        if len(ids)
+        else np.zeros(1, np.int64)
+    )
+    data = (
+        np.frombuffer(data_buffer, np.uint8)
+        if data_buffer is not None and data_buffer.size
+        else np.empty(0, np.uint8)
+    )
     offsets, data = offsets.view(), data.view()
     offsets.flags.writeable = data.flags.writeable = False
     hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
     _each_part(
-        lambda part: kernels.digest_ids(offsets[part], data, hashes[part][: len(offsets[part]) - 1], leading[part][: len(offsets[part]) - 1]),
+        lambda part: kernels.digest_ids(
+            offsets[part],
+            data,
+            hashes[part][: len(offsets[part]) - 1],
+            leading[part][: len(offsets[part]) - 1],
+        ),
         np.arange(len(offsets)),
         threads,
     )
@@ -591,5 +689,3 @@ def _falling(scores: Array) -> npt.NDArray[np.int64]:
 
 def _ascends(rows: Array) -> bool:
     return not len(rows) or bool(rows[0] == 0 and rows[-1] == len(rows) - 1 and (rows[1:] > rows[:-1]).all())
-
-
