@@ -383,7 +383,8 @@ def _read(
 def _tell(rankings: Rankings, taken: dict[str, str | None]) -> None:
     """Say on stderr what was read; once nothing can fail, so that a failing command leaves one line there."""
     named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
-    sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents; columns: {named}\n")
+    listed = f"; columns: {named}" if named else ""
+    sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents{listed}\n")
 
 
 def _check_sources(
@@ -395,7 +396,7 @@ def _check_sources(
     if qrels is not None and paths:
         _end(2, f"PATH {paths[0]} is given beside --qrels and --run; give one or the other")
     if qrels is None and not paths:
-        _end(2, "Nothing to score: give PATH, or --qrels and --run")
+        _end(2, "Error: nothing to score. Give PATH, or --qrels and --run.")
     for option, value in (of_qrels if qrels is None else of_paths).items():
         if value:
             _end(2, f"{option} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
@@ -411,16 +412,14 @@ def _read_qrels_run(
     options: dict[str, Any] = {**named, "missing": missing.value, "nan": nan.value, "threads": threads}
     with _progress("Reading"):
         rankings = read_qrels_run(qrels, run, **options)
+    judged, scored = ({} if columns is None else columns._asdict() for columns in found)
     taken: dict[str, str | None] = {}
-    told = []
-    for side, columns in zip(("qrels", "run"), found, strict=True):
-        if columns is not None:
-            of_side = {role: column for role, column in columns._asdict().items() if column is not None}
-            taken |= of_side
-            told.append(
-                f"; columns of {side}: " + ", ".join(f"{role}={column}" for role, column in of_side.items())
-            )
-    sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents{''.join(told)}\n")
+    for role in named:
+        names = [side[role] for side in (judged, scored) if side.get(role) is not None]
+        if len(set(names)) > 1:
+            taken |= {f"{role} of qrels": names[0], f"{role} of run": names[1]}
+        elif names:
+            taken[role] = names[0]
     return rankings, taken
 
 

@@ -72,10 +72,11 @@ def test_parquet_files(tmp_path):
         "relevance": "rel",
         "score": "score",
     }
-    assert (
-        "; columns of qrels: query=topic, doc_id=docid, relevance=rel; columns of run: query=topic, doc_id=docid, score=score"
-        in result.stderr
-    )
+    assert result.stderr.endswith("; columns: query=topic, doc_id=docid, relevance=rel, score=score\n")
+    pq.write_table(pa.table({"query_id": [1, 1], "docid": [7, 9], "score": [1.0, 2.0]}), tmp_path / "other.parquet")
+    pq.write_table(pa.table({"qid": [1, 1], "docid": [7, 8], "rel": [1, 2]}), tmp_path / "judged.parquet")
+    result = run_cli("score", "--qrels", str(tmp_path / "judged.parquet"), "--run", str(tmp_path / "other.parquet"))
+    assert "columns: query of qrels=qid, query of run=query_id, doc_id=docid" in result.stderr
     failed = run_cli("score", "--qrels", qrels, "--run", run)
     assert failed.exit_code == 1
     assert "q.parquet: " in failed.stderr
@@ -92,7 +93,7 @@ def test_parquet_files(tmp_path):
         (["--qrels", "Q", "--run", "R", "--keep", "c"], "--keep has no meaning with --qrels and --run"),
         (["p.parquet", "--missing", "skip"], "--missing has no meaning without --qrels and --run"),
         (["p.parquet", "--doc-id", "d"], "--doc-id has no meaning without --qrels and --run"),
-        ([], "Nothing to score: give PATH, or --qrels and --run"),
+        ([], "Error: nothing to score. Give PATH, or --qrels and --run."),
     ],
 )
 def test_wrong_usage(paths, arguments, message):
