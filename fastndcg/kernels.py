@@ -151,7 +151,7 @@ def driver(**options: Any) -> Callable[[F], F]:
     return decorate
 
 
-# ---- vector blocks: what LLVM's vectoriser does not find by itself, each beside the plain loop that defines it ----
+# ---- vector blocks: what LLVM's vectoriser does not find by itself, each beside the plain function that defines it ----
 #
 # Vectors of LANES documents are plain LLVM IR, so one source serves every processor: LLVM splits them where registers are
 # narrower. A list's last, partial vector is read as the LANES documents that end the list, and lanes read before are masked.
@@ -319,12 +319,9 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
 
 def plain_keep_from(scores: Array, bound: Any, kept: Array, rows: Array) -> int:
     """Copy the scores that reach the bound, and their rows, in order; returns how many. Both take LANES more places."""
-    found = 0
-    for row in range(scores.shape[0]):
-        if scores[row] >= bound:
-            kept[found], rows[found] = scores[row], row
-            found += 1
-    return found
+    found = np.flatnonzero(scores >= bound)
+    kept[: found.shape[0]], rows[: found.shape[0]] = scores[found], found
+    return int(found.shape[0])
 
 
 def _keeping(few: bool, scores: Any, kept: Any, rows: Any) -> Any:
@@ -386,11 +383,8 @@ def vector_keep_few_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: 
 
 def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
     """How many of the first `blocks` * LANES scores are greater, times 2**32, plus how many are equal."""
-    ahead = equal = 0
-    for i in range(blocks * LANES):
-        ahead += scores[i] > score
-        equal += scores[i] == score
-    return (int(ahead) << 32) + int(equal)
+    compared = scores[: blocks * LANES]
+    return (int(np.count_nonzero(compared > score)) << 32) + int(np.count_nonzero(compared == score))
 
 
 @intrinsic
@@ -696,7 +690,7 @@ def rank(
     other document of the group is worth something.
     """
     if kept <= 2 * LANES:
-        placefew(codes, kept, lowest, scratch.scores, scratch.rows, work)
+        rank_few(codes, kept, lowest, scratch.scores, scratch.rows, work)
         return
     scores, rows = scratch.scores, scratch.rows
     blocks = (kept + LANES - 1) // LANES
@@ -708,7 +702,7 @@ def rank(
             work.wanted[found] = i
             found += codes[rows[i]] >= plan.first_wanted
     if found * blocks > _COUNTING * kept:
-        placeby_sorting(codes, kept, scratch, work)
+        rank_by_sorting(codes, kept, scratch, work)
         return
     for i in range(kept):
         work.codes[i] = nothing
@@ -733,7 +727,7 @@ def rank(
 
 
 @block
-def placefew(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, work: Work) -> None:
+def rank_few(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, work: Work) -> None:
     """As `rank`, of at most two vectors, which are compared whole, so that few branches depend on the data; fills `work.firsts` too."""
     for i in range(2 * LANES):
         scores[i] = scores[i] if i < kept else lowest
@@ -752,7 +746,7 @@ def placefew(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, w
 
 
 @allocating
-def placeby_sorting(codes: Array, kept: int, scratch: Scratch, work: Work) -> None:
+def rank_by_sorting(codes: Array, kept: int, scratch: Scratch, work: Work) -> None:
     keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.uint32)
     falling_keys(scratch.scores, kept, keys)
     half = sort_by_key(kept, keys, order)
