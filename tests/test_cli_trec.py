@@ -73,9 +73,13 @@ def test_parquet_files(tmp_path):
         "score": "score",
     }
     assert result.stderr.endswith("; columns: query=topic, doc_id=docid, relevance=rel, score=score\n")
-    pq.write_table(pa.table({"query_id": [1, 1], "docid": [7, 9], "score": [1.0, 2.0]}), tmp_path / "other.parquet")
+    pq.write_table(
+        pa.table({"query_id": [1, 1], "docid": [7, 9], "score": [1.0, 2.0]}), tmp_path / "other.parquet"
+    )
     pq.write_table(pa.table({"qid": [1, 1], "docid": [7, 8], "rel": [1, 2]}), tmp_path / "judged.parquet")
-    result = run_cli("score", "--qrels", str(tmp_path / "judged.parquet"), "--run", str(tmp_path / "other.parquet"))
+    result = run_cli(
+        "score", "--qrels", str(tmp_path / "judged.parquet"), "--run", str(tmp_path / "other.parquet")
+    )
     assert "columns: query of qrels=qid, query of run=query_id, doc_id=docid" in result.stderr
     failed = run_cli("score", "--qrels", qrels, "--run", run)
     assert failed.exit_code == 1
