@@ -14,7 +14,7 @@ Where everything is:
     scores        Scores: values for each query, means, summaries, tables
     statistics    exact sums and means
     api           evaluate, ndcg, ndcg_score, dcg_score
-    sources       Parquet and Arrow to Rankings
+    sources       Parquet, Arrow, TREC and LETOR files to Rankings
     files         files that appear whole or not at all
     errors        every error that is raised
     cli, demo     the command line, outside, looking in
@@ -27,6 +27,8 @@ from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeErr
 from fastndcg.measures import CG, DCG, IDCG, NDCG, Measure, NumRet, nDCG, parse, parse_many
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
+from fastndcg.sources.ltr import read_ltr
 from fastndcg.sources.parquet import read_parquet
+from fastndcg.sources.trec import read_qrels_run, read_trec
 
 __version__ = "0.1.0"

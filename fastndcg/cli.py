@@ -44,6 +44,13 @@ app = typer.Typer(
 )
 
 
+class Missing(StrEnum):
+    """What becomes of judged queries that the run lacks."""
+
+    zero = "zero"
+    skip = "skip"
+
+
 class Format(StrEnum):
     """How results are written."""
 
@@ -83,7 +90,8 @@ def _end(code: int, message: str = "") -> NoReturn:
 
 def _as_option(message: str) -> str:
     """A message that proposes an argument of a function, as in `score="s1"`, with the option of that name instead."""
-    return re.sub(r'(as in|pass) (nan|query|relevance|score)="(.*?)"', r'\1 --\2 "\3"', message)
+    message = re.sub(r'(as in|pass) doc_id="(.*?)"', r'\1 --doc-id "\2"', message)
+    return re.sub(r'(as in|pass) (missing|nan|query|relevance|score)="(.*?)"', r'\1 --\2 "\3"', message)
 
 
 def _command(function: Callable[P, None]) -> Callable[P, None]:
@@ -139,11 +147,24 @@ ThreadsOption = Annotated[
 @_command
 def score(
     paths: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="PATH...", help="Parquet files, a folder, a glob, or a URI that pyarrow knows."
         ),
-    ],
+    ] = None,
+    qrels: Annotated[
+        str | None, typer.Option(help="Instead of PATH, with --run: judgments, as TREC qrels or Parquet.")
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option(help="With --qrels: predictions, as a TREC run or Parquet.")
+    ] = None,
+    missing: Annotated[
+        Missing | None,
+        typer.Option(
+            help="With --qrels: a judged query that the run lacks counts with an empty ranking, or not at all.",
+            show_default="zero",
+        ),
+    ] = None,
     measure: Annotated[
         list[str] | None,
         typer.Option(
@@ -153,6 +174,7 @@ def score(
     query: Annotated[str | None, typer.Option(help="Column of query ids.")] = None,
     relevance: Annotated[str | None, typer.Option(help="Column of grades.")] = None,
     score: Annotated[str | None, typer.Option(help="Column of scores.")] = None,
+    doc_id: Annotated[str | None, typer.Option(help="With --qrels: column of document ids.")] = None,
     keep: Annotated[
         list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")
     ] = None,
@@ -173,19 +195,29 @@ def score(
     """Score predictions and print the means.
 
     PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual names are found
-    by themselves; stderr says which.
+    by themselves; stderr says which. With --qrels and --run, judgments and predictions are joined on query and document id;
+    documents of equal score are ordered by falling id, which measures with ties='input' see, as trec_eval orders them.
 
     \b
     Examples:
+      fastndcg score --qrels qrels.txt --run run.txt.gz -m "nDCG(ties='input')@10"
       fastndcg score predictions.parquet -m nDCG@10 -m "nDCG(gain='exp2')@1,3,5"
       fastndcg score predictions.parquet --keep country --out per_query.parquet
       fastndcg score canary.parquet --fail-under "nDCG@10=0.35" --format json
     """
     gates = _gates(fail_under or [])
     measures = _measures(measure or ([] if gates else ["nDCG@10"]), gates)
+    paths = paths or []
+    _check_sources(
+        paths, qrels, run, {"--missing": missing, "--doc-id": doc_id}, {"--keep": keep, "--weight": weight}
+    )
     if out is not None:
-        _check_out(out, paths)
-    rankings, columns = _read(paths, query, relevance, score, keep or [], weight, nan, threads)
+        _check_out(out, [path for path in (*paths, qrels, run) if path is not None])
+    if qrels is not None and run is not None:
+        named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
+        rankings, columns = _read_qrels_run(qrels, run, named, missing or Missing.zero, nan, threads)
+    else:
+        rankings, columns = _read(paths, query, relevance, score, keep or [], weight, nan, threads)
     scores = evaluate(rankings, measures, threads=threads)
     if out is not None:
         scores.write_parquet(out)
@@ -351,7 +383,44 @@ def _read(
 def _tell(rankings: Rankings, taken: dict[str, str | None]) -> None:
     """Say on stderr what was read; once nothing can fail, so that a failing command leaves one line there."""
     named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
-    sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents; columns: {named}\n")
+    listed = f"; columns: {named}" if named else ""
+    sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents{listed}\n")
+
+
+def _check_sources(
+    paths: list[str], qrels: str | None, run: str | None, of_qrels: dict[str, Any], of_paths: dict[str, Any]
+) -> None:
+    """Refuse options of one kind of source with the other, and half of a pair."""
+    if (qrels is None) != (run is None):
+        _end(2, "--qrels and --run go together: judgments in one file, predictions in the other")
+    if qrels is not None and paths:
+        _end(2, f"PATH {paths[0]} is given beside --qrels and --run; give one or the other")
+    if qrels is None and not paths:
+        _end(2, "Error: nothing to score. Give PATH, or --qrels and --run.")
+    for option, value in (of_qrels if qrels is None else of_paths).items():
+        if value:
+            _end(2, f"{option} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
+
+
+def _read_qrels_run(
+    qrels: str, run: str, named: dict[str, str | None], missing: Missing, nan: NaN, threads: int | None
+) -> tuple[Rankings, dict[str, str | None]]:
+    """As `_read`, of two files."""
+    from fastndcg.sources.trec import find_qrels_run_columns, read_qrels_run
+
+    found = find_qrels_run_columns(qrels, run, **named)
+    options: dict[str, Any] = {**named, "missing": missing.value, "nan": nan.value, "threads": threads}
+    with _progress("Reading"):
+        rankings = read_qrels_run(qrels, run, **options)
+    judged, scored = ({} if columns is None else columns._asdict() for columns in found)
+    taken: dict[str, str | None] = {}
+    for role in named:
+        names = [side[role] for side in (judged, scored) if side.get(role) is not None]
+        if len(set(names)) > 1:
+            taken |= {f"{role} of qrels": names[0], f"{role} of run": names[1]}
+        elif names:
+            taken[role] = names[0]
+    return rankings, taken
 
 
 def _hold(gates: list[tuple[Measure, float]], scores: Scores) -> None:
