@@ -1190,3 +1190,16 @@ def rows_by_code(codes: Array, n_codes: int) -> tuple[Array, Array]:
         rows[ends[code]] = row
         ends[code] += 1
     return offsets, rows
+
+
+# ---- orders of other tools ----
+
+
+@driver()
+def argsort_falling(offsets: Array, scores: Array) -> Array:
+    """Rows of each query in the order that Numba's np.argsort(-scores) gives: ranx's, with its unstable order of ties."""
+    rows = np.empty(scores.shape[0], np.int64)
+    for query in range(offsets.shape[0] - 1):
+        start, stop = offsets[query], offsets[query + 1]
+        rows[start:stop] = start + np.argsort(-scores[start:stop])
+    return rows

@@ -198,7 +198,7 @@ def _read_rel(value: Any) -> float | None:
 GAIN = Parameter("gain", "linear", _read_gain, "what a grade is worth")
 DISCOUNT = Parameter("discount", "log2", _read_discount, "what a gain is worth at a rank")
 TIES = Parameter("ties", "average", _choice("ties", "average", "input", "worst", "best"), "the order of documents with equal scores")
-IDEAL = Parameter("ideal", "judged", _choice("ideal", "judged", "scored", "returned", "full"), "what the ideal ranking is made of")
+IDEAL = Parameter("ideal", "judged", _choice("ideal", "judged", "scored", "returned", "full", "judged_uncut", "judged_returned"), "what the ideal ranking is made of")
 EMPTY = Parameter("empty", 0.0, _read_empty, "value of a query where the measure is undefined")
 JUDGED_ONLY = Parameter("judged_only", False, _read_flag("judged_only"), "drop unjudged documents before ranking")
 REL = Parameter("rel", None, _read_rel, "smallest grade that counts as relevant")
@@ -311,7 +311,11 @@ class Measure:
         return {parameter.name: value for parameter, value in zip(self.definition.parameters, self._values, strict=True)}
 
     def __call__(self, **parameters: Any) -> Measure:
-        """This measure with other values of the named parameters."""
+        """This measure with other values of the named parameters; `like="lightgbm"` sets all of them as a convention does."""
+        if "like" in parameters:
+            from fastndcg.conventions import resolve_like  # here, because conventions are made of measures
+
+            return resolve_like(self, **parameters)
         values = self.params
         for name, value in _ir_measures_spelling(parameters).items():
             if name not in values:

@@ -82,14 +82,14 @@ class Scores:
 
         Queries that a measure's `empty="skip"` leaves out do not count; with `empty="nan"` one of them makes the mean NaN.
         """
-        return {str(measure): statistics.mean(*self._counted(row)) for row, measure in enumerate(self.measures)}
+        return {str(measure): self._mean(row) for row, measure in enumerate(self.measures)}
 
     def summary(self) -> Summary:
         """Mean, standard deviation, quartiles, and how many queries there were and how many of them were empty."""
         rows = []
         for row, measure in enumerate(self.measures):
             numbers = statistics.summarise(*self._counted(row))
-            rows.append({"measure": str(measure), **numbers._asdict(), "queries": self.n_queries, "empty": int(self._empty[row])})
+            rows.append({"measure": str(measure), **numbers._asdict(), "mean": self._mean(row), "queries": self.n_queries, "empty": int(self._empty[row])})
         return Summary(rows)
 
     def by(self, column: str) -> pa.Table:
@@ -106,8 +106,11 @@ class Scores:
         parts = np.split(order, np.searchsorted(codes[order], np.arange(1, len(groups.dictionary))))
         columns: dict[str, Any] = {column: groups.dictionary, "queries": [len(part) for part in parts] if len(codes) else []}
         for row, measure in enumerate(self.measures):
-            columns[str(measure)] = pa.array([statistics.mean(*self._counted(row, part)) for part in parts] if len(codes) else [], pa.float64())
+            columns[str(measure)] = pa.array([self._mean(row, part) for part in parts] if len(codes) else [], pa.float64())
         return pa.table(columns)
+
+    def _mean(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> float:
+        return statistics.mean(*self._counted(row, part))
 
     def _counted(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> tuple[Float64, Float64 | None]:
         """Values that count in the mean, and their weights."""
