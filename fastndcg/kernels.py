@@ -64,21 +64,22 @@ class Plan(NamedTuple):
     rows: Array  # int64 (n_rows, 6): LIST, DISCOUNT, IDEAL, CUTOFF, UNDEFINED, OUT
     depth: int  # ranks that the lists need
     ideal_depth: int  # ranks that the ideal lists need
-    lowest: int  # grade of level 0
     condensing: bool  # some list drops unjudged documents
     first_wanted: int  # documents of lower codes gain nothing anywhere, and their rank need not be known
     skippable: bool  # a query whose ideals gain nothing has no value by any row
 
 
 class Documents(NamedTuple):
-    """The ragged columns of `Rankings`; `is_judged` is of length 0 where every document is judged or the codes say it."""
+    """Ragged columns of a run of queries, whose first documents are the rows `base` and `pool_base` of all."""
 
-    offsets: Array
-    relevance: Array
-    scores: Array
-    is_judged: Array
-    pool_offsets: Array  # of length 0 where the scored documents are the pool
+    offsets: Array  # int64 (n_queries + 1,), of all queries
+    relevance: Array  # uint8 levels, or float64 grades
+    scores: Array  # float32, float64 or int64
+    is_judged: Array  # bool; of length 0 where every document is judged, or the levels say which are
+    pool_offsets: Array  # int64 (n_queries + 1,), of all queries; of length 0 where the scored documents are the pool
     pool_relevance: Array
+    base: int
+    pool_base: int
     levels: int  # codes that occur are below it
     lowest: Any  # least value of the scores' dtype
 
@@ -96,8 +97,7 @@ class Work(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory of one chunk of queries, sized by its longest list."""
 
-    codes: Array  # codes of the query's documents
-    pool_codes: Array  # codes of its pool
+    codes: Array  # int32: codes of the query's documents, where grades are not coded
     scores: Array  # scores of the documents kept for ranking
     rows: Array  # int32: their rows in the query
     gains: Array  # float64 (T, longest + 2): gain of each document, where grades are not coded
@@ -414,30 +414,7 @@ else:
     bound_of_top, keep_from, count_ahead, count_code = vector_bound_of_top, vector_keep_from, vector_count_ahead, vector_count_code
 
 
-# ---- grades to levels, grades to gains ----
-
-
-def levels_of(relevance: Array, lowest: int, codes: Array) -> Array:
-    """Level of each document as uint8: its grade above the lowest one. Grades of dtype uint8 are levels already."""
-    if relevance.dtype == np.uint8:
-        return relevance
-    for i in range(relevance.shape[0]):
-        codes[i] = np.uint8(np.int64(relevance[i]) - lowest)
-    return codes[: relevance.shape[0]]
-
-
-@overload(levels_of, inline="always")  # blocks return no arrays
-def _levels_of(relevance: Any, lowest: Any, codes: Any) -> Any:
-    # chosen while compiling: a slice of read-only grades and a slice of scratch are of two types
-    def as_given(relevance: Any, lowest: Any, codes: Any) -> Any:
-        return relevance
-
-    def cast(relevance: Any, lowest: Any, codes: Any) -> Any:
-        for i in range(relevance.shape[0]):
-            codes[i] = np.uint8(np.int64(relevance[i]) - lowest)
-        return codes[: relevance.shape[0]]
-
-    return as_given if relevance.dtype == types.uint8 else cast
+# ---- levels and gains ----
 
 
 @block
@@ -869,8 +846,8 @@ def nothing_to_gain(plan: Plan, scratch: Scratch) -> bool:
 
 @inlined
 def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
-    start, stop, unjudged = documents.offsets[query], documents.offsets[query + 1], plan.gains.shape[1] - 2
-    codes = levels_of(documents.relevance[start:stop], plan.lowest, scratch.codes)
+    start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
+    codes, unjudged = documents.relevance[start:stop], plan.gains.shape[1] - 2
     has_documents = stop > start
     counts = scratch.counts
     count_levels(codes, counts[: documents.levels])
@@ -881,9 +858,9 @@ def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch:
             scratch.ideal_lengths[i] = ideal_of_levels(counts, left_out, plan.ideals[i, TABLE], plan, scratch.ideals[i])
     pool_offsets = documents.pool_offsets
     if pool_offsets.shape[0] > 0:
-        pool = documents.pool_relevance[pool_offsets[query] : pool_offsets[query + 1]]
+        pool = documents.pool_relevance[pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base]
         has_documents = has_documents or pool.shape[0] > 0
-        count_levels(levels_of(pool, plan.lowest, scratch.pool_codes), counts[: documents.levels])
+        count_levels(pool, counts[: documents.levels])
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == JUDGED:
             scratch.ideal_lengths[i] = ideal_of_levels(counts, unjudged, plan.ideals[i, TABLE], plan, scratch.ideals[i])
@@ -898,7 +875,7 @@ def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch:
 @inlined
 def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
     """As `score_query_of_levels`, for grades that have no small set of levels: a document's code is its row in the query."""
-    start, stop = documents.offsets[query], documents.offsets[query + 1]
+    start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
     relevance = documents.relevance[start:stop]
     n = stop - start
     has_documents = n > 0
@@ -921,7 +898,7 @@ def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch:
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
         size = 0
         if source == JUDGED and pool_offsets.shape[0] > 0:
-            pool = documents.pool_relevance[pool_offsets[query] : pool_offsets[query + 1]]
+            pool = documents.pool_relevance[pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base]
             fill_gains(pool, table, plan, values)
             size = pool.shape[0]
         elif source == JUDGED or source == SCORED:
@@ -971,10 +948,9 @@ def work_for(longest: int) -> Work:
 
 
 @allocating
-def scratch_for_levels(longest: int, pool: int, documents: Documents, plan: Plan) -> Scratch:
+def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratch:
     return Scratch(
-        np.empty(0 if documents.relevance.itemsize == 1 else longest, np.uint8),
-        np.empty(pool, np.uint8),
+        np.empty(0, np.int32),
         np.empty(longest + LANES, documents.scores.dtype),
         np.empty(longest + LANES, np.int32),
         np.empty((0, 0)),
@@ -991,7 +967,6 @@ def scratch_for_levels(longest: int, pool: int, documents: Documents, plan: Plan
 def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan) -> Scratch:
     return Scratch(
         np.empty(longest, np.int32),
-        np.empty(0, np.int32),
         np.empty(longest + LANES, documents.scores.dtype),
         np.empty(max(longest, pool) + LANES, np.int32),
         np.empty((plan.gains.shape[0], longest + 2)),
@@ -1008,8 +983,8 @@ def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan
 def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in range(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest, pool = longest_list(documents.offsets, first, last), longest_list(documents.pool_offsets, first, last)
-        scratch = scratch_for_levels(longest, pool, documents, plan)
+        longest = longest_list(documents.offsets, first, last)
+        scratch = scratch_for_levels(longest, documents, plan)
         score_queries_of_levels(first, last, documents, plan, scratch, work_for(longest), out)
 
 
@@ -1017,8 +992,8 @@ def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
 def score_levels_parallel(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in numba.prange(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest, pool = longest_list(documents.offsets, first, last), longest_list(documents.pool_offsets, first, last)
-        scratch = scratch_for_levels(longest, pool, documents, plan)
+        longest = longest_list(documents.offsets, first, last)
+        scratch = scratch_for_levels(longest, documents, plan)
         score_queries_of_levels(first, last, documents, plan, scratch, work_for(longest), out)
 
 
@@ -1074,8 +1049,8 @@ def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
 
 
 @allocating
-def expected_over_returned(gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float) -> float:
-    """Expectation of DCG / IDCG over all orders of ties, where the ideal is made of the documents on the first ranks.
+def expected_over_returned(gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool) -> float:
+    """Expectation of DCG / IDCG, or of IDCG where not `ratio`, over all orders of ties, where the ideal is made of the documents on the first ranks.
 
     `gains` are in rank order, `sizes` those of the tied groups. Which documents are returned varies only where a group
     straddles the cutoff. Then every way to draw the remaining places from the group's distinct gains is weighed by its
@@ -1125,7 +1100,11 @@ def expected_over_returned(gains: Array, sizes: Array, cutoff: int, discounts: A
             got += mean * discounts[i]
         sort_falling(ideal, length)
         best = discounted(ideal, length, discounts)
-        if best != 0.0:
+        if not ratio:
+            value += ways * best
+            weight += ways
+            defined = True
+        elif best != 0.0:
             value += ways * normalised(got, best)
             weight += ways
             defined = True
@@ -1133,26 +1112,28 @@ def expected_over_returned(gains: Array, sizes: Array, cutoff: int, discounts: A
             value += ways * empty
             weight += ways
         if not next_draw(drawn, available, kinds):
-            return normalised(value, weight) if defined else np.nan
+            return (normalised(value, weight) if ratio else value / weight) if defined else np.nan
     return np.inf
 
 
 @driver()
 def expect_over_returned(
-    offsets: Array, gains: Array, scores: Array, counts: Array, cutoff: int, discounts: Array, empty: float, out: Array
+    offsets: Array, gains: Array, scores: Array, counts: Array, cutoff: int, discounts: Array, empty: float, ratio: bool, out: Array
 ) -> None:
-    """nDCG of each query by `expected_over_returned`, of the documents for which `counts` is true."""
+    """nDCG, or IDCG where not `ratio`, of each query by `expected_over_returned`, of the documents for which `counts` is true."""
     for query in range(offsets.shape[0] - 1):
         rows = offsets[query] + np.flatnonzero(counts[offsets[query] : offsets[query + 1]])
-        order = rows[np.argsort(-scores[rows], kind="mergesort")]
+        keys = np.empty(rows.shape[0], np.uint64)
+        falling_keys(scores[rows], rows.shape[0], keys)
+        ranked = np.argsort(keys, kind="mergesort")
         sizes = np.zeros(rows.shape[0], np.int64)
         groups = 0
         for i in range(rows.shape[0]):
-            if i > 0 and scores[order[i]] != scores[order[i - 1]]:
+            if i > 0 and keys[ranked[i]] != keys[ranked[i - 1]]:
                 groups += 1
             sizes[groups] += 1
         filled = groups + 1 if rows.shape[0] > 0 else 0
-        out[query] = expected_over_returned(gains[order], sizes[:filled], cutoff, discounts, empty)
+        out[query] = expected_over_returned(gains[rows[ranked]], sizes[:filled], cutoff, discounts, empty, ratio)
 
 
 # ---- grouping rows by query ----

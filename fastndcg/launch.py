@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,50 +24,43 @@ if TYPE_CHECKING:
     from fastndcg.plan import Coding
     from fastndcg.rankings import Rankings
 
-_CHUNK = 32_768  # documents: scores and grades of a chunk fit the second-level cache
+_CHUNK = 32_768  # documents: scores and levels of a chunk fit the second-level cache
+_CAST = 1 << 17  # documents of a thread whose columns are cast together, so that casts need little memory
 _WORTH_THREADS = 100_000  # documents below which starting threads costs more than it saves
 
 _one_at_a_time = threading.Lock()
 _ran_parallel_in: int | None = None  # process that last ran the parallel driver
 
 
-def score(measures: tuple[Measure, ...], rankings: Rankings, plan: Plan, coding: Coding, threads: int | None) -> npt.NDArray[np.float64]:
+def score(
+    measures: tuple[Measure, ...], rankings: Rankings, plan: Plan, coding: Coding, threads: int | None
+) -> npt.NDArray[np.float64]:
     """Values of all measures, float64 (n_measures, n_queries); NaN where a query has no value."""
     from fastndcg import kernels
 
     out = np.empty((len(measures), rankings.n_queries))
-    documents = _documents(rankings, coding)
-    name = "levels" if coding.levels else "values"
-    serial = getattr(kernels, f"score_{name}_serial")
+    kind = "levels" if coding.levels else "values"
+    serial = getattr(kernels, f"score_{kind}_serial")
     wanted = _threads(threads)
-    if wanted == 1 or rankings.n_docs < _WORTH_THREADS and threads is None:
-        serial(_chunks(rankings, 1), documents, plan, out)
-    else:
-        _run_parallel(getattr(kernels, f"score_{name}_parallel"), serial, wanted, _chunks(rankings, wanted), documents, plan, out)
+    if wanted == 1 or (rankings.n_docs < _WORTH_THREADS and threads is None):
+        wanted = 1
+    for first, last in _runs(rankings, coding, wanted):
+        documents = _documents(rankings, coding, first, last)
+        if wanted == 1:
+            serial(_chunks(rankings.offsets, first, last, 1), documents, plan, out)
+        else:
+            parallel = getattr(kernels, f"score_{kind}_parallel")
+            _run_parallel(parallel, serial, wanted, _chunks(rankings.offsets, first, last, wanted), documents, plan, out)
     for row, measure in enumerate(measures):
-        if measure.params.get("ideal") == "returned" and measure.ties == "average" and measure.definition.over == "ideal":
-            _expect_over_returned(measure, rankings, documents.scores, out[row])
+        if _varies_with_returned(measure):
+            _expect_over_returned(measure, rankings, out[row])
     return out
-
-
-def _expect_over_returned(measure: Measure, rankings: Rankings, scores: npt.NDArray[Any], out: npt.NDArray[np.float64]) -> None:
-    """The one expectation that is no sum over ranks has a kernel of its own, that nobody else waits for to compile."""
-    from fastndcg import kernels
-
-    counts = np.ones(rankings.n_docs, np.bool_)
-    if measure.judged_only and rankings.is_judged is not None:
-        counts = rankings.is_judged
-    cutoff = kernels.UNCUT if measure.cutoff is None else measure.cutoff
-    discounts = discount_table(measure.discount, max(rankings.longest, 1))
-    empty = np.nan if isinstance(measure.empty, str) else measure.empty
-    gains = gains_of_documents(measure, rankings)
-    kernels.expect_over_returned(rankings.offsets, gains, _read_only(scores), _read_only(counts), cutoff, discounts, float(empty), out)
 
 
 def _threads(threads: int | None) -> int:
     import numba
 
-    available = numba.get_num_threads()
+    available: int = numba.get_num_threads()
     if threads is None:
         return available
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
@@ -74,62 +68,91 @@ def _threads(threads: int | None) -> int:
     return min(int(threads), numba.config.NUMBA_NUM_THREADS)
 
 
-def _chunks(rankings: Rankings, threads: int) -> npt.NDArray[np.int64]:
-    """First query of each chunk, and the number of queries: chunks of about equally many documents."""
-    offsets = rankings.offsets
-    n_chunks = max(1, min(rankings.n_queries, max(rankings.n_docs // _CHUNK, 4 * (threads - 1))))
-    cuts = np.searchsorted(offsets, np.arange(1, n_chunks) * (rankings.n_docs / n_chunks))
-    return np.unique(np.concatenate([[0], cuts, [rankings.n_queries]])).astype(np.int64)
+# ---- cutting ----
 
 
-def _documents(rankings: Rankings, coding: Coding) -> Documents:
-    from fastndcg.kernels import Documents
+def _runs(rankings: Rankings, coding: Coding, threads: int) -> Iterator[tuple[int, int]]:
+    """Runs of queries that are cast and scored together: all of them where nothing need be cast."""
+    if not _needs_cast(rankings, coding):
+        yield 0, rankings.n_queries
+        return
+    offsets, first = rankings.offsets, 0
+    while first < rankings.n_queries:
+        last = int(np.searchsorted(offsets, offsets[first] + threads * _CAST, side="right")) - 1
+        last = min(max(last, first + 1), rankings.n_queries)
+        yield first, last
+        first = last
 
-    none, all_judged = _empty(np.int64), _empty(np.bool_)
-    relevance, is_judged = rankings.relevance, rankings.is_judged
-    pool_offsets, pool_relevance = (none, relevance[:0]) if rankings.judged is None else rankings.judged
-    if coding.levels:
-        if is_judged is not None or not _compiled_for(relevance):
-            relevance = _coded(relevance, coding)
-            if is_judged is not None:
-                relevance = np.where(is_judged, relevance, np.uint8(coding.n_levels))
-        if pool_relevance.dtype != relevance.dtype:
-            pool_relevance = _coded(pool_relevance, coding)
-        if pool_relevance.dtype != relevance.dtype:
-            relevance = _coded(relevance, coding)
-    else:
-        all_judged = all_judged if is_judged is None else is_judged
-        if relevance.dtype.kind != "f" or pool_relevance.dtype != relevance.dtype:
-            relevance, pool_relevance = relevance.astype(np.float64), pool_relevance.astype(np.float64)
-    scores = _comparable(rankings.scores)
-    return Documents(
-        rankings.offsets,
-        _read_only(relevance),
-        _read_only(scores),
-        all_judged,
-        pool_offsets,
-        _read_only(pool_relevance),
-        coding.n_levels + (is_judged is not None),
-        scores.dtype.type(-np.inf if scores.dtype.kind == "f" else np.iinfo(np.int64).min),
+
+def _chunks(offsets: npt.NDArray[np.int64], first: int, last: int, threads: int) -> npt.NDArray[np.int64]:
+    """First query of each chunk, and the last one's end: chunks of about equally many documents."""
+    documents = int(offsets[last] - offsets[first])
+    n_chunks = max(1, min(last - first, max(documents // _CHUNK, 4 * (threads - 1))))
+    if n_chunks == 1:
+        return np.array([first, last])
+    cuts = first + np.searchsorted(offsets[first : last + 1], offsets[first] + np.arange(1, n_chunks) * (documents / n_chunks))
+    return np.unique(np.concatenate([[first], cuts, [last]]))
+
+
+# ---- casting: each kernel has one dtype of grades and three of scores ----
+
+
+def _needs_cast(rankings: Rankings, coding: Coding) -> bool:
+    wanted = np.uint8 if coding.levels else np.float64
+    return (
+        rankings.relevance.dtype != wanted
+        or (rankings.judged is not None and rankings.judged.relevance.dtype != wanted)
+        or (coding.levels and rankings.is_judged is not None)
+        or rankings.scores.dtype not in _COMPARED
     )
 
 
-def _compiled_for(relevance: npt.NDArray[Any]) -> bool:
-    """Dtypes of grades that a kernel reads itself; the others are coded to bytes first, lest there be a kernel for each."""
-    return relevance.dtype in (np.uint8, np.int64, np.float32, np.float64)
+def _documents(rankings: Rankings, coding: Coding, first: int, last: int) -> Documents:
+    from fastndcg.kernels import Documents
+
+    offsets = rankings.offsets
+    base, end = offsets[first], offsets[last]
+    is_judged = None if rankings.is_judged is None else rankings.is_judged[base:end]
+    relevance = _cast_grades(rankings.relevance[base:end], coding)
+    pool_offsets, pool_relevance, pool_base = _NO_OFFSETS, relevance[:0], 0
+    if rankings.judged is not None:
+        pool_offsets = rankings.judged.offsets
+        pool_base = pool_offsets[first]
+        pool_relevance = _cast_grades(rankings.judged.relevance[pool_base : pool_offsets[last]], coding)
+    if coding.levels and is_judged is not None:
+        relevance = np.where(is_judged, relevance, np.uint8(coding.n_levels))
+    scores = _comparable(rankings.scores[base:end])
+    return Documents(
+        offsets=offsets,
+        relevance=_read_only(relevance),
+        scores=_read_only(scores),
+        is_judged=_ALL_JUDGED if coding.levels or is_judged is None else is_judged,
+        pool_offsets=pool_offsets,
+        pool_relevance=_read_only(pool_relevance),
+        base=int(base),
+        pool_base=int(pool_base),
+        levels=coding.n_levels + (is_judged is not None),
+        lowest=scores.dtype.type(-np.inf if scores.dtype.kind == "f" else np.iinfo(np.int64).min),
+    )
 
 
-def _coded(relevance: npt.NDArray[Any], coding: Coding) -> npt.NDArray[np.uint8]:
+def _cast_grades(relevance: npt.NDArray[Any], coding: Coding) -> npt.NDArray[Any]:
+    if not coding.levels:
+        return relevance.astype(np.float64, copy=False)
     if relevance.dtype == np.uint8 and coding.lowest == 0:
         return relevance
-    if relevance.dtype == np.uint64:
-        return (relevance - np.uint64(coding.lowest)).astype(np.uint8)
-    return (relevance.astype(np.int64) - coding.lowest).astype(np.uint8)
+    if relevance.dtype.kind == "f":
+        return (relevance - relevance.dtype.type(coding.lowest)).astype(np.uint8)
+    # the low byte of a difference is the difference of the low bytes, so no wide difference is needed
+    return relevance.astype(np.uint8) - np.uint8(coding.lowest & 255)
+
+
+_COMPARED = (np.float32, np.float64, np.int64)
 
 
 def _comparable(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Scores as float32, float64 or int64 in the same order: small integers fit a float exactly, uint64 is shifted."""
-    if scores.dtype in (np.float32, np.float64, np.int64):
+    if scores.dtype in _COMPARED:
         return scores
     if scores.dtype == np.uint64:
         return (scores ^ np.uint64(1 << 63)).view(np.int64)
@@ -142,8 +165,35 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array
 
 
-def _empty(dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    return _read_only(np.empty(0, dtype))
+_NO_OFFSETS = _read_only(np.empty(0, np.int64))
+_ALL_JUDGED = _read_only(np.empty(0, np.bool_))
+
+
+# ---- running ----
+
+
+def _varies_with_returned(measure: Measure) -> bool:
+    """Whether ties decide what the ideal is made of, so that the expectation is no sum over ranks."""
+    params = measure.params
+    uses_ideal = measure.definition.over == "ideal" or measure.definition.ranking == "ideal"
+    return uses_ideal and params["ideal"] == "returned" and params["ties"] == "average"
+
+
+def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
+    """Such an expectation has a kernel of its own, that nobody else waits for to compile."""
+    from fastndcg import kernels
+
+    counts = np.ones(rankings.n_docs, np.bool_)
+    if measure.judged_only and rankings.is_judged is not None:
+        counts = rankings.is_judged
+    cutoff = kernels.UNCUT if measure.cutoff is None else measure.cutoff
+    discounts = discount_table(measure.discount, max(rankings.longest, 1))
+    empty = np.nan if isinstance(measure.empty, str) else measure.empty
+    ratio = measure.definition.over == "ideal"
+    gains, scores = gains_of_documents(measure, rankings), _comparable(rankings.scores)
+    kernels.expect_over_returned(
+        rankings.offsets, gains, _read_only(scores), _read_only(counts), cutoff, discounts, float(empty), ratio, out
+    )
 
 
 def _run_parallel(parallel: Any, serial: Any, threads: int, *arguments: Any) -> None:

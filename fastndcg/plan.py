@@ -265,7 +265,6 @@ def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float
         rows=_frozen(rows, np.int64),
         depth=depth,
         ideal_depth=ideal_depth,
-        lowest=coding.lowest,
         condensing=any(condensed for _, _, condensed in lists),
         first_wanted=0 if not coding.levels or any(ties == INPUT for _, ties, _ in lists) else int(np.argmax((gains != 0).any(axis=0))),
         skippable=all(row[4] == NO_IDEAL for row in rows) and all(ideal[1] in (JUDGED, SCORED) for ideal in ideals),

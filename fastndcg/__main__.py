@@ -1,0 +1,21 @@
+"""`fastndcg` and `python -m fastndcg`: the command line, or how to get it."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; without its extra, say in one line how to install it."""
+    try:
+        from fastndcg import cli
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"rich", "typer"}:
+            raise
+        sys.stderr.write(f"The command line needs {error.name}, which is not installed: pip install 'fastndcg[cli]'\n")
+        sys.exit(2)
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,367 @@
+"""The command line, outside and looking in: results go to stdout, all else to stderr.
+
+A command that fails says why in one line and exits with 1; wrong usage exits with 2, Ctrl-C with 130. What a command
+writes appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import json
+import math
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
+
+import typer
+
+import fastndcg
+from fastndcg.demo import QUERIES
+from fastndcg.errors import FastndcgError, InputError, MeasureError
+from fastndcg.files import check_writable
+from fastndcg.measures import Measure, parse_many
+
+if TYPE_CHECKING:
+    from fastndcg.rankings import Rankings
+    from fastndcg.scores import Scores, Summary
+
+P = ParamSpec("P")
+
+# plain help and errors: a message that a box wraps is no longer one line
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+class Format(StrEnum):
+    """How results are written."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+# ---- what ends a command ----
+
+
+def main() -> None:
+    """Run the command line; ends the process with its exit code."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        app(prog_name="fastndcg")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _terminated(*_: object) -> NoReturn:
+    sys.exit(143)  # an exception, unlike the signal itself, removes drafts on its way
+
+
+def _end(code: int, message: str = "") -> NoReturn:
+    if message:
+        sys.stderr.write(" ".join(message.splitlines()) + "\n")
+    raise typer.Exit(code)
+
+
+def _command(function: Callable[P, None]) -> Callable[P, None]:
+    """Register a command, with every foreseen failure as one line and an exit code."""
+
+    @functools.wraps(function)
+    def guarded(*arguments: P.args, **options: P.kwargs) -> None:
+        try:
+            function(*arguments, **options)
+        except FastndcgError as error:
+            _end(1, str(error))
+        except BrokenPipeError:
+            _end(141)  # the reader of the pipe has what it wanted: what a shell shows for other tools
+        except OSError as error:
+            _end(1, str(error))
+        except MemoryError:
+            _end(1, "There is not enough memory for this input. Score it in parts, or on a machine with more.")
+        except KeyboardInterrupt:
+            _end(130, "Interrupted.")
+
+    return app.command()(guarded)
+
+
+# ---- options ----
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if wanted:
+        _write(f"fastndcg {fastndcg.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _fastndcg(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Exact ranking measures, nDCG and its relatives, over Parquet files of any size."""
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How results are written to stdout.")]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Default: all cores. Values do not depend on it.")]
+
+
+# ---- commands ----
+
+
+@_command
+def score(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Parquet files, a folder, a glob, or a URI that pyarrow knows.")
+    ],
+    measure: Annotated[
+        list[str] | None,
+        typer.Option("--measure", "-m", help="As in nDCG(gain='exp2')@1,3,5; repeatable.", show_default="nDCG@10"),
+    ] = None,
+    query: Annotated[str | None, typer.Option(help="Column of query ids. Usual names are found.")] = None,
+    relevance: Annotated[str | None, typer.Option(help="Column of grades. Usual names are found.")] = None,
+    score: Annotated[str | None, typer.Option(help="Column of scores. Usual names are found.")] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Parquet file to write each query's values to.")] = None,
+    format: FormatOption = Format.table,  # noqa: A002 - the option's name
+    threads: ThreadsOption = None,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MEASURE=NUMBER", help="Exit with 1 if the mean is below it, or NaN; repeatable."),
+    ] = None,
+) -> None:
+    """Score predictions: a row for each document, or lists with a row for each query.
+
+    \b
+    Examples:
+      fastndcg score predictions.parquet -m nDCG@10 -m "nDCG(gain='exp2')@1,3,5"
+      fastndcg score predictions.parquet --keep country --out per_query.parquet
+      fastndcg score canary.parquet --fail-under "nDCG@10=0.35" --format json
+    """
+    gates = _gates(fail_under or [])
+    measures = _measures(measure or ([] if gates else ["nDCG@10"]), gates)
+    if out is not None:
+        _check_out(out, paths)
+    rankings, columns = _read(paths, query, relevance, score, keep or [], weight, threads)
+    scores = fastndcg.evaluate(rankings, measures, threads=threads)
+    if out is not None:
+        scores.write_parquet(out)
+    _write_summary(scores.summary(), format, {"queries": rankings.n_queries, "documents": rankings.n_docs, "columns": columns})
+    _hold(gates, scores)
+
+
+@_command
+def demo(
+    queries: Annotated[int, typer.Option(min=1, help="About 110 documents each.")] = QUERIES,
+    out: Annotated[Path, typer.Option(help="Parquet file to write the sample to.")] = Path("fastndcg-demo.parquet"),
+    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same sample.")] = 0,
+    format: FormatOption = Format.table,  # noqa: A002 - the option's name
+    threads: ThreadsOption = None,
+) -> None:
+    """Write a realistic sample of graded predictions, score it, and say what to try next.
+
+    \b
+    Example:
+      fastndcg demo --queries 1000 --out sample.parquet
+    """
+    from fastndcg.demo import write_sample
+
+    clock = _Clock()
+    with _progress("Writing the sample", queries) as advance:
+        sample = write_sample(out, queries, seed, progress=advance)
+    clock.lap("write")
+    rankings, columns = _read([str(out)], None, None, None, [], None, threads)
+    clock.lap("read")
+    measures = _measures(["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"], [])
+    with _progress("Scoring, after compiling if this is the first run"):
+        fastndcg.evaluate(rankings, measures, threads=threads)
+    clock.lap("first_score")
+    scores = fastndcg.evaluate(rankings, measures, threads=threads)
+    clock.lap("score")
+
+    facts = {"path": str(out), "seed": seed, "queries": sample.queries, "documents": sample.documents, "columns": columns}
+    _write_summary(scores.summary(), format, facts | {"seconds": clock.seconds})
+    if format is Format.table:
+        _write(_demo_closing(out, sample.documents, clock.seconds, len(measures)))
+
+
+def _demo_closing(out: Path, documents: int, seconds: dict[str, float], n_measures: int) -> str:
+    path = shlex.quote(str(out))
+    return f"""
+{documents:,} documents in {path}, {out.stat().st_size / 1e6:.1f} MB, written in {seconds["write"]:.1f} s
+read   {documents / seconds["read"] / 1e6:8.1f} million documents per second ({seconds["read"]:.2f} s)
+score  {documents / seconds["score"] / 1e6:8.1f} million documents per second ({seconds["score"]:.2f} s for {n_measures} measures; \
+{seconds["first_score"]:.1f} s the first time, when kernels are compiled or loaded)
+
+Try next:
+  fastndcg score {path} -m nDCG@10 -m "nDCG(ties='worst')@10" -m "nDCG(ties='best')@10"
+  fastndcg score {path} -m nDCG@5,10 --keep country --keep device --out per_query.parquet
+  fastndcg score {path} --fail-under "nDCG@10=0.5" --format json
+"""
+
+
+class _Clock:
+    """Seconds of each step."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.seconds[name] = now - self._last
+        self._last = now
+
+
+# ---- reading the command line ----
+
+
+def _measures(texts: list[str], gates: list[tuple[Measure, float]]) -> list[Measure]:
+    try:
+        asked = [measure for text in texts for measure in parse_many(text)]
+    except MeasureError as error:
+        _end(2, f"--measure: {error}")
+    return list(dict.fromkeys([*asked, *(measure for measure, _ in gates)]))
+
+
+def _gates(texts: list[str]) -> list[tuple[Measure, float]]:
+    gates = []
+    for text in texts:
+        notation, _, number = text.rpartition("=")
+        try:
+            bound = float(number)
+            if not notation or not math.isfinite(bound):
+                raise ValueError
+        except ValueError:
+            _end(2, f'--fail-under: "{text}" is not a measure and a number; wanted MEASURE=NUMBER, as in "nDCG@10=0.35"')
+        try:
+            gates += [(measure, bound) for measure in parse_many(notation)]
+        except MeasureError as error:
+            _end(2, f"--fail-under: {error}")
+    return gates
+
+
+_TEXT_SUFFIXES = {".csv", ".json", ".jsonl", ".ndjson", ".tsv", ".txt"}
+
+
+def _check_out(out: Path, paths: list[str]) -> None:
+    """Refuse an output that cannot be meant, or cannot be written, before the input is read."""
+    if out.suffix.lower() in _TEXT_SUFFIXES:
+        _end(2, f"--out: {out} is written as Parquet; name a file ending in .parquet. For a summary as text use --format csv or json.")
+    if out.exists() and any(Path(path).exists() and out.samefile(path) for path in paths):
+        _end(2, f"--out: {out} is the input itself; name another file")
+    check_writable(out)
+
+
+def _read(
+    paths: list[str],
+    query: str | None,
+    relevance: str | None,
+    score: str | None,
+    keep: list[str],
+    weight: str | None,
+    threads: int | None,
+) -> tuple[Rankings, dict[str, str | None]]:
+    """The rankings, and the columns they were made of, which it tells on stderr."""
+    from fastndcg.sources.parquet import find_parquet_columns, read_parquet
+
+    source = paths[0] if len(paths) == 1 else paths
+    columns = find_parquet_columns(source, query=query, relevance=relevance, score=score)
+    taken = {"query": columns.query, "relevance": columns.relevance, "score": columns.score}
+    with _progress("Reading") as advance:
+        rankings = read_parquet(source, **taken, keep=keep, weight=weight, threads=threads, progress=advance)
+    if not rankings.n_queries:
+        raise InputError(f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query.")
+    named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
+    sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents; columns: {named}\n")
+    return rankings, taken
+
+
+def _hold(gates: list[tuple[Measure, float]], scores: Scores) -> None:
+    means = scores.mean()
+    failed = [(measure, bound, means[str(measure)]) for measure, bound in gates if not means[str(measure)] >= bound]
+    if failed:
+        _end(1, "--fail-under: " + "; ".join(_verdict(*each) for each in failed))
+
+
+def _verdict(measure: Measure, bound: float, mean: float) -> str:
+    if math.isnan(mean):
+        return f"the mean of {measure} is NaN: a query has no value, or none counts; wanted at least {bound}"
+    return f"the mean of {measure} is {mean}, below {bound}"
+
+
+# ---- writing ----
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError:
+        # the interpreter flushes once more as it ends, and would complain once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
+def _write_summary(summary: Summary, format: Format, facts: dict[str, Any]) -> None:  # noqa: A002 - the option's name
+    if format is Format.json:
+        rows = [{name: _json_number(value) for name, value in row.items()} for row in summary.rows]
+        _write(json.dumps(facts | {"measures": rows}, indent=2, allow_nan=False) + "\n")
+    elif format is Format.csv:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, list(summary.rows[0]))
+        writer.writeheader()
+        writer.writerows({name: "" if _json_number(value) is None else value for name, value in row.items()} for row in summary.rows)
+        _write(text.getvalue())
+    else:
+        _write(_table(summary))
+
+
+def _json_number(value: Any) -> Any:
+    """None for NaN, which neither JSON nor most readers of CSV know."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _table(summary: Summary) -> str:
+    plain = f"{summary!r}\n"
+    if not sys.stdout.isatty() or "NO_COLOR" in os.environ:
+        return plain
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=io.StringIO(), force_terminal=True, width=os.get_terminal_size(sys.stdout.fileno()).columns)
+    header, *rows = summary.texts()
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column, name in enumerate(header):
+        table.add_column(name, justify="right" if column else "left", no_wrap=True, style="bold" if name == "mean" else "")
+    for row in rows:
+        table.add_row(*map(Text, row))  # a list of gains in brackets is no markup
+    if console.measure(table).minimum > console.width:
+        return plain  # rich would cut numbers to fit
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()
+
+
+@contextmanager
+def _progress(task: str, total: int | None = None) -> Iterator[Callable[[int], None] | None]:
+    """A bar on stderr while the body runs, if stderr is a terminal; yields what tells it how much is done."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bars:
+        bar = bars.add_task(task, total=total)
+        yield lambda done: bars.update(bar, completed=done)

@@ -1,0 +1,480 @@
+"""Every measure in slow, obvious Python: what the numbers of this package mean, and what its tests compare with.
+
+Nothing here is imported from `fastndcg`, nothing is vectorised, and nothing is clever. A measure is one small function of
+a fully ordered list of documents; ties are handled once, for all of them, by listing the orders of tied documents:
+
+* `ties="input"`: tied documents keep the order in which they were given.
+* `ties="worst"`, `"best"`: within a tie the documents that are worth less, or more, come first.
+* `ties="average"`: the mean of the value over every order of tied documents, each order equally likely.
+
+`score(name, query, cutoff, **parameters)` is the door. `None` stands for "undefined": the query has no value of its own
+and shows the measure's `empty`. `expected_dcg` and `expected_ndcg` are closed forms for the averaged linear measures, so
+that lists too long for listing orders can be checked too; a test checks them against the listing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+MOST_ORDERS = 50_000
+
+
+class Document(NamedTuple):
+    """One document: its grade, and whether anyone judged it. The grade of an unjudged document means nothing."""
+
+    grade: Any
+    is_judged: bool = True
+    in_pool: bool = True  # of unjudged documents: was it in the pool that judges drew their sample from (infAP)
+
+
+class Query(NamedTuple):
+    """The documents of one query with their scores, and the grades of all judged documents where a pool is known."""
+
+    grades: Sequence[Any]
+    scores: Sequence[Any]
+    is_judged: Sequence[bool] | None = None
+    pool: Sequence[Any] | None = None
+
+    def documents(self) -> list[Document]:
+        flags = [True] * len(self.grades) if self.is_judged is None else self.is_judged
+        return [Document(grade, bool(flag)) for grade, flag in zip(self.grades, flags, strict=True)]
+
+    def judged_grades(self) -> list[Any]:
+        """Grades of everything that was judged: the pool, or what stands in for it, the judged documents scored."""
+        if self.pool is not None:
+            return list(self.pool)
+        return [document.grade for document in self.documents() if document.is_judged]
+
+
+# ---- orders of tied documents ----
+
+
+def tie_groups(scores: Sequence[Any]) -> list[list[int]]:
+    """Positions of equal scores, groups by falling score, positions within a group as given.
+
+    >>> tie_groups([0.5, 0.9, 0.5])
+    [[1], [0, 2]]
+    """
+    return [[i for i, score in enumerate(scores) if score == value] for value in sorted(set(scores), reverse=True)]
+
+
+def number_of_orders(scores: Sequence[Any]) -> int:
+    return math.prod(math.factorial(len(group)) for group in tie_groups(scores))
+
+
+def orders(scores: Sequence[Any]) -> Iterator[list[int]]:
+    """Every order of the documents that agrees with the scores.
+
+    >>> list(orders([0.5, 0.9, 0.5]))
+    [[1, 0, 2], [1, 2, 0]]
+    """
+    for arranged in itertools.product(*(itertools.permutations(group) for group in tie_groups(scores))):
+        yield [i for group in arranged for i in group]
+
+
+def over_orders(
+    value: Callable[[list[Document]], float | None],
+    worth: Callable[[Document], float],
+    query: Query,
+    ties: str,
+    undefined: float = 0.0,
+) -> float | None:
+    """A value of a fully ordered list, made a value of tied scores.
+
+    Some orders may have a value and others none (the ideal of what was returned can be 0). Those without one count
+    `undefined`, and are left out of the mean where that is NaN.
+    """
+    documents, groups = query.documents(), tie_groups(query.scores)
+    if ties == "average":
+        if number_of_orders(query.scores) > MOST_ORDERS:
+            raise ValueError(f"{number_of_orders(query.scores)} orders are too many to list")
+        values = [value([documents[i] for i in order]) for order in orders(query.scores)]
+        if all(one is None for one in values):
+            return None
+        filled = [undefined if one is None else one for one in values]
+        return mean([one for one in filled if not math.isnan(one)])
+    if ties == "input":
+        return value([documents[i] for group in groups for i in group])
+    if ties == "worst":
+        return value([documents[i] for group in groups for i in sorted(group, key=lambda i: worth(documents[i]))])
+    if ties == "best":
+        return value([documents[i] for group in groups for i in sorted(group, key=lambda i: -worth(documents[i]))])
+    raise ValueError(f"ties={ties!r}")
+
+
+def bounds_over_orders(value: Callable[[list[Document]], float | None], query: Query) -> tuple[float, float] | None:
+    """Smallest and largest value over all orders: what "worst" and "best" must be for any measure."""
+    documents = query.documents()
+    values = [one for order in orders(query.scores) if (one := value([documents[i] for i in order])) is not None]
+    return (min(values), max(values)) if values else None
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean without rounding on the way."""
+    return float(sum(map(Fraction, values)) / len(values))
+
+
+# ---- gain and discount ----
+
+
+def gain_function(gain: Any = "linear", rel: float | None = None, gains: Mapping[Any, float] | None = None) -> Callable[[Document], float]:
+    """What a document is worth. An unjudged one is worth nothing; with `rel`, one of a lower grade too.
+
+    `gains` is ir_measures' spelling: those grades gain what is listed, all others their grade.
+    """
+
+    def of_grade(grade: Any) -> float:
+        if gain == "binary":
+            return 1.0 if grade >= (1 if rel is None else rel) else 0.0
+        if rel is not None and grade < rel:
+            return 0.0
+        if gains is not None:
+            return gains[grade] if grade in gains else float(grade)
+        if gain == "linear":
+            return float(grade)
+        if gain == "exp2":
+            return 2.0 ** float(grade) - 1.0
+        if isinstance(gain, Mapping):
+            return float(gain[grade]) if grade in gain or grade != 0 else 0.0
+        if isinstance(gain, Sequence):
+            if grade != int(grade) or grade < 0:
+                raise ValueError(f"grade {grade} is no position of {gain}")
+            return float(gain[int(grade)])
+        return float(gain(grade))
+
+    return lambda document: of_grade(document.grade) if document.is_judged else 0.0
+
+
+def discount_function(discount: Any = "log2") -> Callable[[int], float]:
+    """What a gain is worth at a rank, ranks from 1."""
+    if discount == "log2":
+        return lambda rank: 1.0 / math.log2(rank + 1)
+    if discount == "jarvelin":
+        return lambda rank: 1.0 if rank < 2 else 1.0 / math.log2(rank)
+    if discount == "reciprocal":
+        return lambda rank: 1.0 / rank
+    if discount == "ln":
+        return lambda rank: 1.0 / math.log(rank + math.e)
+    if isinstance(discount, int | float):
+        return lambda rank: math.log(discount) / math.log(rank + 1)
+    if isinstance(discount, Sequence):
+        return lambda rank: float(discount[rank - 1])
+    return lambda rank: float(discount(rank))
+
+
+def discounted_sum(gains: Sequence[float], discount: Callable[[int], float], cutoff: int | None) -> float:
+    """The sum over ranks of gain times discount, correctly rounded for the rounded discounts."""
+    return math.fsum(gain * discount(rank) for rank, gain in enumerate(gains[:cutoff], start=1))
+
+
+def highest_gain(gain: Any, rel: float | None, gains: Mapping[Any, float] | None, seen: Sequence[float]) -> float:
+    """The gain of the top grade: of the scale where the gain lists one, else the best that the query has."""
+    if gain == "binary":
+        return 1.0
+    if gains is None and isinstance(gain, Mapping):
+        return max(float(value) for grade, value in gain.items() if rel is None or grade >= rel)
+    if gains is None and isinstance(gain, Sequence) and not isinstance(gain, str):
+        return max(float(value) for grade, value in enumerate(gain) if rel is None or grade >= rel)
+    return max(seen, default=0.0)
+
+
+def ideal_gains(
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    ideal: str,
+    gain: Any = "linear",
+    rel: float | None = None,
+    gains: Mapping[Any, float] | None = None,
+) -> list[float]:
+    """Gains of the ideal ranking, best first.
+
+    "judged": of all judged documents; "scored": of the documents scored; "returned": of the first `cutoff` ranks only;
+    "full": `cutoff` documents of the top grade (without a cutoff as many as were scored).
+    """
+    worth = gain_function(gain, rel, gains)
+    judged = [worth(Document(grade)) for grade in query.judged_grades()]
+    scored = [worth(document) for document in ranked]
+    if ideal == "judged":
+        chosen = judged
+    elif ideal == "scored":
+        chosen = scored
+    elif ideal == "returned":
+        chosen = scored[:cutoff]
+    elif ideal == "full":
+        chosen = [highest_gain(gain, rel, gains, judged)] * (len(ranked) if cutoff is None else cutoff)
+    else:
+        raise ValueError(f"ideal={ideal!r}")
+    return sorted(chosen, reverse=True)
+
+
+# ---- measures: each a function of a fully ordered list ----
+
+
+def dcg(ranked: Sequence[Document], query: Query, cutoff: int | None, *, gain: Any, discount: Any, rel: Any, gains: Any) -> float | None:
+    """Sum over ranks i <= k of gain(grade_i) * discount(i). Undefined where the query has no document at all."""
+    if not query.grades and not query.judged_grades():
+        return None
+    worth = gain_function(gain, rel, gains)
+    return discounted_sum([worth(document) for document in ranked], discount_function(discount), cutoff)
+
+
+def idcg(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, gain: Any, discount: Any, rel: Any, gains: Any, ideal: str
+) -> float | None:
+    """The same sum over the ideal ranking. Undefined where the query has no document at all."""
+    if not query.grades and not query.judged_grades():
+        return None
+    return discounted_sum(ideal_gains(ranked, query, cutoff, ideal, gain, rel, gains), discount_function(discount), cutoff)
+
+
+def ndcg(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, gain: Any, discount: Any, rel: Any, gains: Any, ideal: str
+) -> float | None:
+    """DCG / IDCG. Undefined where IDCG is 0."""
+    best = idcg(ranked, query, cutoff, gain=gain, discount=discount, rel=rel, gains=gains, ideal=ideal)
+    got = dcg(ranked, query, cutoff, gain=gain, discount=discount, rel=rel, gains=gains)
+    return None if not best or got is None else got / best
+
+
+def cg(ranked: Sequence[Document], query: Query, cutoff: int | None, *, gain: Any, rel: Any, gains: Any) -> float | None:
+    """Sum over ranks i <= k of gain(grade_i). Undefined where the query has no document at all."""
+    return dcg(ranked, query, cutoff, gain=gain, discount=lambda rank: 1.0, rel=rel, gains=gains)
+
+
+def num_ret(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float | None) -> float:
+    """Documents among the first k; with `rel`, only the judged ones of at least that grade."""
+    return float(sum(1 for document in ranked[:cutoff] if rel is None or document.is_judged and document.grade >= rel))
+
+
+# Measures of binary relevance. `relevant` is grade >= rel of a judged document; R is the number of relevant documents among
+# all judged ones, retrieved or not. Where a definition divides by 0 the query is undefined.
+
+
+def is_relevant(document: Document, rel: float) -> bool:
+    return document.is_judged and document.grade >= rel
+
+
+def num_rel(ranked: Sequence[Document], query: Query, cutoff: int | None = None, *, rel: float = 1) -> float:
+    """R: trec_eval's num_rel."""
+    return float(sum(1 for grade in query.judged_grades() if grade >= rel))
+
+
+def precision(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
+    """Relevant documents among the first k over k, also where the list is shorter (trec_eval's P); without k over the list."""
+    shown = len(ranked) if cutoff is None else cutoff
+    return num_ret(ranked, query, cutoff, rel=rel) / shown if shown else None
+
+
+def recall(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
+    """Relevant documents among the first k over R."""
+    relevant = num_rel(ranked, query, rel=rel)
+    return num_ret(ranked, query, cutoff, rel=rel) / relevant if relevant else None
+
+
+def f_measure(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1, beta: float = 1.0) -> float | None:
+    """(1 + b^2) P R / (b^2 P + R), which is (1 + b^2) hits / (b^2 R + k); 0 without hits."""
+    p, r = precision(ranked, query, cutoff, rel=rel), recall(ranked, query, cutoff, rel=rel)
+    if p is None or r is None:
+        return None
+    return (1 + beta**2) * p * r / (beta**2 * p + r) if p and r else 0.0
+
+
+def r_precision(ranked: Sequence[Document], query: Query, cutoff: int | None = None, *, rel: float = 1) -> float | None:
+    """Precision at rank R."""
+    relevant = int(num_rel(ranked, query, rel=rel))
+    return precision(ranked, query, relevant, rel=rel) if relevant else None
+
+
+def success(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
+    """1 where any of the first k is relevant. Undefined without a relevant document anywhere."""
+    if not num_rel(ranked, query, rel=rel):
+        return None
+    return 1.0 if any(is_relevant(document, rel) for document in ranked[:cutoff]) else 0.0
+
+
+def reciprocal_rank(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
+    """1 over the rank of the first relevant document, 0 where none is among the first k."""
+    if not num_rel(ranked, query, rel=rel):
+        return None
+    return next((1.0 / rank for rank, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel)), 0.0)
+
+
+def average_precision(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1, denominator: str = "n_relevant"
+) -> float | None:
+    """Sum of precision@i over the ranks i <= k of relevant documents, over R ("n_relevant", trec_eval's map and map_cut)
+    or over min(R, k) ("min(n_relevant, k)", LightGBM's and most recommender libraries')."""
+    relevant = num_rel(ranked, query, rel=rel)
+    if not relevant:
+        return None
+    hits = [rank for rank, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel)]
+    total = math.fsum(found / rank for found, rank in enumerate(hits, start=1))
+    return total / (min(relevant, cutoff) if denominator == "min(n_relevant, k)" and cutoff else relevant)
+
+
+def interpolated_precision(ranked: Sequence[Document], query: Query, cutoff: int | None, *, recall: float, rel: float = 1) -> float | None:
+    """The largest precision at any rank of at least that recall; trec_eval asks for int(recall * R + 0.9) documents."""
+    relevant = num_rel(ranked, query, rel=rel)
+    if not relevant:
+        return None
+    wanted = int(recall * relevant + 0.9)
+    hits = [rank for rank, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel)]
+    return max((found / rank for found, rank in enumerate(hits, start=1) if found >= wanted), default=0.0)
+
+
+def binary_preference(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
+    """bpref as trec_eval has it: 1/R sum over relevant of 1 - min(nonrelevant above, R) / min(R, N)."""
+    relevant = int(num_rel(ranked, query, rel=rel))
+    nonrelevant = sum(1 for grade in query.judged_grades() if 0 <= grade < rel)
+    if not relevant:
+        return None
+    total, above = 0.0, 0
+    for document in ranked[:cutoff]:
+        if not document.is_judged:
+            continue
+        if document.grade < rel:
+            above += 1
+        else:
+            total += 1.0 - (min(above, relevant) / min(nonrelevant, relevant) if above else 0.0)
+    return total / relevant
+
+
+def inferred_ap(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
+    """infAP as trec_eval has it: precision at a rank is estimated from the judged part of the pool above it."""
+    relevant, epsilon = num_rel(ranked, query, rel=rel), 0.00001
+    if not relevant:
+        return None
+    total, found, missed, unjudged = 0.0, 0, 0, 0
+    for rank, document in enumerate(ranked[:cutoff], start=1):
+        if not document.is_judged:
+            unjudged += document.in_pool
+        elif document.grade < rel:
+            missed += 1
+        else:
+            if rank == 1:
+                total += 1.0
+            else:
+                in_pool = (found + missed + unjudged) / (rank - 1)
+                share = (found + epsilon) / (found + missed + 2 * epsilon)
+                total += 1.0 / rank + (rank - 1) / rank * in_pool * share
+            found += 1
+    return total / relevant
+
+
+# Measures of a user who reads down the list.
+
+
+def expected_reciprocal_rank(ranked: Sequence[Document], query: Query, cutoff: int | None, *, max_rel: int = 4) -> float:
+    """Sum over ranks of 1/i times the chance to stop exactly there; stopping probability (2^grade - 1) / 2^max_rel."""
+    total, reading = 0.0, 1.0
+    for rank, document in enumerate(ranked[:cutoff], start=1):
+        stop = (2.0 ** max(document.grade, 0) - 1.0) / 2.0**max_rel if document.is_judged else 0.0
+        total += reading * stop / rank
+        reading *= 1.0 - stop
+    return total
+
+
+def rank_biased_precision(ranked: Sequence[Document], query: Query, cutoff: int | None, *, p: float = 0.8, rel: float = 1) -> float:
+    """(1 - p) sum over relevant of p^(i - 1)."""
+    return (1 - p) * math.fsum(p ** (i - 1) for i, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel))
+
+
+def rank_biased_residual(ranked: Sequence[Document], query: Query, cutoff: int | None, *, p: float = 0.8) -> float:
+    """What RBP could still gain: the weight of the unjudged ranks and of everything beyond the list."""
+    shown = ranked[:cutoff]
+    unjudged = math.fsum(p ** (rank - 1) for rank, document in enumerate(shown, start=1) if not document.is_judged)
+    return (1 - p) * unjudged + p ** len(shown)
+
+
+def judged_share(ranked: Sequence[Document], query: Query, cutoff: int | None) -> float | None:
+    """Judged documents among the first k, over the documents there (ir_measures' Judged)."""
+    shown = ranked[:cutoff]
+    return sum(document.is_judged for document in shown) / len(shown) if shown else None
+
+
+def scaled_dcg(ranked: Sequence[Document], query: Query, cutoff: int, *, max_rel: float, min_rel: float = 0) -> float:
+    """DCG over that of k documents of the highest grade of the scale (ir_measures' SDCG)."""
+    worth = [max(document.grade - min_rel, 0) / (max_rel - min_rel) if document.is_judged else 0.0 for document in ranked]
+    discount = discount_function("log2")
+    return discounted_sum(worth, discount, cutoff) / discounted_sum([1.0] * cutoff, discount, cutoff)
+
+
+# ---- the door ----
+
+GRADED: dict[str, tuple[Callable[..., float | None], tuple[str, ...]]] = {
+    "nDCG": (ndcg, ("gain", "discount", "rel", "gains", "ideal")),
+    "DCG": (dcg, ("gain", "discount", "rel", "gains")),
+    "IDCG": (idcg, ("gain", "discount", "rel", "gains", "ideal")),
+    "CG": (cg, ("gain", "rel", "gains")),
+    "NumRet": (num_ret, ("rel",)),
+}
+BINARY: dict[str, Callable[..., float | None]] = {
+    "P": precision, "R": recall, "F": f_measure, "Rprec": r_precision, "Success": success, "RR": reciprocal_rank,
+    "AP": average_precision, "IPrec": interpolated_precision, "Bpref": binary_preference, "infAP": inferred_ap,
+    "ERR": expected_reciprocal_rank, "RBP": rank_biased_precision, "RBPresidual": rank_biased_residual,
+    "Judged": judged_share, "NumRel": num_rel, "SDCG": scaled_dcg,
+    "SetP": precision, "SetR": recall, "SetF": f_measure,
+}  # fmt: skip
+_DEFAULTS = {"gain": "linear", "discount": "log2", "rel": None, "gains": None, "ideal": "judged"}
+
+
+def score(
+    name: str, query: Query, cutoff: int | None = None, *, ties: str = "average", judged_only: bool = False, empty: Any = 0.0, **parameters: Any
+) -> float:
+    """The value of one query; NaN where it is undefined and `empty` is "nan" or "skip".
+
+    `judged_only` drops the documents that nobody judged from the ranked list.
+    """
+    shown_empty = math.nan if empty in ("nan", "skip") else float(empty)
+    if name in GRADED:
+        definition, accepted = GRADED[name]
+        arguments = {parameter: parameters.pop(parameter, _DEFAULTS[parameter]) for parameter in accepted}
+        if parameters:
+            raise TypeError(f"{name} has no parameters {list(parameters)}")
+        rel = arguments["rel"]
+        worth = gain_function(arguments.get("gain", "linear"), rel, arguments.get("gains"))
+        if name == "NumRet":
+            worth = (lambda document: float(is_relevant(document, rel))) if rel is not None else (lambda document: 1.0)
+    else:
+        definition, arguments = BINARY[name], parameters
+        worth = gain_function()
+
+    def of_order(ranked: list[Document]) -> float | None:
+        kept = [document for document in ranked if document.is_judged] if judged_only else ranked
+        return definition(kept, query, cutoff, **arguments)
+
+    value = over_orders(of_order, worth, query, ties, undefined=shown_empty)
+    return shown_empty if value is None else value
+
+
+# ---- closed forms, for lists whose orders are too many to list ----
+
+
+def expected_gains(query: Query, worth: Callable[[Document], float]) -> list[float]:
+    """The expected gain at each rank: the mean gain of the tie group that the rank falls into."""
+    documents, expected = query.documents(), []
+    by_score: dict[Any, list[int]] = {}
+    for i, value in enumerate(query.scores):
+        by_score.setdefault(value, []).append(i)
+    for value in sorted(by_score, reverse=True):
+        group = by_score[value]
+        expected += [mean([worth(documents[i]) for i in group])] * len(group)
+    return expected
+
+
+def expected_dcg(query: Query, cutoff: int | None = None, *, gain: Any = "linear", discount: Any = "log2", rel: Any = None) -> float:
+    """The expectation is linear, so the expected DCG is the DCG of the expected gains (McSherry and Najork, 2008)."""
+    return discounted_sum(expected_gains(query, gain_function(gain, rel)), discount_function(discount), cutoff)
+
+
+def expected_ndcg(
+    query: Query, cutoff: int | None = None, *, gain: Any = "linear", discount: Any = "log2", rel: Any = None, ideal: str = "judged"
+) -> float | None:
+    """For every `ideal` but "returned", whose IDCG differs between orders."""
+    best = discounted_sum(ideal_gains(query.documents(), query, cutoff, ideal, gain, rel), discount_function(discount), cutoff)
+    return expected_dcg(query, cutoff, gain=gain, discount=discount, rel=rel) / best if best else None
