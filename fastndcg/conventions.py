@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg import statistics
+from fastndcg import ideals, statistics
 from fastndcg.errors import InputError, InputTypeError, MeasureError, suggest
 from fastndcg.measures import Measure, as_measure, as_measures, nDCG
 from fastndcg.rankings import Rankings
@@ -62,7 +62,11 @@ TIES = {
     "input_to_16": "input order up to 16 documents; above, torch.sort leaves the order of ties to chance",
     "unspecified": "left to chance",
 }
-QUERIES = {"value": "as any other query", "skip": "left out"}
+QUERIES = {
+    "value": "as any other query",
+    "skip": "left out",
+    "skip_irrelevant": "left out, and so is a query where no judged document gains anything",
+}
 WEIGHTS = {
     "weighted": "weighted mean",
     "ignored": "plain mean; there are no weights",
@@ -348,18 +352,21 @@ _DECLARED = (
         "quepid_cut", gain="exp2", ties="input", missing="value", tool="Quepid NDCG_CUT@10, read", source="db/scorers/ndcg_cut@10.js"
     ),
     Convention(
-        "rectools", gain="binary", ideal="full", ties="input", missing="value",
+        "rectools", gain="binary", ideal="full", ties="input", missing="value", unjudged="skip_irrelevant",
         tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG",
-        caveats=("the ideal is k relevant items for every user, however few there are", "users without interactions are left out"),
+        caveats=("the ideal is k relevant items for every user, however few there are", "users without relevant items are left out"),
     ),
     _RECSYS.replace(
-        name="rectools_achievable", tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG(divide_by_achievable=True)",
-        caveats=("users without interactions are left out",),
+        name="rectools_achievable", empty="skip", tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG(divide_by_achievable=True)",
+        caveats=("users without relevant items are left out",),
     ),
     _RECSYS,
     _RECSYS.replace(
-        name="replay", ties="item_desc", tool="RePlay 0.22.0", source="replay/metrics/ndcg.py",
-        caveats=("pandas, Polars and Spark input orders ties by falling item id; a dict of lists keeps its order",),
+        name="replay", ties="item_desc", empty="skip", tool="RePlay 0.22.0", source="replay/metrics/ndcg.py",
+        caveats=(
+            "pandas, Polars and Spark input orders ties by falling item id; a dict of lists keeps its order",
+            "users without relevant items are no ground truth, and left out",
+        ),
     ),
     _RECSYS.replace(
         name="recpack", ties="unspecified", empty="skip", tool="RecPack 0.3.6", source="recpack/metrics/dcg.py NDCGK",
@@ -491,15 +498,17 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
 
 
 def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longest: int) -> None:
-    """Refuse data where documents of different grades are tied in lists of more than `longest` documents."""
-    grades = rankings.relevance if rankings.is_judged is None else np.where(rankings.is_judged, rankings.relevance, 0)
-    order = np.lexsort((grades, rankings.scores, query))
-    by_query, scores, grades = query[order], rankings.scores[order], grades[order]
-    tied = (by_query[1:] == by_query[:-1]) & (scores[1:] == scores[:-1]) & (grades[1:] != grades[:-1])
+    """Refuse data where documents of different gains are tied in lists of more than `longest` documents."""
+    gains = ideals.gains(convention.measure(), rankings.relevance)
+    if rankings.is_judged is not None:
+        gains = np.where(rankings.is_judged, gains, 0.0)
+    order = np.lexsort((gains, rankings.scores, query))
+    by_query, scores, gains = query[order], rankings.scores[order], gains[order]
+    tied = (by_query[1:] == by_query[:-1]) & (scores[1:] == scores[:-1]) & (gains[1:] != gains[:-1])
     tied &= rankings.lengths[by_query[1:]] > longest
     if not tied.any():
         return
-    where = f"query {rankings.name_of(int(by_query[1:][tied][0]))} has tied documents of different grades"
+    where = f"query {rankings.name_of(int(by_query[1:][tied][0]))} has tied documents of different gains"
     if convention.ties in ("docid_desc", "docid_asc", "item_desc"):
         raise ConventionError(
             f"{convention.name} orders ties by document id, and these rankings have none, but {where}. Give doc_ids= (doc_id= of a reader)."
@@ -513,16 +522,15 @@ def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longe
 def _left_out(rankings: Rankings, convention: Convention) -> Bools:
     """Queries that the tool does not report."""
     returned = rankings.lengths > 0
-    if rankings.judged is None:
-        judged = returned
-        if rankings.is_judged is not None:
-            judged = np.diff(np.concatenate([[0], np.cumsum(rankings.is_judged)])[rankings.offsets]) > 0
-    else:
-        judged = np.diff(rankings.judged.offsets) > 0
+    judged = np.diff(ideals.pool(rankings)[0]) > 0
+    if convention.unjudged == "skip_irrelevant":
+        offsets, relevance = ideals.pool(rankings)
+        gains = np.concatenate([[0], np.cumsum(ideals.gains(convention.measure(), relevance) > 0)])
+        judged = np.diff(gains[offsets]) > 0
     out = ~returned & ~judged
-    if convention.missing == "skip":
+    if convention.missing != "value":
         out = out | ~returned
-    return out | ~judged if convention.unjudged == "skip" else out
+    return out if convention.unjudged == "value" else out | ~judged
 
 
 # ---- one tool's values and their mean ----
@@ -567,8 +575,9 @@ def _mean(convention: Convention, reported: _Reported, weight: Float64 | None) -
         mean = statistics.mean(values)
     else:
         weight = weight[reported.counted]
-        if convention.weights == "tf_ranking" and empty.any() and not empty.all():
-            weight = np.where(empty, statistics.mean(weight[~empty]), weight)
+        if convention.weights == "tf_ranking" and empty.any():
+            reference = weight[~empty & (weight > 0)]
+            weight = np.where(empty & (weight > 0), statistics.mean(reference) if reference.size else 1.0, weight)
         if convention.weights in ("lightgbm", "xgboost") and empty.any() and not np.isnan(values).any():
             total = statistics.exact_sum_of_products(values[~empty], weight[~empty]) + statistics.exact_sum(values[empty])
             mean = float(total / statistics.exact_sum(weight)) if weight.any() else math.nan

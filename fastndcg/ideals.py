@@ -66,13 +66,13 @@ def _dcg(measure: Measure) -> Measure:
 
 def _laid_out(rankings: Rankings, measure: Measure) -> Rankings:
     """The ideal ranking of each query: its judged documents by falling gain, each with its place as score."""
-    offsets, relevance = _pool(rankings)
+    offsets, relevance = pool(rankings)
     query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
-    gains = _gains(measure, relevance)
-    if gains.size and gains.min() < 0:
-        grade = relevance[np.argmin(gains)]
-        raise InputError(f"{measure} is not defined for the gain {gains.min():g} of grade {grade}. Map it to 0 or more, as in nDCG(rel=1).")
-    order = np.lexsort((-gains, query))
+    worth = gains(measure, relevance)
+    if worth.size and worth.min() < 0:
+        grade = relevance[np.argmin(worth)]
+        raise InputError(f"{measure} is not defined for the gain {worth.min():g} of grade {grade}. Map it to 0 or more, as in nDCG(rel=1).")
+    order = np.lexsort((-worth, query))
     place = np.arange(len(order)) - offsets[query]
     if measure.ideal == "judged_returned":
         order, query = order[(kept := place < _returned(rankings, measure)[query])], query[kept]
@@ -81,7 +81,8 @@ def _laid_out(rankings: Rankings, measure: Measure) -> Rankings:
     return Rankings.from_offsets(ends, relevance[order], -np.arange(len(order), dtype=np.int64))
 
 
-def _pool(rankings: Rankings) -> tuple[Int64, npt.NDArray[Any]]:
+def pool(rankings: Rankings) -> tuple[Int64, npt.NDArray[Any]]:
+    """Offsets and grades of the judged documents: the pool, or the scored documents that are judged."""
     if rankings.judged is not None:
         return rankings.judged
     if rankings.is_judged is None:
@@ -96,7 +97,8 @@ def _returned(rankings: Rankings, measure: Measure) -> Int64:
     return np.diff(np.concatenate([[0], np.cumsum(rankings.is_judged)])[rankings.offsets])
 
 
-def _gains(measure: Measure, relevance: npt.NDArray[Any]) -> Float64:
+def gains(measure: Measure, relevance: npt.NDArray[Any]) -> Float64:
+    """Gain of each grade."""
     grades, places = np.unique(relevance, return_inverse=True)
     worth = plan.worth_of(measure)
     return np.array([plan._gain(worth, grade) for grade in grades.tolist()], dtype=np.float64)[places]

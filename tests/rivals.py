@@ -463,10 +463,9 @@ def recbole(queries: list[Query], k: int | None) -> Values:
     for query in queries:
         truth = set(_truth(query))
         hits = np.array([[query.doc_ids[row] in truth for row in query.ranked][:k]])
-        width = k or hits.shape[1]
-        hits = np.pad(hits, ((0, 0), (0, width - hits.shape[1])))
+        hits = np.pad(hits, ((0, 0), (0, k - hits.shape[1])))
         result = NDCG.metric_info(None, hits, np.array([len(truth)])) if truth else None
-        values.append(None if result is None else float(result[0, width - 1]))
+        values.append(None if result is None else float(result[0, k - 1]))
     return values
 
 
@@ -503,12 +502,13 @@ def implicit(queries: list[Query], k: int | None) -> Values:
     values: Values = []
     for query in queries:
         items = list(query.qrels)
-        truth = scipy.sparse.csr_matrix([[float(grade >= 1) for grade in query.qrels.values()]])
+        truth = scipy.sparse.csr_matrix([[float(grade >= 1) for grade in query.qrels.values()] + [0.0]])  # its AUC needs a negative
         truth.eliminate_zeros()
         if not truth.nnz:
             values.append(None)
             continue
         ranked = np.array([[items.index(query.doc_ids[row]) for row in query.ranked][:k]], dtype=np.int32)
+        ranked = np.pad(ranked, ((0, 0), (0, k - ranked.shape[1])), constant_values=-1)
         model = types.SimpleNamespace(recommend=lambda *_, ranked=ranked, **__: (ranked, np.zeros(ranked.shape, np.float32)))
         values.append(float(ndcg_at_k(model, truth, truth, K=k, show_progress=False)))
     return values
@@ -541,7 +541,7 @@ RIVALS: dict[str, Rival] = {
     "recpack": Rival(recpack, "recpack", ("recpack.metrics",), uncut=False, ties=False),
     "recommenders": Rival(recommenders, "recommenders", ("recommenders.evaluation.python_evaluation",), uncut=False),
     "replay": Rival(replay, "replay-rec", ("replay.metrics",), uncut=False),
-    "recbole": Rival(recbole, "recbole", ("recbole.evaluator.metrics",), ties=False),
+    "recbole": Rival(recbole, "recbole", ("recbole.evaluator.metrics",), uncut=False, ties=False),
     "sentence_transformers": Rival(
         sentence_transformers, "sentence-transformers", ("sentence_transformers.sentence_transformer.evaluation",), uncut=False
     ),
