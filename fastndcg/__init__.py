@@ -17,6 +17,7 @@ Where everything is:
     statistics    exact sums and means
     api           evaluate, ndcg, ndcg_score, dcg_score
     sources       Parquet and Arrow to Rankings
+    files         files that appear whole or not at all
     errors        every error that is raised
     cli, demo     the command line, outside, looking in
 
@@ -29,5 +30,6 @@ from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeErr
 from fastndcg.measures import CG, DCG, IDCG, NDCG, Measure, NumRet, nDCG, parse, parse_many
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
+from fastndcg.sources.parquet import read_parquet
 
 __version__ = "0.1.0"

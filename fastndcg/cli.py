@@ -12,6 +12,7 @@ import io
 import json
 import math
 import os
+import re
 import shlex
 import signal
 import sys
@@ -24,7 +25,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 
 import typer
 
-import fastndcg
+from fastndcg import __version__
+from fastndcg.api import evaluate
 from fastndcg.demo import QUERIES
 from fastndcg.errors import FastndcgError, InputError, MeasureError
 from fastndcg.files import check_writable
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 # plain help and errors: a message that a box wraps is no longer one line
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+)
 
 
 class Format(StrEnum):
@@ -46,6 +50,13 @@ class Format(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
+
+
+class NaN(StrEnum):
+    """What becomes of documents without a score."""
+
+    refuse = "refuse"
+    last = "last"
 
 
 # ---- what ends a command ----
@@ -70,6 +81,11 @@ def _end(code: int, message: str = "") -> NoReturn:
     raise typer.Exit(code)
 
 
+def _as_option(message: str) -> str:
+    """A message that proposes an argument of a function, as in `score="s1"`, with the option of that name instead."""
+    return re.sub(r'(as in|pass) (nan|query|relevance|score)="(.*?)"', r'\1 --\2 "\3"', message)
+
+
 def _command(function: Callable[P, None]) -> Callable[P, None]:
     """Register a command, with every foreseen failure as one line and an exit code."""
 
@@ -78,13 +94,15 @@ def _command(function: Callable[P, None]) -> Callable[P, None]:
         try:
             function(*arguments, **options)
         except FastndcgError as error:
-            _end(1, str(error))
+            _end(1, _as_option(str(error)))
         except BrokenPipeError:
             _end(141)  # the reader of the pipe has what it wanted: what a shell shows for other tools
         except OSError as error:
             _end(1, str(error))
         except MemoryError:
-            _end(1, "There is not enough memory for this input. Score it in parts, or on a machine with more.")
+            _end(
+                1, "There is not enough memory for this input. Score it in parts, or on a machine with more."
+            )
         except KeyboardInterrupt:
             _end(130, "Interrupted.")
 
@@ -94,9 +112,9 @@ def _command(function: Callable[P, None]) -> Callable[P, None]:
 # ---- options ----
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+def _version(wanted: bool) -> None:
     if wanted:
-        _write(f"fastndcg {fastndcg.__version__}\n")
+        _write(f"fastndcg {__version__}\n")
         raise typer.Exit
 
 
@@ -106,11 +124,13 @@ def _fastndcg(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Exact ranking measures, nDCG and its relatives, over Parquet files of any size."""
+    """Exact ranking measures, nDCG and its relatives, from Parquet files."""
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How results are written to stdout.")]
-ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Default: all cores. Values do not depend on it.")]
+ThreadsOption = Annotated[
+    int | None, typer.Option(min=1, help="Default: all cores. Values do not depend on it.")
+]
 
 
 # ---- commands ----
@@ -119,26 +139,41 @@ ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Default: all cor
 @_command
 def score(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Parquet files, a folder, a glob, or a URI that pyarrow knows.")
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help="Parquet files, a folder, a glob, or a URI that pyarrow knows."
+        ),
     ],
     measure: Annotated[
         list[str] | None,
-        typer.Option("--measure", "-m", help="As in nDCG(gain='exp2')@1,3,5; repeatable.", show_default="nDCG@10"),
+        typer.Option(
+            "--measure", "-m", help="As in nDCG(gain='exp2')@1,3,5; repeatable.", show_default="nDCG@10"
+        ),
     ] = None,
-    query: Annotated[str | None, typer.Option(help="Column of query ids. Usual names are found.")] = None,
-    relevance: Annotated[str | None, typer.Option(help="Column of grades. Usual names are found.")] = None,
-    score: Annotated[str | None, typer.Option(help="Column of scores. Usual names are found.")] = None,
-    keep: Annotated[list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")] = None,
+    query: Annotated[str | None, typer.Option(help="Column of query ids.")] = None,
+    relevance: Annotated[str | None, typer.Option(help="Column of grades.")] = None,
+    score: Annotated[str | None, typer.Option(help="Column of scores.")] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")
+    ] = None,
     weight: Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")] = None,
+    nan: Annotated[
+        NaN, typer.Option(help="Documents with a NaN score: refused, or ranked last.")
+    ] = NaN.refuse,
     out: Annotated[Path | None, typer.Option(help="Parquet file to write each query's values to.")] = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
     fail_under: Annotated[
         list[str] | None,
-        typer.Option(metavar="MEASURE=NUMBER", help="Exit with 1 if the mean is below it, or NaN; repeatable."),
+        typer.Option(
+            metavar="MEASURE=NUMBER", help="Exit with 1 if the mean is below it, or NaN; repeatable."
+        ),
     ] = None,
 ) -> None:
-    """Score predictions: a row for each document, or lists with a row for each query.
+    """Score predictions and print the means.
+
+    PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual names are found
+    by themselves; stderr says which.
 
     \b
     Examples:
@@ -150,23 +185,32 @@ def score(
     measures = _measures(measure or ([] if gates else ["nDCG@10"]), gates)
     if out is not None:
         _check_out(out, paths)
-    rankings, columns = _read(paths, query, relevance, score, keep or [], weight, threads)
-    scores = fastndcg.evaluate(rankings, measures, threads=threads)
+    rankings, columns = _read(paths, query, relevance, score, keep or [], weight, nan, threads)
+    scores = evaluate(rankings, measures, threads=threads)
     if out is not None:
         scores.write_parquet(out)
-    _write_summary(scores.summary(), format, {"queries": rankings.n_queries, "documents": rankings.n_docs, "columns": columns})
+    _write_summary(
+        scores.summary(),
+        format,
+        {"queries": rankings.n_queries, "documents": rankings.n_docs, "columns": columns},
+    )
     _hold(gates, scores)
 
 
 @_command
 def demo(
     queries: Annotated[int, typer.Option(min=1, help="About 110 documents each.")] = QUERIES,
-    out: Annotated[Path, typer.Option(help="Parquet file to write the sample to.")] = Path("fastndcg-demo.parquet"),
+    out: Annotated[Path, typer.Option(help="Parquet file to write the sample to.")] = Path(
+        "fastndcg-demo.parquet"
+    ),
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same sample.")] = 0,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
 ) -> None:
-    """Write a realistic sample of graded predictions, score it, and say what to try next.
+    """Write a realistic sample, score it, say what to try.
+
+    By default ten million documents: queries of very different lengths, skewed grades, some ties, some queries without a
+    relevant document.
 
     \b
     Example:
@@ -175,19 +219,25 @@ def demo(
     from fastndcg.demo import write_sample
 
     clock = _Clock()
-    with _progress("Writing the sample", queries) as advance:
+    with _progress("Writing the sample") as advance:
         sample = write_sample(out, queries, seed, progress=advance)
     clock.lap("write")
-    rankings, columns = _read([str(out)], None, None, None, [], None, threads)
+    rankings, columns = _read([str(out)], None, None, None, [], None, "refuse", threads)
     clock.lap("read")
     measures = _measures(["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"], [])
     with _progress("Scoring, after compiling if this is the first run"):
-        fastndcg.evaluate(rankings, measures, threads=threads)
+        evaluate(rankings, measures, threads=threads)
     clock.lap("first_score")
-    scores = fastndcg.evaluate(rankings, measures, threads=threads)
+    scores = evaluate(rankings, measures, threads=threads)
     clock.lap("score")
 
-    facts = {"path": str(out), "seed": seed, "queries": sample.queries, "documents": sample.documents, "columns": columns}
+    facts = {
+        "path": str(out),
+        "seed": seed,
+        "queries": sample.queries,
+        "documents": sample.documents,
+        "columns": columns,
+    }
     _write_summary(scores.summary(), format, facts | {"seconds": clock.seconds})
     if format is Format.table:
         _write(_demo_closing(out, sample.documents, clock.seconds, len(measures)))
@@ -241,7 +291,10 @@ def _gates(texts: list[str]) -> list[tuple[Measure, float]]:
             if not notation or not math.isfinite(bound):
                 raise ValueError
         except ValueError:
-            _end(2, f'--fail-under: "{text}" is not a measure and a number; wanted MEASURE=NUMBER, as in "nDCG@10=0.35"')
+            _end(
+                2,
+                f'--fail-under: "{text}" is not a measure and a number; wanted MEASURE=NUMBER, as in "nDCG@10=0.35"',
+            )
         try:
             gates += [(measure, bound) for measure in parse_many(notation)]
         except MeasureError as error:
@@ -255,7 +308,10 @@ _TEXT_SUFFIXES = {".csv", ".json", ".jsonl", ".ndjson", ".tsv", ".txt"}
 def _check_out(out: Path, paths: list[str]) -> None:
     """Refuse an output that cannot be meant, or cannot be written, before the input is read."""
     if out.suffix.lower() in _TEXT_SUFFIXES:
-        _end(2, f"--out: {out} is written as Parquet; name a file ending in .parquet. For a summary as text use --format csv or json.")
+        _end(
+            2,
+            f"--out: {out} is written as Parquet; name a file ending in .parquet. For a summary as text use --format csv or json.",
+        )
     if out.exists() and any(Path(path).exists() and out.samefile(path) for path in paths):
         _end(2, f"--out: {out} is the input itself; name another file")
     check_writable(out)
@@ -268,18 +324,25 @@ def _read(
     score: str | None,
     keep: list[str],
     weight: str | None,
+    nan: str,
     threads: int | None,
 ) -> tuple[Rankings, dict[str, str | None]]:
     """The rankings, and the columns they were made of, which it tells on stderr."""
     from fastndcg.sources.parquet import find_parquet_columns, read_parquet
 
     source = paths[0] if len(paths) == 1 else paths
-    columns = find_parquet_columns(source, query=query, relevance=relevance, score=score)
+    columns = find_parquet_columns(
+        source, query=query, relevance=relevance, score=score, keep=keep, weight=weight
+    )
     taken = {"query": columns.query, "relevance": columns.relevance, "score": columns.score}
     with _progress("Reading") as advance:
-        rankings = read_parquet(source, **taken, keep=keep, weight=weight, threads=threads, progress=advance)
+        rankings = read_parquet(
+            source, **taken, keep=keep, weight=weight, nan=nan, threads=threads, progress=advance
+        )
     if not rankings.n_queries:
-        raise InputError(f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query.")
+        raise InputError(
+            f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query."
+        )
     named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
     sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents; columns: {named}\n")
     return rankings, taken
@@ -287,7 +350,9 @@ def _read(
 
 def _hold(gates: list[tuple[Measure, float]], scores: Scores) -> None:
     means = scores.mean()
-    failed = [(measure, bound, means[str(measure)]) for measure, bound in gates if not means[str(measure)] >= bound]
+    failed = [
+        (measure, bound, means[str(measure)]) for measure, bound in gates if not means[str(measure)] >= bound
+    ]
     if failed:
         _end(1, "--fail-under: " + "; ".join(_verdict(*each) for each in failed))
 
@@ -319,7 +384,10 @@ def _write_summary(summary: Summary, format: Format, facts: dict[str, Any]) -> N
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, list(summary.rows[0]))
         writer.writeheader()
-        writer.writerows({name: "" if _json_number(value) is None else value for name, value in row.items()} for row in summary.rows)
+        writer.writerows(
+            {name: "" if _json_number(value) is None else value for name, value in row.items()}
+            for row in summary.rows
+        )
         _write(text.getvalue())
     else:
         _write(_table(summary))
@@ -339,11 +407,15 @@ def _table(summary: Summary) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=io.StringIO(), force_terminal=True, width=os.get_terminal_size(sys.stdout.fileno()).columns)
+    console = Console(
+        file=io.StringIO(), force_terminal=True, width=os.get_terminal_size(sys.stdout.fileno()).columns
+    )
     header, *rows = summary.texts()
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column, name in enumerate(header):
-        table.add_column(name, justify="right" if column else "left", no_wrap=True, style="bold" if name == "mean" else "")
+        table.add_column(
+            name, justify="right" if column else "left", no_wrap=True, style="bold" if name == "mean" else ""
+        )
     for row in rows:
         table.add_row(*map(Text, row))  # a list of gains in brackets is no markup
     if console.measure(table).minimum > console.width:
@@ -354,8 +426,8 @@ def _table(summary: Summary) -> str:
 
 
 @contextmanager
-def _progress(task: str, total: int | None = None) -> Iterator[Callable[[int], None] | None]:
-    """A bar on stderr while the body runs, if stderr is a terminal; yields what tells it how much is done."""
+def _progress(task: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on stderr while the body runs, if stderr is a terminal; yields what tells it how much of how much is done."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -363,5 +435,5 @@ def _progress(task: str, total: int | None = None) -> Iterator[Callable[[int], N
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bars:
-        bar = bars.add_task(task, total=total)
-        yield lambda done: bars.update(bar, completed=done)
+        bar = bars.add_task(task, total=None)
+        yield lambda done, total: bars.update(bar, completed=done, total=total)

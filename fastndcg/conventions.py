@@ -30,7 +30,15 @@ from fastndcg.measures import Measure, as_measure, as_measures, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores
 
-__all__ = ["Convention", "Conventions", "ConventionError", "Rounding", "compare_conventions", "conventions", "explain_conventions"]
+__all__ = [
+    "Convention",
+    "Conventions",
+    "ConventionError",
+    "Rounding",
+    "compare_conventions",
+    "conventions",
+    "explain_conventions",
+]
 
 Float64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -107,7 +115,14 @@ class Convention:
 
     def measure(self, cutoff: int | None = None) -> Measure:
         """nDCG with this convention's parameters: all of it that a measure can say."""
-        measure = nDCG(gain=self.gain, discount=self.discount, ideal=self.ideal, ties=self.measure_ties, empty=self.empty, rel=self.rel)
+        measure = nDCG(
+            gain=self.gain,
+            discount=self.discount,
+            ideal=self.ideal,
+            ties=self.measure_ties,
+            empty=self.empty,
+            rel=self.rel,
+        )
         cutoff = self.default_cutoff if cutoff is None else cutoff
         return measure if cutoff is None else measure @ cutoff
 
@@ -124,7 +139,10 @@ class Convention:
         {'ties': 'docid_desc', 'rounding': Rounding(decimals=4, when='printed'), 'missing': 'skip', 'unjudged': 'skip', 'weights': 'ignored'}
         """
         ties = {"ties": self.ties} if self.ties not in ("average", "worst", "best", "input") else {}
-        rules = {name: getattr(self, name) for name in ("score_dtype", "rounding", "missing", "unjudged", "weights")}
+        rules = {
+            name: getattr(self, name)
+            for name in ("score_dtype", "rounding", "missing", "unjudged", "weights")
+        }
         return ties | {name: value for name, value in rules.items() if value is not None}
 
     def replace(self, **changes: Any) -> Convention:
@@ -132,20 +150,31 @@ class Convention:
         known = [each.name for each in fields(self)]
         for name in changes:
             if name not in known:
-                raise MeasureError(f"a convention has no field {name!r}; it has: {', '.join(known)}.{suggest(name, known)}")
+                raise MeasureError(
+                    f"a convention has no field {name!r}; it has: {', '.join(known)}.{suggest(name, known)}"
+                )
         return replaced(self, **changes)
 
     def __post_init__(self) -> None:
-        for name, known in (("ties", TIES), ("missing", QUERIES), ("unjudged", QUERIES), ("weights", WEIGHTS)):
+        for name, known in (
+            ("ties", TIES),
+            ("missing", QUERIES),
+            ("unjudged", QUERIES),
+            ("weights", WEIGHTS),
+        ):
             if getattr(self, name) not in known:
                 raise MeasureError(
                     f"{name}={getattr(self, name)!r} is not known to conventions: {name} is one of {', '.join(map(repr, known))}."
                     f"{suggest(str(getattr(self, name)), known)}"
                 )
         if self.score_dtype not in (None, "float32"):
-            raise MeasureError(f"score_dtype={self.score_dtype!r} is not known to conventions; wanted None, as the scores are, or 'float32'")
+            raise MeasureError(
+                f"score_dtype={self.score_dtype!r} is not known to conventions; wanted None, as the scores are, or 'float32'"
+            )
         # one canonical, hashable form of each, as measures have it
-        measure = nDCG(gain=self.gain, discount=self.discount, ideal=self.ideal, empty=self.empty, rel=self.rel)
+        measure = nDCG(
+            gain=self.gain, discount=self.discount, ideal=self.ideal, empty=self.empty, rel=self.rel
+        )
         for name in ("gain", "discount", "empty"):
             object.__setattr__(self, name, measure.params[name])
 
@@ -191,7 +220,9 @@ def as_convention(convention: object) -> Convention:
         return convention
     if isinstance(convention, str):
         return conventions[convention]
-    raise InputTypeError(f"convention is a {type(convention).__name__}; wanted a name, as in convention='trec_eval', or a Convention")
+    raise InputTypeError(
+        f"convention is a {type(convention).__name__}; wanted a name, as in convention='trec_eval', or a Convention"
+    )
 
 
 # ---- declarations ----
@@ -219,7 +250,10 @@ _TREC_EVAL_9 = _TREC_EVAL.replace(
     caveats=(*_TREC_CAVEATS, "scores are float32: 1.0000000002 and 1.0000000001 are tied"),
 )  # fmt: skip
 _PYTREC_EVAL = _TREC_EVAL_9.replace(
-    name="pytrec_eval", rounding=None, tool="pytrec_eval-terrier 0.5.11", source="pytrec_eval, trec_eval 9.0.8 inside"
+    name="pytrec_eval",
+    rounding=None,
+    tool="pytrec_eval-terrier 0.5.11",
+    source="pytrec_eval, trec_eval 9.0.8 inside",
 )
 _RANX = Convention(
     "ranx", ties="numba_argsort", rel=1, missing="value",
@@ -490,7 +524,11 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
     distinct = pc.unique(ids)
     if pa.types.is_dictionary(distinct.type):
         distinct = distinct.cast(distinct.type.value_type)
-    comparable = distinct.cast(pa.string()).cast(pa.binary()) if as_text or pa.types.is_string(distinct.type) else distinct
+    comparable = (
+        distinct.cast(pa.string()).cast(pa.binary())
+        if as_text or pa.types.is_string(distinct.type)
+        else distinct
+    )
     places = np.empty(len(distinct), np.int64)
     places[pc.sort_indices(comparable).to_numpy()] = np.arange(len(distinct))
     column = ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
@@ -556,7 +594,9 @@ def _reported(convention: Convention, measure: Measure, values: Float64, left_ou
     counted = ~left_out & ~(empty & (measure.empty == "skip"))
     shown = values
     if convention.rounding is not None:
-        shown = np.array([_rounded(value, convention.rounding) for value in values.tolist()], dtype=np.float64)
+        shown = np.array(
+            [_rounded(value, convention.rounding) for value in values.tolist()], dtype=np.float64
+        )
     stored = convention.rounding is not None and convention.rounding.when == "stored"
     return _Reported(shown, shown if stored else values, empty & ~left_out, counted)
 
@@ -577,9 +617,13 @@ def _mean(convention: Convention, reported: _Reported, weight: Float64 | None) -
         weight = weight[reported.counted]
         if convention.weights == "tf_ranking" and empty.any():
             reference = weight[~empty & (weight > 0)]
-            weight = np.where(empty & (weight > 0), statistics.mean(reference) if reference.size else 1.0, weight)
+            weight = np.where(
+                empty & (weight > 0), statistics.mean(reference) if reference.size else 1.0, weight
+            )
         if convention.weights in ("lightgbm", "xgboost") and empty.any() and not np.isnan(values).any():
-            total = statistics.exact_sum_of_products(values[~empty], weight[~empty]) + statistics.exact_sum(values[empty])
+            total = statistics.exact_sum_of_products(values[~empty], weight[~empty]) + statistics.exact_sum(
+                values[empty]
+            )
             mean = float(total / statistics.exact_sum(weight)) if weight.any() else math.nan
         else:
             mean = statistics.mean(values, weight)
@@ -587,7 +631,7 @@ def _mean(convention: Convention, reported: _Reported, weight: Float64 | None) -
         if mean > 1 + 1e-6:
             raise ConventionError(
                 f"{convention.name} ends here, because empty queries count 1 whatever their weight, which makes its mean {mean:g}. "
-                "Use weights of 1 and more, or \"lightgbm\", which reports such means."
+                'Use weights of 1 and more, or "lightgbm", which reports such means.'
             )
         mean = 1.0
     printed = convention.rounding is not None and convention.rounding.when == "printed"
@@ -604,9 +648,22 @@ class ConventionScores(Scores):
         What was computed for each of `measures`, all parameters explicit.
     """
 
-    def __init__(self, convention: Convention, measures: tuple[Measure, ...], resolved: tuple[Measure, ...], reported: list[_Reported], rankings: Rankings):
+    def __init__(
+        self,
+        convention: Convention,
+        measures: tuple[Measure, ...],
+        resolved: tuple[Measure, ...],
+        reported: list[_Reported],
+        rankings: Rankings,
+    ):
         values = np.array([each.values for each in reported]).reshape(len(measures), rankings.n_queries)
-        super().__init__(measures, values, np.array([each.empty.sum() for each in reported], np.int64), rankings, rankings.weight)
+        super().__init__(
+            measures,
+            values,
+            np.array([each.empty.sum() for each in reported], np.int64),
+            rankings,
+            rankings.weight,
+        )
         self.convention = convention
         self.resolved = resolved
         self._reported = reported
@@ -622,10 +679,16 @@ class ConventionScores(Scores):
     def _counted(self, row: int, part: Any = slice(None)) -> tuple[Float64, Float64 | None]:
         counted = self._reported[row].counted[part]
         weighted = self.weight is not None and self.convention.weights != "ignored"
-        return self.values[row][part][counted], self.weight[part][counted] if weighted and self.weight is not None else None
+        return self.values[row][part][counted], self.weight[part][
+            counted
+        ] if weighted and self.weight is not None else None
 
     def _mean(self, row: int, part: Any = slice(None)) -> float:
-        return _mean(self.convention, self._reported[row].part(part), None if self.weight is None else self.weight[part])
+        return _mean(
+            self.convention,
+            self._reported[row].part(part),
+            None if self.weight is None else self.weight[part],
+        )
 
     def __repr__(self) -> str:
         return f"Scores of {self.n_queries:,} queries, as {self.convention.name} computes them\n{self.summary()!r}"
@@ -639,7 +702,9 @@ def resolve(measure: Measure, convention: Convention) -> Measure:
     nDCG(gain='exp2', ties='input', ideal='scored', empty='skip')@5
     """
     if measure.name != "nDCG":
-        raise MeasureError(f"{measure} has no convention: {convention.name} is a way to compute nDCG. Evaluate {measure} without convention=.")
+        raise MeasureError(
+            f"{measure} has no convention: {convention.name} is a way to compute nDCG. Evaluate {measure} without convention=."
+        )
     theirs = convention.measure(measure.cutoff)
     own = {name: value for name, value in measure.params.items() if value != nDCG.params[name]}
     return theirs(**own)
@@ -655,7 +720,9 @@ def _at_defaults(measure: Measure) -> dict[str, Any]:
     return {parameter.name: parameter.default for parameter in measure.definition.parameters}
 
 
-def evaluate_by_convention(rankings: Rankings, measures: Any, convention: object, *, threads: int | None = None) -> ConventionScores:
+def evaluate_by_convention(
+    rankings: Rankings, measures: Any, convention: object, *, threads: int | None = None
+) -> ConventionScores:
     """`fastndcg.evaluate` as the tool computes: the whole rule, not only what measures say."""
     rule = as_convention(convention)
     asked = as_measures(measures)
@@ -669,10 +736,14 @@ def evaluate_by_convention(rankings: Rankings, measures: Any, convention: object
 def _checked(rankings: object) -> Rankings:
     if isinstance(rankings, Rankings):
         return rankings
-    raise InputTypeError(f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, from_arrow or read_parquet")
+    raise InputTypeError(
+        f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, from_arrow or read_parquet"
+    )
 
 
-def _undefined_as_nan(rankings: Rankings, measures: Iterable[Measure], threads: int | None) -> dict[Measure, Float64]:
+def _undefined_as_nan(
+    rankings: Rankings, measures: Iterable[Measure], threads: int | None
+) -> dict[Measure, Float64]:
     from fastndcg import api
 
     asked = tuple(dict.fromkeys(measure(empty="nan") for measure in measures))
@@ -707,7 +778,9 @@ def _walk(start: Convention, end: Convention) -> list[tuple[str, Convention]]:
     return steps
 
 
-def _means(rankings: Rankings, rules: Iterable[Convention], k: int | None, threads: int | None) -> dict[Convention, float | str]:
+def _means(
+    rankings: Rankings, rules: Iterable[Convention], k: int | None, threads: int | None
+) -> dict[Convention, float | str]:
     """The mean by each rule, or why there is none. Rules that order the rows alike share one pass over the data."""
     groups: dict[tuple[str | None, str], list[Convention]] = {}
     for rule in dict.fromkeys(rules):
@@ -736,7 +809,9 @@ def _means(rankings: Rankings, rules: Iterable[Convention], k: int | None, threa
                 means[rule] = found
                 continue
             try:
-                means[rule] = _mean(rule, _reported(rule, measure, found, _left_out(rankings, rule)), rankings.weight)
+                means[rule] = _mean(
+                    rule, _reported(rule, measure, found, _left_out(rankings, rule)), rankings.weight
+                )
             except ConventionError as error:
                 means[rule] = str(error)
     return means
@@ -750,7 +825,11 @@ def _on_grid(numbers: Iterable[float]) -> dict[float, float]:
 
 
 def compare_conventions(
-    rankings: Rankings, k: int | None = 10, names: Iterable[str | Convention] | None = None, *, threads: int | None = None
+    rankings: Rankings,
+    k: int | None = 10,
+    names: Iterable[str | Convention] | None = None,
+    *,
+    threads: int | None = None,
 ) -> pa.Table:
     """nDCG@k of one data set by every convention, and which choices move each from the first one.
 
@@ -784,9 +863,13 @@ def compare_conventions(
     """
     rules = [as_convention(name) for name in (conventions if names is None else names)]
     if not rules:
-        raise ConventionError("no convention was named; name at least one, as in names=['sklearn', 'lightgbm']")
+        raise ConventionError(
+            "no convention was named; name at least one, as in names=['sklearn', 'lightgbm']"
+        )
     walks = {rule: _walk(rules[0], rule) for rule in rules}
-    means = _means(_checked(rankings), [*rules, *(step for walk in walks.values() for _, step in walk)], k, threads)
+    means = _means(
+        _checked(rankings), [*rules, *(step for walk in walks.values() for _, step in walk)], k, threads
+    )
     if isinstance(means[rules[0]], str):
         raise ConventionError(f"{rules[0].name} has no value here to compare with: {means[rules[0]]}")
     placed = _on_grid(mean for mean in means.values() if not isinstance(mean, str))
@@ -795,7 +878,9 @@ def compare_conventions(
         mean = means[rule]
         return math.nan if isinstance(mean, str) else placed.get(mean, mean)
 
-    columns: dict[str, list[Any]] = {name: [] for name in ("name", "value", "difference", *CHOICES, "refused")}
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("name", "value", "difference", *CHOICES, "refused")
+    }
     first = value_of(rules[0])
     for rule in rules:
         reason = means[rule]
@@ -814,7 +899,12 @@ def compare_conventions(
 
 
 def explain_conventions(
-    rankings: Rankings, a: str | Convention, b: str | Convention, k: int | None = 10, *, threads: int | None = None
+    rankings: Rankings,
+    a: str | Convention,
+    b: str | Convention,
+    k: int | None = 10,
+    *,
+    threads: int | None = None,
 ) -> pa.Table:
     """The way from one convention's nDCG@k to another's, one choice at a time.
 
@@ -845,7 +935,9 @@ def explain_conventions(
     means = _means(_checked(rankings), [start, *(step for _, step in walk)], k, threads)
     for rule in (start, *(step for _, step in walk)):
         if isinstance(means[rule], str):
-            raise ConventionError(f"there is no way from {start.name} to {end.name} on this data: {means[rule]}")
+            raise ConventionError(
+                f"there is no way from {start.name} to {end.name} on this data: {means[rule]}"
+            )
     numbers = {rule: mean for rule, mean in means.items() if not isinstance(mean, str)}
     placed = _on_grid(numbers.values())
     at, value = start, placed.get(numbers[start], numbers[start])
@@ -853,9 +945,17 @@ def explain_conventions(
     for choice, step in walk:
         reached = placed.get(numbers[step], numbers[step])
         before, after = (_shown(rule, choice, k) for rule in (at, step))
-        rows.append({"choice": choice, "before": before, "after": after, "effect": reached - value, "value": reached})
+        rows.append(
+            {"choice": choice, "before": before, "after": after, "effect": reached - value, "value": reached}
+        )
         at, value = step, reached
-    types = {"choice": pa.string(), "before": pa.string(), "after": pa.string(), "effect": pa.float64(), "value": pa.float64()}
+    types = {
+        "choice": pa.string(),
+        "before": pa.string(),
+        "after": pa.string(),
+        "effect": pa.float64(),
+        "value": pa.float64(),
+    }
     return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()})
 
 

@@ -35,7 +35,12 @@ def summed(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
     return tuple(_dcg(measure) if _is_laid_out(measure) else measure for measure in measures)
 
 
-def divide(measures: tuple[Measure, ...], values: Float64, rankings: Rankings, evaluate: Callable[[Rankings, Measure], Scores]) -> None:
+def divide(
+    measures: tuple[Measure, ...],
+    values: Float64,
+    rankings: Rankings,
+    evaluate: Callable[[Rankings, Measure], Scores],
+) -> None:
     """Divide the rows of measures whose ideal is laid out by the DCG of that ideal, in place; NaN where it is 0."""
     for row, measure in enumerate(measures):
         if not _is_laid_out(measure):
@@ -71,7 +76,9 @@ def _laid_out(rankings: Rankings, measure: Measure) -> Rankings:
     worth = gains(measure, relevance)
     if worth.size and worth.min() < 0:
         grade = relevance[np.argmin(worth)]
-        raise InputError(f"{measure} is not defined for the gain {worth.min():g} of grade {grade}. Map it to 0 or more, as in nDCG(rel=1).")
+        raise InputError(
+            f"{measure} is not defined for the gain {worth.min():g} of grade {grade}. Map it to 0 or more, as in nDCG(rel=1)."
+        )
     order = np.lexsort((-worth, query))
     place = np.arange(len(order)) - offsets[query]
     if measure.ideal == "judged_returned":

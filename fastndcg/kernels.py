@@ -14,6 +14,7 @@ an upgraded package would go on running the old one. Importing this module impor
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from math import lgamma
 from typing import Any, NamedTuple, TypeVar
 
@@ -44,6 +45,8 @@ LINEAR, EXP2, ONE, LOOKUP = range(4)
 
 _INSERTION = 24  # values up to which insertion sort beats quicksort
 _COUNTING = 16  # compared vectors for each kept document, up to which counting beats sorting
+_MANY = 512  # documents of a list from which most vectors hold none of the first ranks
+_SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
 
 
@@ -76,7 +79,9 @@ class Documents(NamedTuple):
     relevance: Array  # uint8 levels, or float64 grades
     scores: Array  # float32, float64 or int64
     is_judged: Array  # bool; of length 0 where every document is judged, or the levels say which are
-    pool_offsets: Array  # int64 (n_queries + 1,), of all queries; of length 0 where the scored documents are the pool
+    pool_offsets: (
+        Array  # int64 (n_queries + 1,), of all queries; of length 0 where the scored documents are the pool
+    )
     pool_relevance: Array
     base: int
     pool_base: int
@@ -87,19 +92,20 @@ class Documents(NamedTuple):
 class Work(NamedTuple):
     """The ranking of one query."""
 
-    codes: Array  # int32: code of the document of each rank
-    sizes: Array  # int32: size of each tied group, at its first rank
-    seen: Array  # int32: documents of the group placed so far, at its first rank
-    wanted: Array  # int32: kept documents that need a rank
+    codes: Array  # uint32: code of the document of each rank
+    sizes: Array  # uint32: size of each tied group, at its first rank
+    firsts: Array  # uint32: first rank of the tied group of each rank, of a short ranking
+    seen: Array  # uint32: documents of the group placed so far, at its first rank
+    wanted: Array  # uint32: kept documents that need a rank
     group: Array  # float64: gains of one tied group
 
 
 class Scratch(NamedTuple):
     """Working memory of one chunk of queries, sized by its longest list."""
 
-    codes: Array  # int32: codes of the query's documents, where grades are not coded
+    codes: Array  # uint32: codes of the query's documents, where grades are not coded
     scores: Array  # scores of the documents kept for ranking
-    rows: Array  # int32: their rows in the query
+    rows: Array  # uint32: their rows in the query
     gains: Array  # float64 (T, longest + 2): gain of each document, where grades are not coded
     values: Array  # float64: gains of a pool, where grades are not coded
     counts: Array  # int64 (L + 2,): documents of each level
@@ -115,7 +121,7 @@ def block(function: F) -> F:
     Blocks do not allocate, so they are compiled without reference counting: with it, an atomic addition for each array that
     a query's blocks touch took 2 microseconds a query.
     """
-    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)  # type: ignore[no-any-return]
+    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
 
 
 def inlined(function: F) -> F:
@@ -124,12 +130,12 @@ def inlined(function: F) -> F:
     To pass some forty arrays costs 0.1 microseconds a call. Inlined by Numba and not by LLVM, which would optimise the block
     once for itself and again in each caller: cold compilation took 34 s so, and takes a third of it.
     """
-    return numba.njit(nogil=True, error_model="numpy", _nrt=False, inline="always")(function)  # type: ignore[no-any-return]
+    return numba.njit(nogil=True, error_model="numpy", _nrt=False, inline="always")(function)
 
 
 def allocating(function: F) -> F:
     """A block that allocates memory."""
-    return numba.njit(nogil=True, error_model="numpy", _nrt=True)(function)  # type: ignore[no-any-return]
+    return numba.njit(nogil=True, error_model="numpy", _nrt=True)(function)
 
 
 def driver(**options: Any) -> Callable[[F], F]:
@@ -138,11 +144,9 @@ def driver(**options: Any) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
         if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
-            try:
+            with suppress(RuntimeError):  # neither the package folder nor a home folder can be written
                 dispatcher.enable_caching()
-            except RuntimeError:  # neither the package folder nor a home folder can be written
-                pass
-        return dispatcher  # type: ignore[no-any-return]
+        return dispatcher
 
     return decorate
 
@@ -154,6 +158,7 @@ def driver(**options: Any) -> Callable[[F], F]:
 
 LANES = 16
 _WIDE = 64  # bytes compared at once
+_COUNTED = 4  # codes counted in one pass
 _POPULATION = ir.IntType(64)
 
 
@@ -164,7 +169,9 @@ def _const(value: int, bits: int = 64) -> ir.Constant:
 def _splat(builder: Any, value: Any, lanes: int) -> Any:
     kind = ir.VectorType(value.type, lanes)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, _const(0, 32))
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
+    return builder.shuffle_vector(
+        one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+    )
 
 
 def _lane_numbers(lanes: int, bits: int = 32) -> ir.Constant:
@@ -180,7 +187,9 @@ def _load(builder: Any, pointer: Any, offset: Any, kind: Any, align: int) -> Any
 
 
 def _store(builder: Any, value: Any, pointer: Any, offset: Any, align: int) -> None:
-    builder.store(value, builder.bitcast(builder.gep(pointer, [offset]), value.type.as_pointer()), align=align)
+    builder.store(
+        value, builder.bitcast(builder.gep(pointer, [offset]), value.type.as_pointer()), align=align
+    )
 
 
 def _compress(builder: Any, value: Any, mask: Any) -> Any:
@@ -189,7 +198,9 @@ def _compress(builder: Any, value: Any, mask: Any) -> Any:
     element = "f" if isinstance(kind.element, ir.FloatType | ir.DoubleType) else "i"
     bits = {ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind.element)) or kind.element.width
     name = f"llvm.experimental.vector.compress.v{kind.count}{element}{bits}"
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, mask.type, kind]), name)
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(kind, [kind, mask.type, kind]), name
+    )
     return builder.call(function, [value, mask, ir.Constant(kind, ir.Undefined)])
 
 
@@ -209,7 +220,9 @@ class _Element(NamedTuple):
         return builder.icmp_signed(">", left, right) if self.whole else builder.fcmp_ordered(">", left, right)
 
     def equal(self, builder: Any, left: Any, right: Any) -> Any:
-        return builder.icmp_signed("==", left, right) if self.whole else builder.fcmp_ordered("==", left, right)
+        return (
+            builder.icmp_signed("==", left, right) if self.whole else builder.fcmp_ordered("==", left, right)
+        )
 
     def vector(self, lanes: int) -> Any:
         return ir.VectorType(self.kind, lanes)
@@ -260,7 +273,11 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
 
         def keep_greatest(vector: Any) -> None:
             held = builder.load(greatest, align=element.size)
-            builder.store(builder.select(element.greater(builder, vector, held), vector, held), greatest, align=element.size)
+            builder.store(
+                builder.select(element.greater(builder, vector, held), vector, held),
+                greatest,
+                align=element.size,
+            )
 
         greatest = cgutils.alloca_once_value(builder, _load(builder, pointer, _const(0), kind, element.size))
         full = builder.sdiv(n, _const(LANES))
@@ -268,7 +285,13 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
             keep_greatest(_load(builder, pointer, builder.mul(block, _const(LANES)), kind, element.size))
         end = builder.sub(n, _const(LANES))
         fresh = builder.icmp_signed(
-            ">=", _lane_numbers(LANES), _splat(builder, builder.trunc(builder.sub(builder.mul(full, _const(LANES)), end), ir.IntType(32)), LANES)
+            ">=",
+            _lane_numbers(LANES),
+            _splat(
+                builder,
+                builder.trunc(builder.sub(builder.mul(full, _const(LANES)), end), ir.IntType(32)),
+                LANES,
+            ),
         )
         tail = _load(builder, pointer, end, kind, element.size)
         keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), LANES)))
@@ -281,7 +304,9 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
             order = ir.Constant(counts, [(lane + turn) % LANES for lane in range(LANES)])
             turned = builder.shuffle_vector(lanes, lanes, order)
             before = builder.add(before, builder.zext(element.greater(builder, turned, lanes), counts))
-        ahead = builder.icmp_signed("<", before, _splat(builder, builder.trunc(arguments[1], ir.IntType(32)), LANES))
+        ahead = builder.icmp_signed(
+            "<", before, _splat(builder, builder.trunc(arguments[1], ir.IntType(32)), LANES)
+        )
         least = builder.select(ahead, lanes, element.constant(element.extreme(1), LANES))
         for half in (8, 4, 2, 1):
             order = ir.Constant(counts, [(lane + half) % LANES for lane in range(LANES)])
@@ -302,8 +327,8 @@ def plain_keep_from(scores: Array, bound: Any, kept: Array, rows: Array) -> int:
     return found
 
 
-@intrinsic
-def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any) -> Any:
+def _keeping(few: bool, scores: Any, kept: Any, rows: Any) -> Any:
+    """The code of `keep_from`; where `few` are kept, vectors of which none is are passed over."""
     element = _element(scores)
     lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
 
@@ -320,7 +345,17 @@ def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any)
             reached = builder.not_(element.greater(builder, least, vector))
             if fresh is not None:
                 reached = builder.and_(reached, fresh)
-            numbers = builder.add(_lane_numbers(lanes), _splat(builder, builder.trunc(offset, ir.IntType(32)), lanes))
+            if not few:
+                move(offset, vector, reached)
+                return
+            some = builder.icmp_unsigned("!=", builder.bitcast(reached, ir.IntType(lanes)), _const(0, lanes))
+            with builder.if_then(some, likely=False):
+                move(offset, vector, reached)
+
+        def move(offset: Any, vector: Any, reached: Any) -> None:
+            numbers = builder.add(
+                _lane_numbers(lanes), _splat(builder, builder.trunc(offset, ir.IntType(32)), lanes)
+            )
             at = builder.load(found)
             _store(builder, _compress(builder, vector, reached), to_scores, at, element.size)
             _store(builder, _compress(builder, numbers, reached), to_rows, at, 4)
@@ -337,6 +372,16 @@ def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any)
         return builder.load(found)
 
     return types.int64(scores, scores.dtype, kept, rows), generate
+
+
+@intrinsic
+def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any) -> Any:
+    return _keeping(False, scores, kept, rows)
+
+
+@intrinsic
+def vector_keep_few_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any) -> Any:
+    return _keeping(True, scores, kept, rows)
 
 
 def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
@@ -357,7 +402,9 @@ def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any
         own = _splat(builder, arguments[2], LANES)
         count = cgutils.alloca_once_value(builder, _const(0))
         with cgutils.for_range(builder, arguments[1]) as loop:
-            vector = _load(builder, pointer, builder.mul(loop.index, _const(LANES)), element.vector(LANES), element.size)
+            vector = _load(
+                builder, pointer, builder.mul(loop.index, _const(LANES)), element.vector(LANES), element.size
+            )
             ahead = builder.shl(_population(builder, element.greater(builder, vector, own)), _const(32))
             both = builder.add(ahead, _population(builder, element.equal(builder, vector, own)))
             builder.store(builder.add(builder.load(count), both), count)
@@ -366,69 +413,120 @@ def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any
     return types.int64(scores, types.int64, scores.dtype), generate
 
 
-def plain_count_code(codes: Array, code: int) -> int:
-    """How many of the codes, at least LANES of them, are this one."""
-    found = 0
-    for i in range(codes.shape[0]):
-        found += codes[i] == code
-    return int(found)
+def plain_count_codes(codes: Array, first: int, counts: Array) -> None:
+    """counts[code] = how many of the codes, at least LANES of them, are `code`; for _COUNTED codes from `first`."""
+    for code in range(first, first + _COUNTED):
+        counts[code] = np.count_nonzero(codes == code)
 
 
 @intrinsic
-def vector_count_code(typing: Any, codes: Any, code: Any) -> Any:
+def vector_count_codes(typing: Any, codes: Any, first: Any, counts: Any) -> Any:
     byte = ir.IntType(8)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         pointer, n = array.data, builder.extract_value(array.shape, 0)
-        wanted = builder.trunc(arguments[1], byte)
-        found = cgutils.alloca_once_value(builder, _const(0))
+        to = _pointer(context, builder, signature.args[2], arguments[2])
+        wanted = [builder.add(builder.trunc(arguments[1], byte), _const(i, 8)) for i in range(_COUNTED)]
+        found = [cgutils.alloca_once_value(builder, _const(0)) for _ in wanted]
 
-        def count(offset: Any, lanes: int, first: Any) -> None:
+        def count(offset: Any, lanes: int, fresh: Any) -> None:
             vector = _load(builder, pointer, offset, ir.VectorType(byte, lanes), 1)
-            mask = builder.icmp_unsigned("==", vector, _splat(builder, wanted, lanes))
-            if first is not None:
-                mask = builder.and_(mask, builder.icmp_unsigned(">=", _lane_numbers(lanes, 8), _splat(builder, builder.trunc(first, byte), lanes)))
-            builder.store(builder.add(builder.load(found), _population(builder, mask)), found)
+            for code, sum_ in zip(wanted, found, strict=True):
+                mask = builder.icmp_unsigned("==", vector, _splat(builder, code, lanes))
+                mask = mask if fresh is None else builder.and_(mask, fresh)
+                builder.store(builder.add(builder.load(sum_), _population(builder, mask)), sum_)
 
         def count_all(lanes: int) -> None:
             full = builder.sdiv(n, _const(lanes))
             with cgutils.for_range(builder, full) as loop:
                 count(builder.mul(loop.index, _const(lanes)), lanes, None)
             done, end = builder.mul(full, _const(lanes)), builder.sub(n, _const(lanes))
-            count(end, lanes, builder.sub(done, end))
+            seen = _splat(builder, builder.trunc(builder.sub(done, end), byte), lanes)
+            count(end, lanes, builder.icmp_unsigned(">=", _lane_numbers(lanes, 8), seen))
 
         with builder.if_else(builder.icmp_signed(">=", n, _const(_WIDE))) as (wide, narrow):
             with wide:
                 count_all(_WIDE)
             with narrow:
                 count_all(LANES)
+        for i, sum_ in enumerate(found):
+            builder.store(builder.load(sum_), builder.gep(to, [builder.add(arguments[1], _const(i))]))
+        return context.get_dummy_value()
+
+    return types.void(codes, types.int64, counts), generate
+
+
+def plain_find_from(codes: Array, least: int, rows: Array) -> int:
+    """Fill `rows` with the places of the codes that are at least `least`, in order; returns how many. It takes LANES more."""
+    found = np.flatnonzero(codes >= least)
+    rows[: found.shape[0]] = found
+    return int(found.shape[0])
+
+
+@intrinsic
+def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer, n = array.data, builder.extract_value(array.shape, 0)
+        to_rows = _pointer(context, builder, signature.args[2], arguments[2])
+        code = pointer.type.pointee
+        wanted = _splat(builder, builder.trunc(arguments[1], code), LANES)
+        found = cgutils.alloca_once_value(builder, _const(0))
+
+        def find(offset: Any, fresh: Any) -> None:
+            reached = builder.icmp_unsigned(
+                ">=", _load(builder, pointer, offset, ir.VectorType(code, LANES), 1), wanted
+            )
+            reached = reached if fresh is None else builder.and_(reached, fresh)
+            numbers = builder.add(
+                _lane_numbers(LANES), _splat(builder, builder.trunc(offset, ir.IntType(32)), LANES)
+            )
+            at = builder.load(found)
+            _store(builder, _compress(builder, numbers, reached), to_rows, at, 4)
+            builder.store(builder.add(at, _population(builder, reached)), found)
+
+        full = builder.sdiv(n, _const(LANES))
+        with cgutils.for_range(builder, full) as loop:
+            find(builder.mul(loop.index, _const(LANES)), None)
+        done = builder.mul(full, _const(LANES))
+        with builder.if_then(builder.icmp_signed("<", done, n)):
+            end = builder.sub(n, _const(LANES))
+            seen = _splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), LANES)
+            find(end, builder.icmp_signed(">=", _lane_numbers(LANES), seen))
         return builder.load(found)
 
-    return types.int64(codes, types.int64), generate
+    return types.int64(codes, types.int64, rows), generate
 
 
 if numba.config.DISABLE_JIT:
-    bound_of_top, keep_from, count_ahead, count_code = plain_bound_of_top, plain_keep_from, plain_count_ahead, plain_count_code
+    bound_of_top, find_from = plain_bound_of_top, plain_find_from
+    keep_from = keep_few_from = plain_keep_from
+    count_ahead, count_codes = plain_count_ahead, plain_count_codes
 else:
-    bound_of_top, keep_from, count_ahead, count_code = vector_bound_of_top, vector_keep_from, vector_count_ahead, vector_count_code
+    bound_of_top, find_from = vector_bound_of_top, vector_find_from
+    keep_from, keep_few_from = vector_keep_from, vector_keep_few_from
+    count_ahead, count_codes = vector_count_ahead, vector_count_codes
 
 
 # ---- levels and gains ----
 
 
 @block
-def count_levels(codes: Array, counts: Array) -> None:
-    """Documents of each level."""
-    levels, n = counts.shape[0], codes.shape[0]
-    if n < LANES or levels > 16:  # one pass for each level, 64 documents at a time, beats one addition for each document
+def count_levels(codes: Array, levels: int, counts: Array) -> None:
+    """Documents of each of the levels; `counts` takes _COUNTED more places."""
+    n = codes.shape[0]
+    if (
+        n < LANES or levels > 16
+    ):  # one pass for each level, 64 documents at a time, beats one addition for each document
         counts[:] = 0
         for i in range(n):
             counts[codes[i]] += 1
         return
+    for level in range(1, levels, _COUNTED):
+        count_codes(codes, level, counts)
     others = 0
     for level in range(1, levels):
-        counts[level] = count_code(codes, level)
         others += counts[level]
     counts[0] = n - others
 
@@ -558,10 +656,10 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
             starts[digit] = total
             total += size
         for i in range(source, source + n):
-            digit = np.int64((keys[i] >> shift) & np.uint64(255))
-            to = starts[digit]
+            byte_value = np.int64((keys[i] >> shift) & np.uint64(255))
+            to = starts[byte_value]
             keys[to], order[to] = keys[i], order[i]
-            starts[digit] = to + 1
+            starts[byte_value] = to + 1
         source, target = target, source
     return source
 
@@ -573,6 +671,12 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
 def keep_top(scores: Array, depth: int, scratch: Scratch) -> int:
     """Fill scratch.scores and scratch.rows with a superset of the first `depth` ranks and all tied with the last of them."""
     n = scores.shape[0]
+    if (
+        depth <= LANES and n > 4 * _SAMPLE
+    ):  # a bound of some documents bounds all, and the list is read from memory once
+        return keep_few_from(scores, bound_of_top(scores[:_SAMPLE], depth), scratch.scores, scratch.rows)
+    if depth <= LANES and n > _MANY:
+        return keep_few_from(scores, bound_of_top(scores, depth), scratch.scores, scratch.rows)
     if depth <= LANES and n >= 2 * LANES:
         return keep_from(scores, bound_of_top(scores, depth), scratch.scores, scratch.rows)
     kept, rows = scratch.scores, scratch.rows
@@ -583,23 +687,35 @@ def keep_top(scores: Array, depth: int, scratch: Scratch) -> int:
 
 
 @inlined
-def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work) -> None:
+def rank(
+    codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work
+) -> None:
     """Rank the documents that were kept: fill `work.codes` and `work.sizes`.
 
-    `codes` holds the code of the document of each rank, and `sizes` at the first rank of each tied group its size.
     Documents whose gain is 0 by every table may be left out: their ranks hold the code `nothing`, in a group of one where no
     other document of the group is worth something.
     """
+    if kept <= 2 * LANES:
+        placefew(codes, kept, lowest, scratch.scores, scratch.rows, work)
+        return
     scores, rows = scratch.scores, scratch.rows
     blocks = (kept + LANES - 1) // LANES
-    found = 0
-    for i in range(kept):
-        work.codes[i], work.sizes[i], work.seen[i] = nothing, 1, 0
-        work.wanted[found] = i
-        found += codes[rows[i]] >= plan.first_wanted
+    if kept == codes.shape[0]:  # no row was left out, so places and rows are the same
+        found = find_from(codes, plan.first_wanted, work.wanted)
+    else:
+        found = 0
+        for i in range(kept):
+            work.wanted[found] = i
+            found += codes[rows[i]] >= plan.first_wanted
     if found * blocks > _COUNTING * kept:
-        rank_by_sorting(codes, kept, scratch, work)
+        placeby_sorting(codes, kept, scratch, work)
         return
+    for i in range(kept):
+        work.codes[i] = nothing
+    for i in range(kept):
+        work.sizes[i] = 1
+    for i in range(kept):
+        work.seen[i] = 0
     padding = blocks * LANES - kept
     for i in range(kept, kept + padding):
         scores[i] = lowest
@@ -610,14 +726,34 @@ def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch
         first, size = count >> 32, count & 0xFFFFFFFF
         if score == lowest:
             size -= padding
-        work.codes[first + work.seen[first]] = codes[rows[i]]
-        work.seen[first] += 1
+        seen = work.seen[first]
+        work.codes[first + seen] = codes[rows[i]]
+        work.seen[first] = seen + 1
         work.sizes[first] = size
 
 
+@block
+def placefew(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, work: Work) -> None:
+    """As `rank`, of at most two vectors, which are compared whole, so that few branches depend on the data; fills `work.firsts` too."""
+    for i in range(2 * LANES):
+        scores[i] = scores[i] if i < kept else lowest
+        work.seen[i] = 0
+    for i in range(kept):
+        score = scores[i]
+        count = count_ahead(scores, 2, score)
+        first, size = count >> 32, count & 0xFFFFFFFF
+        if score == lowest:
+            size -= 2 * LANES - kept
+        at = first + work.seen[first]
+        work.seen[first] += 1
+        work.codes[at] = codes[rows[i]]
+        work.firsts[at] = first
+        work.sizes[at] = size
+
+
 @allocating
-def rank_by_sorting(codes: Array, kept: int, scratch: Scratch, work: Work) -> None:
-    keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.int32)
+def placeby_sorting(codes: Array, kept: int, scratch: Scratch, work: Work) -> None:
+    keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.uint32)
     falling_keys(scratch.scores, kept, keys)
     half = sort_by_key(kept, keys, order)
     start = 0
@@ -649,21 +785,57 @@ def average(gains: Array, n: int, exact: bool) -> float:
     return total / n
 
 
+@block
+def average_few(ranked: int, depth: int, gain_of_code: Array, work: Work, out: Array) -> int:
+    """As `gather`, of averaged ties where sums of gains are exact: without a branch that depends on the ties."""
+    sums = work.group
+    if ranked > 2 * LANES:
+        start = 0
+        while start < ranked:
+            stop = start + work.sizes[start]
+            for i in range(start, stop):
+                work.firsts[i] = start
+            start = stop
+    for i in range(ranked):
+        sums[i] = 0.0
+    for i in range(ranked):
+        sums[work.firsts[i]] += gain_of_code[work.codes[i]]
+    filled = min(ranked, depth)
+    for i in range(filled):
+        first = work.firsts[i]
+        out[i] = sums[first] / work.sizes[first]
+    return filled
+
+
 @inlined
-def gather(ranked: int, depth: int, table: int, ties: int, condensed: bool, unjudged: int, gains: Array, exact: bool, work: Work, out: Array) -> int:
+def gather(
+    ranked: int,
+    depth: int,
+    table: int,
+    ties: int,
+    condensed: bool,
+    unjudged: int,
+    gains: Array,
+    exact: bool,
+    work: Work,
+    out: Array,
+) -> int:
     """Gains by rank of one list, ties resolved; returns how many ranks were filled: `depth`, or fewer where documents end."""
     codes, sizes, group = work.codes, work.sizes, work.group
+    gain_of_code = gains[table]
+    if exact and ties == AVERAGE and depth <= LANES and not condensed:
+        return average_few(ranked, depth, gain_of_code, work, out)
     at = start = 0
     while start < ranked and at < depth:
         if sizes[start] == 1 and not condensed:
-            out[at] = gains[table, codes[start]]
+            out[at] = gain_of_code[codes[start]]
             at += 1
             start += 1
             continue
         size = 0
         for i in range(start, start + sizes[start]):
             if not (condensed and codes[i] == unjudged):
-                group[size] = gains[table, codes[i]]
+                group[size] = gain_of_code[codes[i]]
                 size += 1
         start += sizes[start]
         if size == 0:
@@ -688,8 +860,8 @@ def gather(ranked: int, depth: int, table: int, ties: int, condensed: bool, unju
 
 
 @inlined
-def ideal_of_levels(counts: Array, unjudged: int, table: int, plan: Plan, out: Array) -> int:
-    """Gains of the documents counted by level, in falling order; returns how many fit into `out`.
+def ideal_of_levels(counts: Array, unjudged: int, table: int, depth: int, plan: Plan, out: Array) -> int:
+    """Gains of the documents counted by level, in falling order, at most `depth`; `out` takes LANES more. Returns how many.
 
     Documents of the level `unjudged` are left out; a level that does not exist leaves none out.
     """
@@ -700,36 +872,35 @@ def ideal_of_levels(counts: Array, unjudged: int, table: int, plan: Plan, out: A
         if gain == 0.0 and plan.unsigned[table]:
             break  # the rest adds nothing
         if level != unjudged:
-            stop = min(at + counts[level], out.shape[0])
-            while at < stop:
-                out[at] = gain
-                at += 1
+            stop = min(at + counts[level], depth)
+            if depth <= LANES:  # as many stores whatever the count, so that no branch depends on it
+                for place in range(at, at + LANES):
+                    out[place] = gain
+            else:
+                for place in range(at, stop):
+                    out[place] = gain
+            at = stop
     return at
 
 
 @inlined
-def ideal_of_gains(gains: Array, n: int, scratch: Scratch, out: Array) -> int:
-    if out.shape[0] <= LANES and n >= 2 * LANES:
-        n = keep_from(gains[:n], bound_of_top(gains[:n], out.shape[0]), gains, scratch.rows)
+def ideal_of_gains(gains: Array, n: int, depth: int, scratch: Scratch, out: Array) -> int:
+    if depth <= LANES and n >= 2 * LANES:
+        n = keep_from(gains[:n], bound_of_top(gains[:n], depth), gains, scratch.rows)
     sort_falling(gains, n)
-    filled = min(n, out.shape[0])
+    filled = min(n, depth)
     for i in range(filled):
         out[i] = gains[i]
     return filled
 
 
-@inlined
-def ideal_of_returned(ranked: int, cutoff: int, condensed: bool, unjudged: int, gains: Array, work: Work, out: Array) -> int:
-    """Gains of the documents on the first `cutoff` ranks, in falling order."""
-    filled = 0
-    for i in range(ranked):
-        if filled == min(cutoff, out.shape[0]):
-            break
-        if not (condensed and work.codes[i] == unjudged):
-            out[filled] = gains[work.codes[i]]
-            filled += 1
-    sort_falling(out, filled)
-    return filled
+@block
+def ideal_of_returned(gained: Array, length: int, out: Array) -> int:
+    """Gains of the documents on the first ranks, in falling order."""
+    for i in range(length):
+        out[i] = gained[i]
+    sort_falling(out, length)
+    return length
 
 
 @block
@@ -768,21 +939,30 @@ def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out
     for r in range(rows.shape[0]):
         source, ideal, cutoff = rows[r, LIST], rows[r, IDEAL], rows[r, CUTOFF]
         discounts = plan.discounts[rows[r, DISCOUNT]]
-        if r == 0 or source != rows[r - 1, LIST] or ideal != rows[r - 1, IDEAL] or rows[r, DISCOUNT] != rows[r - 1, DISCOUNT]:
+        if (
+            r == 0
+            or source != rows[r - 1, LIST]
+            or ideal != rows[r - 1, IDEAL]
+            or rows[r, DISCOUNT] != rows[r - 1, DISCOUNT]
+        ):
             total = best = 0.0
             summed = summed_best = 0
-        if source >= 0:
-            gained = lists[source]
-            stop = min(cutoff, scratch.list_lengths[source])
-            for i in range(summed, stop):
+        gained, perfect = lists[max(source, 0)], ideals[max(ideal, 0)] if ideal >= 0 else lists[0]
+        stop = min(cutoff, scratch.list_lengths[source]) if source >= 0 else 0
+        stop_best = min(cutoff, scratch.ideal_lengths[ideal]) if ideal >= 0 else 0
+        if summed == summed_best:
+            both = min(stop, stop_best)
+            for i in range(
+                summed, both
+            ):  # two sums side by side: each waits four cycles for its last addition
                 total += gained[i] * discounts[i]
-            summed = max(summed, stop)
-        if ideal >= 0:
-            perfect = ideals[ideal]
-            stop = min(cutoff, scratch.ideal_lengths[ideal])
-            for i in range(summed_best, stop):
                 best += perfect[i] * discounts[i]
-            summed_best = max(summed_best, stop)
+            summed = summed_best = max(summed, both)
+        for i in range(summed, stop):
+            total += gained[i] * discounts[i]
+        for i in range(summed_best, stop_best):
+            best += perfect[i] * discounts[i]
+        summed, summed_best = max(summed, stop), max(summed_best, stop_best)
         value = total
         if source < 0:
             value = best
@@ -802,18 +982,21 @@ def gather_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: 
     for v in range(plan.lists.shape[0]):
         table, ties, condensed = plan.lists[v, TABLE], plan.lists[v, TIES], plan.lists[v, CONDENSED] == 1
         exact, out = plan.exact[table], scratch.lists[v]
-        scratch.list_lengths[v] = gather(ranked, depth, table, ties, condensed, unjudged, gains, exact, work, out)
+        scratch.list_lengths[v] = gather(
+            ranked, depth, table, ties, condensed, unjudged, gains, exact, work, out
+        )
 
 
 @inlined
-def ideals_of_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, work: Work) -> None:
+def ideals_of_lists(plan: Plan, scratch: Scratch) -> None:
     """The ideals that depend on what was returned, after the lists and the other ideals are made."""
     for i in range(plan.ideals.shape[0]):
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
         cutoff, out = plan.ideals[i, IDEAL_CUTOFF], scratch.ideals[i]
         if source == RETURNED:
-            condensed = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
-            scratch.ideal_lengths[i] = ideal_of_returned(ranked, cutoff, condensed, unjudged, gains[table], work, out)
+            of_list = plan.ideals[i, OF_LIST]
+            length = min(cutoff, scratch.list_lengths[of_list])
+            scratch.ideal_lengths[i] = ideal_of_returned(scratch.lists[of_list], length, out)
         elif source == FULL:
             length = scratch.list_lengths[plan.ideals[i, OF_LIST]] if cutoff == UNCUT else cutoff
             best, pool = plan.top[table], plan.ideals[i, POOL]
@@ -824,13 +1007,24 @@ def ideals_of_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratc
 
 @inlined
 def fold_query(
-    query: int, has_documents: bool, codes: Array, scores: Array, depth: int, unjudged: int, lowest: Any, gains: Array, plan: Plan, scratch: Scratch, work: Work, out: Array
+    query: int,
+    has_documents: bool,
+    codes: Array,
+    scores: Array,
+    depth: int,
+    unjudged: int,
+    lowest: Any,
+    gains: Array,
+    plan: Plan,
+    scratch: Scratch,
+    work: Work,
+    out: Array,
 ) -> None:
     """Rank one query, whose ideals of judged and scored documents are made, and fold the ranking into all rows."""
     kept = keep_top(scores, depth, scratch)
     rank(codes, kept, unjudged + 1, lowest, plan, scratch, work)
     gather_lists(kept, unjudged, gains, plan, scratch, work)
-    ideals_of_lists(kept, unjudged, gains, plan, scratch, work)
+    ideals_of_lists(plan, scratch)
     fold_rows(query, has_documents, plan, scratch, out)
 
 
@@ -845,35 +1039,58 @@ def nothing_to_gain(plan: Plan, scratch: Scratch) -> bool:
 
 
 @inlined
-def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+def score_query_of_levels(
+    query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
     start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
     codes, unjudged = documents.relevance[start:stop], plan.gains.shape[1] - 2
     has_documents = stop > start
     counts = scratch.counts
-    count_levels(codes, counts[: documents.levels])
-    any_unjudged = counts[unjudged] > 0
+    count_levels(codes, documents.levels, counts)
+    any_unjudged = documents.levels > unjudged and counts[unjudged] > 0
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == SCORED:
             left_out = unjudged if plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1 else -1
-            scratch.ideal_lengths[i] = ideal_of_levels(counts, left_out, plan.ideals[i, TABLE], plan, scratch.ideals[i])
+            scratch.ideal_lengths[i] = ideal_of_levels(
+                counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
+            )
     pool_offsets = documents.pool_offsets
     if pool_offsets.shape[0] > 0:
-        pool = documents.pool_relevance[pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base]
+        pool = documents.pool_relevance[
+            pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
+        ]
         has_documents = has_documents or pool.shape[0] > 0
-        count_levels(pool, counts[: documents.levels])
+        count_levels(pool, documents.levels, counts)
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == JUDGED:
-            scratch.ideal_lengths[i] = ideal_of_levels(counts, unjudged, plan.ideals[i, TABLE], plan, scratch.ideals[i])
+            scratch.ideal_lengths[i] = ideal_of_levels(
+                counts, unjudged, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
+            )
     if nothing_to_gain(plan, scratch):
         out[:, query] = np.nan
         return
     depth = stop - start if any_unjudged and plan.condensing else min(plan.depth, stop - start)
     scores = documents.scores[start:stop]
-    fold_query(query, has_documents, codes, scores, depth, unjudged, documents.lowest, plan.gains, plan, scratch, work, out)
+    fold_query(
+        query,
+        has_documents,
+        codes,
+        scores,
+        depth,
+        unjudged,
+        documents.lowest,
+        plan.gains,
+        plan,
+        scratch,
+        work,
+        out,
+    )
 
 
 @inlined
-def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+def score_query_of_values(
+    query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
     """As `score_query_of_levels`, for grades that have no small set of levels: a document's code is its row in the query."""
     start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
     relevance = documents.relevance[start:stop]
@@ -898,16 +1115,18 @@ def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch:
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
         size = 0
         if source == JUDGED and pool_offsets.shape[0] > 0:
-            pool = documents.pool_relevance[pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base]
+            pool = documents.pool_relevance[
+                pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
+            ]
             fill_gains(pool, table, plan, values)
             size = pool.shape[0]
-        elif source == JUDGED or source == SCORED:
+        elif source in (JUDGED, SCORED):
             condensed = source == JUDGED or plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
             for j in range(n):
                 if not (condensed and codes[j] == unjudged):
                     values[size] = gains[table, codes[j]]
                     size += 1
-        scratch.ideal_lengths[i] = ideal_of_gains(values, size, scratch, scratch.ideals[i])
+        scratch.ideal_lengths[i] = ideal_of_gains(values, size, plan.ideal_depth, scratch, scratch.ideals[i])
     if pool_offsets.shape[0] > 0:
         has_documents = has_documents or pool_offsets[query + 1] > pool_offsets[query]
     if nothing_to_gain(plan, scratch):
@@ -915,7 +1134,20 @@ def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch:
         return
     depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
     scores = documents.scores[start:stop]
-    fold_query(query, has_documents, codes, scores, depth, unjudged, documents.lowest, gains, plan, scratch, work, out)
+    fold_query(
+        query,
+        has_documents,
+        codes,
+        scores,
+        depth,
+        unjudged,
+        documents.lowest,
+        gains,
+        plan,
+        scratch,
+        work,
+        out,
+    )
 
 
 # ---- drivers: chunks of queries, cut so that each has about as many documents ----
@@ -930,35 +1162,46 @@ def longest_list(offsets: Array, first: int, last: int) -> int:
 
 
 @block
-def score_queries_of_levels(first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+def score_queries_of_levels(
+    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
     for query in range(first, last):
         score_query_of_levels(query, documents, plan, scratch, work, out)
 
 
 @block
-def score_queries_of_values(first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+def score_queries_of_values(
+    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
     for query in range(first, last):
         score_query_of_values(query, documents, plan, scratch, work, out)
 
 
 @allocating
 def work_for(longest: int) -> Work:
-    size = longest + 1
-    return Work(np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size))
+    size = longest + 2 * LANES
+    return Work(
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size),
+    )
 
 
 @allocating
 def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratch:
     return Scratch(
-        np.empty(0, np.int32),
-        np.empty(longest + LANES, documents.scores.dtype),
-        np.empty(longest + LANES, np.int32),
+        np.empty(0, np.uint32),
+        np.empty(longest + 2 * LANES, documents.scores.dtype),
+        np.empty(longest + 2 * LANES, np.uint32),
         np.empty((0, 0)),
         np.empty(0),
-        np.zeros(plan.gains.shape[1], np.int64),
+        np.zeros(plan.gains.shape[1] + _COUNTED, np.int64),
         np.empty((plan.lists.shape[0], min(plan.depth, longest))),
         np.zeros(plan.lists.shape[0], np.int64),
-        np.empty((plan.ideals.shape[0], plan.ideal_depth)),
+        np.empty((plan.ideals.shape[0], plan.ideal_depth + LANES)),
         np.zeros(plan.ideals.shape[0], np.int64),
     )
 
@@ -966,15 +1209,15 @@ def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratc
 @allocating
 def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan) -> Scratch:
     return Scratch(
-        np.empty(longest, np.int32),
-        np.empty(longest + LANES, documents.scores.dtype),
-        np.empty(max(longest, pool) + LANES, np.int32),
+        np.empty(longest, np.uint32),
+        np.empty(longest + 2 * LANES, documents.scores.dtype),
+        np.empty(max(longest, pool) + LANES, np.uint32),
         np.empty((plan.gains.shape[0], longest + 2)),
         np.empty(max(longest, pool) + LANES),
         np.empty(0, np.int64),
         np.empty((plan.lists.shape[0], min(plan.depth, longest))),
         np.zeros(plan.lists.shape[0], np.int64),
-        np.empty((plan.ideals.shape[0], plan.ideal_depth)),
+        np.empty((plan.ideals.shape[0], plan.ideal_depth + LANES)),
         np.zeros(plan.ideals.shape[0], np.int64),
     )
 
@@ -1001,7 +1244,10 @@ def score_levels_parallel(chunks: Array, documents: Documents, plan: Plan, out: 
 def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in range(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest, pool = longest_list(documents.offsets, first, last), longest_list(documents.pool_offsets, first, last)
+        longest, pool = (
+            longest_list(documents.offsets, first, last),
+            longest_list(documents.pool_offsets, first, last),
+        )
         scratch = scratch_for_values(longest, pool, documents, plan)
         score_queries_of_values(first, last, documents, plan, scratch, work_for(longest), out)
 
@@ -1010,7 +1256,10 @@ def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
 def score_values_parallel(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in numba.prange(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest, pool = longest_list(documents.offsets, first, last), longest_list(documents.pool_offsets, first, last)
+        longest, pool = (
+            longest_list(documents.offsets, first, last),
+            longest_list(documents.pool_offsets, first, last),
+        )
         scratch = scratch_for_values(longest, pool, documents, plan)
         score_queries_of_values(first, last, documents, plan, scratch, work_for(longest), out)
 
@@ -1049,7 +1298,9 @@ def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
 
 
 @allocating
-def expected_over_returned(gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool) -> float:
+def expected_over_returned(
+    gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool
+) -> float:
     """Expectation of DCG / IDCG, or of IDCG where not `ratio`, over all orders of ties, where the ideal is made of the documents on the first ranks.
 
     `gains` are in rank order, `sizes` those of the tied groups. Which documents are returned varies only where a group
@@ -1118,7 +1369,15 @@ def expected_over_returned(gains: Array, sizes: Array, cutoff: int, discounts: A
 
 @driver()
 def expect_over_returned(
-    offsets: Array, gains: Array, scores: Array, counts: Array, cutoff: int, discounts: Array, empty: float, ratio: bool, out: Array
+    offsets: Array,
+    gains: Array,
+    scores: Array,
+    counts: Array,
+    cutoff: int,
+    discounts: Array,
+    empty: float,
+    ratio: bool,
+    out: Array,
 ) -> None:
     """nDCG, or IDCG where not `ratio`, of each query by `expected_over_returned`, of the documents for which `counts` is true."""
     for query in range(offsets.shape[0] - 1):
@@ -1133,7 +1392,9 @@ def expect_over_returned(
                 groups += 1
             sizes[groups] += 1
         filled = groups + 1 if rows.shape[0] > 0 else 0
-        out[query] = expected_over_returned(gains[rows[ranked]], sizes[:filled], cutoff, discounts, empty, ratio)
+        out[query] = expected_over_returned(
+            gains[rows[ranked]], sizes[:filled], cutoff, discounts, empty, ratio
+        )
 
 
 # ---- grouping rows by query ----

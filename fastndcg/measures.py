@@ -19,7 +19,20 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from fastndcg.errors import InputTypeError, MeasureError, suggest
 
-__all__ = ["CG", "DCG", "DEFINITIONS", "IDCG", "NDCG", "Measure", "NumRet", "as_measure", "as_measures", "nDCG", "parse", "parse_many"]
+__all__ = [
+    "CG",
+    "DCG",
+    "DEFINITIONS",
+    "IDCG",
+    "NDCG",
+    "Measure",
+    "NumRet",
+    "as_measure",
+    "as_measures",
+    "nDCG",
+    "parse",
+    "parse_many",
+]
 
 
 # ---- values of parameters: each has one canonical, hashable form that prints as it is read ----
@@ -69,9 +82,12 @@ class Function:
 
     @classmethod
     def named(cls, name: str, number: int = 1) -> Function:
-        function = cls._alive.get(name, {}).get(number)
+        known = cls._alive.get(name)
+        function = None if known is None else known.get(number)
         if function is None:
-            raise MeasureError(f"no function {name!r} is known here: pass the function itself, as in nDCG(gain=function)")
+            raise MeasureError(
+                f"no function {name!r} is known here: pass the function itself, as in nDCG(gain=function)"
+            )
         return function
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -163,7 +179,9 @@ def _grade_gains(name: str, value: Any, *, overrides: bool) -> GradeGains:
 def _read_discount(value: Any) -> str | float | Numbers | Function:
     wanted = "'log2', 'jarvelin', 'reciprocal', 'ln', a base of the logarithm above 1, a sequence, or a function of the rank"
     if isinstance(value, str):
-        return value if value in _DISCOUNTS else _refuse("discount", value, wanted, suggest(value, _DISCOUNTS))
+        return (
+            value if value in _DISCOUNTS else _refuse("discount", value, wanted, suggest(value, _DISCOUNTS))
+        )
     if isinstance(value, Numbers | Function):
         return value
     if isinstance(value, bool):
@@ -178,10 +196,18 @@ def _read_discount(value: Any) -> str | float | Numbers | Function:
 
 def _read_empty(value: Any) -> str | float:
     if isinstance(value, str):
-        return value if value in ("nan", "skip") else _refuse("empty", value, "a number, 'nan' or 'skip'", suggest(value, ("nan", "skip")))
+        return (
+            value
+            if value in ("nan", "skip")
+            else _refuse("empty", value, "a number, 'nan' or 'skip'", suggest(value, ("nan", "skip")))
+        )
     if isinstance(value, float) and math.isnan(value):
         return "nan"
-    return _refuse("empty", value, "a number, 'nan' or 'skip'") if isinstance(value, bool) else _finite("empty", value)
+    return (
+        _refuse("empty", value, "a number, 'nan' or 'skip'")
+        if isinstance(value, bool)
+        else _finite("empty", value)
+    )
 
 
 def _read_flag(name: str) -> Callable[[Any], bool]:
@@ -192,15 +218,33 @@ def _read_flag(name: str) -> Callable[[Any], bool]:
 
 
 def _read_rel(value: Any) -> float | None:
-    return None if value is None else _refuse("rel", value, "a grade") if isinstance(value, bool) else _finite("rel", value)
+    return (
+        None
+        if value is None
+        else _refuse("rel", value, "a grade")
+        if isinstance(value, bool)
+        else _finite("rel", value)
+    )
 
 
 GAIN = Parameter("gain", "linear", _read_gain, "what a grade is worth")
 DISCOUNT = Parameter("discount", "log2", _read_discount, "what a gain is worth at a rank")
-TIES = Parameter("ties", "average", _choice("ties", "average", "input", "worst", "best"), "the order of documents with equal scores")
-IDEAL = Parameter("ideal", "judged", _choice("ideal", "judged", "scored", "returned", "full", "judged_uncut", "judged_returned"), "what the ideal ranking is made of")
+TIES = Parameter(
+    "ties",
+    "average",
+    _choice("ties", "average", "input", "worst", "best"),
+    "the order of documents with equal scores",
+)
+IDEAL = Parameter(
+    "ideal",
+    "judged",
+    _choice("ideal", "judged", "scored", "returned", "full", "judged_uncut", "judged_returned"),
+    "what the ideal ranking is made of",
+)
 EMPTY = Parameter("empty", 0.0, _read_empty, "value of a query where the measure is undefined")
-JUDGED_ONLY = Parameter("judged_only", False, _read_flag("judged_only"), "drop unjudged documents before ranking")
+JUDGED_ONLY = Parameter(
+    "judged_only", False, _read_flag("judged_only"), "drop unjudged documents before ranking"
+)
 REL = Parameter("rel", None, _read_rel, "smallest grade that counts as relevant")
 
 
@@ -308,7 +352,10 @@ class Measure:
     @property
     def params(self) -> dict[str, Any]:
         """Every parameter's value, defaults included, in the order of the declaration."""
-        return {parameter.name: value for parameter, value in zip(self.definition.parameters, self._values, strict=True)}
+        return {
+            parameter.name: value
+            for parameter, value in zip(self.definition.parameters, self._values, strict=True)
+        }
 
     def __call__(self, **parameters: Any) -> Measure:
         """This measure with other values of the named parameters; `like="lightgbm"` sets all of them as a convention does."""
@@ -320,7 +367,9 @@ class Measure:
         for name, value in _ir_measures_spelling(parameters).items():
             if name not in values:
                 known = ", ".join(values) or "none"
-                raise MeasureError(f"{self.name} has no parameter {name!r}; it has: {known}.{suggest(name, values)}")
+                raise MeasureError(
+                    f"{self.name} has no parameter {name!r}; it has: {known}.{suggest(name, values)}"
+                )
             parameter = next(parameter for parameter in self.definition.parameters if parameter.name == name)
             values[name] = parameter.read(value)
         if values.get("gain") == "binary" and values["rel"] == 1:
@@ -334,7 +383,9 @@ class Measure:
         except TypeError:
             number = 0
         if number < 1:
-            raise MeasureError(f"cutoff {cutoff!r} of {self.name} is not a whole number from 1, as in {self.name}@10")
+            raise MeasureError(
+                f"cutoff {cutoff!r} of {self.name} is not a whole number from 1, as in {self.name}@10"
+            )
         return Measure(self.definition, self._values, number)
 
     def __getattr__(self, name: str) -> Any:
@@ -353,7 +404,11 @@ class Measure:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Measure):
             return NotImplemented
-        return self.definition.name == other.definition.name and self.cutoff == other.cutoff and self._values == other._values
+        return (
+            self.definition.name == other.definition.name
+            and self.cutoff == other.cutoff
+            and self._values == other._values
+        )
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[no-any-return]
@@ -390,7 +445,9 @@ def _ir_measures_spelling(parameters: dict[str, Any]) -> dict[str, Any]:
     if "gains" in read:
         gains = read.pop("gains")
         if "gain" in read and read["gain"] != "linear":
-            raise MeasureError("gain and gains are both given: gain defines every grade, gains overrides single grades of a linear gain")
+            raise MeasureError(
+                "gain and gains are both given: gain defines every grade, gains overrides single grades of a linear gain"
+            )
         if gains is not None:
             read["gain"] = _grade_gains("gains", gains, overrides=True)
     return read
@@ -407,12 +464,16 @@ IDCG = _default("IDCG")
 CG = _default("CG")
 NumRet = _default("NumRet")
 
-_MEASURES = {name: _default(name) for name in DEFINITIONS} | {alias: _default(name) for alias, name in _ALIASES.items()}
+_MEASURES = {name: _default(name) for name in DEFINITIONS} | {
+    alias: _default(name) for alias, name in _ALIASES.items()
+}
 
 
 def _named(name: str) -> Measure:
     if name not in _MEASURES:
-        raise MeasureError(f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, _MEASURES)}')
+        raise MeasureError(
+            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, _MEASURES)}'
+        )
     return _MEASURES[name]
 
 
@@ -446,7 +507,9 @@ def parse(text: str) -> Measure:
     """
     measures = parse_many(text)
     if len(measures) != 1:
-        raise MeasureError(f"{text!r} names {len(measures)} measures where one was wanted; use parse_many for several")
+        raise MeasureError(
+            f"{text!r} names {len(measures)} measures where one was wanted; use parse_many for several"
+        )
     return measures[0]
 
 
@@ -454,7 +517,9 @@ def _read_notation(text: str) -> Iterator[Measure]:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError):
-        raise MeasureError(f"{text!r} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10") from None
+        raise MeasureError(
+            f"{text!r} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10"
+        ) from None
     last: Measure | None = None
     for node in tree.elts if isinstance(tree, ast.Tuple) else [tree]:
         if isinstance(node, ast.Constant) and last is not None and last.cutoff is not None:
@@ -466,14 +531,18 @@ def _read_notation(text: str) -> Iterator[Measure]:
 
 def _read_measure(node: ast.expr, text: str) -> Measure:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-        return _read_measure(node.left, text) @ _read_value(node.right, text)
+        return _read_measure(node.left, text).__matmul__(_read_value(node.right, text))
     if isinstance(node, ast.Name):
         return _named(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
-        parameters = {keyword.arg: _read_value(keyword.value, text) for keyword in node.keywords if keyword.arg}
+        parameters = {
+            keyword.arg: _read_value(keyword.value, text) for keyword in node.keywords if keyword.arg
+        }
         if len(parameters) == len(node.keywords):
             return _named(node.func.id)(**parameters)
-    raise MeasureError(f"{text!r} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10")
+    raise MeasureError(
+        f"{text!r} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10"
+    )
 
 
 def _read_value(node: ast.expr, text: str) -> Any:
@@ -501,7 +570,9 @@ def as_measure(measure: object) -> Measure:
         return parse(measure)
     if type(measure).__module__.partition(".")[0] == "ir_measures":
         return parse(str(measure))
-    raise InputTypeError(f"{measure!r} is a {type(measure).__name__}; a measure is nDCG@10, a string like 'nDCG@10', or an ir_measures object")
+    raise InputTypeError(
+        f"{measure!r} is a {type(measure).__name__}; a measure is nDCG@10, a string like 'nDCG@10', or an ir_measures object"
+    )
 
 
 def as_measures(measures: object) -> tuple[Measure, ...]:
@@ -512,9 +583,17 @@ def as_measures(measures: object) -> tuple[Measure, ...]:
     """
     if isinstance(measures, str):
         return tuple(dict.fromkeys(parse_many(measures)))
-    if isinstance(measures, Measure) or not isinstance(measures, Iterable) or type(measures).__module__.startswith("ir_measures"):
+    if (
+        isinstance(measures, Measure)
+        or not isinstance(measures, Iterable)
+        or type(measures).__module__.startswith("ir_measures")
+    ):
         return (as_measure(measures),)
-    several = [read for measure in measures for read in (parse_many(measure) if isinstance(measure, str) else (as_measure(measure),))]
+    several = [
+        read
+        for measure in measures
+        for read in (parse_many(measure) if isinstance(measure, str) else (as_measure(measure),))
+    ]
     if not several:
         raise MeasureError("no measure was given; name at least one, as in ['nDCG@10']")
     return tuple(dict.fromkeys(several))

@@ -6,7 +6,6 @@ This is where a measure meets the data for the first time, so the grades that it
 from __future__ import annotations
 
 import math
-
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 
 _LEVELS = 255  # codes of one byte; the last is kept for unjudged documents
+_MOST_FULL = 2**24  # documents of a "full" ideal, which are summed one by one
 _EXACT = 2**53  # whole numbers up to here are exact in float64
 
 
@@ -57,14 +57,22 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     grades = rankings.grades
     coding = coding_of(grades, bytes_already=rankings.relevance.dtype == np.uint8)
     distinct: tuple[float, ...] | None = None
-    if any(_looks_at_each_grade(measure, grades) for measure in measures):
+    if any(_looks_at_each_grade(measure) for measure in measures):
         distinct = tuple(rankings.distinct_grades.tolist())
     for measure in measures:
         _check_gains(measure, grades, distinct, rankings)
         _check_discount(measure, rankings.longest)
+        if measure.params.get("ideal") == "full" and (measure.cutoff or 0) > _MOST_FULL:
+            raise MeasureError(
+                f"{measure} has an ideal of {measure.cutoff} documents; wanted a cutoff of at most {_MOST_FULL}"
+            )
     # a user's function is asked for the ranks that exist and no other
-    asked = any(isinstance(measure.params.get("discount"), Function) for measure in measures)
-    return _tables(measures, coding, distinct, max(rankings.longest, 1) if asked else _rounded_up(rankings.longest)), coding
+    asks_ranks = any(isinstance(measure.params.get("discount"), Function) for measure in measures)
+    longest = max(rankings.longest, 1) if asks_ranks else _rounded_up(rankings.longest)
+    # a function may answer differently in a later call, so tables made by asking one are not kept
+    asks = asks_ranks or any(isinstance(worth_of(measure).gain, Function) for measure in measures)
+    make_tables = _tables.__wrapped__ if asks else _tables
+    return make_tables(measures, coding, distinct, longest), coding
 
 
 # ---- gains ----
@@ -83,14 +91,16 @@ def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
     worth = worth_of(measure)
     distinct, position = np.unique(rankings.relevance, return_inverse=True)
     gains = np.array([_gain(worth, grade) for grade in distinct.tolist()], dtype=np.float64)[position]
-    return gains if rankings.is_judged is None else np.where(rankings.is_judged, gains, _gain_of_unjudged(worth))
+    return (
+        gains if rankings.is_judged is None else np.where(rankings.is_judged, gains, _gain_of_unjudged(worth))
+    )
 
 
 def _gain_of_unjudged(worth: Worth) -> float:
     return 1.0 if worth.gain == "found" and worth.rel is None else 0.0
 
 
-def _looks_at_each_grade(measure: Measure, grades: Grades) -> bool:
+def _looks_at_each_grade(measure: Measure) -> bool:
     gain = worth_of(measure).gain
     return isinstance(gain, Function | Numbers | GradeGains)
 
@@ -115,7 +125,9 @@ def _gain(worth: Worth, grade: float) -> float:
     return float(gain.call(int(grade) if whole else grade))  # type: ignore[union-attr]
 
 
-def _check_gains(measure: Measure, grades: Grades, distinct: tuple[float, ...] | None, rankings: Rankings) -> None:
+def _check_gains(
+    measure: Measure, grades: Grades, distinct: tuple[float, ...] | None, rankings: Rankings
+) -> None:
     worth = worth_of(measure)
     occurring = distinct if distinct is not None else (grades.lowest, grades.highest)
     for grade in occurring:
@@ -152,34 +164,33 @@ def _first_place(rankings: Rankings, grade: float) -> str:
 # ---- discounts ----
 
 
-@lru_cache(maxsize=64)
 def discount_table(discount: str | float | Numbers | Function, ranks: int) -> Float64:
-    """Discount of the ranks 1, 2, 3, ...
-
-    Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor.
-    """
+    """Discount of the ranks 1, 2, 3, ..."""
     if isinstance(discount, Function):
-        table = np.array([discount.call(rank) for rank in range(1, ranks + 1)], dtype=np.float64)
-    elif isinstance(discount, Numbers):
-        table = np.array(discount[:ranks], dtype=np.float64)
-        table = np.append(table, np.zeros(max(ranks - len(table), 0)))
+        return _frozen([discount.call(rank) for rank in range(1, ranks + 1)], np.float64)
+    return _known_discounts(discount, ranks)
+
+
+@lru_cache(maxsize=64)
+def _known_discounts(discount: str | float | Numbers, ranks: int) -> Float64:
+    """Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor."""
+    if isinstance(discount, Numbers):
+        return _frozen([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
+    rank: npt.NDArray[np.floating] = np.arange(1, ranks + 1, dtype=np.longdouble)
+    weights: npt.NDArray[np.floating]
+    if discount == "none":
+        weights = np.ones_like(rank)
+    elif discount == "log2":
+        weights = 1 / np.log2(rank + 1)
+    elif discount == "jarvelin":
+        weights = 1 / np.maximum(np.log2(np.maximum(rank, 2)), 1)
+    elif discount == "reciprocal":
+        weights = 1 / rank
+    elif discount == "ln":
+        weights = 1 / np.log(rank + np.exp(np.longdouble(1)))
     else:
-        rank = np.arange(1, ranks + 1, dtype=np.longdouble)
-        if discount == "none":
-            weights = np.ones_like(rank)
-        elif discount == "log2":
-            weights = 1 / np.log2(rank + 1)
-        elif discount == "jarvelin":
-            weights = 1 / np.maximum(np.log2(np.maximum(rank, 2)), 1)
-        elif discount == "reciprocal":
-            weights = 1 / rank
-        elif discount == "ln":
-            weights = 1 / np.log(rank + np.exp(np.longdouble(1)))
-        else:
-            weights = np.log(np.longdouble(discount)) / np.log(rank + 1)
-        table = weights.astype(np.float64)
-    table.flags.writeable = False
-    return table
+        weights = np.log(np.longdouble(discount)) / np.log(rank + 1)
+    return _frozen(weights, np.float64)
 
 
 def _check_discount(measure: Measure, longest: int) -> None:
@@ -197,7 +208,9 @@ def _check_discount(measure: Measure, longest: int) -> None:
     table = discount_table(discount, needed)
     if not np.isfinite(table).all():
         rank = int(np.argmin(np.isfinite(table)))
-        raise MeasureError(f"the discount of {measure} is {table[rank]} at rank {rank + 1}; wanted finite numbers")
+        raise MeasureError(
+            f"the discount of {measure} is {table[rank]} at rank {rank + 1}; wanted finite numbers"
+        )
 
 
 # ---- tables ----
@@ -218,8 +231,24 @@ def _rounded_up(ranks: int) -> int:
 
 
 @lru_cache(maxsize=128)
-def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float, ...] | None, longest: int) -> Plan:
-    from fastndcg.kernels import AVERAGE, BEST, FULL, INPUT, JUDGED, NEVER, NO_DOCUMENTS, NO_IDEAL, RETURNED, SCORED, UNCUT, WORST, Plan
+def _tables(
+    measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float, ...] | None, longest: int
+) -> Plan:
+    from fastndcg.kernels import (
+        AVERAGE,
+        BEST,
+        FULL,
+        INPUT,
+        JUDGED,
+        NEVER,
+        NO_DOCUMENTS,
+        NO_IDEAL,
+        RETURNED,
+        SCORED,
+        UNCUT,
+        WORST,
+        Plan,
+    )
 
     ties_of = {"average": AVERAGE, "input": INPUT, "worst": WORST, "best": BEST}
     source_of = {"judged": JUDGED, "scored": SCORED, "returned": RETURNED, "full": FULL}
@@ -229,32 +258,62 @@ def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float
     for out, measure in enumerate(measures):
         definition, params = measure.definition, measure.params
         table = worths.index_of(worth_of(measure))
-        cutoff = UNCUT if measure.cutoff is None else measure.cutoff
+        cutoff = UNCUT if measure.cutoff is None else min(measure.cutoff, UNCUT - 1)
         ranking = lists.index_of((table, ties_of[params["ties"]], int(params["judged_only"])))
         ideal = -1
         if definition.over == "ideal" or definition.ranking == "ideal":
             source = source_of[params["ideal"]]
             of_list = -1 if source == JUDGED else ranking
             pool = ideals.index_of((table, JUDGED, -1, UNCUT, -1)) if source == FULL else -1
-            ideal = ideals.index_of((table, source, of_list, cutoff if source in (RETURNED, FULL) else UNCUT, pool))
+            ideal = ideals.index_of(
+                (table, source, of_list, cutoff if source in (RETURNED, FULL) else UNCUT, pool)
+            )
         discount = discounts.index_of(params["discount"] if definition.discounted else "none")
-        rows.append((ranking if definition.ranking == "system" else -1, discount, ideal, cutoff, undefined_of[definition.undefined], out))
+        rows.append(
+            (
+                ranking if definition.ranking == "system" else -1,
+                discount,
+                ideal,
+                cutoff,
+                undefined_of[definition.undefined],
+                out,
+            )
+        )
     rows.sort()
 
     cutoffs = [row[3] for row in rows]
     depth = min(max(cutoffs), longest)
-    full = max((min(row[3], 1 << 40) for row in rows if row[2] >= 0 and ideals[row[2]][1] == FULL and row[3] != UNCUT), default=0)
+    full = max(
+        (
+            min(row[3], 1 << 40)
+            for row in rows
+            if row[2] >= 0 and ideals[row[2]][1] == FULL and row[3] != UNCUT
+        ),
+        default=0,
+    )
     ideal_depth = max(depth, full)
-    table_of_discounts = np.array([discount_table(discount, ideal_depth) for discount in discounts]).reshape(len(discounts), ideal_depth)
+    table_of_discounts = np.array([discount_table(discount, ideal_depth) for discount in discounts]).reshape(
+        len(discounts), ideal_depth
+    )
 
-    grades = np.arange(coding.lowest, coding.lowest + coding.n_levels, dtype=np.float64) if coding.levels else np.array(distinct or (), np.float64)
+    grades = (
+        np.arange(coding.lowest, coding.lowest + coding.n_levels, dtype=np.float64)
+        if coding.levels
+        else np.array(distinct or (), np.float64)
+    )
     gains = np.array([_gain_row(worth, grades, distinct) for worth in worths])
     finite = np.abs(gains).max(initial=0.0) * max(longest, 1) < _EXACT
     return Plan(
         gains=_frozen(gains, np.float64),
         falling=_frozen(np.argsort(-gains, axis=1, kind="stable"), np.int64),
         unsigned=_frozen((gains >= 0).all(axis=1), np.bool_),
-        exact=_frozen([finite and bool((row == np.floor(row)).all()) and (coding.levels or _whole_when_coded(worth)) for worth, row in zip(worths, gains, strict=True)], np.bool_),
+        exact=_frozen(
+            [
+                finite and bool((row == np.floor(row)).all()) and (coding.levels or _whole_when_coded(worth))
+                for worth, row in zip(worths, gains, strict=True)
+            ],
+            np.bool_,
+        ),
         top=_frozen([_top(worth) for worth in worths], np.float64),
         kinds=_frozen([_kind(worth) for worth in worths], np.int64),
         thresholds=_frozen([-math.inf if worth.rel is None else worth.rel for worth in worths], np.float64),
@@ -266,8 +325,11 @@ def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float
         depth=depth,
         ideal_depth=ideal_depth,
         condensing=any(condensed for _, _, condensed in lists),
-        first_wanted=0 if not coding.levels or any(ties == INPUT for _, ties, _ in lists) else int(np.argmax((gains != 0).any(axis=0))),
-        skippable=all(row[4] == NO_IDEAL for row in rows) and all(ideal[1] in (JUDGED, SCORED) for ideal in ideals),
+        first_wanted=0
+        if not coding.levels or any(ties == INPUT for _, ties, _ in lists)
+        else int(np.argmax((gains != 0).any(axis=0))),
+        skippable=all(row[4] == NO_IDEAL for row in rows)
+        and all(ideal[1] in (JUDGED, SCORED) for ideal in ideals),
     )
 
 
@@ -280,7 +342,9 @@ def _frozen(values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 def _gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None) -> Float64:
     """Gain of each grade, and of an unjudged document; 0 for levels between the grades that occur."""
     occurring = None if distinct is None else set(distinct)
-    row = [_gain(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()]
+    row = [
+        _gain(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()
+    ]
     return np.array([*row, _gain_of_unjudged(worth), 0.0])
 
 
@@ -302,4 +366,8 @@ def _top(worth: Worth) -> float:
 def _kind(worth: Worth) -> int:
     from fastndcg.kernels import EXP2, LINEAR, LOOKUP, ONE
 
-    return {"linear": LINEAR, "exp2": EXP2, "binary": ONE, "found": ONE}.get(worth.gain, LOOKUP) if isinstance(worth.gain, str) else LOOKUP
+    return (
+        {"linear": LINEAR, "exp2": EXP2, "binary": ONE, "found": ONE}.get(worth.gain, LOOKUP)
+        if isinstance(worth.gain, str)
+        else LOOKUP
+    )

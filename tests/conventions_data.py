@@ -17,7 +17,10 @@ def rankings_of(queries: list[Query], *, weight=None) -> fn.Rankings:
         [len(query.grades) for query in queries],
         np.array([grade for query in queries for grade in query.grades], np.int64),
         np.array([score for query in queries for score in query.scores], np.float64),
-        judged=(np.cumsum([0] + [len(pool) for pool in pools]), np.array([grade for pool in pools for grade in pool], np.int64)),
+        judged=(
+            np.cumsum([0] + [len(pool) for pool in pools]),
+            np.array([grade for pool in pools for grade in pool], np.int64),
+        ),
         doc_ids=pa.array([document for query in queries for document in query.doc_ids], pa.string()),
         query_ids=[query.name for query in queries],
         weight=weight,

@@ -11,7 +11,9 @@ CUTOFFS = (1, 3, 10, None)
 
 
 def golden_queries(rival: Rival) -> list[Query]:
-    return random_queries(20261121, 24, least=rival.least, longest=min(rival.longest or 40, 40), ties=rival.ties)
+    return random_queries(
+        20261121, 24, least=rival.least, longest=min(rival.longest or 40, 40), ties=rival.ties
+    )
 
 
 def golden_cutoffs(rival: Rival) -> list[int | None]:

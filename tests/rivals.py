@@ -32,7 +32,9 @@ class Query(NamedTuple):
 
     @property
     def qrels(self) -> dict[str, int]:
-        return dict(zip(self.doc_ids, self.grades, strict=True)) | {f"u{i}": grade for i, grade in enumerate(self.unretrieved)}
+        return dict(zip(self.doc_ids, self.grades, strict=True)) | {
+            f"u{i}": grade for i, grade in enumerate(self.unretrieved)
+        }
 
     @property
     def ranked(self) -> list[int]:
@@ -84,7 +86,11 @@ def random_queries(
     random = np.random.default_rng(seed)
     queries = []
     for number in range(n):
-        size = int(random.integers(least, longest + 1)) if number % 3 else int(random.integers(least, max(least, 9) + 1))
+        size = (
+            int(random.integers(least, longest + 1))
+            if number % 3
+            else int(random.integers(least, max(least, 9) + 1))
+        )
         grades = random.integers(0, highest + 1, size) * (random.random(size) < 0.6)
         unretrieved = random.integers(0, highest + 1, int(random.integers(0, 6)))
         if zero_every and number % zero_every == 5:
@@ -92,7 +98,13 @@ def random_queries(
         scores = random.integers(0, max(size // 2, 2), size) / 8 if ties else random.permutation(size) / 8
         ids = random.permutation(size * 3)[:size]
         queries.append(
-            Query(str(number + 1), grades.tolist(), scores.tolist(), [f"d{i}" for i in ids], unretrieved.tolist())
+            Query(
+                str(number + 1),
+                grades.tolist(),
+                scores.tolist(),
+                [f"d{i}" for i in ids],
+                unretrieved.tolist(),
+            )
         )
     return queries
 
@@ -139,18 +151,28 @@ def _xgboost(minus: str) -> Tool:
     return run
 
 
-def xgboost_mean(queries: list[Query], k: int | None, minus: str = "", weight: list[float] | None = None) -> float:
+def xgboost_mean(
+    queries: list[Query], k: int | None, minus: str = "", weight: list[float] | None = None
+) -> float:
     import xgboost
 
     grades = [grade for query in queries for grade in query.grades]
-    data = xgboost.DMatrix(np.zeros((len(grades), 1)), label=grades, base_margin=[s for query in queries for s in query.scores])
+    data = xgboost.DMatrix(
+        np.zeros((len(grades), 1)), label=grades, base_margin=[s for query in queries for s in query.scores]
+    )
     data.set_group([len(query.grades) for query in queries])
     if weight is not None:
         data.set_weight(weight)
     metric = "ndcg" if k is None else f"ndcg@{k}"
     if minus:
         metric = metric + "-" if k is not None else metric + "@-"
-    parameters = {"objective": "rank:ndcg", "eval_metric": metric, "nthread": 1, "verbosity": 0, "lambdarank_pair_method": "mean"}
+    parameters = {
+        "objective": "rank:ndcg",
+        "eval_metric": metric,
+        "nthread": 1,
+        "verbosity": 0,
+        "lambdarank_pair_method": "mean",
+    }
     booster = xgboost.train(parameters, data, num_boost_round=0)
     return float(booster.eval(data).rpartition(":")[2])  # it prints all digits
 
@@ -163,7 +185,11 @@ def _catboost(kind: str, denominator: str) -> Tool:
 
 
 def catboost_mean(
-    queries: list[Query], k: int | None, kind: str = "Base", denominator: str = "LogPosition", weight: list[float] | None = None
+    queries: list[Query],
+    k: int | None,
+    kind: str = "Base",
+    denominator: str = "LogPosition",
+    weight: list[float] | None = None,
 ) -> float:
     from catboost.utils import eval_metric
 
@@ -173,7 +199,9 @@ def catboost_mean(
         [score for query in queries for score in query.scores],
         metric,
         group_id=[number for number, query in enumerate(queries) for _ in query.grades],
-        group_weight=None if weight is None else [w for w, query in zip(weight, queries, strict=True) for _ in query.grades],
+        group_weight=None
+        if weight is None
+        else [w for w, query in zip(weight, queries, strict=True) for _ in query.grades],
         thread_count=1,
     )[0]
 
@@ -185,7 +213,9 @@ def torchmetrics(queries: list[Query], k: int | None) -> Values:
     return [
         float(
             RetrievalNormalizedDCG(top_k=k)(
-                torch.tensor(query.scores), torch.tensor(query.grades), indexes=torch.zeros(len(query.grades), dtype=torch.long)
+                torch.tensor(query.scores),
+                torch.tensor(query.grades),
+                indexes=torch.zeros(len(query.grades), dtype=torch.long),
             )
         )
         for query in queries
@@ -213,7 +243,13 @@ def allrank(queries: list[Query], k: int | None) -> Values:
 
     ndcg = _allrank_metrics().ndcg
     return [
-        float(ndcg(torch.tensor([query.scores]), torch.tensor([query.grades], dtype=torch.float32), ats=None if k is None else [k]))
+        float(
+            ndcg(
+                torch.tensor([query.scores]),
+                torch.tensor([query.grades], dtype=torch.float32),
+                ats=None if k is None else [k],
+            )
+        )
         for query in queries
     ]
 
@@ -229,7 +265,10 @@ def rax(queries: list[Query], k: int | None) -> Values:
     import jax.numpy as jnp
     import rax as package
 
-    return [float(package.ndcg_metric(jnp.array(query.scores), jnp.array(query.grades, dtype=float), topn=k)) for query in queries]
+    return [
+        float(package.ndcg_metric(jnp.array(query.scores), jnp.array(query.grades, dtype=float), topn=k))
+        for query in queries
+    ]
 
 
 _DRAWS = 2000
@@ -249,7 +288,9 @@ def tf_ranking(queries: list[Query], k: int | None) -> Values:
         if len(orders) > 1 and len(values) < 6:
             draws = _tf_ranking([query.grades] * _DRAWS, [query.scores] * _DRAWS, k)
             if abs(np.mean(draws) - expected) > 5 * np.std(draws) / math.sqrt(_DRAWS) + 1e-6:
-                raise AssertionError(f"query {query.name}: draws average to {np.mean(draws)}, where {expected} was expected")
+                raise AssertionError(
+                    f"query {query.name}: draws average to {np.mean(draws)}, where {expected} was expected"
+                )
         values.append(expected)
     return values
 
@@ -264,16 +305,24 @@ def _tf_ranking(grades: list[list[int]], scores: list[list[float]], k: int | Non
 
 
 def _rotations_of_ties(scores: list[float]) -> list[list[int]]:
-    groups = [[row for row, each in enumerate(scores) if each == score] for score in sorted(set(scores), reverse=True)]
+    groups = [
+        [row for row, each in enumerate(scores) if each == score]
+        for score in sorted(set(scores), reverse=True)
+    ]
     turns = math.lcm(*map(len, groups)) if groups else 1
-    return [[group[(place + turn) % len(group)] for group in groups for place in range(len(group))] for turn in range(turns)]
+    return [
+        [group[(place + turn) % len(group)] for group in groups for place in range(len(group))]
+        for turn in range(turns)
+    ]
 
 
 # ---- retrieval: qrels and runs ----
 
 
 def _qrels_and_run(queries: list[Query]):
-    qrels = {query.name: {document: int(grade) for document, grade in query.qrels.items()} for query in queries}
+    qrels = {
+        query.name: {document: int(grade) for document, grade in query.qrels.items()} for query in queries
+    }
     run = {query.name: dict(zip(query.doc_ids, query.scores, strict=True)) for query in queries}
     return qrels, {name: documents for name, documents in run.items() if documents}
 
@@ -297,7 +346,9 @@ def ir_measures(queries: list[Query], k: int | None) -> Values:
     values = [found.get(query.name, 0.0) if query.qrels else None for query in queries]
     counted = [value for value in values if value is not None]
     if not math.isclose(mean, sum(counted) / len(counted), abs_tol=1e-12):
-        raise AssertionError(f"ir_measures averages to {mean} what averages to {sum(counted) / len(counted)} here")
+        raise AssertionError(
+            f"ir_measures averages to {mean} what averages to {sum(counted) / len(counted)} here"
+        )
     return values
 
 
@@ -319,8 +370,12 @@ def _printed_by_gdeval(qrels, run, k: int) -> set[str]:
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, "qrels"), Path(folder, "run")]
         files[0].write_text("".join(f"{q} 0 {d} {g}\n" for q, each in qrels.items() for d, g in each.items()))
-        files[1].write_text("".join(f"{q} Q0 {d} 1 {s} run\n" for q, each in run.items() for d, s in each.items()))
-        output = subprocess.run(["perl", script, *files, str(k)], check=True, capture_output=True, text=True).stdout  # noqa: S607
+        files[1].write_text(
+            "".join(f"{q} Q0 {d} 1 {s} run\n" for q, each in run.items() for d, s in each.items())
+        )
+        output = subprocess.run(
+            ["perl", script, *files, str(k)], check=True, capture_output=True, text=True
+        ).stdout  # noqa: S607
     return {line.split(",")[1] for line in output.splitlines()[1:]} - {"amean"}
 
 
@@ -338,7 +393,10 @@ def _ranx(metric: str) -> Tool:
             package.evaluate(package.Qrels({q: qrels[q] for q in kept}), results, name)
             found = results.scores[name]
         # make_comparable=True gives queries without results an empty list, and they count as 0
-        return [found[query.name] if query.name in kept else (0.0 if qrels[query.name] else None) for query in queries]
+        return [
+            found[query.name] if query.name in kept else (0.0 if qrels[query.name] else None)
+            for query in queries
+        ]
 
     return run
 
@@ -356,7 +414,9 @@ def _lenskit(gain: str | None) -> Tool:
             truth = query.qrels if gain else {item: 1 for item, grade in query.qrels.items() if grade >= 1}
             items = [query.doc_ids[row] for row in query.ranked]
             recommended = ItemList(item_ids=np.array(items, dtype=str), ordered=True)
-            test = ItemList(item_ids=np.array(list(truth), dtype=str), rating=np.array(list(truth.values()), dtype=float))
+            test = ItemList(
+                item_ids=np.array(list(truth), dtype=str), rating=np.array(list(truth.values()), dtype=float)
+            )
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 value = float(NDCG(k, gain=gain).measure_list(recommended, test)) if truth else math.nan
@@ -372,11 +432,16 @@ def _rectools(achievable: bool) -> Tool:
         from rectools.metrics import NDCG
 
         recommended = pandas.DataFrame(
-            [(query.name, query.doc_ids[row], rank) for query in queries for rank, row in enumerate(query.ranked, 1)],
+            [
+                (query.name, query.doc_ids[row], rank)
+                for query in queries
+                for rank, row in enumerate(query.ranked, 1)
+            ],
             columns=["user_id", "item_id", "rank"],
         )
         truth = pandas.DataFrame(
-            [(query.name, item) for query in queries for item, grade in query.qrels.items() if grade >= 1], columns=["user_id", "item_id"]
+            [(query.name, item) for query in queries for item, grade in query.qrels.items() if grade >= 1],
+            columns=["user_id", "item_id"],
         )
         found = NDCG(k, divide_by_achievable=achievable).calc_per_user(recommended, truth)
         return [float(found[query.name]) if query.name in found.index else None for query in queries]
@@ -435,7 +500,11 @@ def recommenders(queries: list[Query], k: int | None) -> Values:
         true = pandas.DataFrame({"userID": 1, "itemID": truth, "rating": 1.0})
         rows = query.ranked
         predicted = pandas.DataFrame(
-            {"userID": 1, "itemID": [query.doc_ids[row] for row in rows], "prediction": [query.scores[row] for row in rows]}
+            {
+                "userID": 1,
+                "itemID": [query.doc_ids[row] for row in rows],
+                "prediction": [query.scores[row] for row in rows],
+            }
         )
         values.append(float(ndcg_at_k(true, predicted, k=k)))
     return values
@@ -447,10 +516,16 @@ def replay(queries: list[Query], k: int | None) -> Values:
 
     metric = NDCG([k], query_column="user", item_column="item", rating_column="rating", mode=PerUser())
     recommended = pandas.DataFrame(
-        [(query.name, item, score) for query in queries for item, score in zip(query.doc_ids, query.scores, strict=True)],
+        [
+            (query.name, item, score)
+            for query in queries
+            for item, score in zip(query.doc_ids, query.scores, strict=True)
+        ],
         columns=["user", "item", "rating"],
     )
-    truth = pandas.DataFrame([(query.name, item) for query in queries for item in _truth(query)], columns=["user", "item"])
+    truth = pandas.DataFrame(
+        [(query.name, item) for query in queries for item in _truth(query)], columns=["user", "item"]
+    )
     found = metric(recommended, truth)[f"NDCG-PerUser@{k}"]
     return [float(found[query.name]) if query.name in found else None for query in queries]
 
@@ -483,7 +558,10 @@ def sentence_transformers(queries: list[Query], k: int | None) -> Values:
             queries_ids=["q"], queries=["q"], relevant_docs={"q": truth}, ndcg_at_k=[k],
             compute_dcg_at_k=evaluator.compute_dcg_at_k, **fields,
         )  # fmt: skip
-        hits = [{"corpus_id": item, "score": score} for item, score in zip(query.doc_ids, query.scores, strict=True)]
+        hits = [
+            {"corpus_id": item, "score": score}
+            for item, score in zip(query.doc_ids, query.scores, strict=True)
+        ]
         values.append(float(evaluator.compute_metrics(self, [hits])["ndcg@k"][k]))
     return values
 
@@ -502,14 +580,18 @@ def implicit(queries: list[Query], k: int | None) -> Values:
     values: Values = []
     for query in queries:
         items = list(query.qrels)
-        truth = scipy.sparse.csr_matrix([[float(grade >= 1) for grade in query.qrels.values()] + [0.0]])  # its AUC needs a negative
+        truth = scipy.sparse.csr_matrix(
+            [[float(grade >= 1) for grade in query.qrels.values()] + [0.0]]
+        )  # its AUC needs a negative
         truth.eliminate_zeros()
         if not truth.nnz:
             values.append(None)
             continue
         ranked = np.array([[items.index(query.doc_ids[row]) for row in query.ranked][:k]], dtype=np.int32)
         ranked = np.pad(ranked, ((0, 0), (0, k - ranked.shape[1])), constant_values=-1)
-        model = types.SimpleNamespace(recommend=lambda *_, ranked=ranked, **__: (ranked, np.zeros(ranked.shape, np.float32)))
+        model = types.SimpleNamespace(
+            recommend=lambda *_, ranked=ranked, **__: (ranked, np.zeros(ranked.shape, np.float32))
+        )
         values.append(float(ndcg_at_k(model, truth, truth, K=k, show_progress=False)))
     return values
 
@@ -539,11 +621,16 @@ RIVALS: dict[str, Rival] = {
     "rectools_achievable": Rival(_rectools(achievable=True), "rectools", ("rectools",), uncut=False),
     "cornac": Rival(cornac, "cornac", ("cornac.metrics",)),
     "recpack": Rival(recpack, "recpack", ("recpack.metrics",), uncut=False, ties=False),
-    "recommenders": Rival(recommenders, "recommenders", ("recommenders.evaluation.python_evaluation",), uncut=False),
+    "recommenders": Rival(
+        recommenders, "recommenders", ("recommenders.evaluation.python_evaluation",), uncut=False
+    ),
     "replay": Rival(replay, "replay-rec", ("replay.metrics",), uncut=False),
     "recbole": Rival(recbole, "recbole", ("recbole.evaluator.metrics",), uncut=False, ties=False),
     "sentence_transformers": Rival(
-        sentence_transformers, "sentence-transformers", ("sentence_transformers.sentence_transformer.evaluation",), uncut=False
+        sentence_transformers,
+        "sentence-transformers",
+        ("sentence_transformers.sentence_transformer.evaluation",),
+        uncut=False,
     ),
     "implicit": Rival(implicit, "implicit", ("implicit.evaluation",), uncut=False),
 }
