@@ -32,8 +32,8 @@ from fastndcg.scores import Scores
 
 __all__ = [
     "Convention",
-    "Conventions",
     "ConventionError",
+    "Conventions",
     "Rounding",
     "compare_conventions",
     "conventions",
@@ -473,8 +473,10 @@ _REFUSED = {
         'that order and can exceed 1. Use "burges2005" for exponential gain, or "spark" for the binary form.'
     ),
     "trec_eval_close_gains": 'trec_eval compares gains by a difference cast to int, so that gains closer than 1 come out in any order. Use "trec_eval".',
-    "cwl_eval": 'cwl_eval\'s NDCG-k is a scaled DCG that is not divided by an ideal; evaluate DCG instead.',
-    "elasticsearch_unknown_doc_rating": "unjudged documents gain a rating there that the ideal does not have. Use \"elasticsearch\".",
+    "cwl_eval": "the NDCG-k of cwl_eval is a scaled DCG that is not divided by an ideal; evaluate DCG instead.",
+    "elasticsearch_unknown_doc_rating": (
+        'unjudged documents gain a rating there that the ideal does not have. Use "elasticsearch".'
+    ),
 }  # fmt: skip
 
 conventions = Conventions(_DECLARED, _REFUSED)
@@ -526,13 +528,14 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
         distinct = distinct.cast(distinct.type.value_type)
     comparable = (
         distinct.cast(pa.string()).cast(pa.binary())
-        if as_text or pa.types.is_string(distinct.type)
+        if as_text or pa.types.is_string(distinct.type) or pa.types.is_large_string(distinct.type)
         else distinct
     )
     places = np.empty(len(distinct), np.int64)
     places[pc.sort_indices(comparable).to_numpy()] = np.arange(len(distinct))
     column = ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
-    return places[pc.index_in(column, distinct).to_numpy(zero_copy_only=False)]
+    of_rows: Int64 = places[pc.index_in(column, distinct).to_numpy(zero_copy_only=False)]
+    return of_rows
 
 
 def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longest: int) -> None:
@@ -605,7 +608,7 @@ def _rounded(value: float, rounding: Rounding) -> float:
     if math.isnan(value):
         return value
     if rounding.when == "stored":  # Java's Math.round(value * 100) / 100
-        return math.floor(value * 10**rounding.decimals + 0.5) / 10**rounding.decimals
+        return float(math.floor(value * 10**rounding.decimals + 0.5) / 10**rounding.decimals)
     return float(f"{value:.{rounding.decimals}f}")
 
 
@@ -655,7 +658,7 @@ class ConventionScores(Scores):
         resolved: tuple[Measure, ...],
         reported: list[_Reported],
         rankings: Rankings,
-    ):
+    ) -> None:
         values = np.array([each.values for each in reported]).reshape(len(measures), rankings.n_queries)
         super().__init__(
             measures,

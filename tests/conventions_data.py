@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 import fastndcg as fn
-from rivals import Query, Values
+
+if TYPE_CHECKING:
+    from rivals import Query, Values
 
 
 def rankings_of(queries: list[Query], *, weight=None) -> fn.Rankings:

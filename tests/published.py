@@ -6,8 +6,10 @@ Each takes one query and a cutoff; None where the tool reports nothing.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from rivals import Query
+if TYPE_CHECKING:
+    from rivals import Query
 
 LOG2 = [math.log2(rank + 1) for rank in range(1, 1001)]
 

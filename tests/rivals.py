@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import math
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,7 @@ class Rival(NamedTuple):
     package: str
     modules: tuple[str, ...]
     least: int = 1  # documents that a query must have, and must return
+    needs_perl: bool = False
     uncut: bool = True  # the tool has a form without cutoff
     ties: bool = True  # it says what it does about ties
     longest: int | None = None
@@ -62,7 +64,7 @@ class Rival(NamedTuple):
                 importlib.import_module(module)
             except ImportError as error:
                 return str(error)
-        return None
+        return "there is no perl" if self.needs_perl and shutil.which("perl") is None else None
 
     @property
     def version(self) -> str:
@@ -89,7 +91,7 @@ def random_queries(
         size = (
             int(random.integers(least, longest + 1))
             if number % 3
-            else int(random.integers(least, max(least, 9) + 1))
+            else int(random.integers(least, min(max(least, 9), longest) + 1))
         )
         grades = random.integers(0, highest + 1, size) * (random.random(size) < 0.6)
         unretrieved = random.integers(0, highest + 1, int(random.integers(0, 6)))
@@ -374,8 +376,8 @@ def _printed_by_gdeval(qrels, run, k: int) -> set[str]:
             "".join(f"{q} Q0 {d} 1 {s} run\n" for q, each in run.items() for d, s in each.items())
         )
         output = subprocess.run(
-            ["perl", script, *files, str(k)], check=True, capture_output=True, text=True
-        ).stdout  # noqa: S607
+            [shutil.which("perl"), script, *files, str(k)], check=True, capture_output=True, text=True
+        ).stdout
     return {line.split(",")[1] for line in output.splitlines()[1:]} - {"amean"}
 
 
@@ -428,10 +430,10 @@ def _lenskit(gain: str | None) -> Tool:
 
 def _rectools(achievable: bool) -> Tool:
     def run(queries: list[Query], k: int | None) -> Values:
-        import pandas
+        import pandas as pd
         from rectools.metrics import NDCG
 
-        recommended = pandas.DataFrame(
+        recommended = pd.DataFrame(
             [
                 (query.name, query.doc_ids[row], rank)
                 for query in queries
@@ -439,7 +441,7 @@ def _rectools(achievable: bool) -> Tool:
             ],
             columns=["user_id", "item_id", "rank"],
         )
-        truth = pandas.DataFrame(
+        truth = pd.DataFrame(
             [(query.name, item) for query in queries for item, grade in query.qrels.items() if grade >= 1],
             columns=["user_id", "item_id"],
         )
@@ -488,7 +490,7 @@ def recpack(queries: list[Query], k: int | None) -> Values:
 
 
 def recommenders(queries: list[Query], k: int | None) -> Values:
-    import pandas
+    import pandas as pd
     from recommenders.evaluation.python_evaluation import ndcg_at_k
 
     values: Values = []
@@ -497,9 +499,9 @@ def recommenders(queries: list[Query], k: int | None) -> Values:
         if not truth:
             values.append(None)
             continue
-        true = pandas.DataFrame({"userID": 1, "itemID": truth, "rating": 1.0})
+        true = pd.DataFrame({"userID": 1, "itemID": truth, "rating": 1.0})
         rows = query.ranked
-        predicted = pandas.DataFrame(
+        predicted = pd.DataFrame(
             {
                 "userID": 1,
                 "itemID": [query.doc_ids[row] for row in rows],
@@ -511,11 +513,11 @@ def recommenders(queries: list[Query], k: int | None) -> Values:
 
 
 def replay(queries: list[Query], k: int | None) -> Values:
-    import pandas
+    import pandas as pd
     from replay.metrics import NDCG, PerUser
 
     metric = NDCG([k], query_column="user", item_column="item", rating_column="rating", mode=PerUser())
-    recommended = pandas.DataFrame(
+    recommended = pd.DataFrame(
         [
             (query.name, item, score)
             for query in queries
@@ -523,7 +525,7 @@ def replay(queries: list[Query], k: int | None) -> Values:
         ],
         columns=["user", "item", "rating"],
     )
-    truth = pandas.DataFrame(
+    truth = pd.DataFrame(
         [(query.name, item) for query in queries for item in _truth(query)], columns=["user", "item"]
     )
     found = metric(recommended, truth)[f"NDCG-PerUser@{k}"]
@@ -531,7 +533,7 @@ def replay(queries: list[Query], k: int | None) -> Values:
 
 
 def recbole(queries: list[Query], k: int | None) -> Values:
-    np.float = float  # RecBole 1.2.1 uses the name that NumPy 1.24 took away
+    vars(np)["float"] = float  # RecBole 1.2.1 uses the name that NumPy 1.24 took away
     from recbole.evaluator.metrics import NDCG
 
     values: Values = []
@@ -600,7 +602,7 @@ RIVALS: dict[str, Rival] = {
     "sklearn": Rival(sklearn, "scikit-learn", ("sklearn",), least=2),
     "pytrec_eval": Rival(pytrec_eval, "pytrec_eval-terrier", ("pytrec_eval",)),
     "ir_measures": Rival(ir_measures, "ir_measures", ("ir_measures", "pytrec_eval")),
-    "gdeval": Rival(gdeval, "ir_measures", ("ir_measures",), uncut=False),
+    "gdeval": Rival(gdeval, "ir_measures", ("ir_measures",), uncut=False, needs_perl=True),
     "ranx": Rival(_ranx("ndcg"), "ranx", ("ranx",)),
     "ranx_burges": Rival(_ranx("ndcg_burges"), "ranx", ("ranx",)),
     "lightgbm": Rival(lightgbm, "lightgbm", ("lightgbm",)),
