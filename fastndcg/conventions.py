@@ -770,10 +770,12 @@ CHOICES = {
 }
 
 
-def _walk(start: Convention, end: Convention) -> list[tuple[str, Convention]]:
+def _walk(start: Convention, end: Convention, k: int | None) -> list[tuple[str, Convention]]:
     """Conventions from `start` to `end` that differ from their predecessor in one choice."""
     steps, at = [], start
     for choice, names in CHOICES.items():
+        if choice == "cutoff" and k is not None:  # no tool has a cutoff of its own then
+            continue
         following = at.replace(**{name: getattr(end, name) for name in names})
         if following != at:
             steps.append((choice, following))
@@ -862,14 +864,14 @@ def compare_conventions(
     >>> rankings = Rankings.from_lists([[0, 3, 1], [0, 0]])
     >>> table = compare_conventions(rankings, 3, ["sklearn", "xgboost-", "lightgbm"])
     >>> table.select(["name", "value", "gain", "empty"]).to_pylist()[2]
-    {'name': 'lightgbm', 'value': 0.8219..., 'gain': -0.007..., 'empty': 0.5}
+    {'name': 'lightgbm', 'value': 0.8221..., 'gain': -0.007..., 'empty': 0.5}
     """
     rules = [as_convention(name) for name in (conventions if names is None else names)]
     if not rules:
         raise ConventionError(
             "no convention was named; name at least one, as in names=['sklearn', 'lightgbm']"
         )
-    walks = {rule: _walk(rules[0], rule) for rule in rules}
+    walks = {rule: _walk(rules[0], rule, k) for rule in rules}
     means = _means(
         _checked(rankings), [*rules, *(step for walk in walks.values() for _, step in walk)], k, threads
     )
@@ -928,13 +930,13 @@ def explain_conventions(
     >>> for step in explain_conventions(rankings, "sklearn", "lightgbm", 3).to_pylist():
     ...     step["choice"], step["before"], step["after"], round(step["value"], 4)
     ('sklearn', None, None, 0.3295)
-    ('gain', 'linear', 'exp2', 0.3219)
-    ('ties', 'average', 'input', 0.3219)
-    ('empty', '0', '1', 0.8219)
-    ('weights', 'weighted', 'lightgbm', 0.8219)
+    ('gain', 'linear', 'exp2', 0.3221)
+    ('ties', 'average', 'input', 0.3221)
+    ('empty', '0', '1', 0.8221)
+    ('weights', 'weighted', 'lightgbm', 0.8221)
     """
     start, end = as_convention(a), as_convention(b)
-    walk = _walk(start, end)
+    walk = _walk(start, end, k)
     means = _means(_checked(rankings), [start, *(step for _, step in walk)], k, threads)
     for rule in (start, *(step for _, step in walk)):
         if isinstance(means[rule], str):
@@ -947,7 +949,7 @@ def explain_conventions(
     rows = [{"choice": start.name, "before": None, "after": None, "effect": None, "value": value}]
     for choice, step in walk:
         reached = placed.get(numbers[step], numbers[step])
-        before, after = (_shown(rule, choice, k) for rule in (at, step))
+        before, after = (_shown(rule, choice) for rule in (at, step))
         rows.append(
             {"choice": choice, "before": before, "after": after, "effect": reached - value, "value": reached}
         )
@@ -962,10 +964,10 @@ def explain_conventions(
     return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()})
 
 
-def _shown(rule: Convention, choice: str, k: int | None) -> str:
+def _shown(rule: Convention, choice: str) -> str:
     values = [getattr(rule, name) for name in CHOICES[choice]]
     if choice == "cutoff":
-        return str(values[0] if k is None else k)
+        return str(values[0]).lower()
     if choice == "rounding":
         return "none" if values[0] is None else f"{values[0].decimals} decimals {values[0].when}"
     if choice == "scores":
@@ -984,7 +986,7 @@ def describe() -> pa.Table:
     }  # fmt: skip
     for rule in conventions.values():
         row = (
-            rule.name, str(rule.measure()), rule.ties, _shown(rule, "scores", None), _shown(rule, "rounding", None), rule.missing, rule.unjudged,
+            rule.name, str(rule.measure()), rule.ties, _shown(rule, "scores"), _shown(rule, "rounding"), rule.missing, rule.unjudged,
             rule.weights, rule.tolerance, rule.tool, rule.source, list(rule.caveats),
         )  # fmt: skip
         for column, value in zip(columns.values(), row, strict=True):

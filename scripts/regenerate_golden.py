@@ -19,8 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from golden_conventions import FILE, golden_cutoffs, golden_queries
-from rivals import RIVALS
+from golden_conventions import FILE, golden_cutoffs, golden_queries, weighted_queries
+from rivals import RIVALS, tf_ranking_weighted_mean
 
 
 def main(names: list[str]) -> None:
@@ -33,19 +33,29 @@ def main(names: list[str]) -> None:
         queries = golden_queries(rival)
         values = {str(k): rival.run(queries, k) for k in golden_cutoffs(rival)}
         stored[name] = {"version": rival.version, "values": values}
+        if name == "tf_ranking":
+            queries, weight = weighted_queries()
+            stored[name]["weighted_mean_at_5"] = tf_ranking_weighted_mean(queries, 5, weight)
         FILE.write_text(_shown(stored))
         print(f"{name}: {rival.version}")
 
 
 def _shown(stored: dict) -> str:
-    """A line for each cutoff."""
-    tools = (
-        f'{json.dumps(name)}: {{"version": {json.dumps(tool["version"])}, "values": {{\n'
-        + ",\n".join(f"{json.dumps(k)}: {json.dumps(values)}" for k, values in tool["values"].items())
-        + "}}"
-        for name, tool in sorted(stored.items())
-    )
-    return "{" + ",\n".join(tools) + "}\n"
+    """JSON with a line for each list of values."""
+    lists: list[list] = []
+
+    def place(found: object) -> object:
+        if isinstance(found, dict):
+            return {key: place(value) for key, value in found.items()}
+        if isinstance(found, list):
+            lists.append(found)
+            return f"<{len(lists) - 1}>"
+        return found
+
+    text = json.dumps(place(dict(sorted(stored.items()))), indent=1)
+    for number, values in enumerate(lists):
+        text = text.replace(f'"<{number}>"', json.dumps(values))
+    return text + "\n"
 
 
 if __name__ == "__main__":

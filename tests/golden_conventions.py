@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from rivals import Query, Rival, random_queries
 
 FILE = Path(__file__).parent / "golden" / "conventions.json"
@@ -18,3 +19,9 @@ def golden_queries(rival: Rival) -> list[Query]:
 
 def golden_cutoffs(rival: Rival) -> list[int | None]:
     return [k for k in CUTOFFS if k is not None or rival.uncut]
+
+
+def weighted_queries() -> tuple[list[Query], list[float]]:
+    """Queries without ties and a weight for each; some queries have no relevant document, and some no weight."""
+    queries = random_queries(11, 30, ties=False)
+    return queries, (np.random.default_rng(11).integers(0, 6, 30) / 4).tolist()

@@ -306,6 +306,25 @@ def _tf_ranking(grades: list[list[int]], scores: list[list[float]], k: int | Non
     return values.numpy()[:, 0].astype(np.float64)
 
 
+def tf_ranking_weighted_mean(queries: list[Query], k: int, weight: list[float]) -> float:
+    """The mean that its Keras metric takes: documents of a query have its weight, and padding has label -1."""
+    import tensorflow as tf
+    import tensorflow_ranking as tfr
+
+    width = max(len(query.grades) for query in queries)
+
+    def padded(lists: list[list[float]], filler: float):
+        return tf.constant([[*each, *[filler] * (width - len(each))] for each in lists], tf.float32)
+
+    metric = tfr.keras.metrics.NDCGMetric(topn=k)
+    metric.update_state(
+        padded([query.grades for query in queries], -1),
+        padded([query.scores for query in queries], 0),
+        padded([[w] * len(query.grades) for query, w in zip(queries, weight, strict=True)], 0),
+    )
+    return float(metric.result())
+
+
 def _rotations_of_ties(scores: list[float]) -> list[list[int]]:
     groups = [
         [row for row, each in enumerate(scores) if each == score]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from conventions_data import differences, rankings_of
-from golden_conventions import FILE, golden_cutoffs, golden_queries
+from golden_conventions import FILE, golden_cutoffs, golden_queries, weighted_queries
 from published import PUBLISHED
 from rivals import RIVALS, Query, catboost_mean, lightgbm_mean, random_queries, xgboost_mean
 
@@ -142,6 +142,17 @@ def test_weights_as_catboost_and_scikit_learn_count_them() -> None:
     assert sklearn_metrics.ndcg_score(*lists, k=5, sample_weight=weight) == pytest.approx(ours, abs=1e-12)
 
 
+def test_weights_as_tf_ranking_counted_them() -> None:
+    queries, weight = weighted_queries()
+    ours = fn.evaluate(rankings_of(queries, weight=weight), "nDCG@5", convention="tf_ranking").mean()[
+        "nDCG@5"
+    ]
+    assert STORED["tf_ranking"]["weighted_mean_at_5"] == pytest.approx(ours, abs=1e-6)
+    assert ours != pytest.approx(
+        fn.evaluate(rankings_of(queries), "nDCG@5", convention="tf_ranking").mean()["nDCG@5"], abs=1e-3
+    )
+
+
 def test_xgboost_cuts_at_32_where_no_cutoff_is_named() -> None:
     query = Query(
         "1", [0] * 32 + [1] + [0] * 67, [100.0 - i for i in range(100)], [f"d{i}" for i in range(100)], []
@@ -190,13 +201,13 @@ def test_the_tool_says_so_on_real_data(data, name: str, folder: str, score: str)
 def robust(data) -> list[Query]:
     folder = data / "robust03"
     qrels: dict[str, dict[str, int]] = {}
-    for line in gzip.open(folder / "qrels.robust03.txt.gz", "rt"):
-        name, _, document, grade = line.split()
-        qrels.setdefault(name, {})[document] = int(grade)
+    with gzip.open(folder / "qrels.robust03.txt.gz", "rt") as lines:
+        for name, _, document, grade in map(str.split, lines):
+            qrels.setdefault(name, {})[document] = int(grade)
     run: dict[str, dict[str, float]] = {}
-    for line in gzip.open(folder / "run.MU03rob01.gz", "rt"):
-        name, _, document, _, score, _ = line.split()
-        run.setdefault(name, {})[document] = float(score)
+    with gzip.open(folder / "run.MU03rob01.gz", "rt") as lines:
+        for name, _, document, _, score, _ in map(str.split, lines):
+            run.setdefault(name, {})[document] = float(score)
     return [
         Query(
             name,
