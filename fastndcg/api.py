@@ -216,7 +216,7 @@ def dcg_score(
     Examples
     --------
     >>> dcg_score([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]])
-    9.49945799...
+    9.499457825916874
     """
     true, score = _dense("y_true", y_true), _dense("y_score", y_score)
     _same_shape(true, score, sample_weight)
@@ -278,7 +278,10 @@ def _dense(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
 def _same_shape(true: npt.NDArray[Any], score: npt.NDArray[Any], sample_weight: npt.ArrayLike | None) -> None:
     lengths = [len(true), len(score)] + ([] if sample_weight is None else [len(sample_weight)])  # type: ignore[arg-type]
     if len(set(lengths)) > 1:
-        raise InputError(f"y_true, y_score and sample_weight have {lengths} samples; wanted the same number")
+        raise InputError(
+            f"Found input variables with inconsistent numbers of samples: {lengths}; "
+            "give y_true, y_score and sample_weight one row for each sample"
+        )
 
 
 def _check_labels(true: npt.NDArray[Any]) -> None:

@@ -189,6 +189,7 @@ def score(
     scores = evaluate(rankings, measures, threads=threads)
     if out is not None:
         scores.write_parquet(out)
+    _tell(rankings, columns)
     _write_summary(
         scores.summary(),
         format,
@@ -230,6 +231,7 @@ def demo(
     clock.lap("first_score")
     scores = evaluate(rankings, measures, threads=threads)
     clock.lap("score")
+    _tell(rankings, columns)
 
     facts = {
         "path": str(out),
@@ -343,9 +345,13 @@ def _read(
         raise InputError(
             f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query."
         )
+    return rankings, taken
+
+
+def _tell(rankings: Rankings, taken: dict[str, str | None]) -> None:
+    """Say on stderr what was read; once nothing can fail, so that a failing command leaves one line there."""
     named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
     sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents; columns: {named}\n")
-    return rankings, taken
 
 
 def _hold(gates: list[tuple[Measure, float]], scores: Scores) -> None:

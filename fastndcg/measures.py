@@ -135,7 +135,7 @@ def _choice(name: str, *choices: str) -> Callable[[Any], str]:
 
 def _finite(name: str, value: Any) -> float:
     try:
-        number = float(value)
+        number = float("no number" if isinstance(value, str | bytes) else value)
     except (TypeError, ValueError):
         raise MeasureError(f"{name} holds {value!r}, where a number was wanted") from None
     if not math.isfinite(number):
@@ -472,7 +472,7 @@ _MEASURES = {name: _default(name) for name in DEFINITIONS} | {
 def _named(name: str) -> Measure:
     if name not in _MEASURES:
         raise MeasureError(
-            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, _MEASURES)}'
+            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, DEFINITIONS)}'
         )
     return _MEASURES[name]
 

@@ -23,6 +23,7 @@ Float64 = npt.NDArray[np.float64]
 
 _LEVELS = 255  # codes of one byte; the last is kept for unjudged documents
 _MOST_FULL = 2**24  # documents of a "full" ideal, which are summed one by one
+_MOST_GAIN = 1e308  # of a whole list: sums beyond it overflow
 _EXACT = 2**53  # whole numbers up to here are exact in float64
 
 
@@ -89,11 +90,11 @@ def worth_of(measure: Measure) -> Worth:
 def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
     """Gain of each scored document, (n_docs,)."""
     worth = worth_of(measure)
-    distinct, position = np.unique(rankings.relevance, return_inverse=True)
-    gains = np.array([_gain(worth, grade) for grade in distinct.tolist()], dtype=np.float64)[position]
-    return (
-        gains if rankings.is_judged is None else np.where(rankings.is_judged, gains, _gain_of_unjudged(worth))
-    )
+    judged = slice(None) if rankings.is_judged is None else rankings.is_judged
+    distinct, position = np.unique(rankings.relevance[judged], return_inverse=True)
+    gains = np.full(rankings.n_docs, _gain_of_unjudged(worth))
+    gains[judged] = np.array([_gain(worth, grade) for grade in distinct.tolist()], dtype=np.float64)[position]
+    return gains
 
 
 def _gain_of_unjudged(worth: Worth) -> float:
@@ -122,7 +123,11 @@ def _gain(worth: Worth, grade: float) -> float:
         listed = dict(gain.gains).get(grade)
         return listed if listed is not None else float(grade) if gain.overrides or grade == 0 else math.nan
     whole = grade == int(grade)
-    return float(gain.call(int(grade) if whole else grade))  # type: ignore[union-attr]
+    answer = gain.call(int(grade) if whole else grade)  # type: ignore[union-attr]
+    try:
+        return float(answer)
+    except (TypeError, ValueError):
+        raise MeasureError(f"{gain} returned {answer!r} for grade {grade:g}; a gain is a number") from None
 
 
 def _check_gains(
@@ -143,6 +148,11 @@ def _check_gains(
                 f"grade {shown} at {_first_place(rankings, grade)} has no exact gain in {measure}: beyond 2**53 float64 skips whole numbers. "
                 "Use smaller grades, or give gain= a mapping."
             )
+        if abs(gain) * rankings.longest > _MOST_GAIN:
+            raise InputError(
+                f"the gain {gain:g} of grade {shown} in {measure} is too large to sum over {rankings.longest} documents; "
+                "use smaller gains, nDCG does not change with their scale"
+            )
         if gain < 0 and measure.definition.over == "ideal":
             raise InputError(
                 f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs at {_first_place(rankings, grade)}. "
@@ -157,7 +167,8 @@ def _listed(gain: object) -> str:
 
 
 def _first_place(rankings: Rankings, grade: float) -> str:
-    rows = np.flatnonzero(rankings.relevance == grade)
+    there = rankings.relevance == grade
+    rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
     return rankings.place(int(rows[0])) if len(rows) else "the judged pool"
 
 
@@ -302,7 +313,7 @@ def _tables(
         else np.array(distinct or (), np.float64)
     )
     gains = np.array([_gain_row(worth, grades, distinct) for worth in worths])
-    finite = np.abs(gains).max(initial=0.0) * max(longest, 1) < _EXACT
+    finite = float(np.abs(gains).max(initial=0.0)) * max(longest, 1) < _EXACT
     return Plan(
         gains=_frozen(gains, np.float64),
         falling=_frozen(np.argsort(-gains, axis=1, kind="stable"), np.int64),

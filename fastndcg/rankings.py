@@ -391,9 +391,9 @@ class Rankings:
 
     @cached_property
     def grades(self) -> Grades:
-        """Range of all grades, scored and judged."""
+        """Range of the grades of all judged documents."""
         lowest, highest, whole = float("inf"), float("-inf"), True
-        for values in self._grade_arrays():
+        for values in self._judged_grades():
             if len(values):
                 lowest, highest = min(lowest, values.min().item()), max(highest, values.max().item())
                 whole = whole and (values.dtype.kind != "f" or _all_whole(values))
@@ -404,7 +404,7 @@ class Rankings:
         """Each grade that occurs, scored or judged, ascending; float64 or the grades' own integer dtype."""
         found = [
             np.unique(values[block : block + _BLOCK])
-            for values in self._grade_arrays()
+            for values in self._judged_grades()
             for block in range(0, len(values), _BLOCK)
         ]
         return np.unique(np.concatenate(found)) if found else np.empty(0, self.relevance.dtype)
@@ -419,6 +419,11 @@ class Rankings:
 
     def _grade_arrays(self) -> tuple[Array, ...]:
         return (self.relevance,) if self.judged is None else (self.relevance, self.judged.relevance)
+
+    def _judged_grades(self) -> tuple[Array, ...]:
+        """Grades that mean something: what an unjudged document holds in `relevance` is never looked at."""
+        scored, *pool = self._grade_arrays()
+        return (scored if self.is_judged is None else scored[self.is_judged], *pool)
 
     def __len__(self) -> int:
         return self.n_queries
@@ -576,18 +581,20 @@ def _id_column(query_ids: Any) -> pa.Array:
             f"query_ids has {_count(column.null_count, 'null')}; the first is at row {first}. Drop those rows or name their query."
         )
     if pa.types.is_dictionary(column.type):
-        if isinstance(column, pa.ChunkedArray):
-            column = column.unify_dictionaries()
         column = _combined(column)
-        distinct = pc.count_distinct(column.dictionary).as_py()
-        return (
-            column
-            if distinct == len(column.dictionary)
-            else _combined(column.cast(column.type.value_type).dictionary_encode())
-        )
-    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
-        column = column.cast(pa.large_string() if pa.types.is_string_view(column.type) else pa.large_binary())
+        values = _plain_strings(column.dictionary)
+        if values.null_count or pc.count_distinct(values).as_py() != len(values):
+            return _id_column(values.take(column.indices))
+        return pa.DictionaryArray.from_arrays(column.indices, values)
+    column = _plain_strings(column)
     return _combined(column if pa.types.is_integer(column.type) else column.dictionary_encode())
+
+
+def _plain_strings(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Views of strings as strings, which all of Arrow's functions know."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
 
 
 def _run_codes(ids: pa.Array) -> Array:

@@ -40,7 +40,7 @@ class Scores:
     >>> scores["CG@1"]
     array([3., 0.])
     >>> scores.mean()
-    {'nDCG@2': 0.8154648767857288, 'CG@1': 1.5}
+    {'nDCG@2': 0.8154648767857287, 'CG@1': 1.5}
     """
 
     def __init__(

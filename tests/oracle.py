@@ -248,7 +248,7 @@ def cg(ranked: Sequence[Document], query: Query, cutoff: int | None, *, gain: An
 
 def num_ret(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float | None) -> float:
     """Documents among the first k; with `rel`, only the judged ones of at least that grade."""
-    return float(sum(1 for document in ranked[:cutoff] if rel is None or document.is_judged and document.grade >= rel))
+    return float(sum(1 for document in ranked[:cutoff] if rel is None or (document.is_judged and document.grade >= rel)))
 
 
 # Measures of binary relevance. `relevant` is grade >= rel of a judged document; R is the number of relevant documents among
@@ -308,7 +308,8 @@ def average_precision(
     ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1, denominator: str = "n_relevant"
 ) -> float | None:
     """Sum of precision@i over the ranks i <= k of relevant documents, over R ("n_relevant", trec_eval's map and map_cut)
-    or over min(R, k) ("min(n_relevant, k)", LightGBM's and most recommender libraries')."""
+    or over min(R, k) ("min(n_relevant, k)", LightGBM's and most recommender libraries').
+    """
     relevant = num_rel(ranked, query, rel=rel)
     if not relevant:
         return None

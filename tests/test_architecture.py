@@ -20,7 +20,7 @@ TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 # what a module may import of the package; the last ones are outside, looking in
 OUTSIDE = ("fastndcg.cli", "fastndcg.demo", "fastndcg.adapters", "fastndcg.report", "fastndcg.__main__")
 EXTRAS = ("pandas", "polars", "sklearn", "scipy", "typer", "click", "rich", "pyspark", "dask", "plotly", "lightgbm", "xgboost", "catboost", "ir_measures", "duckdb")
-LAZY = ("numba", "llvmlite", "pyarrow.parquet", "pyarrow.dataset", "concurrent.futures.process", "multiprocessing")
+COMPILER = ("numba", "llvmlite")
 
 
 def name_of(path: Path) -> str:
@@ -71,14 +71,9 @@ def run(code: str, **environment: str) -> str:
 def test_import_pulls_in_no_extra_and_no_compiler() -> None:
     loaded = set(json.loads(run("import sys, json, fastndcg; print(json.dumps(sorted(sys.modules)))")))
     assert "fastndcg" in loaded and "numpy" in loaded
-    for name in (*EXTRAS, *LAZY[:2]):
+    for name in (*EXTRAS, *COMPILER):
         assert name not in loaded, f"import fastndcg imports {name}"
     assert not {name for name in loaded if name.startswith(OUTSIDE)}
-
-
-def test_import_reads_no_parquet_machinery() -> None:
-    loaded = set(json.loads(run("import sys, json, fastndcg; print(json.dumps(sorted(sys.modules)))")))
-    assert not loaded & set(LAZY[2:4])
 
 
 def test_import_compiles_nothing_and_sets_nothing() -> None:
@@ -175,7 +170,7 @@ def test_extras_are_imported_only_where_they_are_used(name: str) -> None:
     if not name.startswith(OUTSIDE):
         tops = {target.split(".")[0] for target in imported(MODULES[name], at_import=True)}
         assert not tops & set(EXTRAS)
-        assert name == "fastndcg.kernels" or not tops & {"numba", "llvmlite"}
+        assert name == "fastndcg.kernels" or not tops & set(COMPILER)
 
 
 # ---- code ----
@@ -202,7 +197,7 @@ def test_compiled_functions_live_in_kernels(name: str) -> None:
     """Numba keys a cached function on its own file: a helper elsewhere would be served stale after an upgrade."""
     if name != "fastndcg.kernels":
         targets = imported(MODULES[name], at_import=True)
-        assert not {target for target in targets if target.split(".")[0] in ("numba", "llvmlite")}
+        assert not {target for target in targets if target.split(".")[0] in COMPILER}
         for node in ast.walk(TREES[MODULES[name]]):
             if isinstance(node, ast.FunctionDef):
                 assert not any("jit" in ast.unparse(mark) or "vectorize" in ast.unparse(mark) for mark in node.decorator_list)

@@ -418,3 +418,15 @@ def test_ids_flags_and_weights_are_checked() -> None:
     with refused("weight is of dtype", InputTypeError):
         Rankings.from_groups([2], [1, 0], [1, 2], weight=["heavy"])
     assert Rankings.from_groups([2], [1, 0], [1, 2], weight=[0]).weight is not None
+
+
+def test_from_query_ids_of_categoricals() -> None:
+    """Polars keeps categories as views of strings; a dictionary may name one value twice, or hold a null."""
+    polars = pytest.importorskip("polars")
+    repeated = pa.DictionaryArray.from_arrays([0, 1, 2], ["b", "a", "b"])
+    for ids in (polars.Series(["b", "a", "b"], dtype=polars.Categorical), repeated):
+        rankings = fn.Rankings.from_query_ids(ids, [1, 2, 0], [0.5, 0.1, 0.9])
+        assert rankings.queries["query_id"].to_pylist() == ["b", "a"]
+        assert rankings.relevance.tolist() == [1, 0, 2]
+    with pytest.raises(fn.InputError, match="1 null; the first is at row 1"):
+        fn.Rankings.from_query_ids(pa.DictionaryArray.from_arrays([0, 1], pa.array(["b", None])), [1, 2], [2, 1])

@@ -556,6 +556,8 @@ def _ids(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         raise InputTypeError(
             f'column "{name}" is {column.type}; wanted query ids that are integers or strings. Cast it, or name another column.'
         )
+    if pa.types.is_null(value_type) and not len(column):
+        return column.cast(pa.int64())
     return column
 
 

@@ -14,7 +14,6 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import fs
 
 from fastndcg.errors import FastndcgError, InputError, InputTypeError, SourceError, suggest
@@ -22,6 +21,8 @@ from fastndcg.sources.arrow import first_line, is_list, is_number, rankings_from
 from fastndcg.sources.columns import Columns, Wanted, choose
 
 if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
     from fastndcg.rankings import Rankings
 
 Path_ = str | os.PathLike[str]
@@ -265,8 +266,8 @@ def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
         else:
             inside = [info for folder in folders for info in _inside(filesystem, folder)]
             found = [info for info in inside if fnmatchcase(_base(info.path), part)]
-            if not part.startswith("."):
-                found = [info for info in found if not _base(info.path).startswith(".")]
+            if not _hidden(part):
+                found = [info for info in found if not _hidden(_base(info.path))]
     return found
 
 
@@ -317,6 +318,8 @@ class _Dataset(NamedTuple):
 
 
 def _footer(file: _File) -> tuple[pq.FileMetaData, pa.Schema]:
+    import pyarrow.parquet as pq
+
     with _reading(file.path), file.filesystem.open_input_file(file.path) as source:
         opened = pq.ParquetFile(source, pre_buffer=False)
         return opened.metadata, opened.schema_arrow
@@ -492,6 +495,8 @@ def _read_span(task: tuple[_Dataset, _Span, list[str]]) -> list[pa.ChunkedArray]
 
 
 def _read_stored(dataset: _Dataset, span: _Span, names: list[str]) -> dict[str, pa.ChunkedArray]:
+    import pyarrow.parquet as pq
+
     part = span.part
     local = isinstance(part.file.filesystem, fs.LocalFileSystem)
     with _reading(part.file.path), part.file.filesystem.open_input_file(part.file.path) as source:
