@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg import ideals, statistics
+from fastndcg import ideals, measures, statistics
 from fastndcg.errors import InputError, InputTypeError, MeasureError, suggest
 from fastndcg.measures import Measure, as_measure, as_measures, nDCG
 from fastndcg.rankings import Rankings
@@ -719,6 +719,9 @@ def resolve_like(measure: Measure, like: object, **parameters: Any) -> Measure:
     return resolve(measure(**_at_defaults(measure)), rule)(**parameters)
 
 
+measures.resolve_like = resolve_like
+
+
 def _at_defaults(measure: Measure) -> dict[str, Any]:
     return {parameter.name: parameter.default for parameter in measure.definition.parameters}
 
@@ -796,7 +799,8 @@ def _means(
         try:
             prepared = _prepared(rankings, group[0])
         except ConventionError as error:
-            means |= dict.fromkeys(group, str(error))
+            reason = str(error).removeprefix(group[0].name)
+            means |= {rule: rule.name + reason for rule in group}
             continue
         measures = {rule: rule.measure(k) for rule in group}
         values: dict[Measure, Float64 | str] = {}

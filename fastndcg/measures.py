@@ -360,8 +360,6 @@ class Measure:
     def __call__(self, **parameters: Any) -> Measure:
         """This measure with other values of the named parameters; `like="lightgbm"` sets all of them as a convention does."""
         if "like" in parameters:
-            from fastndcg.conventions import resolve_like  # here, because conventions are made of measures
-
             return resolve_like(self, **parameters)
         values = self.params
         for name, value in _ir_measures_spelling(parameters).items():
@@ -425,6 +423,11 @@ class Measure:
         return self.name + (f"({shown})" if shown else "") + (f"@{self.cutoff}" if self.cutoff else "")
 
     __repr__ = __str__
+
+
+def resolve_like(measure: Measure, like: object, **_: Any) -> Measure:
+    """`nDCG(like="lightgbm")`; `conventions`, which are made of measures, put their own function here."""
+    raise MeasureError(f"{measure}(like={like!r}) needs fastndcg.conventions; import fastndcg itself")
 
 
 def _spelling(name: str, value: object) -> str:

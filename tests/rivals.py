@@ -7,8 +7,12 @@ said in tests/golden/.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib
 import importlib.metadata
+import importlib.util
+import json
 import math
 import shutil
 import subprocess
@@ -61,7 +65,8 @@ class Rival(NamedTuple):
     def missing(self) -> str | None:
         for module in self.modules:
             try:
-                importlib.import_module(module)
+                if importlib.util.find_spec(module) is None:
+                    return f"there is no {module}"
             except ImportError as error:
                 return str(error)
         return "there is no perl" if self.needs_perl and shutil.which("perl") is None else None
@@ -401,6 +406,27 @@ def _printed_by_gdeval(qrels, run, k: int) -> set[str]:
 
 
 def _ranx(metric: str) -> Tool:
+    """In a process of its own: importing ranx sets Numba's threading layer, and evaluating its number of threads, for good."""
+
+    def run(queries: list[Query], k: int | None) -> Values:
+        worker = _ranx_worker()
+        worker.stdin.write(json.dumps([metric, queries, k]) + "\n")
+        worker.stdin.flush()
+        return json.loads(worker.stdout.readline())
+
+    return run
+
+
+@functools.cache
+def _ranx_worker() -> subprocess.Popen:
+    worker = subprocess.Popen(
+        [sys.executable, "-W", "ignore", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    atexit.register(worker.terminate)
+    return worker
+
+
+def _ranx_here(metric: str) -> Tool:
     def run(queries: list[Query], k: int | None) -> Values:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -655,3 +681,11 @@ RIVALS: dict[str, Rival] = {
     ),
     "implicit": Rival(implicit, "implicit", ("implicit.evaluation",), uncut=False),
 }
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        wanted, rows, cutoff = json.loads(line)
+        answer = _ranx_here(wanted)([Query(*row) for row in rows], cutoff)
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()

@@ -137,6 +137,8 @@ ALLOWED = {
     "fastndcg.measures": {"errors"},
     "fastndcg.rankings": {"errors", "kernels", "sources"},
     "fastndcg.plan": {"errors", "measures", "kernels", "rankings"},
+    "fastndcg.ideals": {"errors", "measures", "plan", "rankings", "scores"},
+    "fastndcg.conventions": {"api", "errors", "ideals", "kernels", "measures", "rankings", "scores", "statistics"},
     "fastndcg.launch": {"errors", "kernels", "measures", "plan", "rankings"},
     "fastndcg.scores": {"errors", "measures", "statistics", "files"},
 }

@@ -17,7 +17,7 @@ import fastndcg as fn
 
 STORED = json.loads(FILE.read_text())
 CUTOFFS = [1, 3, 10, None]
-# those that other packages of the tests bring along: they run wherever they are
+# the tools warn about each other's versions
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
