@@ -12,6 +12,8 @@ Where everything is:
     kernels       every compiled function: rank each query once, fold it into all measures
     launch        serial or parallel, chunks, safe inside any host
     scores        Scores: values for each query, means, summaries, tables
+    conventions   how each established tool computes nDCG, by name, and what makes two of them differ
+    ideals        ideal rankings with a length of their own
     statistics    exact sums and means
     api           evaluate, ndcg, ndcg_score, dcg_score
     sources       Parquet, Arrow, TREC and LETOR files to Rankings
@@ -23,6 +25,7 @@ Importing this package imports NumPy and pyarrow; Numba is imported, and kernels
 """
 
 from fastndcg.api import dcg_score, evaluate, ndcg, ndcg_score
+from fastndcg.conventions import Convention, compare_conventions, conventions, explain_conventions
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError, SourceError
 from fastndcg.measures import CG, DCG, IDCG, NDCG, Measure, NumRet, nDCG, parse, parse_many
 from fastndcg.rankings import Rankings

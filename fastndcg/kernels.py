@@ -1428,6 +1428,19 @@ def rows_by_code(codes: Array, n_codes: int) -> tuple[Array, Array]:
     return offsets, rows
 
 
+# ---- orders of other tools ----
+
+
+@driver()
+def argsort_falling(offsets: Array, scores: Array) -> Array:
+    """Rows of each query in the order that Numba's np.argsort(-scores) gives: ranx's, with its unstable order of ties."""
+    rows = np.empty(scores.shape[0], np.int64)
+    for query in range(offsets.shape[0] - 1):
+        start, stop = offsets[query], offsets[query + 1]
+        rows[start:stop] = start + np.argsort(-scores[start:stop])
+    return rows
+
+
 # ==== reading text: TREC files and LETOR files, block by block of whole lines ====
 #
 # A block ends with a newline, so that no loop needs to look for the end of the data. Everything is appended to columns
@@ -1514,7 +1527,13 @@ def read_number(data: Array, start: int, powers: Array) -> tuple[int, float, boo
         if power_digits > 0:
             exponent = exponent - power if falling else exponent + power
             at = here
-    if digits == 0 or digits >= 18 or whole > _EXACT_WHOLE or abs(exponent) > _EXACT_POWER or data[at] > _BLANK:
+    if (
+        digits == 0
+        or digits >= 18
+        or whole > _EXACT_WHOLE
+        or abs(exponent) > _EXACT_POWER
+        or data[at] > _BLANK
+    ):
         return skip_field(data, at), 0.0, False
     value = whole / powers[-exponent] if exponent < 0 else whole * powers[exponent]
     return at, -value if negative else value, True
@@ -1550,7 +1569,9 @@ def blanks_of_64(typing: Any, data: Any, at: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.VectorType(ir.IntType(8), 64)
-        lanes = _load(builder, _pointer(context, builder, signature.args[0], arguments[0]), arguments[1], kind, 1)
+        lanes = _load(
+            builder, _pointer(context, builder, signature.args[0], arguments[0]), arguments[1], kind, 1
+        )
         is_blank = builder.icmp_unsigned("<=", lanes, ir.Constant(kind, [_BLANK] * 64))
         return builder.bitcast(is_blank, ir.IntType(64))
 
@@ -1589,7 +1610,12 @@ find_blanks = plain_find_blanks if numba.config.DISABLE_JIT else vector_find_bla
 @block
 def is_plain_line(data: Array, blanks: Array, at: int, first: int, fields: int) -> bool:
     """Whether the line that begins at `at` has its fields apart by one blank each, given that `blanks[first]` is its first."""
-    if first + fields > blanks.shape[0] or blanks[first] == at or data[at] == _HASH or data[blanks[first + fields - 1]] != _NEWLINE:
+    if (
+        first + fields > blanks.shape[0]
+        or blanks[first] == at
+        or data[at] == _HASH
+        or data[blanks[first + fields - 1]] != _NEWLINE
+    ):
         return False
     plain = True
     for i in range(first, first + fields - 1):
@@ -1780,7 +1806,13 @@ def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
 
 @driver()
 def join_documents(
-    judged_offsets: Array, judged_rows: Array, judged: Ids, run_offsets: Array, run_rows: Array, run: Ids, found: Array
+    judged_offsets: Array,
+    judged_rows: Array,
+    judged: Ids,
+    run_offsets: Array,
+    run_rows: Array,
+    run: Ids,
+    found: Array,
 ) -> tuple[int, int, int]:
     """Judged row of each document of the run, -1 where it has none, through one small hash table for each query.
 
@@ -1791,7 +1823,10 @@ def join_documents(
     n_queries = judged_offsets.shape[0] - 1
     largest = 0
     for query in range(n_queries):
-        largest = max(largest, judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query])
+        largest = max(
+            largest,
+            judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query],
+        )
     size = 2
     while size < 2 * largest:
         size *= 2
@@ -1799,7 +1834,9 @@ def join_documents(
     slots, owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
     judged_hashes, run_hashes = judged.hashes, run.hashes
     for query in range(n_queries):
-        entries = judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query]
+        entries = (
+            judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query]
+        )
         size = 2
         while size < 2 * entries:
             size *= 2
@@ -1810,7 +1847,10 @@ def join_documents(
             hashed = judged_hashes[row]
             slot = hashed & (size - 1)
             while slots[slot] != 0:
-                if judged_hashes[slots[slot] - 1] == hashed and compare_ids(judged, row, judged, slots[slot] - 1) == 0:
+                if (
+                    judged_hashes[slots[slot] - 1] == hashed
+                    and compare_ids(judged, row, judged, slots[slot] - 1) == 0
+                ):
                     return 1, slots[slot] - 1, row
                 slot = (slot + 1) & (size - 1)
             slots[slot] = row + 1
@@ -1837,12 +1877,18 @@ def join_documents(
 
 
 @driver()
-def order_documents(offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, order: Array) -> None:
+def order_documents(
+    offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, order: Array
+) -> None:
     """Order the rows of each query by rising key and then by id: `rows[order]` is the result. Ids of a query are distinct."""
     longest = 0
     for query in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[query + 1] - offsets[query])
-    held, spare_keys, spare = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
+    held, spare_keys, spare = (
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+    )
     for query in range(offsets.shape[0] - 1):
         first, n = offsets[query], offsets[query + 1] - offsets[query]
         at = order[first : first + n]
@@ -1917,7 +1963,9 @@ def sort_by_id(at: Array, rows: Array, ids: Ids, ascending: bool, spare: Array) 
             middle, stop = min(start + width, n), min(start + 2 * width, n)
             left, right = start, middle
             for to in range(start, stop):
-                if right >= stop or (left < middle and turn * compare_ids(ids, rows[at[left]], ids, rows[at[right]]) < 0):
+                if right >= stop or (
+                    left < middle and turn * compare_ids(ids, rows[at[left]], ids, rows[at[right]]) < 0
+                ):
                     spare[to] = at[left]
                     left += 1
                 else:

@@ -249,7 +249,7 @@ TIES = Parameter(
 IDEAL = Parameter(
     "ideal",
     "judged",
-    _choice("ideal", "judged", "scored", "returned", "full"),
+    _choice("ideal", "judged", "scored", "returned", "full", "judged_uncut", "judged_returned"),
     "what the ideal ranking is made of",
 )
 EMPTY = Parameter("empty", 0.0, _read_empty, "value of a query where the measure is undefined")
@@ -369,7 +369,9 @@ class Measure:
         }
 
     def __call__(self, **parameters: Any) -> Measure:
-        """This measure with other values of the named parameters."""
+        """This measure with other values of the named parameters; `like="lightgbm"` sets all of them as a convention does."""
+        if "like" in parameters:
+            return resolve_like(self, **parameters)
         values = self.params
         for name, value in _ir_measures_spelling(parameters).items():
             if name not in values:
@@ -432,6 +434,11 @@ class Measure:
         return self.name + (f"({shown})" if shown else "") + (f"@{self.cutoff}" if self.cutoff else "")
 
     __repr__ = __str__
+
+
+def resolve_like(measure: Measure, like: object, **_: Any) -> Measure:
+    """`nDCG(like="lightgbm")`; `conventions`, which are made of measures, put their own function here."""
+    raise MeasureError(f"{measure}(like={like!r}) needs fastndcg.conventions; import fastndcg itself")
 
 
 def _spelling(name: str, value: object) -> str:

@@ -96,7 +96,6 @@ def test_parquet_files(tmp_path):
         (["--qrels", "Q", "--run", "R", "p.parquet"], "PATH p.parquet is given beside --qrels and --run"),
         (["--qrels", "Q", "--run", "R", "--keep", "c"], "--keep has no meaning with --qrels and --run"),
         (["p.parquet", "--missing", "skip"], "--missing has no meaning without --qrels and --run"),
-        (["p.parquet", "--doc-id", "d"], "--doc-id has no meaning without --qrels and --run"),
         ([], "Error: nothing to score. Give PATH, or --qrels and --run."),
     ],
 )
