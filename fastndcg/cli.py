@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
@@ -31,7 +31,7 @@ from fastndcg.api import evaluate
 from fastndcg.conventions import CHOICES, Convention, compare_conventions, describe, explain_conventions
 from fastndcg.conventions import conventions as known_conventions
 from fastndcg.demo import QUERIES
-from fastndcg.errors import FastndcgError, InputError, MeasureError, suggest
+from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError, suggest
 from fastndcg.files import check_writable
 from fastndcg.measures import Measure, parse_many
 
@@ -566,12 +566,14 @@ def _read(
     from fastndcg.sources.parquet import find_parquet_columns, read_parquet
 
     source = paths[0] if len(paths) == 1 else paths
-    columns = find_parquet_columns(
-        source, query=query, relevance=relevance, score=score, keep=keep, weight=weight, doc_id=doc_id
-    )
+    named = {"query": query, "relevance": relevance, "score": score}
+    columns = find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=doc_id)
     taken = {"query": columns.query, "relevance": columns.relevance, "score": columns.score}
-    if with_ids and columns.doc_id is not None:
-        taken["doc_id"] = columns.doc_id
+    ids = doc_id
+    if with_ids and ids is None:
+        ids = _usual_doc_id(lambda name: find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=name))
+    if ids is not None:
+        taken["doc_id"] = ids
     with _progress("Reading") as advance:
         rankings = read_parquet(
             source, **taken, keep=keep, weight=weight, nan=nan, threads=threads, progress=advance
@@ -581,6 +583,22 @@ def _read(
             f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query."
         )
     return rankings, taken
+
+
+def _usual_doc_id(find: Callable[[str], object]) -> str | None:
+    """The column of document ids by its usual names, or None. Raises `ColumnError` where two could be it."""
+    from fastndcg.sources.columns import USUAL_NAMES
+
+    found = []
+    for name in USUAL_NAMES["doc_id"]:
+        with suppress(ColumnError):
+            find(name)
+            found.append(name)
+    if len(found) > 1:
+        raise ColumnError(
+            f"columns {' and '.join(found)} could each be the doc_id; name the one that is meant, as in --doc-id {found[0]}"
+        )
+    return found[0] if found else None
 
 
 def _tell(rankings: Rankings, taken: dict[str, str | None]) -> None:
