@@ -12,6 +12,7 @@ import io
 import json
 import math
 import os
+import re
 import shlex
 import signal
 import sys
@@ -70,6 +71,11 @@ def _end(code: int, message: str = "") -> NoReturn:
     raise typer.Exit(code)
 
 
+def _as_option(message: str) -> str:
+    """A message that names an argument of a function, as in `score="s1"`, with the option of that name instead."""
+    return re.sub(r'as in (query|relevance|score)="(.*?)"', r'as in --\1 "\2"', message)
+
+
 def _command(function: Callable[P, None]) -> Callable[P, None]:
     """Register a command, with every foreseen failure as one line and an exit code."""
 
@@ -78,7 +84,7 @@ def _command(function: Callable[P, None]) -> Callable[P, None]:
         try:
             function(*arguments, **options)
         except FastndcgError as error:
-            _end(1, str(error))
+            _end(1, _as_option(str(error)))
         except BrokenPipeError:
             _end(141)  # the reader of the pipe has what it wanted: what a shell shows for other tools
         except OSError as error:
@@ -106,7 +112,7 @@ def _fastndcg(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Exact ranking measures, nDCG and its relatives, over Parquet files of any size."""
+    """Exact ranking measures, nDCG and its relatives, from Parquet files."""
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How results are written to stdout.")]
@@ -125,9 +131,9 @@ def score(
         list[str] | None,
         typer.Option("--measure", "-m", help="As in nDCG(gain='exp2')@1,3,5; repeatable.", show_default="nDCG@10"),
     ] = None,
-    query: Annotated[str | None, typer.Option(help="Column of query ids. Usual names are found.")] = None,
-    relevance: Annotated[str | None, typer.Option(help="Column of grades. Usual names are found.")] = None,
-    score: Annotated[str | None, typer.Option(help="Column of scores. Usual names are found.")] = None,
+    query: Annotated[str | None, typer.Option(help="Column of query ids.")] = None,
+    relevance: Annotated[str | None, typer.Option(help="Column of grades.")] = None,
+    score: Annotated[str | None, typer.Option(help="Column of scores.")] = None,
     keep: Annotated[list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")] = None,
     weight: Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")] = None,
     out: Annotated[Path | None, typer.Option(help="Parquet file to write each query's values to.")] = None,
@@ -138,7 +144,10 @@ def score(
         typer.Option(metavar="MEASURE=NUMBER", help="Exit with 1 if the mean is below it, or NaN; repeatable."),
     ] = None,
 ) -> None:
-    """Score predictions: a row for each document, or lists with a row for each query.
+    """Score predictions and print the means.
+
+    PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual names are found
+    by themselves; stderr says which.
 
     \b
     Examples:
@@ -166,7 +175,10 @@ def demo(
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
 ) -> None:
-    """Write a realistic sample of graded predictions, score it, and say what to try next.
+    """Write a realistic sample, score it, say what to try.
+
+    By default ten million documents: queries of very different lengths, skewed grades, some ties, some queries without a
+    relevant document.
 
     \b
     Example:

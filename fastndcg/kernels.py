@@ -40,7 +40,7 @@ AT_RELEVANT = -1  # cutoff at the number of relevant documents
 NEVER, NO_DOCUMENTS, NO_IDEAL, NO_RELEVANT = range(4)
 SKIPPABLE = (NO_IDEAL, NO_RELEVANT)
 # what a row's sum is divided by
-AS_IS, BY_IDEAL, BY_CUTOFF, BY_RELEVANT, BY_FEWER, BY_FEWER_RETURNED, BY_BOTH, WEIGHTED, SCALED, RESIDUAL, LEFT, SHARE_LEFT, POOL_TOTAL = range(13)
+AS_IS, BY_IDEAL, BY_CUTOFF, BY_RELEVANT, BY_FEWER, WEIGHTED, BY_FEWER_RETURNED, BY_BOTH, SCALED, RESIDUAL, LEFT, SHARE_LEFT, POOL_TOTAL = range(13)
 # columns of Plan.lists
 TABLE, TIES, CONDENSED, FOLD, RELEVANT, NONRELEVANT = range(6)
 # folds: what a list holds for each rank; those after COUNT are compiled where they are asked for
@@ -54,6 +54,8 @@ LINEAR, EXP2, ONE, LOOKUP = range(4)
 
 _INSERTION = 24  # values up to which insertion sort beats quicksort
 _COUNTING = 16  # compared vectors for each kept document, up to which counting beats sorting
+_MANY = 512  # documents of a list from which most vectors hold none of the first ranks
+_SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
 _MOST_STEPS = 100_000_000  # steps through orders of tied documents for one expected maximum
 _POOL_SHARE = 0.00001  # infAP's epsilon, trec_eval's
@@ -103,19 +105,20 @@ class Documents(NamedTuple):
 class Work(NamedTuple):
     """The ranking of one query."""
 
-    codes: Array  # int32: code of the document of each rank
-    sizes: Array  # int32: size of each tied group, at its first rank
-    seen: Array  # int32: documents of the group placed so far, at its first rank
-    wanted: Array  # int32: kept documents that need a rank
+    codes: Array  # uint32: code of the document of each rank
+    sizes: Array  # uint32: size of each tied group, at its first rank
+    firsts: Array  # uint32: first rank of the tied group of each rank, of a short ranking
+    seen: Array  # uint32: documents of the group placed so far, at its first rank
+    wanted: Array  # uint32: kept documents that need a rank
     group: Array  # float64: gains of one tied group
 
 
 class Scratch(NamedTuple):
     """Working memory of one chunk of queries, sized by its longest list."""
 
-    codes: Array  # int32: codes of the query's documents, where grades are not coded
+    codes: Array  # uint32: codes of the query's documents, where grades are not coded
     scores: Array  # scores of the documents kept for ranking
-    rows: Array  # int32: their rows in the query
+    rows: Array  # uint32: their rows in the query
     gains: Array  # float64 (T, longest + 2): gain of each document, where grades are not coded
     values: Array  # float64: gains of a pool, where grades are not coded
     counts: Array  # int64 (L + 2,): documents of each level
@@ -172,6 +175,7 @@ def driver(**options: Any) -> Callable[[F], F]:
 
 LANES = 16
 _WIDE = 64  # bytes compared at once
+_COUNTED = 4  # codes counted in one pass
 _POPULATION = ir.IntType(64)
 
 
@@ -320,8 +324,8 @@ def plain_keep_from(scores: Array, bound: Any, kept: Array, rows: Array) -> int:
     return found
 
 
-@intrinsic
-def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any) -> Any:
+def _keeping(few: bool, scores: Any, kept: Any, rows: Any) -> Any:
+    """The code of `keep_from`; where `few` are kept, vectors of which none is are passed over."""
     element = _element(scores)
     lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
 
@@ -338,6 +342,14 @@ def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any)
             reached = builder.not_(element.greater(builder, least, vector))
             if fresh is not None:
                 reached = builder.and_(reached, fresh)
+            if not few:
+                move(offset, vector, reached)
+                return
+            some = builder.icmp_unsigned("!=", builder.bitcast(reached, ir.IntType(lanes)), _const(0, lanes))
+            with builder.if_then(some, likely=False):
+                move(offset, vector, reached)
+
+        def move(offset: Any, vector: Any, reached: Any) -> None:
             numbers = builder.add(_lane_numbers(lanes), _splat(builder, builder.trunc(offset, ir.IntType(32)), lanes))
             at = builder.load(found)
             _store(builder, _compress(builder, vector, reached), to_scores, at, element.size)
@@ -355,6 +367,16 @@ def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any)
         return builder.load(found)
 
     return types.int64(scores, scores.dtype, kept, rows), generate
+
+
+@intrinsic
+def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any) -> Any:
+    return _keeping(False, scores, kept, rows)
+
+
+@intrinsic
+def vector_keep_few_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any) -> Any:
+    return _keeping(True, scores, kept, rows)
 
 
 def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
@@ -384,69 +406,114 @@ def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any
     return types.int64(scores, types.int64, scores.dtype), generate
 
 
-def plain_count_code(codes: Array, code: int) -> int:
-    """How many of the codes, at least LANES of them, are this one."""
-    found = 0
-    for i in range(codes.shape[0]):
-        found += codes[i] == code
-    return int(found)
+def plain_count_codes(codes: Array, first: int, counts: Array) -> None:
+    """counts[code] = how many of the codes, at least LANES of them, are `code`; for _COUNTED codes from `first`."""
+    for code in range(first, first + _COUNTED):
+        counts[code] = np.count_nonzero(codes == code)
 
 
 @intrinsic
-def vector_count_code(typing: Any, codes: Any, code: Any) -> Any:
+def vector_count_codes(typing: Any, codes: Any, first: Any, counts: Any) -> Any:
     byte = ir.IntType(8)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         pointer, n = array.data, builder.extract_value(array.shape, 0)
-        wanted = builder.trunc(arguments[1], byte)
-        found = cgutils.alloca_once_value(builder, _const(0))
+        to = _pointer(context, builder, signature.args[2], arguments[2])
+        wanted = [builder.add(builder.trunc(arguments[1], byte), _const(i, 8)) for i in range(_COUNTED)]
+        found = [cgutils.alloca_once_value(builder, _const(0)) for _ in wanted]
 
-        def count(offset: Any, lanes: int, first: Any) -> None:
+        def count(offset: Any, lanes: int, fresh: Any) -> None:
             vector = _load(builder, pointer, offset, ir.VectorType(byte, lanes), 1)
-            mask = builder.icmp_unsigned("==", vector, _splat(builder, wanted, lanes))
-            if first is not None:
-                mask = builder.and_(mask, builder.icmp_unsigned(">=", _lane_numbers(lanes, 8), _splat(builder, builder.trunc(first, byte), lanes)))
-            builder.store(builder.add(builder.load(found), _population(builder, mask)), found)
+            for code, sum_ in zip(wanted, found, strict=True):
+                mask = builder.icmp_unsigned("==", vector, _splat(builder, code, lanes))
+                mask = mask if fresh is None else builder.and_(mask, fresh)
+                builder.store(builder.add(builder.load(sum_), _population(builder, mask)), sum_)
 
         def count_all(lanes: int) -> None:
             full = builder.sdiv(n, _const(lanes))
             with cgutils.for_range(builder, full) as loop:
                 count(builder.mul(loop.index, _const(lanes)), lanes, None)
             done, end = builder.mul(full, _const(lanes)), builder.sub(n, _const(lanes))
-            count(end, lanes, builder.sub(done, end))
+            seen = _splat(builder, builder.trunc(builder.sub(done, end), byte), lanes)
+            count(end, lanes, builder.icmp_unsigned(">=", _lane_numbers(lanes, 8), seen))
 
         with builder.if_else(builder.icmp_signed(">=", n, _const(_WIDE))) as (wide, narrow):
             with wide:
                 count_all(_WIDE)
             with narrow:
                 count_all(LANES)
+        for i, sum_ in enumerate(found):
+            builder.store(builder.load(sum_), builder.gep(to, [builder.add(arguments[1], _const(i))]))
+        return context.get_dummy_value()
+
+    return types.void(codes, types.int64, counts), generate
+
+
+def plain_find_from(codes: Array, least: int, rows: Array) -> int:
+    """Fill `rows` with the places of the codes that are at least `least`, in order; returns how many. It takes LANES more."""
+    found = np.flatnonzero(codes >= least)
+    rows[: found.shape[0]] = found
+    return int(found.shape[0])
+
+
+@intrinsic
+def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer, n = array.data, builder.extract_value(array.shape, 0)
+        to_rows = _pointer(context, builder, signature.args[2], arguments[2])
+        code = pointer.type.pointee
+        wanted = _splat(builder, builder.trunc(arguments[1], code), LANES)
+        found = cgutils.alloca_once_value(builder, _const(0))
+
+        def find(offset: Any, fresh: Any) -> None:
+            reached = builder.icmp_unsigned(">=", _load(builder, pointer, offset, ir.VectorType(code, LANES), 1), wanted)
+            reached = reached if fresh is None else builder.and_(reached, fresh)
+            numbers = builder.add(_lane_numbers(LANES), _splat(builder, builder.trunc(offset, ir.IntType(32)), LANES))
+            at = builder.load(found)
+            _store(builder, _compress(builder, numbers, reached), to_rows, at, 4)
+            builder.store(builder.add(at, _population(builder, reached)), found)
+
+        full = builder.sdiv(n, _const(LANES))
+        with cgutils.for_range(builder, full) as loop:
+            find(builder.mul(loop.index, _const(LANES)), None)
+        done = builder.mul(full, _const(LANES))
+        with builder.if_then(builder.icmp_signed("<", done, n)):
+            end = builder.sub(n, _const(LANES))
+            seen = _splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), LANES)
+            find(end, builder.icmp_signed(">=", _lane_numbers(LANES), seen))
         return builder.load(found)
 
-    return types.int64(codes, types.int64), generate
+    return types.int64(codes, types.int64, rows), generate
 
 
 if numba.config.DISABLE_JIT:
-    bound_of_top, keep_from, count_ahead, count_code = plain_bound_of_top, plain_keep_from, plain_count_ahead, plain_count_code
+    bound_of_top, find_from = plain_bound_of_top, plain_find_from
+    keep_from = keep_few_from = plain_keep_from
+    count_ahead, count_codes = plain_count_ahead, plain_count_codes
 else:
-    bound_of_top, keep_from, count_ahead, count_code = vector_bound_of_top, vector_keep_from, vector_count_ahead, vector_count_code
+    bound_of_top, find_from = vector_bound_of_top, vector_find_from
+    keep_from, keep_few_from = vector_keep_from, vector_keep_few_from
+    count_ahead, count_codes = vector_count_ahead, vector_count_codes
 
 
 # ---- levels and gains ----
 
 
 @block
-def count_levels(codes: Array, counts: Array) -> None:
-    """Documents of each level."""
-    levels, n = counts.shape[0], codes.shape[0]
+def count_levels(codes: Array, levels: int, counts: Array) -> None:
+    """Documents of each of the levels; `counts` takes _COUNTED more places."""
+    n = codes.shape[0]
     if n < LANES or levels > 16:  # one pass for each level, 64 documents at a time, beats one addition for each document
         counts[:] = 0
         for i in range(n):
             counts[codes[i]] += 1
         return
+    for level in range(1, levels, _COUNTED):
+        count_codes(codes, level, counts)
     others = 0
     for level in range(1, levels):
-        counts[level] = count_code(codes, level)
         others += counts[level]
     counts[0] = n - others
 
@@ -591,6 +658,10 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
 def keep_top(scores: Array, depth: int, scratch: Scratch) -> int:
     """Fill scratch.scores and scratch.rows with a superset of the first `depth` ranks and all tied with the last of them."""
     n = scores.shape[0]
+    if depth <= LANES and n > 4 * _SAMPLE:  # a bound of some documents bounds all, and the list is read from memory once
+        return keep_few_from(scores, bound_of_top(scores[:_SAMPLE], depth), scratch.scores, scratch.rows)
+    if depth <= LANES and n > _MANY:
+        return keep_few_from(scores, bound_of_top(scores, depth), scratch.scores, scratch.rows)
     if depth <= LANES and n >= 2 * LANES:
         return keep_from(scores, bound_of_top(scores, depth), scratch.scores, scratch.rows)
     kept, rows = scratch.scores, scratch.rows
@@ -604,20 +675,30 @@ def keep_top(scores: Array, depth: int, scratch: Scratch) -> int:
 def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work) -> None:
     """Rank the documents that were kept: fill `work.codes` and `work.sizes`.
 
-    `codes` holds the code of the document of each rank, and `sizes` at the first rank of each tied group its size.
     Documents whose gain is 0 by every table may be left out: their ranks hold the code `nothing`, in a group of one where no
     other document of the group is worth something.
     """
+    if kept <= 2 * LANES:
+        rank_few(codes, kept, lowest, scratch.scores, scratch.rows, work)
+        return
     scores, rows = scratch.scores, scratch.rows
     blocks = (kept + LANES - 1) // LANES
-    found = 0
-    for i in range(kept):
-        work.codes[i], work.sizes[i], work.seen[i] = nothing, 1, 0
-        work.wanted[found] = i
-        found += codes[rows[i]] >= plan.first_wanted
+    if kept == codes.shape[0]:  # no row was left out, so places and rows are the same
+        found = find_from(codes, plan.first_wanted, work.wanted)
+    else:
+        found = 0
+        for i in range(kept):
+            work.wanted[found] = i
+            found += codes[rows[i]] >= plan.first_wanted
     if found * blocks > _COUNTING * kept:
         rank_by_sorting(codes, kept, scratch, work)
         return
+    for i in range(kept):
+        work.codes[i] = nothing
+    for i in range(kept):
+        work.sizes[i] = 1
+    for i in range(kept):
+        work.seen[i] = 0
     padding = blocks * LANES - kept
     for i in range(kept, kept + padding):
         scores[i] = lowest
@@ -628,14 +709,34 @@ def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch
         first, size = count >> 32, count & 0xFFFFFFFF
         if score == lowest:
             size -= padding
-        work.codes[first + work.seen[first]] = codes[rows[i]]
-        work.seen[first] += 1
+        seen = work.seen[first]
+        work.codes[first + seen] = codes[rows[i]]
+        work.seen[first] = seen + 1
         work.sizes[first] = size
+
+
+@block
+def rank_few(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, work: Work) -> None:
+    """As `rank`, of at most two vectors, which are compared whole, so that few branches depend on the data; fills `work.firsts` too."""
+    for i in range(2 * LANES):
+        scores[i] = scores[i] if i < kept else lowest
+        work.seen[i] = 0
+    for i in range(kept):
+        score = scores[i]
+        count = count_ahead(scores, 2, score)
+        first, size = count >> 32, count & 0xFFFFFFFF
+        if score == lowest:
+            size -= 2 * LANES - kept
+        at = first + work.seen[first]
+        work.seen[first] += 1
+        work.codes[at] = codes[rows[i]]
+        work.firsts[at] = first
+        work.sizes[at] = size
 
 
 @allocating
 def rank_by_sorting(codes: Array, kept: int, scratch: Scratch, work: Work) -> None:
-    keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.int32)
+    keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.uint32)
     falling_keys(scratch.scores, kept, keys)
     half = sort_by_key(kept, keys, order)
     start = 0
@@ -667,21 +768,46 @@ def average(gains: Array, n: int, exact: bool) -> float:
     return total / n
 
 
+@block
+def average_few(ranked: int, depth: int, gain_of_code: Array, work: Work, out: Array) -> int:
+    """As `gather`, of averaged ties where sums of gains are exact: without a branch that depends on the ties."""
+    sums = work.group
+    if ranked > 2 * LANES:
+        start = 0
+        while start < ranked:
+            stop = start + work.sizes[start]
+            for i in range(start, stop):
+                work.firsts[i] = start
+            start = stop
+    for i in range(ranked):
+        sums[i] = 0.0
+    for i in range(ranked):
+        sums[work.firsts[i]] += gain_of_code[work.codes[i]]
+    filled = min(ranked, depth)
+    for i in range(filled):
+        first = work.firsts[i]
+        out[i] = sums[first] / work.sizes[first]
+    return filled
+
+
 @inlined
 def gather(ranked: int, depth: int, table: int, ties: int, condensed: bool, unjudged: int, gains: Array, exact: bool, work: Work, out: Array) -> int:
     """Gains by rank of one list, ties resolved; returns how many ranks were filled: `depth`, or fewer where documents end."""
     codes, sizes, group = work.codes, work.sizes, work.group
+    gain_of_code = gains[table]
+    if exact and ties == AVERAGE and depth <= LANES and not condensed:
+        return average_few(ranked, depth, gain_of_code, work, out)
     at = start = 0
     while start < ranked and at < depth:
         if sizes[start] == 1 and not condensed:
-            out[at] = gains[table, codes[start]]
+            out[at] = gain_of_code[codes[start]]
             at += 1
             start += 1
             continue
         size = 0
         for i in range(start, start + sizes[start]):
             if not (condensed and codes[i] == unjudged):
-                group[size] = gains[table, codes[i]]
+                group[size] = gain_of_code[codes[i]]
                 size += 1
         start += sizes[start]
         if size == 0:
@@ -1014,8 +1140,8 @@ def _fold_lists(ranked: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any,
 
 
 @inlined
-def ideal_of_levels(counts: Array, unjudged: int, table: int, plan: Plan, out: Array) -> int:
-    """Gains of the documents counted by level, in falling order; returns how many fit into `out`.
+def ideal_of_levels(counts: Array, unjudged: int, table: int, depth: int, plan: Plan, out: Array) -> int:
+    """Gains of the documents counted by level, in falling order, at most `depth`; `out` takes LANES more. Returns how many.
 
     Documents of the level `unjudged` are left out; a level that does not exist leaves none out.
     """
@@ -1026,36 +1152,35 @@ def ideal_of_levels(counts: Array, unjudged: int, table: int, plan: Plan, out: A
         if gain == 0.0 and plan.unsigned[table]:
             break  # the rest adds nothing
         if level != unjudged:
-            stop = min(at + counts[level], out.shape[0])
-            while at < stop:
-                out[at] = gain
-                at += 1
+            stop = min(at + counts[level], depth)
+            if depth <= LANES:  # as many stores whatever the count, so that no branch depends on it
+                for i in range(LANES):
+                    out[at + i] = gain
+            else:
+                for i in range(at, stop):
+                    out[i] = gain
+            at = stop
     return at
 
 
 @inlined
-def ideal_of_gains(gains: Array, n: int, scratch: Scratch, out: Array) -> int:
-    if out.shape[0] <= LANES and n >= 2 * LANES:
-        n = keep_from(gains[:n], bound_of_top(gains[:n], out.shape[0]), gains, scratch.rows)
+def ideal_of_gains(gains: Array, n: int, depth: int, scratch: Scratch, out: Array) -> int:
+    if depth <= LANES and n >= 2 * LANES:
+        n = keep_from(gains[:n], bound_of_top(gains[:n], depth), gains, scratch.rows)
     sort_falling(gains, n)
-    filled = min(n, out.shape[0])
+    filled = min(n, depth)
     for i in range(filled):
         out[i] = gains[i]
     return filled
 
 
-@inlined
-def ideal_of_returned(ranked: int, cutoff: int, condensed: bool, unjudged: int, gains: Array, work: Work, out: Array) -> int:
-    """Gains of the documents on the first `cutoff` ranks, in falling order."""
-    filled = 0
-    for i in range(ranked):
-        if filled == min(cutoff, out.shape[0]):
-            break
-        if not (condensed and work.codes[i] == unjudged):
-            out[filled] = gains[work.codes[i]]
-            filled += 1
-    sort_falling(out, filled)
-    return filled
+@block
+def ideal_of_returned(gained: Array, length: int, out: Array) -> int:
+    """Gains of the documents on the first ranks, in falling order."""
+    for i in range(length):
+        out[i] = gained[i]
+    sort_falling(out, length)
+    return length
 
 
 @block
@@ -1078,10 +1203,12 @@ def gains_of_judged(query: int, table: int, codes: Array, unjudged: int, gains: 
 
 
 @inlined
-def total_of_levels(counts: Array, unjudged: int, table: int, plan: Plan) -> float:
+def total_of_levels(counts: Array, levels: int, n_unjudged: int, table: int, plan: Plan) -> float:
     total = 0.0
-    for level in range(unjudged + plan.assumed[table]):
+    for level in range(levels):
         total += counts[level] * plan.gains[table, level]
+    if plan.assumed[table] and n_unjudged > 0:
+        total += n_unjudged * plan.gains[table, plan.gains.shape[1] - 2]
     return total
 
 
@@ -1117,30 +1244,24 @@ def divided(over: int, total: float, best: float, cutoff: int, shown: int, relev
     """A row's value: its sum, by what its measure divides it by. `tail` is the discount of the first rank not shown."""
     if over == AS_IS:
         return total
-    if over == BY_IDEAL:
-        return normalised(total, best)
-    if over == BY_RELEVANT:
-        return normalised(total, relevant)
-    places = np.float64(shown) if cutoff == UNCUT else np.float64(cutoff)
-    if over == BY_CUTOFF:
-        return normalised(total, places)
-    if over == BY_FEWER:
-        return normalised(total, min(relevant, places))
-    if over == BY_FEWER_RETURNED:
-        return normalised(total, min(relevant, np.float64(shown)))
-    if over == BY_BOTH:
-        return total * total / (relevant * max(shown, 1))
-    if over == WEIGHTED:
-        return normalised((1.0 + weight) * total, weight * relevant + places)
-    if over == SCALED:
-        return weight * total
-    if over == RESIDUAL:
+    if over == SCALED or over == RESIDUAL:
         return weight * total + tail
-    if over == LEFT:
-        return shown - total
-    if over == SHARE_LEFT:
-        return normalised(shown - total, np.float64(shown))
-    return relevant
+    if over == LEFT or over == SHARE_LEFT:
+        total = shown - total
+    if over == LEFT or over == POOL_TOTAL:
+        return relevant if over == POOL_TOTAL else total
+    places = np.float64(shown) if cutoff == UNCUT or over >= BY_FEWER_RETURNED else np.float64(cutoff)
+    if over == BY_IDEAL:
+        places = best
+    elif over == BY_RELEVANT:
+        places = relevant
+    elif over == BY_FEWER or over == BY_FEWER_RETURNED:
+        places = min(places, relevant)
+    elif over == BY_BOTH:
+        total, places = total * total, relevant * max(places, 1.0)
+    elif over == WEIGHTED:
+        total, places = (1.0 + weight) * total, weight * relevant + places
+    return normalised(total, places)
 
 
 @inlined
@@ -1157,23 +1278,26 @@ def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out
         relevant = scratch.totals[rows[r, TOTAL]] if rows[r, TOTAL] >= 0 else 0.0
         if cutoff == AT_RELEVANT:
             cutoff = np.int64(relevant)
-        shown = 0
-        if source >= 0:
-            shown = min(cutoff, scratch.list_lengths[source])
-            if discount < 0:
-                total = lists[source, shown - 1] if shown > 0 else 0.0
-            for i in range(summed, shown if discount >= 0 else 0):
-                total += lists[source, i] * discounts[discount, i]
-            summed = max(summed, shown)
-        if ideal >= 0:
-            stop = min(cutoff, scratch.ideal_lengths[ideal])
-            for i in range(summed_best, stop):
-                best += ideals[ideal, i] * discounts[discount, i]
-            summed_best = max(summed_best, stop)
-            if source < 0:
-                total = best
-        tail = discounts[discount, shown] if rows[r, OVER] == RESIDUAL else 0.0
-        value = divided(rows[r, OVER], total, best, cutoff, shown, relevant, plan.weights[r], tail)
+        gained, perfect = lists[max(source, 0)], ideals[max(ideal, 0)] if ideal >= 0 else lists[0]
+        stop = min(cutoff, scratch.list_lengths[source]) if source >= 0 else 0
+        stop_best = min(cutoff, scratch.ideal_lengths[ideal]) if ideal >= 0 else 0
+        if discount < 0:  # the list holds sums
+            total = gained[stop - 1] if stop > 0 else 0.0
+        else:
+            weights = discounts[discount]
+            if summed == summed_best:
+                both = min(stop, stop_best)
+                for i in range(summed, both):  # two sums side by side: each waits four cycles for its last addition
+                    total += gained[i] * weights[i]
+                    best += perfect[i] * weights[i]
+                summed = summed_best = max(summed, both)
+            for i in range(summed, stop):
+                total += gained[i] * weights[i]
+            for i in range(summed_best, stop_best):
+                best += perfect[i] * weights[i]
+            summed, summed_best = max(summed, stop), max(summed_best, stop_best)
+        tail = discounts[discount, stop] if rows[r, OVER] == RESIDUAL else 0.0
+        value = divided(rows[r, OVER], best if source < 0 else total, best, cutoff, stop, relevant, plan.weights[r], tail)
         undefined = rows[r, UNDEFINED]
         if (undefined == NO_DOCUMENTS and not has_documents) or (undefined == NO_RELEVANT and relevant == 0.0):
             value = np.nan
@@ -1196,14 +1320,15 @@ def gather_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: 
 
 
 @inlined
-def ideals_of_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, work: Work) -> None:
+def ideals_of_lists(plan: Plan, scratch: Scratch) -> None:
     """The ideals that depend on what was returned, after the lists and the other ideals are made."""
     for i in range(plan.ideals.shape[0]):
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
         cutoff, out = plan.ideals[i, IDEAL_CUTOFF], scratch.ideals[i]
         if source == RETURNED:
-            condensed = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
-            scratch.ideal_lengths[i] = ideal_of_returned(ranked, cutoff, condensed, unjudged, gains[table], work, out)
+            of_list = plan.ideals[i, OF_LIST]
+            length = min(cutoff, scratch.list_lengths[of_list])
+            scratch.ideal_lengths[i] = ideal_of_returned(scratch.lists[of_list], length, out)
         elif source == FULL:
             length = scratch.list_lengths[plan.ideals[i, OF_LIST]] if cutoff == UNCUT else cutoff
             best, pool = plan.top[table], plan.ideals[i, POOL]
@@ -1221,7 +1346,7 @@ def fold_query(
     rank(codes, kept, unjudged + 1, lowest, plan, scratch, work)
     gather_lists(kept, unjudged, gains, plan, scratch, work)
     fold_lists(kept, unjudged, gains, plan, scratch, work)
-    ideals_of_lists(kept, unjudged, gains, plan, scratch, work)
+    ideals_of_lists(plan, scratch)
     fold_rows(query, has_documents, plan, scratch, out)
 
 
@@ -1244,24 +1369,24 @@ def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch:
     codes, unjudged = documents.relevance[start:stop], plan.gains.shape[1] - 2
     has_documents = stop > start
     counts = scratch.counts
-    count_levels(codes, counts[: documents.levels])
-    n_unjudged = counts[unjudged]
+    count_levels(codes, documents.levels, counts)
+    n_unjudged = counts[unjudged] if documents.levels > unjudged else 0
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == SCORED:
             left_out = unjudged if plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1 else -1
-            scratch.ideal_lengths[i] = ideal_of_levels(counts, left_out, plan.ideals[i, TABLE], plan, scratch.ideals[i])
+            scratch.ideal_lengths[i] = ideal_of_levels(counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i])
     pool_offsets = documents.pool_offsets
     if pool_offsets.shape[0] > 0:
         pool = documents.pool_relevance[pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base]
         has_documents = has_documents or pool.shape[0] > 0
-        count_levels(pool, counts[: documents.levels])
+        count_levels(pool, documents.levels, counts)
         counts[unjudged] = n_unjudged
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == JUDGED:
             left_out = -1 if plan.assumed[plan.ideals[i, TABLE]] else unjudged
-            scratch.ideal_lengths[i] = ideal_of_levels(counts, left_out, plan.ideals[i, TABLE], plan, scratch.ideals[i])
+            scratch.ideal_lengths[i] = ideal_of_levels(counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i])
     for i in range(plan.totals.shape[0]):
-        scratch.totals[i] = total_of_levels(counts, unjudged, plan.totals[i], plan)
+        scratch.totals[i] = total_of_levels(counts, min(documents.levels, unjudged), n_unjudged, plan.totals[i], plan)
     if nothing_to_gain(plan, scratch):
         out[:, query] = np.nan
         return
@@ -1303,7 +1428,7 @@ def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch:
                 if not (condensed and codes[j] == unjudged):
                     values[size] = gains[table, codes[j]]
                     size += 1
-        scratch.ideal_lengths[i] = ideal_of_gains(values, size, scratch, scratch.ideals[i])
+        scratch.ideal_lengths[i] = ideal_of_gains(values, size, plan.ideal_depth, scratch, scratch.ideals[i])
     for i in range(plan.totals.shape[0]):
         size = gains_of_judged(query, plan.totals[i], codes, unjudged, gains[plan.totals[i]], documents, plan, values)
         scratch.totals[i] = 0.0
@@ -1344,22 +1469,22 @@ def score_queries_of_values(first: int, last: int, documents: Documents, plan: P
 
 @allocating
 def work_for(longest: int) -> Work:
-    size = longest + 1
-    return Work(np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size))
+    size = longest + 2 * LANES
+    return Work(np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size))
 
 
 @allocating
 def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratch:
     return Scratch(
-        np.empty(0, np.int32),
-        np.empty(longest + LANES, documents.scores.dtype),
-        np.empty(longest + LANES, np.int32),
+        np.empty(0, np.uint32),
+        np.empty(longest + 2 * LANES, documents.scores.dtype),
+        np.empty(longest + 2 * LANES, np.uint32),
         np.empty((0, 0)),
         np.empty(0),
-        np.zeros(plan.gains.shape[1], np.int64),
-        np.empty((plan.lists.shape[0], min(plan.depth, longest))),
+        np.zeros(plan.gains.shape[1] + _COUNTED, np.int64),
+        np.empty((max(plan.lists.shape[0], 1), min(plan.depth, longest))),
         np.zeros(plan.lists.shape[0], np.int64),
-        np.empty((plan.ideals.shape[0], plan.ideal_depth)),
+        np.empty((plan.ideals.shape[0], plan.ideal_depth + LANES)),
         np.zeros(plan.ideals.shape[0], np.int64),
         np.zeros(plan.totals.shape[0]),
         np.empty((4, 0 if plan.folds is None else longest + 2)),
@@ -1369,15 +1494,15 @@ def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratc
 @allocating
 def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan) -> Scratch:
     return Scratch(
-        np.empty(longest, np.int32),
-        np.empty(longest + LANES, documents.scores.dtype),
-        np.empty(longest + pool + LANES, np.int32),
+        np.empty(longest, np.uint32),
+        np.empty(longest + 2 * LANES, documents.scores.dtype),
+        np.empty(longest + pool + LANES, np.uint32),
         np.empty((plan.gains.shape[0], longest + 2)),
         np.empty(longest + pool + LANES),
         np.empty(0, np.int64),
-        np.empty((plan.lists.shape[0], min(plan.depth, longest))),
+        np.empty((max(plan.lists.shape[0], 1), min(plan.depth, longest))),
         np.zeros(plan.lists.shape[0], np.int64),
-        np.empty((plan.ideals.shape[0], plan.ideal_depth)),
+        np.empty((plan.ideals.shape[0], plan.ideal_depth + LANES)),
         np.zeros(plan.ideals.shape[0], np.int64),
         np.zeros(plan.totals.shape[0]),
         np.empty((4, 0 if plan.folds is None else longest + 2)),

@@ -186,7 +186,7 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged
-    cutoff = kernels.UNCUT if measure.cutoff is None else measure.cutoff
+    cutoff = kernels.UNCUT if measure.cutoff is None else min(measure.cutoff, kernels.UNCUT)
     discounts = discount_table(measure.discount, max(rankings.longest, 1))
     empty = np.nan if isinstance(measure.empty, str) else measure.empty
     ratio = measure.definition.over == "ideal"

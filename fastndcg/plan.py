@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 
 _LEVELS = 255  # codes of one byte; the last is kept for unjudged documents
+_MOST_FULL = 2**24  # documents of a "full" ideal, which are summed one by one
 _EXACT = 2**53  # whole numbers up to here are exact in float64
 
 
@@ -77,9 +78,15 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     for measure in measures:
         _check_gains(measure, grades, distinct, rankings)
         _check_discount(measure, rankings.longest)
+        if measure.params.get("ideal") == "full" and (measure.cutoff or 0) > _MOST_FULL:
+            raise MeasureError(f"{measure} has an ideal of {measure.cutoff} documents; wanted a cutoff of at most {_MOST_FULL}")
     # a user's function is asked for the ranks that exist and no other
-    asked = any(isinstance(measure.params.get("discount"), Function) for measure in measures)
-    return _tables(measures, coding, distinct, max(rankings.longest, 1) if asked else _rounded_up(rankings.longest)), coding
+    asks_ranks = any(isinstance(measure.params.get("discount"), Function) for measure in measures)
+    longest = max(rankings.longest, 1) if asks_ranks else _rounded_up(rankings.longest)
+    # a function may answer differently in a later call, so tables made by asking one are not kept
+    asks = asks_ranks or any(isinstance(worth_of(measure).gain, Function) for measure in measures)
+    make_tables = _tables.__wrapped__ if asks else _tables
+    return make_tables(measures, coding, distinct, longest), coding
 
 
 # ---- gains ----
@@ -207,15 +214,17 @@ def _check_complete(measure: Measure) -> None:
 # ---- discounts ----
 
 
-@lru_cache(maxsize=64)
 def discount_table(discount: str | float | Numbers | Function | Power, ranks: int) -> Float64:
-    """Discount of the ranks 1, 2, 3, ...
-
-    Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor.
-    """
+    """Discount of the ranks 1, 2, 3, ..."""
     if isinstance(discount, Function):
-        table = np.array([discount.call(rank) for rank in range(1, ranks + 1)], dtype=np.float64)
-    elif isinstance(discount, Numbers):
+        return _frozen([discount.call(rank) for rank in range(1, ranks + 1)], np.float64)
+    return _known_discounts(discount, ranks)
+
+
+@lru_cache(maxsize=64)
+def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Float64:
+    """Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor."""
+    if isinstance(discount, Numbers):
         table = np.array(discount[:ranks], dtype=np.float64)
         table = np.append(table, np.zeros(max(ranks - len(table), 0)))
     else:
@@ -235,8 +244,7 @@ def discount_table(discount: str | float | Numbers | Function | Power, ranks: in
         else:
             weights = np.log(np.longdouble(discount)) / np.log(rank + 1)
         table = weights.astype(np.float64)
-    table.flags.writeable = False
-    return table
+    return _frozen(table, np.float64)
 
 
 def _check_discount(measure: Measure, longest: int) -> None:
@@ -388,7 +396,7 @@ def _cutoff(measure: Measure) -> int:
         return 1
     if measure.definition.cut == "relevant":
         return AT_RELEVANT
-    return UNCUT if measure.cutoff is None else measure.cutoff
+    return UNCUT if measure.cutoff is None else min(measure.cutoff, UNCUT - 1)
 
 
 def _ties(measure: Measure) -> int:
