@@ -305,7 +305,7 @@ def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float
         worth = worth_of(measure)
         cutoff = _cutoff(measure)
         total = nonrelevant = ranking = ideal = -1
-        if definition.undefined == "no relevant" or definition.ranking == "none":
+        if definition.undefined == "no relevant" or definition.ranking == "none" or params.get("relative"):
             total = totals.index_of(worths.index_of(worth._replace(gain="relevant")))
         if definition.fold == "preference":
             nonrelevant = totals.index_of(worths.index_of(worth._replace(gain="nonrelevant")))
