@@ -847,6 +847,12 @@ def gather_sums(
     at = start = 0
     before = 0.0
     while start < ranked and at < depth:
+        if sizes[start] == 1 and not condensed:
+            before += gains[codes[start]]
+            out[at] = before
+            at += 1
+            start += 1
+            continue
         size = collect(start, start + sizes[start], condensed, unjudged, gains, codes, group)
         start += sizes[start]
         filled = min(size, depth - at)
@@ -921,7 +927,7 @@ def preference(above: int, tied: int, relevant: float, nonrelevant: float) -> fl
     bound = max(min(relevant, nonrelevant), 1.0)
     below = max(0.0, min(tied + 1.0, relevant - above))  # terms min(above + u, relevant), u = 0 .. tied, that are not `relevant`
     terms = below * above + below * (below - 1.0) / 2.0 + (tied + 1.0 - below) * relevant
-    return 1.0 - terms / (tied + 1.0) / bound
+    return 1.0 - terms / ((tied + 1.0) * bound)
 
 
 @block
@@ -943,6 +949,10 @@ def expected_inferred(
     drawn[0] = 1.0
     total = 0.0
     for place in range(size):
+        if unjudged == 0:  # then all that is above is judged
+            value = inferred(before + place + 1, hits + place * (relevant - 1) / max(others, 1), judged + place, in_pool + place)
+            total += value * relevant / size
+            continue
         value = 0.0
         for h in range(min(place, others) + 1):
             more_relevant = h * (relevant - 1) / others if others > 0 else 0.0
@@ -977,41 +987,42 @@ def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) 
     values that a hit in a group can have, and groups are independent, so its distribution is a product over the groups. Each
     factor is a walk over places and hits that never meets the bound. Infinite where that takes more than `_MOST_STEPS`.
     """
-    steps = found = longest = 0
-    for g in range(n_groups):
-        size, relevant = int(groups[2, g]), int(groups[3, g])
-        steps += size * relevant
-        longest = max(longest, relevant)
-    if steps > _MOST_STEPS // 10:
-        return np.inf
-    values = np.empty(steps)
-    for g in range(n_groups):
-        before, hits, size, relevant = groups[0, g], groups[1, g], int(groups[2, g]), int(groups[3, g])
-        for h in range(1, relevant + 1):
-            if hits + h >= wanted:
-                for place in range(h, size - relevant + h + 1):
+    found = longest = 0
+    steps = 0.0
+    for counting in (True, False):
+        if not counting:
+            if steps > _MOST_STEPS:
+                return np.inf
+            values, below, of_group = np.empty(found), np.empty(found), np.empty(found, np.int64)
+            paths = np.empty(longest + 1)
+            found = 0
+        for g in range(n_groups):
+            before, hits, size, relevant = groups[0, g], groups[1, g], int(groups[2, g]), int(groups[3, g])
+            longest = max(longest, relevant)
+            for h in range(1, relevant + 1):
+                for place in range(h, size - relevant + h + 1 if hits + h >= wanted else 0):
                     value = (hits + h) / (before + place)
                     if value <= floor:
                         break
-                    values[found] = value
+                    if counting:
+                        steps += float(size) * relevant
+                    else:
+                        values[found], of_group[found] = value, g
+                        below[found] = stays_below(value, wanted, before, hits, size, relevant, paths)
                     found += 1
-    if found * steps > _MOST_STEPS:
-        return np.inf
-    values = np.sort(values[:found])
-    paths = np.empty(longest + 1)
-    total, last = floor, floor
-    for i in range(found):
-        value = values[i]
-        if value == last:
-            continue
-        below = 1.0
-        for g in range(n_groups):
-            best = (groups[1, g] + groups[3, g]) / (groups[0, g] + groups[3, g])
-            if best >= value and groups[1, g] + groups[3, g] >= wanted:
-                below *= stays_below(value, wanted, groups[0, g], groups[1, g], int(groups[2, g]), int(groups[3, g]), paths)
-        total += (value - last) * (1.0 - below)
-        last = value
-    return total
+    order = np.argsort(values)
+    stays = np.ones(n_groups)
+    total = 0.0
+    for i in range(found - 1, -1, -1):
+        value = values[order[i]]
+        stays[of_group[order[i]]] = below[order[i]]
+        least = values[order[i - 1]] if i > 0 else floor
+        if least < value:
+            chance = 1.0
+            for g in range(n_groups):
+                chance *= stays[g]
+            total += (value - least) * (1.0 - chance)
+    return floor + total
 
 
 @block
@@ -1025,8 +1036,18 @@ def fold_list(
     going = 1.0  # probability that the user reads on, or that nothing relevant was found
     wanted = np.floor(parameter * relevant + 0.9)
     while start < ranked and at < depth:
-        size = collect(start, start + sizes[start], condensed, unjudged, gains, codes, group)
-        start += sizes[start]
+        if sizes[start] == 1 and not condensed:
+            gain = gains[codes[start]]
+            size, start = 1, start + 1
+            if gain == 0.0:  # most documents
+                missed += 1.0
+                out[at] = 0.0
+                at += 1
+                continue
+            group[0] = gain
+        else:
+            size = collect(start, start + sizes[start], condensed, unjudged, gains, codes, group)
+            start += sizes[start]
         filled = min(size, depth - at)
         found = 0
         if size > 1:
