@@ -12,9 +12,11 @@ Where everything is:
     kernels       every compiled function: rank each query once, fold it into all measures
     launch        serial or parallel, chunks, safe inside any host
     scores        Scores: values for each query, means, summaries, tables
+    ranges        how far ties, and what nobody judged, could move a measure
     statistics    exact sums and means
     api           evaluate, ndcg, ndcg_score, dcg_score
     sources       Parquet and Arrow to Rankings
+    files         files that appear whole or not at all
     errors        every error that is raised
     cli, demo     the command line, outside, looking in
 
@@ -23,8 +25,42 @@ Importing this package imports NumPy and pyarrow; Numba is imported, and kernels
 
 from fastndcg.api import dcg_score, evaluate, ndcg, ndcg_score
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError, SourceError
-from fastndcg.measures import CG, DCG, IDCG, NDCG, Measure, NumRet, nDCG, parse, parse_many
+from fastndcg.measures import (
+    AP,
+    CG,
+    DCG,
+    ERR,
+    IDCG,
+    MAP,
+    MRR,
+    NDCG,
+    RBP,
+    RR,
+    SDCG,
+    Bpref,
+    F,
+    IPrec,
+    Judged,
+    Measure,
+    NumRel,
+    NumRet,
+    P,
+    R,
+    RBPresidual,
+    Rprec,
+    SetAP,
+    SetF,
+    SetP,
+    SetR,
+    Success,
+    infAP,
+    nDCG,
+    parse,
+    parse_many,
+)
+from fastndcg.ranges import judgment_range, tie_range
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
+from fastndcg.sources.parquet import read_parquet
 
 __version__ = "0.1.0"

@@ -10,9 +10,11 @@ def main() -> None:
     try:
         from fastndcg import cli
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"rich", "typer"}:
+        if error.name != "typer":
             raise
-        sys.stderr.write(f"The command line needs {error.name}, which is not installed: pip install 'fastndcg[cli]'\n")
+        sys.stderr.write(
+            "The command line needs typer, which is not installed: pip install 'fastndcg[cli]'\n"
+        )
         sys.exit(2)
     cli.main()
 

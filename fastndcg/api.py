@@ -112,9 +112,15 @@ def ndcg(
     >>> ndcg([3, 0, 2, 1, 0], [0.9, 0.8, 0.7, 0.2, 0.6], offsets=[0, 3, 5], k=2)
     array([0.70391809, 0.63092975])
     """
-    given = [name for name, value in (("offsets", offsets), ("group", group), ("query_ids", query_ids)) if value is not None]
+    given = [
+        name
+        for name, value in (("offsets", offsets), ("group", group), ("query_ids", query_ids))
+        if value is not None
+    ]
     if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} are given; one of them says which rows belong to which query")
+        raise InputError(
+            f"{' and '.join(given)} are given; one of them says which rows belong to which query"
+        )
     if offsets is not None:
         rankings = Rankings.from_offsets(offsets, relevance, scores)
     elif group is not None:
@@ -190,7 +196,7 @@ def dcg_score(
     Examples
     --------
     >>> dcg_score([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]])
-    9.49945799...
+    9.499457825916874
     """
     true, score = _dense("y_true", y_true), _dense("y_score", y_score)
     _same_shape(true, score, sample_weight)
@@ -214,7 +220,9 @@ def _mean_of_rows(
         return statistics.mean(values)
     weight = np.asarray(sample_weight, dtype=np.float64)
     if not statistics.exact_sum(weight):
-        raise ZeroDivisionError("sample_weight adds up to zero, so there is no weighted mean; give at least one weight that is not 0")
+        raise ZeroDivisionError(
+            "sample_weight adds up to zero, so there is no weighted mean; give at least one weight that is not 0"
+        )
     return statistics.mean(values, weight)
 
 
@@ -233,18 +241,27 @@ def _dense(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     except (TypeError, ValueError):
         array = np.empty(0, object)
     if array.dtype.kind not in "buif":
-        raise InputError(f"{name} is not a matrix of numbers (dtype {array.dtype}); wanted shape (n_samples, n_labels)")
+        raise InputError(
+            f"{name} is not a matrix of numbers (dtype {array.dtype}); wanted shape (n_samples, n_labels)"
+        )
     if not len(array.shape) or not array.shape[0]:
-        raise InputError(f"{name} has shape {array.shape}; wanted at least one sample, shape (n_samples, n_labels)")
+        raise InputError(
+            f"{name} has shape {array.shape}; wanted at least one sample, shape (n_samples, n_labels)"
+        )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise InputError(f"{name} contains {'NaN' if np.isnan(array).any() else 'infinity'}; wanted finite numbers")
+        raise InputError(
+            f"{name} contains {'NaN' if np.isnan(array).any() else 'infinity'}; wanted finite numbers"
+        )
     return array
 
 
 def _same_shape(true: npt.NDArray[Any], score: npt.NDArray[Any], sample_weight: npt.ArrayLike | None) -> None:
     lengths = [len(true), len(score)] + ([] if sample_weight is None else [len(sample_weight)])  # type: ignore[arg-type]
     if len(set(lengths)) > 1:
-        raise InputError(f"y_true, y_score and sample_weight have {lengths} samples; wanted the same number")
+        raise InputError(
+            f"Found input variables with inconsistent numbers of samples: {lengths}; "
+            "give y_true, y_score and sample_weight one row for each sample"
+        )
 
 
 def _check_labels(true: npt.NDArray[Any]) -> None:

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 
 import typer
 
-import fastndcg
+from fastndcg import __version__
+from fastndcg.api import evaluate
 from fastndcg.demo import QUERIES
 from fastndcg.errors import FastndcgError, InputError, MeasureError
 from fastndcg.files import check_writable
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 # plain help and errors: a message that a box wraps is no longer one line
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+)
 
 
 class Format(StrEnum):
@@ -47,6 +50,13 @@ class Format(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
+
+
+class NaN(StrEnum):
+    """What becomes of documents without a score."""
+
+    refuse = "refuse"
+    last = "last"
 
 
 # ---- what ends a command ----
@@ -72,8 +82,8 @@ def _end(code: int, message: str = "") -> NoReturn:
 
 
 def _as_option(message: str) -> str:
-    """A message that names an argument of a function, as in `score="s1"`, with the option of that name instead."""
-    return re.sub(r'as in (query|relevance|score)="(.*?)"', r'as in --\1 "\2"', message)
+    """A message that proposes an argument of a function, as in `score="s1"`, with the option of that name instead."""
+    return re.sub(r'(as in|pass) (nan|query|relevance|score)="(.*?)"', r'\1 --\2 "\3"', message)
 
 
 def _command(function: Callable[P, None]) -> Callable[P, None]:
@@ -90,7 +100,9 @@ def _command(function: Callable[P, None]) -> Callable[P, None]:
         except OSError as error:
             _end(1, str(error))
         except MemoryError:
-            _end(1, "There is not enough memory for this input. Score it in parts, or on a machine with more.")
+            _end(
+                1, "There is not enough memory for this input. Score it in parts, or on a machine with more."
+            )
         except KeyboardInterrupt:
             _end(130, "Interrupted.")
 
@@ -100,9 +112,9 @@ def _command(function: Callable[P, None]) -> Callable[P, None]:
 # ---- options ----
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+def _version(wanted: bool) -> None:
     if wanted:
-        _write(f"fastndcg {fastndcg.__version__}\n")
+        _write(f"fastndcg {__version__}\n")
         raise typer.Exit
 
 
@@ -116,7 +128,9 @@ def _fastndcg(
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How results are written to stdout.")]
-ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Default: all cores. Values do not depend on it.")]
+ThreadsOption = Annotated[
+    int | None, typer.Option(min=1, help="Default: all cores. Values do not depend on it.")
+]
 
 
 # ---- commands ----
@@ -125,23 +139,35 @@ ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Default: all cor
 @_command
 def score(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Parquet files, a folder, a glob, or a URI that pyarrow knows.")
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help="Parquet files, a folder, a glob, or a URI that pyarrow knows."
+        ),
     ],
     measure: Annotated[
         list[str] | None,
-        typer.Option("--measure", "-m", help="As in nDCG(gain='exp2')@1,3,5; repeatable.", show_default="nDCG@10"),
+        typer.Option(
+            "--measure", "-m", help="As in nDCG(gain='exp2')@1,3,5; repeatable.", show_default="nDCG@10"
+        ),
     ] = None,
     query: Annotated[str | None, typer.Option(help="Column of query ids.")] = None,
     relevance: Annotated[str | None, typer.Option(help="Column of grades.")] = None,
     score: Annotated[str | None, typer.Option(help="Column of scores.")] = None,
-    keep: Annotated[list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")
+    ] = None,
     weight: Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")] = None,
+    nan: Annotated[
+        NaN, typer.Option(help="Documents with a NaN score: refused, or ranked last.")
+    ] = NaN.refuse,
     out: Annotated[Path | None, typer.Option(help="Parquet file to write each query's values to.")] = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
     fail_under: Annotated[
         list[str] | None,
-        typer.Option(metavar="MEASURE=NUMBER", help="Exit with 1 if the mean is below it, or NaN; repeatable."),
+        typer.Option(
+            metavar="MEASURE=NUMBER", help="Exit with 1 if the mean is below it, or NaN; repeatable."
+        ),
     ] = None,
 ) -> None:
     """Score predictions and print the means.
@@ -159,18 +185,25 @@ def score(
     measures = _measures(measure or ([] if gates else ["nDCG@10"]), gates)
     if out is not None:
         _check_out(out, paths)
-    rankings, columns = _read(paths, query, relevance, score, keep or [], weight, threads)
-    scores = fastndcg.evaluate(rankings, measures, threads=threads)
+    rankings, columns = _read(paths, query, relevance, score, keep or [], weight, nan, threads)
+    scores = evaluate(rankings, measures, threads=threads)
     if out is not None:
         scores.write_parquet(out)
-    _write_summary(scores.summary(), format, {"queries": rankings.n_queries, "documents": rankings.n_docs, "columns": columns})
+    _tell(rankings, columns)
+    _write_summary(
+        scores.summary(),
+        format,
+        {"queries": rankings.n_queries, "documents": rankings.n_docs, "columns": columns},
+    )
     _hold(gates, scores)
 
 
 @_command
 def demo(
     queries: Annotated[int, typer.Option(min=1, help="About 110 documents each.")] = QUERIES,
-    out: Annotated[Path, typer.Option(help="Parquet file to write the sample to.")] = Path("fastndcg-demo.parquet"),
+    out: Annotated[Path, typer.Option(help="Parquet file to write the sample to.")] = Path(
+        "fastndcg-demo.parquet"
+    ),
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same sample.")] = 0,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
@@ -187,19 +220,26 @@ def demo(
     from fastndcg.demo import write_sample
 
     clock = _Clock()
-    with _progress("Writing the sample", queries) as advance:
+    with _progress("Writing the sample") as advance:
         sample = write_sample(out, queries, seed, progress=advance)
     clock.lap("write")
-    rankings, columns = _read([str(out)], None, None, None, [], None, threads)
+    rankings, columns = _read([str(out)], None, None, None, [], None, "refuse", threads)
     clock.lap("read")
     measures = _measures(["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"], [])
     with _progress("Scoring, after compiling if this is the first run"):
-        fastndcg.evaluate(rankings, measures, threads=threads)
+        evaluate(rankings, measures, threads=threads)
     clock.lap("first_score")
-    scores = fastndcg.evaluate(rankings, measures, threads=threads)
+    scores = evaluate(rankings, measures, threads=threads)
     clock.lap("score")
+    _tell(rankings, columns)
 
-    facts = {"path": str(out), "seed": seed, "queries": sample.queries, "documents": sample.documents, "columns": columns}
+    facts = {
+        "path": str(out),
+        "seed": seed,
+        "queries": sample.queries,
+        "documents": sample.documents,
+        "columns": columns,
+    }
     _write_summary(scores.summary(), format, facts | {"seconds": clock.seconds})
     if format is Format.table:
         _write(_demo_closing(out, sample.documents, clock.seconds, len(measures)))
@@ -253,7 +293,10 @@ def _gates(texts: list[str]) -> list[tuple[Measure, float]]:
             if not notation or not math.isfinite(bound):
                 raise ValueError
         except ValueError:
-            _end(2, f'--fail-under: "{text}" is not a measure and a number; wanted MEASURE=NUMBER, as in "nDCG@10=0.35"')
+            _end(
+                2,
+                f'--fail-under: "{text}" is not a measure and a number; wanted MEASURE=NUMBER, as in "nDCG@10=0.35"',
+            )
         try:
             gates += [(measure, bound) for measure in parse_many(notation)]
         except MeasureError as error:
@@ -267,7 +310,10 @@ _TEXT_SUFFIXES = {".csv", ".json", ".jsonl", ".ndjson", ".tsv", ".txt"}
 def _check_out(out: Path, paths: list[str]) -> None:
     """Refuse an output that cannot be meant, or cannot be written, before the input is read."""
     if out.suffix.lower() in _TEXT_SUFFIXES:
-        _end(2, f"--out: {out} is written as Parquet; name a file ending in .parquet. For a summary as text use --format csv or json.")
+        _end(
+            2,
+            f"--out: {out} is written as Parquet; name a file ending in .parquet. For a summary as text use --format csv or json.",
+        )
     if out.exists() and any(Path(path).exists() and out.samefile(path) for path in paths):
         _end(2, f"--out: {out} is the input itself; name another file")
     check_writable(out)
@@ -280,26 +326,39 @@ def _read(
     score: str | None,
     keep: list[str],
     weight: str | None,
+    nan: str,
     threads: int | None,
 ) -> tuple[Rankings, dict[str, str | None]]:
     """The rankings, and the columns they were made of, which it tells on stderr."""
     from fastndcg.sources.parquet import find_parquet_columns, read_parquet
 
     source = paths[0] if len(paths) == 1 else paths
-    columns = find_parquet_columns(source, query=query, relevance=relevance, score=score)
+    columns = find_parquet_columns(
+        source, query=query, relevance=relevance, score=score, keep=keep, weight=weight
+    )
     taken = {"query": columns.query, "relevance": columns.relevance, "score": columns.score}
     with _progress("Reading") as advance:
-        rankings = read_parquet(source, **taken, keep=keep, weight=weight, threads=threads, progress=advance)
+        rankings = read_parquet(
+            source, **taken, keep=keep, weight=weight, nan=nan, threads=threads, progress=advance
+        )
     if not rankings.n_queries:
-        raise InputError(f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query.")
+        raise InputError(
+            f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query."
+        )
+    return rankings, taken
+
+
+def _tell(rankings: Rankings, taken: dict[str, str | None]) -> None:
+    """Say on stderr what was read; once nothing can fail, so that a failing command leaves one line there."""
     named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
     sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents; columns: {named}\n")
-    return rankings, taken
 
 
 def _hold(gates: list[tuple[Measure, float]], scores: Scores) -> None:
     means = scores.mean()
-    failed = [(measure, bound, means[str(measure)]) for measure, bound in gates if not means[str(measure)] >= bound]
+    failed = [
+        (measure, bound, means[str(measure)]) for measure, bound in gates if not means[str(measure)] >= bound
+    ]
     if failed:
         _end(1, "--fail-under: " + "; ".join(_verdict(*each) for each in failed))
 
@@ -331,7 +390,10 @@ def _write_summary(summary: Summary, format: Format, facts: dict[str, Any]) -> N
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, list(summary.rows[0]))
         writer.writeheader()
-        writer.writerows({name: "" if _json_number(value) is None else value for name, value in row.items()} for row in summary.rows)
+        writer.writerows(
+            {name: "" if _json_number(value) is None else value for name, value in row.items()}
+            for row in summary.rows
+        )
         _write(text.getvalue())
     else:
         _write(_table(summary))
@@ -351,11 +413,15 @@ def _table(summary: Summary) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=io.StringIO(), force_terminal=True, width=os.get_terminal_size(sys.stdout.fileno()).columns)
+    console = Console(
+        file=io.StringIO(), force_terminal=True, width=os.get_terminal_size(sys.stdout.fileno()).columns
+    )
     header, *rows = summary.texts()
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column, name in enumerate(header):
-        table.add_column(name, justify="right" if column else "left", no_wrap=True, style="bold" if name == "mean" else "")
+        table.add_column(
+            name, justify="right" if column else "left", no_wrap=True, style="bold" if name == "mean" else ""
+        )
     for row in rows:
         table.add_row(*map(Text, row))  # a list of gains in brackets is no markup
     if console.measure(table).minimum > console.width:
@@ -366,8 +432,8 @@ def _table(summary: Summary) -> str:
 
 
 @contextmanager
-def _progress(task: str, total: int | None = None) -> Iterator[Callable[[int], None] | None]:
-    """A bar on stderr while the body runs, if stderr is a terminal; yields what tells it how much is done."""
+def _progress(task: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on stderr while the body runs, if stderr is a terminal; yields what tells it how much of how much is done."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -375,5 +441,5 @@ def _progress(task: str, total: int | None = None) -> Iterator[Callable[[int], N
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bars:
-        bar = bars.add_task(task, total=total)
-        yield lambda done: bars.update(bar, completed=done)
+        bar = bars.add_task(task, total=None)
+        yield lambda done, total: bars.update(bar, completed=done, total=total)

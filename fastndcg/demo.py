@@ -17,15 +17,21 @@ if TYPE_CHECKING:
 
 QUERIES = 91_000  # about 10 million documents
 
-_BATCH = 8_192  # queries of a row group: some 900,000 rows, so that memory stays below 100 MB whatever the size
+_BATCH = (
+    8_192  # queries of a row group: some 900,000 rows, so that memory stays below 100 MB whatever the size
+)
 _LONGEST = 2_000
 _LENGTH_MEDIAN, _LENGTH_SIGMA = 61.0, 1.1  # of the lognormal: mean about 110
-_GRADE_BOUNDS = np.array([0.45, 1.2, 1.9, 2.5], np.float32)  # of the latent relevance: two of three documents have grade 0
+_GRADE_BOUNDS = np.array(
+    [0.45, 1.2, 1.9, 2.5], np.float32
+)  # of the latent relevance: two of three documents have grade 0
 _WITHOUT_RELEVANT = 0.03  # share of queries, beside those that have none by chance
 _ROUNDED = 0.2  # share of queries whose scores have one decimal, so that most of them are tied
 _DEVICES = ("desktop", "phone", "tablet")
 _DEVICE_SHARES = (0.35, 0.58, 0.07)
-_DEVICE_SKILL = np.array([0.62, 0.52, 0.58], np.float32)  # correlation of the scores with the latent relevance
+_DEVICE_SKILL = np.array(
+    [0.62, 0.52, 0.58], np.float32
+)  # correlation of the scores with the latent relevance
 _COUNTRIES = ("US", "IN", "DE", "BR", "JP", "FR", "GB", "TR")
 _COUNTRY_SHARES = (0.34, 0.19, 0.12, 0.1, 0.08, 0.07, 0.06, 0.04)
 
@@ -42,7 +48,7 @@ def write_sample(
     queries: int = QUERIES,
     seed: int = 0,
     *,
-    progress: Callable[[int], Any] | None = None,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> Sample:
     """Write a sample as Parquet, a row for each document, sorted by query.
 
@@ -56,7 +62,7 @@ def write_sample(
     queries : int
     seed : int
     progress : callable, optional
-        Called with the number of queries written so far.
+        Called as `progress(queries_done, queries)`.
 
     Returns
     -------
@@ -84,11 +90,13 @@ def write_sample(
                 table = _batch(first, min(first + _BATCH, queries), seed)
                 if writer is None:
                     # only columns of few values gain from a dictionary
-                    writer = pq.ParquetWriter(draft, table.schema, use_dictionary=["query_id", "label", "country", "device"])
+                    writer = pq.ParquetWriter(
+                        draft, table.schema, use_dictionary=["query_id", "label", "country", "device"]
+                    )
                 writer.write_table(table)
                 documents += len(table)
                 if progress is not None:
-                    progress(min(first + _BATCH, queries))
+                    progress(min(first + _BATCH, queries), queries)
         finally:
             if writer is not None:
                 writer.close()
@@ -100,7 +108,9 @@ def _batch(first: int, stop: int, seed: int) -> pa.Table:
 
     rng = np.random.default_rng([seed, first])
     n = stop - first
-    lengths = np.clip(np.rint(rng.lognormal(np.log(_LENGTH_MEDIAN), _LENGTH_SIGMA, n)), 1, _LONGEST).astype(np.int64)
+    lengths = np.clip(np.rint(rng.lognormal(np.log(_LENGTH_MEDIAN), _LENGTH_SIGMA, n)), 1, _LONGEST).astype(
+        np.int64
+    )
     country = rng.choice(len(_COUNTRIES), n, p=_COUNTRY_SHARES).astype(np.int8)
     device = rng.choice(len(_DEVICES), n, p=_DEVICE_SHARES).astype(np.int8)
     plenty = rng.normal(0, 0.5, n).astype(np.float32)  # some queries have more relevant documents than others

@@ -37,7 +37,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 def _draft(target: Path) -> Path:
     if target.exists() and not target.is_file():
-        raise SourceError(f"{target} is not a file and cannot be written. Name a file, as in {_example(target)}.")
+        raise SourceError(
+            f"{target} is not a file and cannot be written. Name a file, as in {_example(target)}."
+        )
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".draft", dir=target.parent)
     except OSError as error:
@@ -48,7 +50,9 @@ def _draft(target: Path) -> Path:
 
 def _refuse(target: Path, error: OSError) -> NoReturn:
     reason = error.strerror or str(error)
-    raise SourceError(f"{target} cannot be written: {reason}. Name a file in a folder that exists and is writable.") from None
+    raise SourceError(
+        f"{target} cannot be written: {reason}. Name a file in a folder that exists and is writable."
+    ) from None
 
 
 def _example(target: Path) -> Path:

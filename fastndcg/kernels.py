@@ -18,6 +18,7 @@ an upgraded package would go on running the old one. Importing this module impor
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from math import lgamma
 from typing import Any, NamedTuple, TypeVar
 
@@ -40,7 +41,21 @@ AT_RELEVANT = -1  # cutoff at the number of relevant documents
 NEVER, NO_DOCUMENTS, NO_IDEAL, NO_RELEVANT = range(4)
 SKIPPABLE = (NO_IDEAL, NO_RELEVANT)
 # what a row's sum is divided by
-AS_IS, BY_IDEAL, BY_CUTOFF, BY_RELEVANT, BY_FEWER, WEIGHTED, BY_FEWER_RETURNED, BY_BOTH, SCALED, RESIDUAL, LEFT, SHARE_LEFT, POOL_TOTAL = range(13)
+(
+    AS_IS,
+    BY_IDEAL,
+    BY_CUTOFF,
+    BY_RELEVANT,
+    BY_FEWER,
+    WEIGHTED,
+    BY_FEWER_RETURNED,
+    BY_BOTH,
+    SCALED,
+    RESIDUAL,
+    LEFT,
+    SHARE_LEFT,
+    POOL_TOTAL,
+) = range(13)
 # columns of Plan.lists
 TABLE, TIES, CONDENSED, FOLD, RELEVANT, NONRELEVANT = range(6)
 # folds: what a list holds for each rank; those after COUNT are compiled where they are asked for
@@ -94,7 +109,9 @@ class Documents(NamedTuple):
     relevance: Array  # uint8 levels, or float64 grades
     scores: Array  # float32, float64 or int64
     is_judged: Array  # bool; of length 0 where every document is judged, or the levels say which are
-    pool_offsets: Array  # int64 (n_queries + 1,), of all queries; of length 0 where the scored documents are the pool
+    pool_offsets: (
+        Array  # int64 (n_queries + 1,), of all queries; of length 0 where the scored documents are the pool
+    )
     pool_relevance: Array
     base: int
     pool_base: int
@@ -136,7 +153,7 @@ def block(function: F) -> F:
     Blocks do not allocate, so they are compiled without reference counting: with it, an atomic addition for each array that
     a query's blocks touch took 2 microseconds a query.
     """
-    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)  # type: ignore[no-any-return]
+    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
 
 
 def inlined(function: F) -> F:
@@ -145,12 +162,12 @@ def inlined(function: F) -> F:
     To pass some forty arrays costs 0.1 microseconds a call. Inlined by Numba and not by LLVM, which would optimise the block
     once for itself and again in each caller: cold compilation took 34 s so, and takes a third of it.
     """
-    return numba.njit(nogil=True, error_model="numpy", _nrt=False, inline="always")(function)  # type: ignore[no-any-return]
+    return numba.njit(nogil=True, error_model="numpy", _nrt=False, inline="always")(function)
 
 
 def allocating(function: F) -> F:
     """A block that allocates memory."""
-    return numba.njit(nogil=True, error_model="numpy", _nrt=True)(function)  # type: ignore[no-any-return]
+    return numba.njit(nogil=True, error_model="numpy", _nrt=True)(function)
 
 
 def driver(**options: Any) -> Callable[[F], F]:
@@ -159,16 +176,14 @@ def driver(**options: Any) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
         if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
-            try:
+            with suppress(RuntimeError):  # neither the package folder nor a home folder can be written
                 dispatcher.enable_caching()
-            except RuntimeError:  # neither the package folder nor a home folder can be written
-                pass
-        return dispatcher  # type: ignore[no-any-return]
+        return dispatcher
 
     return decorate
 
 
-# ---- vector blocks: what LLVM's vectoriser does not find by itself, each beside the plain loop that defines it ----
+# ---- vector blocks: what LLVM's vectoriser does not find by itself, each beside the plain function that defines it ----
 #
 # Vectors of LANES documents are plain LLVM IR, so one source serves every processor: LLVM splits them where registers are
 # narrower. A list's last, partial vector is read as the LANES documents that end the list, and lanes read before are masked.
@@ -186,7 +201,9 @@ def _const(value: int, bits: int = 64) -> ir.Constant:
 def _splat(builder: Any, value: Any, lanes: int) -> Any:
     kind = ir.VectorType(value.type, lanes)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, _const(0, 32))
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
+    return builder.shuffle_vector(
+        one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+    )
 
 
 def _lane_numbers(lanes: int, bits: int = 32) -> ir.Constant:
@@ -202,7 +219,9 @@ def _load(builder: Any, pointer: Any, offset: Any, kind: Any, align: int) -> Any
 
 
 def _store(builder: Any, value: Any, pointer: Any, offset: Any, align: int) -> None:
-    builder.store(value, builder.bitcast(builder.gep(pointer, [offset]), value.type.as_pointer()), align=align)
+    builder.store(
+        value, builder.bitcast(builder.gep(pointer, [offset]), value.type.as_pointer()), align=align
+    )
 
 
 def _compress(builder: Any, value: Any, mask: Any) -> Any:
@@ -211,7 +230,9 @@ def _compress(builder: Any, value: Any, mask: Any) -> Any:
     element = "f" if isinstance(kind.element, ir.FloatType | ir.DoubleType) else "i"
     bits = {ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind.element)) or kind.element.width
     name = f"llvm.experimental.vector.compress.v{kind.count}{element}{bits}"
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, mask.type, kind]), name)
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(kind, [kind, mask.type, kind]), name
+    )
     return builder.call(function, [value, mask, ir.Constant(kind, ir.Undefined)])
 
 
@@ -231,7 +252,9 @@ class _Element(NamedTuple):
         return builder.icmp_signed(">", left, right) if self.whole else builder.fcmp_ordered(">", left, right)
 
     def equal(self, builder: Any, left: Any, right: Any) -> Any:
-        return builder.icmp_signed("==", left, right) if self.whole else builder.fcmp_ordered("==", left, right)
+        return (
+            builder.icmp_signed("==", left, right) if self.whole else builder.fcmp_ordered("==", left, right)
+        )
 
     def vector(self, lanes: int) -> Any:
         return ir.VectorType(self.kind, lanes)
@@ -282,7 +305,11 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
 
         def keep_greatest(vector: Any) -> None:
             held = builder.load(greatest, align=element.size)
-            builder.store(builder.select(element.greater(builder, vector, held), vector, held), greatest, align=element.size)
+            builder.store(
+                builder.select(element.greater(builder, vector, held), vector, held),
+                greatest,
+                align=element.size,
+            )
 
         greatest = cgutils.alloca_once_value(builder, _load(builder, pointer, _const(0), kind, element.size))
         full = builder.sdiv(n, _const(LANES))
@@ -290,7 +317,13 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
             keep_greatest(_load(builder, pointer, builder.mul(block, _const(LANES)), kind, element.size))
         end = builder.sub(n, _const(LANES))
         fresh = builder.icmp_signed(
-            ">=", _lane_numbers(LANES), _splat(builder, builder.trunc(builder.sub(builder.mul(full, _const(LANES)), end), ir.IntType(32)), LANES)
+            ">=",
+            _lane_numbers(LANES),
+            _splat(
+                builder,
+                builder.trunc(builder.sub(builder.mul(full, _const(LANES)), end), ir.IntType(32)),
+                LANES,
+            ),
         )
         tail = _load(builder, pointer, end, kind, element.size)
         keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), LANES)))
@@ -303,7 +336,9 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
             order = ir.Constant(counts, [(lane + turn) % LANES for lane in range(LANES)])
             turned = builder.shuffle_vector(lanes, lanes, order)
             before = builder.add(before, builder.zext(element.greater(builder, turned, lanes), counts))
-        ahead = builder.icmp_signed("<", before, _splat(builder, builder.trunc(arguments[1], ir.IntType(32)), LANES))
+        ahead = builder.icmp_signed(
+            "<", before, _splat(builder, builder.trunc(arguments[1], ir.IntType(32)), LANES)
+        )
         least = builder.select(ahead, lanes, element.constant(element.extreme(1), LANES))
         for half in (8, 4, 2, 1):
             order = ir.Constant(counts, [(lane + half) % LANES for lane in range(LANES)])
@@ -316,12 +351,9 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
 
 def plain_keep_from(scores: Array, bound: Any, kept: Array, rows: Array) -> int:
     """Copy the scores that reach the bound, and their rows, in order; returns how many. Both take LANES more places."""
-    found = 0
-    for row in range(scores.shape[0]):
-        if scores[row] >= bound:
-            kept[found], rows[found] = scores[row], row
-            found += 1
-    return found
+    found = np.flatnonzero(scores >= bound)
+    kept[: found.shape[0]], rows[: found.shape[0]] = scores[found], found
+    return int(found.shape[0])
 
 
 def _keeping(few: bool, scores: Any, kept: Any, rows: Any) -> Any:
@@ -350,7 +382,9 @@ def _keeping(few: bool, scores: Any, kept: Any, rows: Any) -> Any:
                 move(offset, vector, reached)
 
         def move(offset: Any, vector: Any, reached: Any) -> None:
-            numbers = builder.add(_lane_numbers(lanes), _splat(builder, builder.trunc(offset, ir.IntType(32)), lanes))
+            numbers = builder.add(
+                _lane_numbers(lanes), _splat(builder, builder.trunc(offset, ir.IntType(32)), lanes)
+            )
             at = builder.load(found)
             _store(builder, _compress(builder, vector, reached), to_scores, at, element.size)
             _store(builder, _compress(builder, numbers, reached), to_rows, at, 4)
@@ -381,11 +415,8 @@ def vector_keep_few_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: 
 
 def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
     """How many of the first `blocks` * LANES scores are greater, times 2**32, plus how many are equal."""
-    ahead = equal = 0
-    for i in range(blocks * LANES):
-        ahead += scores[i] > score
-        equal += scores[i] == score
-    return (int(ahead) << 32) + int(equal)
+    compared = scores[: blocks * LANES]
+    return (int(np.count_nonzero(compared > score)) << 32) + int(np.count_nonzero(compared == score))
 
 
 @intrinsic
@@ -397,7 +428,9 @@ def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any
         own = _splat(builder, arguments[2], LANES)
         count = cgutils.alloca_once_value(builder, _const(0))
         with cgutils.for_range(builder, arguments[1]) as loop:
-            vector = _load(builder, pointer, builder.mul(loop.index, _const(LANES)), element.vector(LANES), element.size)
+            vector = _load(
+                builder, pointer, builder.mul(loop.index, _const(LANES)), element.vector(LANES), element.size
+            )
             ahead = builder.shl(_population(builder, element.greater(builder, vector, own)), _const(32))
             both = builder.add(ahead, _population(builder, element.equal(builder, vector, own)))
             builder.store(builder.add(builder.load(count), both), count)
@@ -468,9 +501,13 @@ def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
         found = cgutils.alloca_once_value(builder, _const(0))
 
         def find(offset: Any, fresh: Any) -> None:
-            reached = builder.icmp_unsigned(">=", _load(builder, pointer, offset, ir.VectorType(code, LANES), 1), wanted)
+            reached = builder.icmp_unsigned(
+                ">=", _load(builder, pointer, offset, ir.VectorType(code, LANES), 1), wanted
+            )
             reached = reached if fresh is None else builder.and_(reached, fresh)
-            numbers = builder.add(_lane_numbers(LANES), _splat(builder, builder.trunc(offset, ir.IntType(32)), LANES))
+            numbers = builder.add(
+                _lane_numbers(LANES), _splat(builder, builder.trunc(offset, ir.IntType(32)), LANES)
+            )
             at = builder.load(found)
             _store(builder, _compress(builder, numbers, reached), to_rows, at, 4)
             builder.store(builder.add(at, _population(builder, reached)), found)
@@ -505,7 +542,9 @@ else:
 def count_levels(codes: Array, levels: int, counts: Array) -> None:
     """Documents of each of the levels; `counts` takes _COUNTED more places."""
     n = codes.shape[0]
-    if n < LANES or levels > 16:  # one pass for each level, 64 documents at a time, beats one addition for each document
+    if (
+        n < LANES or levels > 16
+    ):  # one pass for each level, 64 documents at a time, beats one addition for each document
         counts[:] = 0
         for i in range(n):
             counts[codes[i]] += 1
@@ -643,10 +682,10 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
             starts[digit] = total
             total += size
         for i in range(source, source + n):
-            digit = np.int64((keys[i] >> shift) & np.uint64(255))
-            to = starts[digit]
+            byte_value = np.int64((keys[i] >> shift) & np.uint64(255))
+            to = starts[byte_value]
             keys[to], order[to] = keys[i], order[i]
-            starts[digit] = to + 1
+            starts[byte_value] = to + 1
         source, target = target, source
     return source
 
@@ -658,7 +697,9 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
 def keep_top(scores: Array, depth: int, scratch: Scratch) -> int:
     """Fill scratch.scores and scratch.rows with a superset of the first `depth` ranks and all tied with the last of them."""
     n = scores.shape[0]
-    if depth <= LANES and n > 4 * _SAMPLE:  # a bound of some documents bounds all, and the list is read from memory once
+    if (
+        depth <= LANES and n > 4 * _SAMPLE
+    ):  # a bound of some documents bounds all, and the list is read from memory once
         return keep_few_from(scores, bound_of_top(scores[:_SAMPLE], depth), scratch.scores, scratch.rows)
     if depth <= LANES and n > _MANY:
         return keep_few_from(scores, bound_of_top(scores, depth), scratch.scores, scratch.rows)
@@ -672,7 +713,9 @@ def keep_top(scores: Array, depth: int, scratch: Scratch) -> int:
 
 
 @inlined
-def rank(codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work) -> None:
+def rank(
+    codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work
+) -> None:
     """Rank the documents that were kept: fill `work.codes` and `work.sizes`.
 
     Documents whose gain is 0 by every table may be left out: their ranks hold the code `nothing`, in a group of one where no
@@ -791,7 +834,18 @@ def average_few(ranked: int, depth: int, gain_of_code: Array, work: Work, out: A
 
 
 @inlined
-def gather(ranked: int, depth: int, table: int, ties: int, condensed: bool, unjudged: int, gains: Array, exact: bool, work: Work, out: Array) -> int:
+def gather(
+    ranked: int,
+    depth: int,
+    table: int,
+    ties: int,
+    condensed: bool,
+    unjudged: int,
+    gains: Array,
+    exact: bool,
+    work: Work,
+    out: Array,
+) -> int:
     """Gains by rank of one list, ties resolved; returns how many ranks were filled: `depth`, or fewer where documents end."""
     codes, sizes, group = work.codes, work.sizes, work.group
     gain_of_code = gains[table]
@@ -829,7 +883,9 @@ def gather(ranked: int, depth: int, table: int, ties: int, condensed: bool, unju
 
 
 @block
-def collect(start: int, stop: int, condensed: bool, unjudged: int, gains: Array, codes: Array, group: Array) -> int:
+def collect(
+    start: int, stop: int, condensed: bool, unjudged: int, gains: Array, codes: Array, group: Array
+) -> int:
     """Copy the gains of one tied group, in input order; returns how many documents count."""
     size = 0
     for i in range(start, stop):
@@ -841,7 +897,16 @@ def collect(start: int, stop: int, condensed: bool, unjudged: int, gains: Array,
 
 @block
 def gather_sums(
-    ranked: int, depth: int, ties: int, condensed: bool, unjudged: int, gains: Array, codes: Array, sizes: Array, group: Array, out: Array
+    ranked: int,
+    depth: int,
+    ties: int,
+    condensed: bool,
+    unjudged: int,
+    gains: Array,
+    codes: Array,
+    sizes: Array,
+    group: Array,
+    out: Array,
 ) -> int:
     """As `gather`, but each rank holds the sum of the gains so far, which are whole: at the end of a tied group it is exact."""
     at = start = 0
@@ -864,7 +929,7 @@ def gather_sums(
                 out[at + i] = before + (i + 1) * total / size
             before += total
         else:
-            if ties == WORST or ties == BEST:
+            if ties in (WORST, BEST):
                 sort_falling(group, size)
             for i in range(filled):
                 before += group[size - 1 - i] if ties == WORST else group[i]
@@ -922,10 +987,12 @@ def stop_chances(stops: Array, able: int, size: int, depth: int, chances: Array)
 
 
 @block
-def preference(above: int, tied: int, relevant: float, nonrelevant: float) -> float:
+def preference(above: float, tied: float, relevant: float, nonrelevant: float) -> float:
     """bpref's value of a relevant document: `above` others are above it, and `tied` may be, any number equally likely."""
     bound = max(min(relevant, nonrelevant), 1.0)
-    below = max(0.0, min(tied + 1.0, relevant - above))  # terms min(above + u, relevant), u = 0 .. tied, that are not `relevant`
+    below = max(
+        0.0, min(tied + 1.0, relevant - above)
+    )  # terms min(above + u, relevant), u = 0 .. tied, that are not `relevant`
     terms = below * above + below * (below - 1.0) / 2.0 + (tied + 1.0 - below) * relevant
     return 1.0 - terms / ((tied + 1.0) * bound)
 
@@ -939,10 +1006,19 @@ def inferred(rank: int, relevant: float, judged: float, pooled: float) -> float:
 
 @block
 def expected_inferred(
-    before: int, size: int, relevant: int, nonrelevant: int, pooled: int, hits: float, judged: float, in_pool: float, chances: Array
+    before: int,
+    size: int,
+    relevant: int,
+    nonrelevant: int,
+    pooled: int,
+    hits: float,
+    judged: float,
+    in_pool: float,
+    chances: Array,
 ) -> float:
     """Expected sum of `inferred` over the relevant documents of a tied group: the number of judged ones above is
-    hypergeometric, and given it the relevant ones and the pooled ones above have their means."""
+    hypergeometric, and given it the relevant ones and the pooled ones above have their means.
+    """
     others, unjudged = relevant - 1 + nonrelevant, size - relevant - nonrelevant
     drawn = chances[0]
     drawn[: others + 1] = 0.0
@@ -950,14 +1026,21 @@ def expected_inferred(
     total = 0.0
     for place in range(size):
         if unjudged == 0:  # then all that is above is judged
-            value = inferred(before + place + 1, hits + place * (relevant - 1) / max(others, 1), judged + place, in_pool + place)
+            value = inferred(
+                before + place + 1,
+                hits + place * (relevant - 1) / max(others, 1),
+                judged + place,
+                in_pool + place,
+            )
             total += value * relevant / size
             continue
         value = 0.0
         for h in range(min(place, others) + 1):
             more_relevant = h * (relevant - 1) / others if others > 0 else 0.0
             more_pooled = (place - h) * pooled / unjudged if unjudged > 0 else 0.0
-            value += drawn[h] * inferred(before + place + 1, hits + more_relevant, judged + h, in_pool + h + more_pooled)
+            value += drawn[h] * inferred(
+                before + place + 1, hits + more_relevant, judged + h, in_pool + h + more_pooled
+            )
         total += value * relevant / size
         if place < size - 1:
             draw_another(drawn, place, others, size - 1)
@@ -965,7 +1048,9 @@ def expected_inferred(
 
 
 @block
-def stays_below(bound: float, wanted: float, before: float, hits: float, size: int, relevant: int, paths: Array) -> float:
+def stays_below(
+    bound: float, wanted: float, before: float, hits: float, size: int, relevant: int, paths: Array
+) -> float:
     """Probability that precision stays below the bound within a tied group, at ranks of at least `wanted` hits."""
     paths[: relevant + 1] = 0.0
     paths[0] = 1.0
@@ -975,7 +1060,11 @@ def stays_below(bound: float, wanted: float, before: float, hits: float, size: i
             chance = paths[h] * (left - (relevant - h)) / left
             if h > 0:
                 chance += paths[h - 1] * (relevant - h + 1) / left
-            paths[h] = 0.0 if hits + h >= wanted and hits + h >= 1.0 and (hits + h) / (before + place) >= bound else chance
+            paths[h] = (
+                0.0
+                if hits + h >= wanted and hits + h >= 1.0 and (hits + h) / (before + place) >= bound
+                else chance
+            )
     return paths[relevant]
 
 
@@ -1027,8 +1116,21 @@ def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) 
 
 @block
 def fold_list(
-    fold: int, parameter: float, ties: int, condensed: bool, unjudged: int, relevant: float, nonrelevant: float, ranked: int, depth: int,
-    gains: Array, codes: Array, sizes: Array, group: Array, chances: Array, out: Array,
+    fold: int,
+    parameter: float,
+    ties: int,
+    condensed: bool,
+    unjudged: int,
+    relevant: float,
+    nonrelevant: float,
+    ranked: int,
+    depth: int,
+    gains: Array,
+    codes: Array,
+    sizes: Array,
+    group: Array,
+    chances: Array,
+    out: Array,
 ) -> int:
     """What each rank adds, by one fold; returns how many ranks were filled. Folds of the whole list fill one rank with it."""
     at = start = mixed = 0
@@ -1053,7 +1155,7 @@ def fold_list(
         if size > 1:
             for i in range(size):
                 found += group[i] > 0.0
-            if ties == WORST or ties == BEST or (fold == STOP and ties == AVERAGE):
+            if ties in (WORST, BEST) or (fold == STOP and ties == AVERAGE):
                 sort_falling(group, size)
         if ties != AVERAGE or size == 1 or found == 0 or (found == size and fold != STOP):
             for i in range(filled):
@@ -1088,7 +1190,7 @@ def fold_list(
             for i in range(filled):
                 out[at + i] = found / size * (hits + 1.0 + i * ((found - 1) / (size - 1))) / (at + i + 1)
             hits += found
-        elif fold == FIRST or fold == REACHED:
+        elif fold in (FIRST, REACHED):
             for i in range(filled):
                 chance = going * found / (size - i)
                 going *= (size - i - found) / (size - i)
@@ -1110,9 +1212,16 @@ def fold_list(
             if fold == PREFERENCE:
                 value += found * preference(missed, others, relevant, nonrelevant)
             elif fold == INFERRED:
-                value += expected_inferred(at, size, found, others, in_pool, hits, hits + missed, hits + missed + pooled, chances)
+                value += expected_inferred(
+                    at, size, found, others, in_pool, hits, hits + missed, hits + missed + pooled, chances
+                )
             else:
-                chances[0, mixed], chances[1, mixed], chances[2, mixed], chances[3, mixed] = at, hits, size, found
+                chances[0, mixed], chances[1, mixed], chances[2, mixed], chances[3, mixed] = (
+                    at,
+                    hits,
+                    size,
+                    found,
+                )
                 mixed += 1
                 if hits + found >= wanted:
                     value = max(value, (hits + found) / (at + size))
@@ -1120,7 +1229,7 @@ def fold_list(
             missed += others
             pooled += in_pool
         at += filled
-    if fold == PREFERENCE or fold == INFERRED or fold == INTERPOLATED:
+    if fold in (PREFERENCE, INFERRED, INTERPOLATED):
         if at == 0:
             return 0
         out[0] = expected_maximum(chances, mixed, wanted, value) if mixed > 0 else value
@@ -1132,10 +1241,17 @@ def fold_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Sc
     """Fill the lists of all folds after COUNT."""
     depth = scratch.lists.shape[1]
     for v in range(plan.lists.shape[0]):
-        fold, table, ties, condensed = plan.lists[v, FOLD], plan.lists[v, TABLE], plan.lists[v, TIES], plan.lists[v, CONDENSED] == 1
+        fold, table, ties, condensed = (
+            plan.lists[v, FOLD],
+            plan.lists[v, TABLE],
+            plan.lists[v, TIES],
+            plan.lists[v, CONDENSED] == 1,
+        )
         if fold > COUNT:
             relevant = scratch.totals[plan.lists[v, RELEVANT]] if plan.lists[v, RELEVANT] >= 0 else 0.0
-            nonrelevant = scratch.totals[plan.lists[v, NONRELEVANT]] if plan.lists[v, NONRELEVANT] >= 0 else 0.0
+            nonrelevant = (
+                scratch.totals[plan.lists[v, NONRELEVANT]] if plan.lists[v, NONRELEVANT] >= 0 else 0.0
+            )
             scratch.list_lengths[v] = fold_list(
                 fold, plan.folds[v], ties, condensed, unjudged, relevant, nonrelevant, ranked, depth,
                 gains[table], work.codes, work.sizes, work.group, scratch.chances, scratch.lists[v],
@@ -1175,11 +1291,11 @@ def ideal_of_levels(counts: Array, unjudged: int, table: int, depth: int, plan: 
         if level != unjudged:
             stop = min(at + counts[level], depth)
             if depth <= LANES:  # as many stores whatever the count, so that no branch depends on it
-                for i in range(LANES):
-                    out[at + i] = gain
+                for place in range(at, at + LANES):
+                    out[place] = gain
             else:
-                for i in range(at, stop):
-                    out[i] = gain
+                for place in range(at, stop):
+                    out[place] = gain
             at = stop
     return at
 
@@ -1205,11 +1321,22 @@ def ideal_of_returned(gained: Array, length: int, out: Array) -> int:
 
 
 @block
-def gains_of_judged(query: int, table: int, codes: Array, unjudged: int, gains: Array, documents: Documents, plan: Plan, out: Array) -> int:
+def gains_of_judged(
+    query: int,
+    table: int,
+    codes: Array,
+    unjudged: int,
+    gains: Array,
+    documents: Documents,
+    plan: Plan,
+    out: Array,
+) -> int:
     """Gains of all judged documents, and of the scored ones whose grade is assumed, of grades that are not coded."""
     size, pool_offsets = 0, documents.pool_offsets
     if pool_offsets.shape[0] > 0:
-        pool = documents.pool_relevance[pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base]
+        pool = documents.pool_relevance[
+            pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
+        ]
         fill_gains(pool, table, plan, out)
         size = pool.shape[0]
     for i in range(codes.shape[0]):
@@ -1261,22 +1388,24 @@ def normalised(total: float, ideal: float) -> float:
 
 
 @block
-def divided(over: int, total: float, best: float, cutoff: int, shown: int, relevant: float, weight: float, tail: float) -> float:
+def divided(
+    over: int, total: float, best: float, cutoff: int, shown: int, relevant: float, weight: float, tail: float
+) -> float:
     """A row's value: its sum, by what its measure divides it by. `tail` is the discount of the first rank not shown."""
     if over == AS_IS:
         return total
-    if over == SCALED or over == RESIDUAL:
+    if over in (SCALED, RESIDUAL):
         return weight * total + tail
-    if over == LEFT or over == SHARE_LEFT:
+    if over in (LEFT, SHARE_LEFT):
         total = shown - total
-    if over == LEFT or over == POOL_TOTAL:
+    if over in (LEFT, POOL_TOTAL):
         return relevant if over == POOL_TOTAL else total
-    places = np.float64(shown) if cutoff == UNCUT or over >= BY_FEWER_RETURNED else np.float64(cutoff)
+    places = 1.0 * (shown if cutoff == UNCUT or over >= BY_FEWER_RETURNED else cutoff)
     if over == BY_IDEAL:
         places = best
     elif over == BY_RELEVANT:
         places = relevant
-    elif over == BY_FEWER or over == BY_FEWER_RETURNED:
+    elif over in (BY_FEWER, BY_FEWER_RETURNED):
         places = min(places, relevant)
     elif over == BY_BOTH:
         total, places = total * total, relevant * max(places, 1.0)
@@ -1293,7 +1422,12 @@ def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out
     summed = summed_best = 0
     for r in range(rows.shape[0]):
         source, discount, ideal, cutoff = rows[r, LIST], rows[r, DISCOUNT], rows[r, IDEAL], rows[r, CUTOFF]
-        if r == 0 or source != rows[r - 1, LIST] or ideal != rows[r - 1, IDEAL] or discount != rows[r - 1, DISCOUNT]:
+        if (
+            r == 0
+            or source != rows[r - 1, LIST]
+            or ideal != rows[r - 1, IDEAL]
+            or discount != rows[r - 1, DISCOUNT]
+        ):
             total = best = 0.0
             summed = summed_best = 0
         relevant = scratch.totals[rows[r, TOTAL]] if rows[r, TOTAL] >= 0 else 0.0
@@ -1308,7 +1442,9 @@ def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out
             weights = discounts[discount]
             if summed == summed_best:
                 both = min(stop, stop_best)
-                for i in range(summed, both):  # two sums side by side: each waits four cycles for its last addition
+                for i in range(
+                    summed, both
+                ):  # two sums side by side: each waits four cycles for its last addition
                     total += gained[i] * weights[i]
                     best += perfect[i] * weights[i]
                 summed = summed_best = max(summed, both)
@@ -1318,9 +1454,13 @@ def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out
                 best += perfect[i] * weights[i]
             summed, summed_best = max(summed, stop), max(summed_best, stop_best)
         tail = discounts[discount, stop] if rows[r, OVER] == RESIDUAL else 0.0
-        value = divided(rows[r, OVER], best if source < 0 else total, best, cutoff, stop, relevant, plan.weights[r], tail)
+        value = divided(
+            rows[r, OVER], best if source < 0 else total, best, cutoff, stop, relevant, plan.weights[r], tail
+        )
         undefined = rows[r, UNDEFINED]
-        if (undefined == NO_DOCUMENTS and not has_documents) or (undefined == NO_RELEVANT and relevant == 0.0):
+        if (undefined == NO_DOCUMENTS and not has_documents) or (
+            undefined == NO_RELEVANT and relevant == 0.0
+        ):
             value = np.nan
         out[rows[r, OUT], query] = value
 
@@ -1335,9 +1475,22 @@ def gather_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: 
         table, ties, condensed = plan.lists[v, TABLE], plan.lists[v, TIES], plan.lists[v, CONDENSED] == 1
         exact, out = plan.exact[table], scratch.lists[v]
         if plan.lists[v, FOLD] == GAIN:
-            scratch.list_lengths[v] = gather(ranked, depth, table, ties, condensed, unjudged, gains, exact, work, out)
+            scratch.list_lengths[v] = gather(
+                ranked, depth, table, ties, condensed, unjudged, gains, exact, work, out
+            )
         elif plan.lists[v, FOLD] == COUNT:
-            scratch.list_lengths[v] = gather_sums(ranked, depth, ties, condensed, unjudged, gains[table], work.codes, work.sizes, work.group, out)
+            scratch.list_lengths[v] = gather_sums(
+                ranked,
+                depth,
+                ties,
+                condensed,
+                unjudged,
+                gains[table],
+                work.codes,
+                work.sizes,
+                work.group,
+                out,
+            )
 
 
 @inlined
@@ -1360,7 +1513,18 @@ def ideals_of_lists(plan: Plan, scratch: Scratch) -> None:
 
 @inlined
 def fold_query(
-    query: int, has_documents: bool, codes: Array, scores: Array, depth: int, unjudged: int, lowest: Any, gains: Array, plan: Plan, scratch: Scratch, work: Work, out: Array
+    query: int,
+    has_documents: bool,
+    codes: Array,
+    scores: Array,
+    depth: int,
+    unjudged: int,
+    lowest: Any,
+    gains: Array,
+    plan: Plan,
+    scratch: Scratch,
+    work: Work,
+    out: Array,
 ) -> None:
     """Rank one query, whose ideals of judged and scored documents are made, and fold the ranking into all rows."""
     kept = keep_top(scores, depth, scratch)
@@ -1378,14 +1542,16 @@ def nothing_to_gain(plan: Plan, scratch: Scratch) -> bool:
     for i in range(plan.ideals.shape[0]):
         if scratch.ideal_lengths[i] > 0 and scratch.ideals[i, 0] > 0.0:
             return False
+    counted = 0.0
     for i in range(plan.totals.shape[0]):
-        if scratch.totals[i] > 0.0:
-            return False
-    return True
+        counted += scratch.totals[i]
+    return counted == 0.0
 
 
 @inlined
-def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+def score_query_of_levels(
+    query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
     start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
     codes, unjudged = documents.relevance[start:stop], plan.gains.shape[1] - 2
     has_documents = stop > start
@@ -1395,29 +1561,52 @@ def score_query_of_levels(query: int, documents: Documents, plan: Plan, scratch:
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == SCORED:
             left_out = unjudged if plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1 else -1
-            scratch.ideal_lengths[i] = ideal_of_levels(counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i])
+            scratch.ideal_lengths[i] = ideal_of_levels(
+                counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
+            )
     pool_offsets = documents.pool_offsets
     if pool_offsets.shape[0] > 0:
-        pool = documents.pool_relevance[pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base]
+        pool = documents.pool_relevance[
+            pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
+        ]
         has_documents = has_documents or pool.shape[0] > 0
         count_levels(pool, documents.levels, counts)
         counts[unjudged] = n_unjudged
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == JUDGED:
             left_out = -1 if plan.assumed[plan.ideals[i, TABLE]] else unjudged
-            scratch.ideal_lengths[i] = ideal_of_levels(counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i])
+            scratch.ideal_lengths[i] = ideal_of_levels(
+                counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
+            )
     for i in range(plan.totals.shape[0]):
-        scratch.totals[i] = total_of_levels(counts, min(documents.levels, unjudged), n_unjudged, plan.totals[i], plan)
+        scratch.totals[i] = total_of_levels(
+            counts, min(documents.levels, unjudged), n_unjudged, plan.totals[i], plan
+        )
     if nothing_to_gain(plan, scratch):
         out[:, query] = np.nan
         return
     depth = stop - start if n_unjudged > 0 and plan.condensing else min(plan.depth, stop - start)
     scores = documents.scores[start:stop]
-    fold_query(query, has_documents, codes, scores, depth, unjudged, documents.lowest, plan.gains, plan, scratch, work, out)
+    fold_query(
+        query,
+        has_documents,
+        codes,
+        scores,
+        depth,
+        unjudged,
+        documents.lowest,
+        plan.gains,
+        plan,
+        scratch,
+        work,
+        out,
+    )
 
 
 @inlined
-def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+def score_query_of_values(
+    query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
     """As `score_query_of_levels`, for grades that have no small set of levels: a document's code is its row in the query."""
     start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
     relevance = documents.relevance[start:stop]
@@ -1451,7 +1640,9 @@ def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch:
                     size += 1
         scratch.ideal_lengths[i] = ideal_of_gains(values, size, plan.ideal_depth, scratch, scratch.ideals[i])
     for i in range(plan.totals.shape[0]):
-        size = gains_of_judged(query, plan.totals[i], codes, unjudged, gains[plan.totals[i]], documents, plan, values)
+        size = gains_of_judged(
+            query, plan.totals[i], codes, unjudged, gains[plan.totals[i]], documents, plan, values
+        )
         scratch.totals[i] = 0.0
         for j in range(size):
             scratch.totals[i] += values[j]
@@ -1462,7 +1653,20 @@ def score_query_of_values(query: int, documents: Documents, plan: Plan, scratch:
         return
     depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
     scores = documents.scores[start:stop]
-    fold_query(query, has_documents, codes, scores, depth, unjudged, documents.lowest, gains, plan, scratch, work, out)
+    fold_query(
+        query,
+        has_documents,
+        codes,
+        scores,
+        depth,
+        unjudged,
+        documents.lowest,
+        gains,
+        plan,
+        scratch,
+        work,
+        out,
+    )
 
 
 # ---- drivers: chunks of queries, cut so that each has about as many documents ----
@@ -1477,13 +1681,17 @@ def longest_list(offsets: Array, first: int, last: int) -> int:
 
 
 @block
-def score_queries_of_levels(first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+def score_queries_of_levels(
+    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
     for query in range(first, last):
         score_query_of_levels(query, documents, plan, scratch, work, out)
 
 
 @block
-def score_queries_of_values(first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array) -> None:
+def score_queries_of_values(
+    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+) -> None:
     for query in range(first, last):
         score_query_of_values(query, documents, plan, scratch, work, out)
 
@@ -1491,7 +1699,14 @@ def score_queries_of_values(first: int, last: int, documents: Documents, plan: P
 @allocating
 def work_for(longest: int) -> Work:
     size = longest + 2 * LANES
-    return Work(np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size))
+    return Work(
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size),
+    )
 
 
 @allocating
@@ -1552,7 +1767,10 @@ def score_levels_parallel(chunks: Array, documents: Documents, plan: Plan, out: 
 def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in range(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest, pool = longest_list(documents.offsets, first, last), longest_list(documents.pool_offsets, first, last)
+        longest, pool = (
+            longest_list(documents.offsets, first, last),
+            longest_list(documents.pool_offsets, first, last),
+        )
         scratch = scratch_for_values(longest, pool, documents, plan)
         score_queries_of_values(first, last, documents, plan, scratch, work_for(longest), out)
 
@@ -1561,7 +1779,10 @@ def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
 def score_values_parallel(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in numba.prange(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest, pool = longest_list(documents.offsets, first, last), longest_list(documents.pool_offsets, first, last)
+        longest, pool = (
+            longest_list(documents.offsets, first, last),
+            longest_list(documents.pool_offsets, first, last),
+        )
         scratch = scratch_for_values(longest, pool, documents, plan)
         score_queries_of_values(first, last, documents, plan, scratch, work_for(longest), out)
 
@@ -1600,7 +1821,9 @@ def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
 
 
 @allocating
-def expected_over_returned(gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool) -> float:
+def expected_over_returned(
+    gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool
+) -> float:
     """Expectation of DCG / IDCG, or of IDCG where not `ratio`, over all orders of ties, where the ideal is made of the documents on the first ranks.
 
     `gains` are in rank order, `sizes` those of the tied groups. Which documents are returned varies only where a group
@@ -1669,7 +1892,15 @@ def expected_over_returned(gains: Array, sizes: Array, cutoff: int, discounts: A
 
 @driver()
 def expect_over_returned(
-    offsets: Array, gains: Array, scores: Array, counts: Array, cutoff: int, discounts: Array, empty: float, ratio: bool, out: Array
+    offsets: Array,
+    gains: Array,
+    scores: Array,
+    counts: Array,
+    cutoff: int,
+    discounts: Array,
+    empty: float,
+    ratio: bool,
+    out: Array,
 ) -> None:
     """nDCG, or IDCG where not `ratio`, of each query by `expected_over_returned`, of the documents for which `counts` is true."""
     for query in range(offsets.shape[0] - 1):
@@ -1684,7 +1915,9 @@ def expect_over_returned(
                 groups += 1
             sizes[groups] += 1
         filled = groups + 1 if rows.shape[0] > 0 else 0
-        out[query] = expected_over_returned(gains[rows[ranked]], sizes[:filled], cutoff, discounts, empty, ratio)
+        out[query] = expected_over_returned(
+            gains[rows[ranked]], sizes[:filled], cutoff, discounts, empty, ratio
+        )
 
 
 # ---- grouping rows by query ----

@@ -50,7 +50,9 @@ def score(
             serial(_chunks(rankings.offsets, first, last, 1), documents, plan, out)
         else:
             parallel = getattr(kernels, f"score_{kind}_parallel")
-            _run_parallel(parallel, serial, wanted, _chunks(rankings.offsets, first, last, wanted), documents, plan, out)
+            _run_parallel(
+                parallel, serial, wanted, _chunks(rankings.offsets, first, last, wanted), documents, plan, out
+            )
     for row, measure in enumerate(measures):
         if _varies_with_returned(measure):
             _expect_over_returned(measure, rankings, out[row])
@@ -64,8 +66,11 @@ def _threads(threads: int | None) -> int:
     if threads is None:
         return available
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise InputTypeError(f"threads={threads!r} is no number of threads; wanted a whole number from 1, or None for all")
-    return min(int(threads), numba.config.NUMBA_NUM_THREADS)
+        raise InputTypeError(
+            f"threads={threads!r} is no number of threads; wanted a whole number from 1, or None for all"
+        )
+    limit: int = numba.config.NUMBA_NUM_THREADS
+    return min(int(threads), limit)
 
 
 # ---- cutting ----
@@ -90,7 +95,9 @@ def _chunks(offsets: npt.NDArray[np.int64], first: int, last: int, threads: int)
     n_chunks = max(1, min(last - first, max(documents // _CHUNK, 4 * (threads - 1))))
     if n_chunks == 1:
         return np.array([first, last])
-    cuts = first + np.searchsorted(offsets[first : last + 1], offsets[first] + np.arange(1, n_chunks) * (documents / n_chunks))
+    cuts = first + np.searchsorted(
+        offsets[first : last + 1], offsets[first] + np.arange(1, n_chunks) * (documents / n_chunks)
+    )
     return np.unique(np.concatenate([[first], cuts, [last]]))
 
 
@@ -142,9 +149,11 @@ def _cast_grades(relevance: npt.NDArray[Any], coding: Coding) -> npt.NDArray[Any
     if relevance.dtype == np.uint8 and coding.lowest == 0:
         return relevance
     if relevance.dtype.kind == "f":
-        return (relevance - relevance.dtype.type(coding.lowest)).astype(np.uint8)
+        above: npt.NDArray[Any] = relevance - relevance.dtype.type(coding.lowest)
+        return above.astype(np.uint8)
     # the low byte of a difference is the difference of the low bytes, so no wide difference is needed
-    return relevance.astype(np.uint8) - np.uint8(coding.lowest & 255)
+    levels: npt.NDArray[np.uint8] = relevance.astype(np.uint8) - np.uint8(coding.lowest & 255)
+    return levels
 
 
 _COMPARED = (np.float32, np.float64, np.int64)
@@ -192,7 +201,15 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     ratio = measure.definition.over == "ideal"
     gains, scores = gains_of_documents(measure, rankings), _comparable(rankings.scores)
     kernels.expect_over_returned(
-        rankings.offsets, gains, _read_only(scores), _read_only(counts), cutoff, discounts, float(empty), ratio, out
+        rankings.offsets,
+        gains,
+        _read_only(scores),
+        _read_only(counts),
+        cutoff,
+        discounts,
+        float(empty),
+        ratio,
+        out,
     )
 
 

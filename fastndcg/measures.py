@@ -20,9 +20,41 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 from fastndcg.errors import InputTypeError, MeasureError, suggest
 
 __all__ = [
-    "AP", "CG", "DCG", "DEFINITIONS", "ERR", "F", "IDCG", "MAP", "MRR", "NDCG", "P", "R", "RBP", "RR", "SDCG", "Bpref", "IPrec", "Judged", "Measure",
-    "NumRel", "NumRet", "RBPresidual", "Rprec", "SetAP", "SetF", "SetP", "SetR", "Success", "as_measure", "as_measures", "infAP", "nDCG", "parse",
-    "parse_many", "table",
+    "AP",
+    "CG",
+    "DCG",
+    "DEFINITIONS",
+    "ERR",
+    "IDCG",
+    "MAP",
+    "MRR",
+    "NDCG",
+    "RBP",
+    "RR",
+    "SDCG",
+    "Bpref",
+    "F",
+    "IPrec",
+    "Judged",
+    "Measure",
+    "NumRel",
+    "NumRet",
+    "P",
+    "R",
+    "RBPresidual",
+    "Rprec",
+    "SetAP",
+    "SetF",
+    "SetP",
+    "SetR",
+    "Success",
+    "as_measure",
+    "as_measures",
+    "infAP",
+    "nDCG",
+    "parse",
+    "parse_many",
+    "table",
 ]  # fmt: skip
 
 
@@ -73,9 +105,12 @@ class Function:
 
     @classmethod
     def named(cls, name: str, number: int = 1) -> Function:
-        function = cls._alive.get(name, {}).get(number)
+        known = cls._alive.get(name)
+        function = None if known is None else known.get(number)
         if function is None:
-            raise MeasureError(f"no function {name!r} is known here: pass the function itself, as in nDCG(gain=function)")
+            raise MeasureError(
+                f"no function {name!r} is known here: pass the function itself, as in nDCG(gain=function)"
+            )
         return function
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -123,7 +158,7 @@ def _choice(name: str, *choices: str) -> Callable[[Any], str]:
 
 def _finite(name: str, value: Any) -> float:
     try:
-        number = float(value)
+        number = float("no number" if isinstance(value, str | bytes) else value)
     except (TypeError, ValueError):
         raise MeasureError(f"{name} holds {value!r}, where a number was wanted") from None
     if not math.isfinite(number):
@@ -167,7 +202,9 @@ def _grade_gains(name: str, value: Any, *, overrides: bool) -> GradeGains:
 def _read_discount(value: Any) -> str | float | Numbers | Function:
     wanted = "'log2', 'jarvelin', 'reciprocal', 'ln', a base of the logarithm above 1, a sequence, or a function of the rank"
     if isinstance(value, str):
-        return value if value in _DISCOUNTS else _refuse("discount", value, wanted, suggest(value, _DISCOUNTS))
+        return (
+            value if value in _DISCOUNTS else _refuse("discount", value, wanted, suggest(value, _DISCOUNTS))
+        )
     if isinstance(value, Numbers | Function):
         return value
     if isinstance(value, bool):
@@ -182,10 +219,18 @@ def _read_discount(value: Any) -> str | float | Numbers | Function:
 
 def _read_empty(value: Any) -> str | float:
     if isinstance(value, str):
-        return value if value in ("nan", "skip") else _refuse("empty", value, "a number, 'nan' or 'skip'", suggest(value, ("nan", "skip")))
+        return (
+            value
+            if value in ("nan", "skip")
+            else _refuse("empty", value, "a number, 'nan' or 'skip'", suggest(value, ("nan", "skip")))
+        )
     if isinstance(value, float) and math.isnan(value):
         return "nan"
-    return _refuse("empty", value, "a number, 'nan' or 'skip'") if isinstance(value, bool) else _finite("empty", value)
+    return (
+        _refuse("empty", value, "a number, 'nan' or 'skip'")
+        if isinstance(value, bool)
+        else _finite("empty", value)
+    )
 
 
 def _read_flag(name: str) -> Callable[[Any], bool]:
@@ -199,7 +244,11 @@ def _read_grade(name: str, *, none: bool) -> Callable[[Any], float | None]:
     def read(value: Any) -> float | None:
         if value is None and none:
             return None
-        return _refuse(name, value, "a grade") if value is None or isinstance(value, bool) else _finite(name, value)
+        return (
+            _refuse(name, value, "a grade")
+            if value is None or isinstance(value, bool)
+            else _finite(name, value)
+        )
 
     return read
 
@@ -211,7 +260,11 @@ def _read_between(name: str, low: float, high: float) -> Callable[[Any], float]:
         number = math.nan if isinstance(value, bool) else _finite(name, value)
         if low < number < high:
             return number
-        _refuse(name, value, f"a number above {_number(low)}" + (f" and below {_number(high)}" if math.isfinite(high) else ""))
+        _refuse(
+            name,
+            value,
+            f"a number above {_number(low)}" + (f" and below {_number(high)}" if math.isfinite(high) else ""),
+        )
 
     return read
 
@@ -230,23 +283,53 @@ def _read_max_rel(value: Any) -> float:
 
 GAIN = Parameter("gain", "linear", _read_gain, "what a grade is worth")
 DISCOUNT = Parameter("discount", "log2", _read_discount, "what a gain is worth at a rank")
-TIES = Parameter("ties", "average", _choice("ties", "average", "input", "worst", "best"), "the order of documents with equal scores")
-IDEAL = Parameter("ideal", "judged", _choice("ideal", "judged", "scored", "returned", "full"), "what the ideal ranking is made of")
+TIES = Parameter(
+    "ties",
+    "average",
+    _choice("ties", "average", "input", "worst", "best"),
+    "the order of documents with equal scores",
+)
+IDEAL = Parameter(
+    "ideal",
+    "judged",
+    _choice("ideal", "judged", "scored", "returned", "full"),
+    "what the ideal ranking is made of",
+)
 EMPTY = Parameter("empty", 0.0, _read_empty, "value of a query where the measure is undefined")
-JUDGED_ONLY = Parameter("judged_only", False, _read_flag("judged_only"), "drop unjudged documents before ranking")
-REL = Parameter("rel", None, _read_grade("rel", none=True), "smallest grade that counts; with None every gain counts")
+JUDGED_ONLY = Parameter(
+    "judged_only", False, _read_flag("judged_only"), "drop unjudged documents before ranking"
+)
+REL = Parameter(
+    "rel", None, _read_grade("rel", none=True), "smallest grade that counts; with None every gain counts"
+)
 RELEVANT = Parameter("rel", 1.0, _read_grade("rel", none=False), "smallest grade that counts as relevant")
-UNJUDGED = Parameter("unjudged", None, _read_grade("unjudged", none=True), "grade that documents without a judgment are taken to have")
+UNJUDGED = Parameter(
+    "unjudged",
+    None,
+    _read_grade("unjudged", none=True),
+    "grade that documents without a judgment are taken to have",
+)
 BETA = Parameter("beta", 1.0, _read_between("beta", 0, math.inf), "how much recall weighs beside precision")
 PERSISTENCE = Parameter("p", 0.8, _read_between("p", 0, 1), "probability of going on to the next document")
-RECALL = Parameter("recall", None, _read_recall, "recall from which on the best precision counts; written IPrec@0.1")
-DENOMINATOR = Parameter(
-    "denominator", "n_relevant", _choice("denominator", "n_relevant", "min(n_relevant, k)"), "what the sum of precisions is divided by"
+RECALL = Parameter(
+    "recall", None, _read_recall, "recall from which on the best precision counts; written IPrec@0.1"
 )
-RELATIVE = Parameter("relative", False, _read_flag("relative"), "divide by the most that so many documents could have")
+DENOMINATOR = Parameter(
+    "denominator",
+    "n_relevant",
+    _choice("denominator", "n_relevant", "min(n_relevant, k)"),
+    "what the sum of precisions is divided by",
+)
+RELATIVE = Parameter(
+    "relative", False, _read_flag("relative"), "divide by the most that so many documents could have"
+)
 MAX_REL = Parameter("max_rel", 4.0, _read_max_rel, "highest grade of the scale")
-SCALE_TOP = Parameter("max_rel", None, _read_grade("max_rel", none=True), "highest grade of the scale; it must be named")
-SCALE_BOTTOM = Parameter("min_rel", 0.0, _read_grade("min_rel", none=False), "lowest grade of the scale, worth nothing")
+SCALE_TOP = Parameter(
+    "max_rel", None, _read_grade("max_rel", none=True), "highest grade of the scale; it must be named"
+)
+SCALE_BOTTOM = Parameter(
+    "min_rel", 0.0, _read_grade("min_rel", none=False), "lowest grade of the scale, worth nothing"
+)
 
 
 # ---- definitions ----
@@ -261,13 +344,17 @@ class Definition(NamedTuple):
     name: str
     worth: str  # what a document counts by its grade, see `plan.worth_of`
     over: str  # what the sum is divided by, see `plan.OVER`
-    undefined: str  # when a query has no value: "no ideal" gain, "no relevant" document, "no documents", or "never"
+    undefined: (
+        str  # when a query has no value: "no ideal" gain, "no relevant" document, "no documents", or "never"
+    )
     parameters: tuple[Parameter, ...]
     summary: str
     formula: str
     range: str
     source: str
-    ranking: str = "system"  # "system": documents by falling score; "ideal": the ideal ranking; "none": the pool alone
+    ranking: str = (
+        "system"  # "system": documents by falling score; "ideal": the ideal ranking; "none": the pool alone
+    )
     fold: str = "gain"  # what a rank adds to the sum, see `plan.FOLD`
     discount: str = "none"  # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1)
     cut: str = "rank"  # what @ means: "rank" a cutoff, "recall" a recall level, nothing for "none" and "relevant", a cutoff at n_relevant
@@ -276,7 +363,9 @@ class Definition(NamedTuple):
 _JARVELIN = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
 _RIJSBERGEN = "van Rijsbergen, Information Retrieval, 2nd edition, Butterworths, 1979"
 _BUCKLEY = "Buckley and Voorhees, Retrieval System Evaluation, in TREC: Experiment and Evaluation in IR, MIT Press, 2005"
-_MOFFAT = "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27(1), 2008"
+_MOFFAT = (
+    "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27(1), 2008"
+)
 _GAINS_OF_ALL = (TIES, EMPTY, JUDGED_ONLY, REL, UNJUDGED)
 _BINARY = (RELEVANT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED)
 
@@ -511,7 +600,10 @@ class Measure:
     @property
     def params(self) -> dict[str, Any]:
         """Every parameter's value, defaults included, in the order of the declaration."""
-        return {parameter.name: value for parameter, value in zip(self.definition.parameters, self._values, strict=True)}
+        return {
+            parameter.name: value
+            for parameter, value in zip(self.definition.parameters, self._values, strict=True)
+        }
 
     def __call__(self, **parameters: Any) -> Measure:
         """This measure with other values of the named parameters."""
@@ -519,7 +611,9 @@ class Measure:
         for name, value in _ir_measures_spelling(parameters).items():
             if name not in values:
                 known = ", ".join(values) or "none"
-                raise MeasureError(f"{self.name} has no parameter {name!r}; it has: {known}.{suggest(name, values)}")
+                raise MeasureError(
+                    f"{self.name} has no parameter {name!r}; it has: {known}.{suggest(name, values)}"
+                )
             parameter = next(parameter for parameter in self.definition.parameters if parameter.name == name)
             values[name] = parameter.read(value)
         if values.get("gain") == "binary" and values["rel"] == 1:
@@ -531,13 +625,17 @@ class Measure:
         if self.definition.cut == "recall":
             return self(recall=cutoff)
         if self.definition.cut in ("none", "relevant"):
-            raise MeasureError(f"{self.name} has no cutoff: it looks at all documents; wanted {self}, got {self}@{cutoff}")
+            raise MeasureError(
+                f"{self.name} has no cutoff: it looks at all documents; wanted {self}, got {self}@{cutoff}"
+            )
         try:
             number = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
         except TypeError:
             number = 0
         if number < 1:
-            raise MeasureError(f"cutoff {cutoff!r} of {self.name} is not a whole number from 1, as in {self.name}@10")
+            raise MeasureError(
+                f"cutoff {cutoff!r} of {self.name} is not a whole number from 1, as in {self.name}@10"
+            )
         return Measure(self.definition, self._values, number)
 
     def __getattr__(self, name: str) -> Any:
@@ -556,7 +654,11 @@ class Measure:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Measure):
             return NotImplemented
-        return self.definition.name == other.definition.name and self.cutoff == other.cutoff and self._values == other._values
+        return (
+            self.definition.name == other.definition.name
+            and self.cutoff == other.cutoff
+            and self._values == other._values
+        )
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[no-any-return]
@@ -568,7 +670,8 @@ class Measure:
         shown = ", ".join(
             f"{_spelling(parameter.name, value)}={_show(value)}"
             for parameter, value in zip(self.definition.parameters, self._values, strict=True)
-            if (value != parameter.default or type(value) is not type(parameter.default)) and parameter is not RECALL
+            if (value != parameter.default or type(value) is not type(parameter.default))
+            and parameter is not RECALL
         )
         at = self.params.get("recall") if self.definition.cut == "recall" else self.cutoff
         return self.name + (f"({shown})" if shown else "") + ("" if at is None else f"@{_number(at)}")
@@ -594,7 +697,9 @@ def _ir_measures_spelling(parameters: dict[str, Any]) -> dict[str, Any]:
     if "gains" in read:
         gains = read.pop("gains")
         if "gain" in read and read["gain"] != "linear":
-            raise MeasureError("gain and gains are both given: gain defines every grade, gains overrides single grades of a linear gain")
+            raise MeasureError(
+                "gain and gains are both given: gain defines every grade, gains overrides single grades of a linear gain"
+            )
         if gains is not None:
             read["gain"] = _grade_gains("gains", gains, overrides=True)
     return read
@@ -638,7 +743,9 @@ def _named(name: str) -> Measure:
     if name in _ALIASES:
         return parse(_ALIASES[name])
     if name not in _MEASURES:
-        raise MeasureError(f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, [*_MEASURES, *_ALIASES])}')
+        raise MeasureError(
+            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, [*_MEASURES, *_ALIASES])}'
+        )
     return _MEASURES[name]
 
 
@@ -650,7 +757,9 @@ def table() -> list[dict[str, str]]:
     """
     rows = []
     for definition in DEFINITIONS.values():
-        defaults = ", ".join(f"{parameter.name}={_show(parameter.default)}" for parameter in definition.parameters)
+        defaults = ", ".join(
+            f"{parameter.name}={_show(parameter.default)}" for parameter in definition.parameters
+        )
         at = {"rank": "@k", "recall": "@recall"}.get(definition.cut, "")
         rows.append(
             {
@@ -658,7 +767,9 @@ def table() -> list[dict[str, str]]:
                 "notation": f"{definition.name}({defaults}){at}",
                 "summary": definition.summary,
                 "formula": definition.formula,
-                "parameters": "; ".join(f"{parameter.name}: {parameter.meaning}" for parameter in definition.parameters),
+                "parameters": "; ".join(
+                    f"{parameter.name}: {parameter.meaning}" for parameter in definition.parameters
+                ),
                 "range": definition.range,
                 "source": definition.source,
             }
@@ -696,7 +807,9 @@ def parse(text: str) -> Measure:
     """
     measures = parse_many(text)
     if len(measures) != 1:
-        raise MeasureError(f"{text!r} names {len(measures)} measures where one was wanted; use parse_many for several")
+        raise MeasureError(
+            f"{text!r} names {len(measures)} measures where one was wanted; use parse_many for several"
+        )
     return measures[0]
 
 
@@ -704,7 +817,9 @@ def _read_notation(text: str) -> Iterator[Measure]:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError):
-        raise MeasureError(f"{text!r} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10") from None
+        raise MeasureError(
+            f"{text!r} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10"
+        ) from None
     last: Measure | None = None
     for node in tree.elts if isinstance(tree, ast.Tuple) else [tree]:
         if isinstance(node, ast.Constant) and last is not None and last.is_cut:
@@ -716,14 +831,18 @@ def _read_notation(text: str) -> Iterator[Measure]:
 
 def _read_measure(node: ast.expr, text: str) -> Measure:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-        return _read_measure(node.left, text) @ _read_value(node.right, text)
+        return _read_measure(node.left, text).__matmul__(_read_value(node.right, text))
     if isinstance(node, ast.Name):
         return _named(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
-        parameters = {keyword.arg: _read_value(keyword.value, text) for keyword in node.keywords if keyword.arg}
+        parameters = {
+            keyword.arg: _read_value(keyword.value, text) for keyword in node.keywords if keyword.arg
+        }
         if len(parameters) == len(node.keywords):
             return _named(node.func.id)(**parameters)
-    raise MeasureError(f"{text!r} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10")
+    raise MeasureError(
+        f"{text!r} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10"
+    )
 
 
 def _read_value(node: ast.expr, text: str) -> Any:
@@ -751,7 +870,9 @@ def as_measure(measure: object) -> Measure:
         return parse(measure)
     if type(measure).__module__.partition(".")[0] == "ir_measures":
         return parse(str(measure))
-    raise InputTypeError(f"{measure!r} is a {type(measure).__name__}; a measure is nDCG@10, a string like 'nDCG@10', or an ir_measures object")
+    raise InputTypeError(
+        f"{measure!r} is a {type(measure).__name__}; a measure is nDCG@10, a string like 'nDCG@10', or an ir_measures object"
+    )
 
 
 def as_measures(measures: object) -> tuple[Measure, ...]:
@@ -762,9 +883,17 @@ def as_measures(measures: object) -> tuple[Measure, ...]:
     """
     if isinstance(measures, str):
         return tuple(dict.fromkeys(parse_many(measures)))
-    if isinstance(measures, Measure) or not isinstance(measures, Iterable) or type(measures).__module__.startswith("ir_measures"):
+    if (
+        isinstance(measures, Measure)
+        or not isinstance(measures, Iterable)
+        or type(measures).__module__.startswith("ir_measures")
+    ):
         return (as_measure(measures),)
-    several = [read for measure in measures for read in (parse_many(measure) if isinstance(measure, str) else (as_measure(measure),))]
+    several = [
+        read
+        for measure in measures
+        for read in (parse_many(measure) if isinstance(measure, str) else (as_measure(measure),))
+    ]
     if not several:
         raise MeasureError("no measure was given; name at least one, as in ['nDCG@10']")
     return tuple(dict.fromkeys(several))

@@ -23,6 +23,7 @@ Float64 = npt.NDArray[np.float64]
 
 _LEVELS = 255  # codes of one byte; the last is kept for unjudged documents
 _MOST_FULL = 2**24  # documents of a "full" ideal, which are summed one by one
+_MOST_GAIN = 1e308  # of a whole list: sums beyond it overflow
 _EXACT = 2**53  # whole numbers up to here are exact in float64
 
 
@@ -78,8 +79,11 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     for measure in measures:
         _check_gains(measure, grades, distinct, rankings)
         _check_discount(measure, rankings.longest)
-        if measure.params.get("ideal") == "full" and (measure.cutoff or 0) > _MOST_FULL:
-            raise MeasureError(f"{measure} has an ideal of {measure.cutoff} documents; wanted a cutoff of at most {_MOST_FULL}")
+        full = measure.params.get("ideal") == "full" or measure.definition.worth == "scaled"
+        if full and (measure.cutoff or 0) > _MOST_FULL:
+            raise MeasureError(
+                f"{measure} has an ideal of {measure.cutoff} documents; wanted a cutoff of at most {_MOST_FULL}"
+            )
     # a user's function is asked for the ranks that exist and no other
     asks_ranks = any(isinstance(measure.params.get("discount"), Function) for measure in measures)
     longest = max(rankings.longest, 1) if asks_ranks else _rounded_up(rankings.longest)
@@ -111,9 +115,11 @@ def worth_of(measure: Measure) -> Worth:
 def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
     """Gain of each scored document, (n_docs,)."""
     worth = worth_of(measure)
-    distinct, position = np.unique(rankings.relevance, return_inverse=True)
-    gains = np.array([_gain(worth, grade) for grade in distinct.tolist()], dtype=np.float64)[position]
-    return gains if rankings.is_judged is None else np.where(rankings.is_judged, gains, _gain_of_unjudged(worth))
+    judged = slice(None) if rankings.is_judged is None else rankings.is_judged
+    distinct, position = np.unique(rankings.relevance[judged], return_inverse=True)
+    gains = np.full(rankings.n_docs, _gain_of_unjudged(worth))
+    gains[judged] = np.array([_gain(worth, grade) for grade in distinct.tolist()], dtype=np.float64)[position]
+    return gains
 
 
 def _gain_of_unjudged(worth: Worth) -> float:
@@ -158,10 +164,16 @@ def _gain(worth: Worth, grade: float) -> float:
         listed = dict(gain.gains).get(grade)
         return listed if listed is not None else float(grade) if gain.overrides or grade == 0 else math.nan
     whole = grade == int(grade)
-    return float(gain.call(int(grade) if whole else grade))  # type: ignore[union-attr]
+    answer = gain.call(int(grade) if whole else grade)  # type: ignore[union-attr]
+    try:
+        return float(answer)
+    except (TypeError, ValueError):
+        raise MeasureError(f"{gain} returned {answer!r} for grade {grade:g}; a gain is a number") from None
 
 
-def _check_gains(measure: Measure, grades: Grades, distinct: tuple[float, ...] | None, rankings: Rankings) -> None:
+def _check_gains(
+    measure: Measure, grades: Grades, distinct: tuple[float, ...] | None, rankings: Rankings
+) -> None:
     worth = worth_of(measure)
     occurring = distinct if distinct is not None else (grades.lowest, grades.highest)
     for grade in (*occurring, *(() if worth.unjudged is None else (worth.unjudged,))):
@@ -182,6 +194,11 @@ def _check_gains(measure: Measure, grades: Grades, distinct: tuple[float, ...] |
                 f"{measure} is not defined for grade {shown}, which occurs at {_first_place(rankings, grade)}: the highest of its scale is "
                 f"{worth.top:g}. Name the scale, as in ERR(max_rel={shown})."
             )
+        if abs(gain) * rankings.longest > _MOST_GAIN:
+            raise InputError(
+                f"the gain {gain:g} of grade {shown} in {measure} is too large to sum over {rankings.longest} documents; "
+                "use smaller gains, nDCG does not change with their scale"
+            )
         if gain < 0 and measure.definition.over == "ideal":
             raise InputError(
                 f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs at {_first_place(rankings, grade)}. "
@@ -196,7 +213,8 @@ def _listed(gain: object) -> str:
 
 
 def _first_place(rankings: Rankings, grade: float) -> str:
-    rows = np.flatnonzero(rankings.relevance == grade)
+    there = rankings.relevance == grade
+    rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
     return rankings.place(int(rows[0])) if len(rows) else "the judged pool, or as unjudged="
 
 
@@ -205,10 +223,16 @@ def _check_complete(measure: Measure) -> None:
     params = measure.params
     if "recall" in params and params["recall"] is None:
         raise MeasureError(f"{measure} needs a recall level, as in {measure.name}@0.1")
-    if measure.definition.worth == "scaled" and (params["max_rel"] is None or params["max_rel"] <= params["min_rel"]):
-        raise MeasureError(f"{measure} needs max_rel=, the highest grade of its scale, above min_rel={params['min_rel']:g}; as in SDCG(max_rel=4)@10")
+    if measure.definition.worth == "scaled" and (
+        params["max_rel"] is None or params["max_rel"] <= params["min_rel"]
+    ):
+        raise MeasureError(
+            f"{measure} needs max_rel=, the highest grade of its scale, above min_rel={params['min_rel']:g}; as in SDCG(max_rel=4)@10"
+        )
     if params.get("judged_only") and params.get("unjudged") is not None:
-        raise MeasureError(f"{measure} both drops unjudged documents and gives them a grade; take judged_only=True or unjudged={params['unjudged']:g}")
+        raise MeasureError(
+            f"{measure} both drops unjudged documents and gives them a grade; take judged_only=True or unjudged={params['unjudged']:g}"
+        )
 
 
 # ---- discounts ----
@@ -225,26 +249,24 @@ def discount_table(discount: str | float | Numbers | Function | Power, ranks: in
 def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Float64:
     """Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor."""
     if isinstance(discount, Numbers):
-        table = np.array(discount[:ranks], dtype=np.float64)
-        table = np.append(table, np.zeros(max(ranks - len(table), 0)))
+        return _frozen([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
+    rank: npt.NDArray[np.floating] = np.arange(1, ranks + 1, dtype=np.longdouble)
+    weights: npt.NDArray[np.floating]
+    if discount == "none":
+        weights = np.ones_like(rank)
+    elif discount == "log2":
+        weights = 1 / np.log2(rank + 1)
+    elif discount == "jarvelin":
+        weights = 1 / np.maximum(np.log2(np.maximum(rank, 2)), 1)
+    elif discount == "reciprocal":
+        weights = 1 / rank
+    elif isinstance(discount, Power):
+        weights = np.longdouble(discount.base) ** (rank - 1)
+    elif discount == "ln":
+        weights = 1 / np.log(rank + np.exp(np.longdouble(1)))
     else:
-        rank = np.arange(1, ranks + 1, dtype=np.longdouble)
-        if discount == "none":
-            weights = np.ones_like(rank)
-        elif isinstance(discount, Power):
-            weights = np.longdouble(discount.base) ** (rank - 1)
-        elif discount == "log2":
-            weights = 1 / np.log2(rank + 1)
-        elif discount == "jarvelin":
-            weights = 1 / np.maximum(np.log2(np.maximum(rank, 2)), 1)
-        elif discount == "reciprocal":
-            weights = 1 / rank
-        elif discount == "ln":
-            weights = 1 / np.log(rank + np.exp(np.longdouble(1)))
-        else:
-            weights = np.log(np.longdouble(discount)) / np.log(rank + 1)
-        table = weights.astype(np.float64)
-    return _frozen(table, np.float64)
+        weights = np.log(np.longdouble(discount)) / np.log(rank + 1)
+    return _frozen(weights, np.float64)
 
 
 def _check_discount(measure: Measure, longest: int) -> None:
@@ -262,7 +284,9 @@ def _check_discount(measure: Measure, longest: int) -> None:
     table = discount_table(discount, needed)
     if not np.isfinite(table).all():
         rank = int(np.argmin(np.isfinite(table)))
-        raise MeasureError(f"the discount of {measure} is {table[rank]} at rank {rank + 1}; wanted finite numbers")
+        raise MeasureError(
+            f"the discount of {measure} is {table[rank]} at rank {rank + 1}; wanted finite numbers"
+        )
 
 
 # ---- tables ----
@@ -295,8 +319,21 @@ class _List(NamedTuple):
 
 
 @lru_cache(maxsize=128)
-def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float, ...] | None, longest: int) -> Plan:
-    from fastndcg.kernels import AT_RELEVANT, COUNT, FULL, INPUT, JUDGED, RETURNED, SCORED, SKIPPABLE, UNCUT, Plan
+def _tables(
+    measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float, ...] | None, longest: int
+) -> Plan:
+    from fastndcg.kernels import (
+        AT_RELEVANT,
+        COUNT,
+        FULL,
+        INPUT,
+        JUDGED,
+        RETURNED,
+        SCORED,
+        SKIPPABLE,
+        UNCUT,
+        Plan,
+    )
 
     worths, lists, ideals, discounts, totals = _Keys(), _Keys(), _Keys(), _Keys(), _Keys()
     rows = []
@@ -313,12 +350,23 @@ def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float
         if definition.ranking != "none":
             parameter = params["recall"] if definition.fold == "interpolated" else 0.0
             needs = (total, nonrelevant) if definition.fold in ("preference", "interpolated") else (-1, -1)
-            ranking = lists.index_of(_List(table, _ties(measure), int(params.get("judged_only", False)), _code(_FOLD, definition.fold), *needs, parameter))
+            ranking = lists.index_of(
+                _List(
+                    table,
+                    _ties(measure),
+                    int(params.get("judged_only", False)),
+                    _code(_FOLD, definition.fold),
+                    *needs,
+                    parameter,
+                )
+            )
         if definition.over == "ideal" or definition.ranking == "ideal":
             source = FULL if definition.worth == "scaled" else _code(_SOURCE, params["ideal"])
             of_list = -1 if source == JUDGED else ranking
             pool = ideals.index_of((table, JUDGED, -1, UNCUT, -1)) if source == FULL else -1
-            ideal = ideals.index_of((table, source, of_list, cutoff if source in (RETURNED, FULL) else UNCUT, pool))
+            ideal = ideals.index_of(
+                (table, source, of_list, cutoff if source in (RETURNED, FULL) else UNCUT, pool)
+            )
         discount = -1 if definition.fold in _CUMULATIVE else discounts.index_of(_discount(measure))
         row = (ranking if definition.ranking == "system" else -1, discount, ideal, cutoff)
         undefined = _code(_UNDEFINED, definition.undefined)
@@ -327,29 +375,50 @@ def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float
 
     cutoffs = [UNCUT if row[3] == AT_RELEVANT else row[3] for row, _ in rows]
     depth = min(max(cutoffs), longest)
-    full = max((min(row[3], 1 << 40) for row, _ in rows if row[2] >= 0 and ideals[row[2]][1] == FULL and row[3] != UNCUT), default=0)
+    full = max(
+        (
+            min(row[3], 1 << 40)
+            for row, _ in rows
+            if row[2] >= 0 and ideals[row[2]][1] == FULL and row[3] != UNCUT
+        ),
+        default=0,
+    )
     ideal_depth = max(depth, full)
     table_of_discounts = np.zeros((max(len(discounts), 1), ideal_depth + 1))
-    for place, discount in enumerate(discounts):  # the weight of the rank after the last is what a residual needs
+    for place, discount in enumerate(
+        discounts
+    ):  # the weight of the rank after the last is what a residual needs
         width = ideal_depth + isinstance(discount, Power)
         table_of_discounts[place, :width] = discount_table(discount, width)
 
-    grades = np.arange(coding.lowest, coding.lowest + coding.n_levels, dtype=np.float64) if coding.levels else np.array(distinct or (), np.float64)
+    grades = (
+        np.arange(coding.lowest, coding.lowest + coding.n_levels, dtype=np.float64)
+        if coding.levels
+        else np.array(distinct or (), np.float64)
+    )
     gains = np.array([_gain_row(worth, grades, distinct) for worth in worths])
-    finite = np.abs(gains).max(initial=0.0) * max(longest, 1) < _EXACT
+    finite = float(np.abs(gains).max(initial=0.0)) * max(longest, 1) < _EXACT
     worthy = (gains != 0).any(axis=0)
     return Plan(
         gains=_frozen(gains, np.float64),
         falling=_frozen(np.argsort(-gains, axis=1, kind="stable"), np.int64),
         unsigned=_frozen((gains >= 0).all(axis=1), np.bool_),
-        exact=_frozen([finite and bool((row == np.floor(row)).all()) and (coding.levels or _whole_when_coded(worth)) for worth, row in zip(worths, gains, strict=True)], np.bool_),
+        exact=_frozen(
+            [
+                finite and bool((row == np.floor(row)).all()) and (coding.levels or _whole_when_coded(worth))
+                for worth, row in zip(worths, gains, strict=True)
+            ],
+            np.bool_,
+        ),
         assumed=_frozen([worth.unjudged is not None for worth in worths], np.bool_),
         top=_frozen([_top(worth) for worth in worths], np.float64),
         kinds=_frozen([_kind(worth) for worth in worths], np.int64),
         thresholds=_frozen([_threshold(worth) for worth in worths], np.float64),
         grades=_frozen(grades, np.float64),
         lists=_frozen(np.reshape([row[:6] for row in lists], (len(lists), 6)), np.int64),
-        folds=_frozen([row.parameter for row in lists], np.float64) if any(row.fold > COUNT for row in lists) else None,
+        folds=_frozen([row.parameter for row in lists], np.float64)
+        if any(row.fold > COUNT for row in lists)
+        else None,
         ideals=_frozen(np.reshape(ideals, (len(ideals), 5)), np.int64),
         totals=_frozen(totals, np.int64),
         discounts=_frozen(table_of_discounts, np.float64),
@@ -358,8 +427,11 @@ def _tables(measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float
         depth=depth,
         ideal_depth=ideal_depth,
         condensing=any(row.condensed for row in lists),
-        first_wanted=_first_wanted(worthy) if coding.levels and all(row.ties != INPUT for row in lists) else 0,
-        skippable=all(row[4] in SKIPPABLE for row, _ in rows) and all(ideal[1] in (JUDGED, SCORED) for ideal in ideals),
+        first_wanted=_first_wanted(worthy)
+        if coding.levels and all(row.ties != INPUT for row in lists)
+        else 0,
+        skippable=all(row[4] in SKIPPABLE for row, _ in rows)
+        and all(ideal[1] in (JUDGED, SCORED) for ideal in ideals),
     )
 
 
@@ -370,12 +442,23 @@ def _first_wanted(worthy: npt.NDArray[np.bool_]) -> int:
 # names in declarations and in kernels
 _SOURCE = {"judged": "JUDGED", "scored": "SCORED", "returned": "RETURNED", "full": "FULL"}
 _TIES = {"average": "AVERAGE", "input": "INPUT", "worst": "WORST", "best": "BEST"}
-_UNDEFINED = {"never": "NEVER", "no documents": "NO_DOCUMENTS", "no ideal": "NO_IDEAL", "no relevant": "NO_RELEVANT"}
+_UNDEFINED = {
+    "never": "NEVER",
+    "no documents": "NO_DOCUMENTS",
+    "no ideal": "NO_IDEAL",
+    "no relevant": "NO_RELEVANT",
+}
 _FOLD = {
     "gain": "GAIN", "count": "COUNT", "reached": "REACHED", "first": "FIRST", "hits": "HITS", "stop": "STOP",
     "preference": "PREFERENCE", "inferred": "INFERRED", "interpolated": "INTERPOLATED",
 }  # fmt: skip
-_CUMULATIVE = ("count", "reached", "preference", "inferred", "interpolated")  # folds whose lists hold the sum so far
+_CUMULATIVE = (
+    "count",
+    "reached",
+    "preference",
+    "inferred",
+    "interpolated",
+)  # folds whose lists hold the sum so far
 _OVER = {
     "nothing": "AS_IS", "ideal": "BY_IDEAL", "cutoff": "BY_CUTOFF", "relevant": "BY_RELEVANT", "fewer": "BY_FEWER",
     "fewer returned": "BY_FEWER_RETURNED", "weighted": "WEIGHTED", "set": "BY_BOTH", "judged": "SHARE_LEFT", "left": "LEFT",
@@ -437,7 +520,9 @@ def _frozen(values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 def _gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None) -> Float64:
     """Gain of each grade, and of an unjudged document; 0 for levels between the grades that occur."""
     occurring = None if distinct is None else set(distinct)
-    row = [_gain(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()]
+    row = [
+        _gain(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()
+    ]
     return np.array([*row, _gain_of_unjudged(worth), 0.0])
 
 

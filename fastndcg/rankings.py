@@ -132,10 +132,14 @@ class Rankings:
         array([1, 2])
         """
         checked = _offsets("offsets", offsets)
-        return cls._checked(checked, relevance, scores, judged, is_judged, doc_ids, query_ids, weight, queries, nan)
+        return cls._checked(
+            checked, relevance, scores, judged, is_judged, doc_ids, query_ids, weight, queries, nan
+        )
 
     @classmethod
-    def from_groups(cls, group: npt.ArrayLike, relevance: npt.ArrayLike, scores: npt.ArrayLike, **columns: Any) -> Self:
+    def from_groups(
+        cls, group: npt.ArrayLike, relevance: npt.ArrayLike, scores: npt.ArrayLike, **columns: Any
+    ) -> Self:
         """Rankings from the number of documents of each query, as LightGBM and XGBoost have them.
 
         `columns` are the keywords of `from_offsets`. Raises as it does, and `InputError` for a negative size.
@@ -146,14 +150,20 @@ class Rankings:
         sizes = _integers("group", group)
         if sizes.size and sizes.min() < 0:
             first = int(np.argmax(sizes < 0))
-            raise InputError(f"group has a negative size, {sizes[first]} at position {first}; each is the number of documents of a query")
+            raise InputError(
+                f"group has a negative size, {sizes[first]} at position {first}; each is the number of documents of a query"
+            )
         total, rows = int(sizes.sum()), len(_as_array("relevance", relevance))
         if total != rows:
-            raise InputError(f"group adds up to {total} documents, but relevance has {rows}; give the size of every query, in row order")
+            raise InputError(
+                f"group adds up to {total} documents, but relevance has {rows}; give the size of every query, in row order"
+            )
         return cls.from_offsets(np.concatenate([[0], np.cumsum(sizes)]), relevance, scores, **columns)
 
     @classmethod
-    def from_query_ids(cls, query_ids: Any, relevance: npt.ArrayLike, scores: npt.ArrayLike, **columns: Any) -> Self:
+    def from_query_ids(
+        cls, query_ids: Any, relevance: npt.ArrayLike, scores: npt.ArrayLike, **columns: Any
+    ) -> Self:
         """Rankings from the query id of each row, rows in any order.
 
         Queries keep the order of their first appearance, documents of a query the order of their rows. Rows that stand
@@ -182,15 +192,13 @@ class Rankings:
         grouped = group_by_query(query_ids)
         rows = grouped.rows
         if rows is not None:
-            for name, values in (("relevance", relevance), ("scores", scores), ("is_judged", columns.get("is_judged"))):
-                if values is not None and len(values) != len(rows):  # type: ignore[arg-type]
-                    raise InputError(f"{name} has {len(values)} values for {len(rows)} query ids; give one for each row")  # type: ignore[arg-type]
-            relevance = _as_array("relevance", relevance)[rows]
-            scores = _as_array("scores", scores)[rows]
+            relevance = _reordered("relevance", relevance, rows)
+            scores = _reordered("scores", scores, rows)
             if columns.get("is_judged") is not None:
-                columns["is_judged"] = _as_array("is_judged", columns["is_judged"])[rows]
+                columns["is_judged"] = _reordered("is_judged", columns["is_judged"], rows)
             if columns.get("doc_ids") is not None:
-                columns["doc_ids"] = _arrow_column("doc_ids", columns["doc_ids"], len(rows)).take(pa.array(rows))
+                doc_ids = _arrow_column("doc_ids", columns["doc_ids"], len(rows))
+                columns["doc_ids"] = doc_ids.take(pa.array(rows))
         return cls.from_offsets(grouped.offsets, relevance, scores, query_ids=grouped.query_ids, **columns)
 
     @classmethod
@@ -219,7 +227,9 @@ class Rankings:
                 f"y_true has shape {true.shape} and y_score {score.shape}; wanted two equal shapes (n_queries, n_docs_per_query)"
             )
         n_queries, width = true.shape
-        return cls.from_offsets(np.arange(n_queries + 1, dtype=np.int64) * width, true.ravel(), score.ravel(), **columns)
+        return cls.from_offsets(
+            np.arange(n_queries + 1, dtype=np.int64) * width, true.ravel(), score.ravel(), **columns
+        )
 
     @classmethod
     def from_lists(cls, relevance: Any, scores: Any = None, **columns: Any) -> Self:
@@ -248,7 +258,9 @@ class Rankings:
             return cls.from_offsets(offsets, flat, rank_order, **columns)
         score_lengths, flat_scores = _flatten("scores", scores)
         if len(score_lengths) != len(lengths):
-            raise InputError(f"scores has {len(score_lengths)} lists and relevance {len(lengths)}; give one of each for every query")
+            raise InputError(
+                f"scores has {len(score_lengths)} lists and relevance {len(lengths)}; give one of each for every query"
+            )
         if not np.array_equal(lengths, score_lengths):
             query = int(np.argmax(lengths != score_lengths))
             raise InputError(
@@ -296,7 +308,14 @@ class Rankings:
         from fastndcg.sources.arrow import rankings_from_arrow
 
         return rankings_from_arrow(
-            data, query=query, relevance=relevance, score=score, keep=keep, weight=weight, doc_id=doc_id, is_judged=is_judged
+            data,
+            query=query,
+            relevance=relevance,
+            score=score,
+            keep=keep,
+            weight=weight,
+            doc_id=doc_id,
+            is_judged=is_judged,
         )
 
     @classmethod
@@ -317,7 +336,9 @@ class Rankings:
         grades = _relevance("relevance", relevance)
         values = _scores(scores)
         if len(grades) != len(values):
-            raise InputError(f"relevance has {len(grades)} values and scores {len(values)}; give both for each document")
+            raise InputError(
+                f"relevance has {len(grades)} values and scores {len(values)}; give both for each document"
+            )
         _ends_at("offsets", offsets, len(grades), "relevance")
 
         self = object.__new__(cls)
@@ -370,9 +391,9 @@ class Rankings:
 
     @cached_property
     def grades(self) -> Grades:
-        """Range of all grades, scored and judged."""
+        """Range of the grades of all judged documents."""
         lowest, highest, whole = float("inf"), float("-inf"), True
-        for values in self._grade_arrays():
+        for values in self._judged_grades():
             if len(values):
                 lowest, highest = min(lowest, values.min().item()), max(highest, values.max().item())
                 whole = whole and (values.dtype.kind != "f" or _all_whole(values))
@@ -381,17 +402,28 @@ class Rankings:
     @cached_property
     def distinct_grades(self) -> Array:
         """Each grade that occurs, scored or judged, ascending; float64 or the grades' own integer dtype."""
-        found = [np.unique(values[block : block + _BLOCK]) for values in self._grade_arrays() for block in range(0, len(values), _BLOCK)]
+        found = [
+            np.unique(values[block : block + _BLOCK])
+            for values in self._judged_grades()
+            for block in range(0, len(values), _BLOCK)
+        ]
         return np.unique(np.concatenate(found)) if found else np.empty(0, self.relevance.dtype)
 
     @cached_property
     def longest(self) -> int:
         """Documents of the longest list, scored or judged."""
         longest = int(np.diff(self.offsets).max(initial=0))
-        return longest if self.judged is None else max(longest, int(np.diff(self.judged.offsets).max(initial=0)))
+        return (
+            longest if self.judged is None else max(longest, int(np.diff(self.judged.offsets).max(initial=0)))
+        )
 
     def _grade_arrays(self) -> tuple[Array, ...]:
         return (self.relevance,) if self.judged is None else (self.relevance, self.judged.relevance)
+
+    def _judged_grades(self) -> tuple[Array, ...]:
+        """Grades that mean something: what an unjudged document holds in `relevance` is never looked at."""
+        scored, *pool = self._grade_arrays()
+        return (scored if self.is_judged is None else scored[self.is_judged], *pool)
 
     def __len__(self) -> int:
         return self.n_queries
@@ -403,7 +435,9 @@ class Rankings:
         Rankings(1 queries, 3 documents, relevance int64, scores int64)
         """
         if not isinstance(part, slice) or part.step not in (None, 1):
-            raise InputTypeError(f"rankings[{part!r}] is not a run of queries; wanted a slice of step 1, as in rankings[100:200]")
+            raise InputTypeError(
+                f"rankings[{part!r}] is not a run of queries; wanted a slice of step 1, as in rankings[100:200]"
+            )
         start, stop, _ = part.indices(self.n_queries)
         stop = max(start, stop)
         first, last = self.offsets[start], self.offsets[stop]
@@ -415,7 +449,9 @@ class Rankings:
         fields["doc_ids"] = None if self.doc_ids is None else self.doc_ids[int(first) : int(last)]
         fields["weight"] = None if self.weight is None else self.weight[start:stop]
         fields["_query_ids"] = self.query_ids[start:stop]
-        fields["_kept"] = None if self.__dict__["_kept"] is None else self.__dict__["_kept"].slice(start, stop - start)
+        fields["_kept"] = (
+            None if self.__dict__["_kept"] is None else self.__dict__["_kept"].slice(start, stop - start)
+        )
         fields["judged"] = None
         if self.judged is not None:
             pool_first, pool_last = self.judged.offsets[start], self.judged.offsets[stop]
@@ -457,7 +493,11 @@ class Rankings:
 
     def _check_grades(self) -> None:
         for name, values in zip(("relevance", "judged relevance"), self._grade_arrays(), strict=False):
-            if values.dtype.kind != "f" or not len(values) or np.isfinite(values.min()) and np.isfinite(values.max()):
+            if (
+                values.dtype.kind != "f"
+                or not len(values)
+                or (np.isfinite(values.min()) and np.isfinite(values.max()))
+            ):
                 continue
             bad = ~np.isfinite(values)
             first = int(np.argmax(bad))
@@ -503,12 +543,18 @@ def group_by_query(query_ids: Any) -> Grouped:
     """
     ids = _id_column(query_ids)
     codes = _run_codes(ids)
-    starts = np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1]) if len(codes) else np.empty(0, np.int64)
+    starts = (
+        np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1])
+        if len(codes)
+        else np.empty(0, np.int64)
+    )
     starts = starts.astype(np.int64, copy=False)
     first_of_runs = codes[starts]
     ascending = bool(np.all(first_of_runs[1:] > first_of_runs[:-1]))
     if ascending or len(np.unique(first_of_runs)) == len(starts):
-        return Grouped(ids.take(pa.array(starts)), np.append(starts, len(codes)).astype(np.int64, copy=False), None)
+        return Grouped(
+            ids.take(pa.array(starts)), np.append(starts, len(codes)).astype(np.int64, copy=False), None
+        )
 
     from fastndcg import kernels
 
@@ -524,21 +570,31 @@ def _id_column(query_ids: Any) -> pa.Array:
     """Query ids as one Arrow array without nulls; strings as dictionaries, so that equality is one integer compare."""
     column = _arrow_column("query_ids", query_ids)
     if pa.types.is_floating(column.type):
-        raise InputTypeError(f"query_ids is {column.type}; wanted integers or strings, so cast them, as in query_ids.astype('int64')")
-    if pa.types.is_nested(column.type) or pa.types.is_null(column.type) and len(column):
+        raise InputTypeError(
+            f"query_ids is {column.type}; wanted integers or strings, so cast them, as in query_ids.astype('int64')"
+        )
+    if pa.types.is_nested(column.type) or (pa.types.is_null(column.type) and len(column)):
         raise InputTypeError(f"query_ids is {column.type}; wanted integers or strings")
     if column.null_count:
         first = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise InputError(f"query_ids has {_count(column.null_count, 'null')}; the first is at row {first}. Drop those rows or name their query.")
+        raise InputError(
+            f"query_ids has {_count(column.null_count, 'null')}; the first is at row {first}. Drop those rows or name their query."
+        )
     if pa.types.is_dictionary(column.type):
-        if isinstance(column, pa.ChunkedArray):
-            column = column.unify_dictionaries()
         column = _combined(column)
-        distinct = pc.count_distinct(column.dictionary).as_py()
-        return column if distinct == len(column.dictionary) else _combined(column.cast(column.type.value_type).dictionary_encode())
-    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
-        column = column.cast(pa.large_string() if pa.types.is_string_view(column.type) else pa.large_binary())
+        values = _plain_strings(column.dictionary)
+        if values.null_count or pc.count_distinct(values).as_py() != len(values):
+            return _id_column(values.take(column.indices))
+        return pa.DictionaryArray.from_arrays(column.indices, values)
+    column = _plain_strings(column)
     return _combined(column if pa.types.is_integer(column.type) else column.dictionary_encode())
+
+
+def _plain_strings(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Views of strings as strings, which all of Arrow's functions know."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
 
 
 def _run_codes(ids: pa.Array) -> Array:
@@ -573,8 +629,17 @@ def _as_array(name: str, values: Any) -> Array:
         except (TypeError, ValueError) as error:
             raise InputTypeError(f"{name} is not an array of numbers: {error}") from None
     if array.ndim != 1:
-        raise InputError(f"{name} has shape {array.shape}; wanted one dimension. Use from_dense for a matrix, from_lists for lists.")
+        raise InputError(
+            f"{name} has shape {array.shape}; wanted one dimension. Use from_dense for a matrix, from_lists for lists."
+        )
     return array
+
+
+def _reordered(name: str, values: Any, rows: Int64) -> Array:
+    array = _as_array(name, values)
+    if len(array) != len(rows):
+        raise InputError(f"{name} has {len(array)} values for {len(rows)} query ids; give one for each row")
+    return array[rows]
 
 
 def _read_only(array: Array) -> Array:
@@ -602,7 +667,9 @@ def _relevance(name: str, values: npt.ArrayLike) -> Array:
         raise _kind_error(name, array, "integer or float grades")
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
-    return _plain(array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array)
+    return _plain(
+        array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array
+    )
 
 
 def _scores(values: npt.ArrayLike) -> Array:
@@ -613,7 +680,9 @@ def _scores(values: npt.ArrayLike) -> Array:
         raise _kind_error("scores", array, "integer or float scores")
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
-    return _plain(array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array)
+    return _plain(
+        array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array
+    )
 
 
 def _integers(name: str, values: npt.ArrayLike) -> Int64:
@@ -639,18 +708,24 @@ def _offsets(name: str, values: npt.ArrayLike) -> Int64:
 
 def _ends_at(name: str, offsets: Int64, rows: int, of: str) -> None:
     if offsets[-1] != rows:
-        raise InputError(f"{name} ends at {offsets[-1]}, but {of} has {rows} values; the last offset is the number of documents")
+        raise InputError(
+            f"{name} ends at {offsets[-1]}, but {of} has {rows} values; the last offset is the number of documents"
+        )
 
 
 def _pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> JudgedPool:
     try:
         given_offsets, given_relevance = judged
     except (TypeError, ValueError):
-        raise InputTypeError(f"judged is a {type(judged).__name__}; wanted the pair (offsets, relevance) of all judged documents") from None
+        raise InputTypeError(
+            f"judged is a {type(judged).__name__}; wanted the pair (offsets, relevance) of all judged documents"
+        ) from None
     offsets = _offsets("judged offsets", given_offsets)
     relevance = _relevance("judged relevance", given_relevance)
     if len(offsets) - 1 != n_queries:
-        raise InputError(f"judged has {len(offsets) - 1} queries and the rankings {n_queries}; give a pool, maybe empty, for each query")
+        raise InputError(
+            f"judged has {len(offsets) - 1} queries and the rankings {n_queries}; give a pool, maybe empty, for each query"
+        )
     _ends_at("judged offsets", offsets, len(relevance), "judged relevance")
     return JudgedPool(offsets, relevance)
 
@@ -686,7 +761,9 @@ def _kept_columns(queries: Any, n_queries: int) -> pa.Table | None:
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
         raise InputTypeError(f"queries is a {type(queries).__name__} that is no table: {error}") from None
     if table.num_rows != n_queries:
-        raise InputError(f"queries has {table.num_rows} rows for {n_queries} queries; give a row for each query")
+        raise InputError(
+            f"queries has {table.num_rows} rows for {n_queries} queries; give a row for each query"
+        )
     return table
 
 
@@ -711,20 +788,29 @@ def _flatten(name: str, lists: Any) -> tuple[Int64, Array]:
     """Lengths and values of a list for each query."""
     if isinstance(lists, pa.Array | pa.ChunkedArray):
         column = _combined(lists)
-        return pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64), _as_array(name, column.flatten())
+        return pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64), _as_array(
+            name, column.flatten()
+        )
     if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
-        raise InputTypeError(f"{name} is a {type(lists).__name__}; wanted a list for each query, as in [[3, 0], [1, 2, 0]]")
+        raise InputTypeError(
+            f"{name} is a {type(lists).__name__}; wanted a list for each query, as in [[3, 0], [1, 2, 0]]"
+        )
     arrays = [np.asarray(values) for values in lists]
     for query, array in enumerate(arrays):
         if array.ndim != 1:
-            raise InputError(f"{name} of query {query} has shape {array.shape}; wanted a list of numbers for each query")
+            raise InputError(
+                f"{name} of query {query} has shape {array.shape}; wanted a list of numbers for each query"
+            )
     filled = [array for array in arrays if array.size]  # an empty list says nothing about the dtype
     lengths = np.fromiter((array.size for array in arrays), np.int64, len(arrays))
     return lengths, np.concatenate(filled) if filled else np.empty(0, np.float64)
 
 
 def _all_whole(values: Array) -> bool:
-    return all(bool((np.floor(values[i : i + _BLOCK]) == values[i : i + _BLOCK]).all()) for i in range(0, len(values), _BLOCK))
+    return all(
+        bool((np.floor(values[i : i + _BLOCK]) == values[i : i + _BLOCK]).all())
+        for i in range(0, len(values), _BLOCK)
+    )
 
 
 def _count(number: int, noun: str) -> str:

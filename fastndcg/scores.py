@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import html
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg import statistics
-from fastndcg.errors import ColumnError, MeasureError, SourceError, suggest
+from fastndcg.errors import ColumnError, MeasureError, suggest
+from fastndcg.files import whole_file
 from fastndcg.measures import Measure, as_measure
 
 if TYPE_CHECKING:
@@ -41,11 +40,16 @@ class Scores:
     >>> scores["CG@1"]
     array([3., 0.])
     >>> scores.mean()
-    {'nDCG@2': 0.8154648767857288, 'CG@1': 1.5}
+    {'nDCG@2': 0.8154648767857287, 'CG@1': 1.5}
     """
 
     def __init__(
-        self, measures: Iterable[Measure], values: Float64, empty: npt.NDArray[np.int64], queries: Any, weight: Float64 | None
+        self,
+        measures: Iterable[Measure],
+        values: Float64,
+        empty: npt.NDArray[np.int64],
+        queries: Any,
+        weight: Float64 | None,
     ) -> None:
         self.measures = tuple(measures)
         self.values = values
@@ -73,7 +77,9 @@ class Scores:
         wanted = as_measure(measure)
         if wanted not in self.measures:
             names = [str(known) for known in self.measures]
-            raise MeasureError(f"{wanted} was not evaluated; these were: {', '.join(names)}.{suggest(str(wanted), names)}")
+            raise MeasureError(
+                f"{wanted} was not evaluated; these were: {', '.join(names)}.{suggest(str(wanted), names)}"
+            )
         row: Float64 = self.values[self.measures.index(wanted)]
         return row
 
@@ -82,14 +88,23 @@ class Scores:
 
         Queries that a measure's `empty="skip"` leaves out do not count; with `empty="nan"` one of them makes the mean NaN.
         """
-        return {str(measure): statistics.mean(*self._counted(row)) for row, measure in enumerate(self.measures)}
+        return {
+            str(measure): statistics.mean(*self._counted(row)) for row, measure in enumerate(self.measures)
+        }
 
     def summary(self) -> Summary:
         """Mean, standard deviation, quartiles, and how many queries there were and how many of them were empty."""
         rows = []
         for row, measure in enumerate(self.measures):
             numbers = statistics.summarise(*self._counted(row))
-            rows.append({"measure": str(measure), **numbers._asdict(), "queries": self.n_queries, "empty": int(self._empty[row])})
+            rows.append(
+                {
+                    "measure": str(measure),
+                    **numbers._asdict(),
+                    "queries": self.n_queries,
+                    "empty": int(self._empty[row]),
+                }
+            )
         return Summary(rows)
 
     def by(self, column: str) -> pa.Table:
@@ -99,17 +114,29 @@ class Scores:
         """
         if column not in self.queries.column_names:
             kept = self.queries.column_names
-            raise ColumnError(f'there is no column "{column}"; kept were: {", ".join(kept)}. Name it in keep=.{suggest(column, kept)}')
-        groups = pa.chunked_array(self.queries[column]).combine_chunks().dictionary_encode(null_encoding="encode")
+            raise ColumnError(
+                f'there is no column "{column}"; kept were: {", ".join(kept)}. Name it in keep=.{suggest(column, kept)}'
+            )
+        groups = (
+            pa.chunked_array(self.queries[column]).combine_chunks().dictionary_encode(null_encoding="encode")
+        )
         codes = groups.indices.to_numpy(zero_copy_only=False)
         order = np.argsort(codes, kind="stable")
         parts = np.split(order, np.searchsorted(codes[order], np.arange(1, len(groups.dictionary))))
-        columns: dict[str, Any] = {column: groups.dictionary, "queries": [len(part) for part in parts] if len(codes) else []}
+        columns: dict[str, Any] = {
+            column: groups.dictionary,
+            "queries": [len(part) for part in parts] if len(codes) else [],
+        }
         for row, measure in enumerate(self.measures):
-            columns[str(measure)] = pa.array([statistics.mean(*self._counted(row, part)) for part in parts] if len(codes) else [], pa.float64())
+            columns[str(measure)] = pa.array(
+                [statistics.mean(*self._counted(row, part)) for part in parts] if len(codes) else [],
+                pa.float64(),
+            )
         return pa.table(columns)
 
-    def _counted(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> tuple[Float64, Float64 | None]:
+    def _counted(
+        self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)
+    ) -> tuple[Float64, Float64 | None]:
         """Values that count in the mean, and their weights."""
         values, weight = self.values[row][part], None if self.weight is None else self.weight[part]
         if self.measures[row].params.get("empty") == "skip":
@@ -128,7 +155,7 @@ class Scores:
 
     def to_pandas(self) -> pd.DataFrame:
         """`to_arrow` as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
+        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -137,23 +164,8 @@ class Scores:
         """Write `to_arrow` as Parquet. The file appears whole or not at all. Raises `SourceError` where it cannot be written."""
         import pyarrow.parquet as pq
 
-        target = Path(path)
-        table = self.to_arrow()
-        try:
-            handle, draft = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        except OSError as error:
-            raise SourceError(f"{target} cannot be written: {error.strerror}. Name a file in a folder that exists and is writable.") from None
-        try:
-            os.close(handle)
-            pq.write_table(table, draft)
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(draft, 0o666 & ~umask)
-            os.replace(draft, target)
-        except OSError as error:
-            raise SourceError(f"{target} cannot be written: {error.strerror or error}. Name a file in a folder that is writable.") from None
-        finally:
-            Path(draft).unlink(missing_ok=True)
+        with whole_file(path) as draft:
+            pq.write_table(self.to_arrow(), draft)
 
     def __repr__(self) -> str:
         return f"Scores of {self.n_queries:,} queries\n{self.summary()!r}"
@@ -173,14 +185,25 @@ class Summary:
 
     def to_arrow(self) -> pa.Table:
         """The rows as a table: measure, mean, std, min, q25, median, q75, max, queries, empty."""
-        types = {"measure": pa.string()} | {name: pa.float64() for name in self._NUMBERS} | {name: pa.int64() for name in self._COUNTS}
-        return pa.table({name: pa.array([row[name] for row in self.rows], kind) for name, kind in types.items()})
+        types = (
+            {"measure": pa.string()}
+            | {name: pa.float64() for name in self._NUMBERS}
+            | {name: pa.int64() for name in self._COUNTS}
+        )
+        return pa.table(
+            {name: pa.array([row[name] for row in self.rows], kind) for name, kind in types.items()}
+        )
 
     def texts(self) -> list[list[str]]:
         """The table as texts, its header first."""
         header = ["measure", *self._NUMBERS, *self._COUNTS]
         rows = [
-            [row["measure"], *(f"{row[name]:.6f}" for name in self._NUMBERS), *(f"{row[name]:,}" for name in self._COUNTS)] for row in self.rows
+            [
+                row["measure"],
+                *(f"{row[name]:.6f}" for name in self._NUMBERS),
+                *(f"{row[name]:,}" for name in self._COUNTS),
+            ]
+            for row in self.rows
         ]
         return [header, *rows]
 
@@ -188,12 +211,17 @@ class Summary:
         table = self.texts()
         widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
         return "\n".join(
-            "  ".join(text.ljust(width) if column == 0 else text.rjust(width) for column, (text, width) in enumerate(zip(row, widths, strict=True)))
+            "  ".join(
+                text.ljust(width) if column == 0 else text.rjust(width)
+                for column, (text, width) in enumerate(zip(row, widths, strict=True))
+            )
             for row in table
         )
 
     def _repr_html_(self) -> str:
         header, *rows = self.texts()
         cells = "".join(f"<th>{html.escape(text)}</th>" for text in header)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows
+        )
         return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"

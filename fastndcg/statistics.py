@@ -105,5 +105,7 @@ def _sum_scaled(whole: Int64, exponent: Int64) -> Fraction:
     place = exponent - lowest
     high = np.bincount(place, weights=whole >> 27)
     low = np.bincount(place, weights=whole & ((1 << 27) - 1))
-    total = sum((int(h) << 27) + int(v) << shift for shift, (h, v) in enumerate(zip(high, low, strict=True)) if h or v)
+    total = sum(
+        (int(h) << 27) + int(v) << shift for shift, (h, v) in enumerate(zip(high, low, strict=True)) if h or v
+    )
     return Fraction(total) * Fraction(2) ** lowest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -48,14 +47,19 @@ def measure_of(name: str, words: dict[str, Any], cutoff: int | None) -> fn.Measu
 
 def all_asked(ties: str) -> list[Asked]:
     asked = []
-    for name, words in VARIANTS:
-        words = words | ({"max_rel": 4} if name == "SDCG" and "max_rel" not in words else {})
-        words = words if name == "NumRel" else words | {"ties": ties}
-        asked += [Asked(name, cutoff, tuple(words.items())) for cutoff in ([None] if name in UNCUT else [None, 1, 2, 4])]
+    for name, given in VARIANTS:
+        words = given | ({"max_rel": 4} if name == "SDCG" and "max_rel" not in given else {})
+        words |= {} if name == "NumRel" else {"ties": ties}
+        asked += [
+            Asked(name, cutoff, tuple(words.items()))
+            for cutoff in ([None] if name in UNCUT else [None, 1, 2, 4])
+        ]
     return asked
 
 
-def tables(seed: int, queries: int, *, grades: Any = (0, 0, 1, 2, 4), dtype: str = "uint8", longest: int = 6) -> dict[str, Ragged]:
+def tables(
+    seed: int, queries: int, *, grades: Any = (0, 0, 1, 2, 4), dtype: str = "uint8", longest: int = 6
+) -> dict[str, Ragged]:
     """The same heavily tied queries in three layouts: no pool, flags only, flags and pool."""
     rng = np.random.default_rng(seed)
     lengths = [0, 1, *rng.integers(1, longest + 1, queries).tolist()]
@@ -64,9 +68,16 @@ def tables(seed: int, queries: int, *, grades: Any = (0, 0, 1, 2, 4), dtype: str
     scores = rng.integers(0, 3, size).astype(np.float32)
     flags = rng.random(size) < 0.7
     bare, flagged = Ragged(lengths, relevance, scores), Ragged(lengths, relevance, scores, flags)
-    judged = [query.judged_grades() + rng.choice(np.array(grades), rng.integers(0, 4)).tolist() for query in flagged.queries()]
+    judged = [
+        query.judged_grades() + rng.choice(np.array(grades), rng.integers(0, 4)).tolist()
+        for query in flagged.queries()
+    ]
     pool = np.array([grade for one in judged for grade in one], dtype)
-    return {"bare": bare, "flagged": flagged, "pooled": Ragged(lengths, relevance, scores, flags, [len(one) for one in judged], pool)}
+    return {
+        "bare": bare,
+        "flagged": flagged,
+        "pooled": Ragged(lengths, relevance, scores, flags, [len(one) for one in judged], pool),
+    }
 
 
 def check(table: Ragged, asked: list[Asked], relative: float = 1e-12) -> None:
@@ -76,8 +87,12 @@ def check(table: Ragged, asked: list[Asked], relative: float = 1e-12) -> None:
     for one, measure in zip(asked, measures, strict=True):
         got, wanted = scores[measure], np.array(one.expected(queries))
         with np.errstate(invalid="ignore"):
-            wrong = np.flatnonzero(~((np.abs(got - wanted) <= relative * np.abs(wanted)) | (np.isnan(got) & np.isnan(wanted))))
-        assert not len(wrong), f"{measure}: got {got[wrong[0]]!r}, the oracle has {wanted[wrong[0]]!r} for {queries[wrong[0]]}"
+            wrong = np.flatnonzero(
+                ~((np.abs(got - wanted) <= relative * np.abs(wanted)) | (np.isnan(got) & np.isnan(wanted)))
+            )
+        assert not len(wrong), (
+            f"{measure}: got {got[wrong[0]]!r}, the oracle has {wanted[wrong[0]]!r} for {queries[wrong[0]]}"
+        )
 
 
 # ---- against the oracle ----
@@ -112,10 +127,12 @@ def test_oracle_negative_grades(dtype: str) -> None:
 def test_bounds_are_the_least_and_greatest_of_all_orders() -> None:
     """No sampled pools here: there, infAP rewards pooled documents, and its worst order need not be the least."""
     for table in tables(4, 25).values():
-        for one in (one for one in all_asked("average") if one.name not in ("NumRel",)):
+        for one in (one for one in all_asked("average") if one.name != "NumRel"):
             words = {name: value for name, value in one.parameters if name != "ties"}
             measure = measure_of(one.name, words, one.cutoff)
-            scores = fn.evaluate(table.rankings(), [measure(ties="worst"), measure, measure(ties="best")]).values
+            scores = fn.evaluate(
+                table.rankings(), [measure(ties="worst"), measure, measure(ties="best")]
+            ).values
             for query, (low, expected, high) in zip(table.queries(), scores.T.tolist(), strict=True):
                 inputs = [
                     oracle.Query(
@@ -126,7 +143,9 @@ def test_bounds_are_the_least_and_greatest_of_all_orders() -> None:
                     )
                     for order in oracle.orders(query.scores)
                 ]
-                values = [oracle.score(one.name, order, one.cutoff, **words, ties="input") for order in inputs[:720]]
+                values = [
+                    oracle.score(one.name, order, one.cutoff, **words, ties="input") for order in inputs[:720]
+                ]
                 if len(inputs) <= 720 and not math.isnan(low):
                     assert low == pytest.approx(min(values), rel=1e-12), (measure, query)
                     assert high == pytest.approx(max(values), rel=1e-12), (measure, query)

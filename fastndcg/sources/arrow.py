@@ -1,0 +1,685 @@
+"""Anything that speaks Arrow to `Rankings`: long form (a row for each document) or list columns (a row for each query)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.errors import ColumnError, InputError, InputTypeError
+from fastndcg.rankings import Grouped, Rankings, group_by_query
+from fastndcg.sources.columns import Wanted, choose
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+_DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
+_EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
+_UNJUDGED = "Drop those rows, or give unjudged documents grade 0 and is_judged=False."
+
+
+def rankings_from_arrow(
+    data: Any,
+    *,
+    query: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+    keep: str | Sequence[str] = (),
+    weight: str | None = None,
+    doc_id: str | None = None,
+    is_judged: str | None = None,
+    nan: str = "refuse",
+) -> Rankings:
+    """Rankings from a table of any kind; only the columns that are needed are touched.
+
+    Parameters
+    ----------
+    data : pyarrow Table, RecordBatch, RecordBatchReader or Dataset; whatever has `__arrow_c_stream__` or
+        `__arrow_c_array__` (Polars, DuckDB, Spark 4); pandas DataFrame; mapping of names to arrays; NumPy structured array
+        Long form: a row for each document, the rows of a query in any place. List-column form: a row for each query, in
+        whose relevance and score (and doc_id, is_judged) columns stand lists of equal lengths.
+    query, relevance, score, doc_id, is_judged : str, optional
+        Names of columns. Query, relevance and score are found by their usual names. In list-column form the query may be
+        missing: the row number is the id then. Ids are integers, strings or dictionaries of them.
+    keep : str or sequence of str
+        Query-level columns to carry into `queries`; in long form they hold one value within each query.
+    weight : str, optional
+        Query-level column with the weight of each query in the mean.
+    nan : "refuse" or "last"
+        "last" ranks documents with a NaN score below all others.
+
+    Returns
+    -------
+    Rankings
+        Views of the Arrow buffers where a column is one chunk without nulls and its rows stand together by query; offsets
+        too, where they are int64 (`large_list`) and begin at 0. Decimals become int64, or float64 if they have a fraction.
+
+    Raises
+    ------
+    ColumnError
+        A column that is missing, or a role that several could play.
+    InputError
+        Nulls in a needed column, lists of a query whose lengths differ, a kept value that differs within a query, decimals
+        that float64 cannot tell apart, and all that `Rankings.from_offsets` refuses.
+    InputTypeError
+        Data that is no table, a column of a type that has no meaning in its role.
+
+    Examples
+    --------
+    >>> table = pa.table({"qid": ["a", "b", "a"], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9], "lang": ["en", "de", "en"]})
+    >>> rankings = rankings_from_arrow(table, keep="lang")
+    >>> rankings.offsets, rankings.relevance, rankings.queries["lang"].to_pylist()
+    (array([0, 2, 3]), array([1, 2, 0]), ['en', 'de'])
+    >>> rankings_from_arrow({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}).offsets
+    array([0, 2, 3])
+    """
+    source = _source(data)
+    try:
+        wanted = choose(
+            source.names,
+            lambda name: is_list(source.type_of(name)),
+            query=query,
+            relevance=relevance,
+            score=score,
+            keep=keep,
+            weight=weight,
+            doc_id=doc_id,
+            is_judged=is_judged,
+        )
+    except ColumnError as error:
+        raise ColumnError(f"{error}{source.hint}") from None
+    return rankings_from_table(source.table(wanted.names), wanted, nan=nan)
+
+
+def rankings_from_table(
+    table: pa.Table, wanted: Wanted, *, nan: str = "refuse", decode: Collection[str] = ()
+) -> Rankings:
+    """Rankings from the wanted columns of a table; `decode` names kept dictionaries that are to come out as plain values.
+
+    Raises as `rankings_from_arrow` does.
+    """
+    columns = wanted.columns
+    listed = [name for name in (columns.relevance, columns.score) if is_list(table.schema.field(name).type)]
+    if len(listed) == 1:
+        other = columns.score if listed[0] == columns.relevance else columns.relevance
+        raise InputTypeError(
+            f'column "{listed[0]}" holds lists and column "{other}" {table.schema.field(other).type}; wanted both as '
+            "lists, a row for each query, or both as numbers, a row for each document"
+        )
+    return (_from_lists if listed else _from_long)(table, wanted, nan, decode)
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds a list for each row."""
+    types = pa.types
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
+# ---- what data is ----
+
+
+class _Source(NamedTuple):
+    """A table that is not read yet."""
+
+    names: Sequence[str]
+    type_of: Callable[[str], pa.DataType]
+    table: Callable[[list[str]], pa.Table]
+    hint: str = ""  # closes the message of a missing column
+
+
+def _source(data: Any) -> _Source:
+    pandas = sys.modules.get("pandas")
+    dataset = sys.modules.get("pyarrow.dataset")
+    if isinstance(data, pa.Table):
+        return _Source(data.column_names, lambda name: data.schema.field(name).type, data.select)
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        # not through Arrow's stream: it would carry the index as a column, and turn NaN into null
+        index = [name for name in data.index.names if name is not None]
+        hint = f" The index has {', '.join(map(repr, index))}: call reset_index() first." if index else ""
+        return _of_columns(list(data.columns), lambda name: _from_pandas(name, data[name]), hint)
+    if dataset is not None and isinstance(data, dataset.Dataset):
+        return _Source(
+            data.schema.names,
+            lambda name: data.schema.field(name).type,
+            lambda names: _readable(lambda: data.to_table(columns=names)),
+        )
+    if isinstance(data, Mapping):
+        return _of_columns(list(data), lambda name: _from_array(name, data[name]))
+    if isinstance(data, np.ndarray) and data.dtype.names:
+        return _of_columns(list(data.dtype.names), lambda name: _from_array(name, data[name]))
+    return _of_reader(_reader(data))
+
+
+def _reader(data: Any) -> pa.RecordBatchReader:
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    try:
+        if isinstance(data, pa.RecordBatch):
+            return pa.RecordBatchReader.from_batches(data.schema, [data])
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data)
+        if hasattr(data, "__arrow_c_array__"):
+            batch = pa.record_batch(data)
+            return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    except (TypeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputTypeError(f"data is a {_type_name(data)} that is no table: {first_line(error)}") from None
+    step = "Name its path to read_parquet" if isinstance(data, str) else "Convert it to one of them"
+    if callable(getattr(data, "collect", None)):
+        step = "Call .collect() first"
+    elif callable(getattr(data, "compute", None)):
+        step = "Call .compute() first"
+    raise InputTypeError(
+        f"data is a {_type_name(data)}; wanted a table: anything with __arrow_c_stream__ (pyarrow, Polars, DuckDB), a "
+        f"pandas DataFrame, or a mapping of column names to arrays. {step}."
+    )
+
+
+def _of_reader(reader: pa.RecordBatchReader) -> _Source:
+    schema = reader.schema
+
+    def table(names: list[str]) -> pa.Table:
+        # batch by batch, so that a stream's other columns are freed as they pass
+        batches = _readable(lambda: [batch.select(names) for batch in reader])
+        return pa.Table.from_batches(batches, pa.schema([schema.field(name) for name in names]))
+
+    return _Source(schema.names, lambda name: schema.field(name).type, table)
+
+
+def _of_columns(names: list[Any], column: Callable[[str], pa.ChunkedArray], hint: str = "") -> _Source:
+    def table(wanted: list[str]) -> pa.Table:
+        arrays = [column(name) for name in wanted]
+        for name, array in zip(wanted, arrays, strict=True):
+            if len(array) != len(arrays[0]):
+                raise InputError(
+                    f'column "{name}" has {len(array)} values and column "{wanted[0]}" {len(arrays[0])}; wanted one length'
+                )
+        return pa.table(arrays, names=wanted)
+
+    return _Source(names, lambda name: column(name).type, table, hint)
+
+
+def _from_pandas(name: str, series: Any) -> pa.ChunkedArray:
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "buif":
+        return _from_array(name, series.to_numpy())
+    return _from_array(name, series)
+
+
+def _from_array(name: str, values: Any) -> pa.ChunkedArray:
+    if isinstance(values, pa.ChunkedArray):
+        return values
+    if isinstance(values, np.ndarray) and not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        offsets = np.arange(len(values) + 1, dtype=np.int64) * values.shape[1]
+        values = pa.LargeListArray.from_arrays(offsets, pa.array(values.ravel()))
+    try:
+        if not isinstance(values, pa.Array) and hasattr(values, "__arrow_c_stream__"):
+            return pa.chunked_array(values)
+        array = pa.array(values)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise InputTypeError(
+            f'column "{name}" is no array that Arrow can hold: {first_line(error)}'
+        ) from None
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _readable(read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise InputError(f"data could not be read: {first_line(error)}. Check its source") from None
+
+
+# ---- long form ----
+
+
+def _from_long(table: pa.Table, wanted: Wanted, nan: str, decode: Collection[str]) -> Rankings:
+    columns = wanted.columns
+    if columns.query is None:
+        raise ColumnError(
+            "a row for each document needs the query it belongs to; name its column, as in query=..."
+        )
+    ids = _ids(columns.query, table[columns.query])
+    _refuse_nulls(columns.query, ids, lambda row: f"row {row}")
+
+    def place(row: int) -> str:
+        return f"row {row}, query {_shown(ids[row])}"
+
+    relevance = _numbers(columns.relevance, table[columns.relevance], "grades", place)
+    scores = _numbers(columns.score, table[columns.score], "scores", place)
+    judged = None if wanted.is_judged is None else _flags(wanted.is_judged, table[wanted.is_judged], place)
+    weight = (
+        None if wanted.weight is None else _numbers(wanted.weight, table[wanted.weight], "weights", place)
+    )
+    doc_ids = None if columns.doc_id is None else _doc_ids(columns.doc_id, table[columns.doc_id], place)
+
+    grouped = _grouped(ids)
+    query_level = _QueryLevel(grouped, ids)
+    kept = {name: query_level.column(name, table[name]) for name in wanted.keep}
+    kept |= {name: _decoded(column) for name, column in kept.items() if name in decode}
+    if weight is not None and wanted.weight is not None:
+        weight = query_level.column(wanted.weight, pa.chunked_array([pa.array(weight)])).to_numpy()
+    rows = grouped.rows
+    if rows is not None:
+        relevance, scores = relevance[rows], scores[rows]
+        judged = None if judged is None else judged[rows]
+        doc_ids = None if doc_ids is None else doc_ids.take(pa.array(rows))
+    return _checked(
+        grouped.offsets,
+        relevance,
+        scores,
+        wanted,
+        nan,
+        lambda row: place(row if rows is None else int(rows[row])),
+        is_judged=judged,
+        doc_ids=doc_ids,
+        query_ids=_decoded(grouped.query_ids),
+        weight=weight,
+        queries=pa.table(kept) if kept else None,
+    )
+
+
+def _grouped(ids: pa.ChunkedArray) -> Grouped:
+    """`group_by_query` by way of runs of equal ids: where rows stand together, ids are neither joined nor hashed."""
+    starts = _changes(ids)
+    if starts is None or 2 * len(starts) >= len(ids):
+        return group_by_query(ids)
+    ends = np.append(starts[1:], len(ids))
+    runs = group_by_query(_whole(_decoded(_take(ids, starts))))
+    if runs.rows is None:
+        return Grouped(runs.query_ids, np.append(starts[runs.offsets[:-1]], len(ids)), None)
+    lengths = (ends - starts)[runs.rows]
+    new_ends = np.cumsum(lengths)
+    rows = np.repeat(starts[runs.rows] - (new_ends - lengths), lengths) + np.arange(len(ids))
+    return Grouped(runs.query_ids, np.append(0, new_ends)[runs.offsets], rows)
+
+
+def _changes(column: pa.ChunkedArray) -> Int64 | None:
+    """Rows that may differ from the row before: all that do, the first of each chunk, and equal entries of a dictionary.
+
+    None where the type has no quick comparison.
+    """
+    kind, found, before = column.type, [np.empty(0, np.int64)], 0
+    if column.null_count:
+        return None
+    for chunk in column.chunks:
+        if pa.types.is_dictionary(kind) or is_number(kind):
+            codes = _view(chunk.indices if pa.types.is_dictionary(kind) else chunk)
+            changes = codes[1:] != codes[:-1]
+        elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            # 3.4 ns a row, where encoding as a dictionary takes 14
+            changes = _view(pc.not_equal(chunk[1:], chunk[:-1]))
+        else:
+            return None
+        if len(chunk):
+            found.append(np.append(before, np.flatnonzero(changes) + (before + 1)))
+        before += len(chunk)
+    return np.concatenate(found)
+
+
+def _take(column: pa.ChunkedArray, rows: Int64) -> pa.ChunkedArray:
+    """Ascending rows; chunk by chunk, since taking from a chunked array joins it first."""
+    ends = np.cumsum([len(chunk) for chunk in column.chunks], dtype=np.int64)
+    cuts = np.searchsorted(rows, ends)
+    taken = [
+        chunk.take(pa.array(rows[first:last] - (end - len(chunk))))
+        for chunk, first, last, end in zip(column.chunks, np.append(0, cuts), cuts, ends, strict=False)
+    ]
+    return pa.chunked_array(taken, column.type)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(_with_long_offsets(column).chunks)
+
+
+def _with_long_offsets(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Strings of 2 GiB and more do not fit the offsets of one array of short ones."""
+    return (
+        column.cast(pa.large_string())
+        if pa.types.is_string(column.type) and column.nbytes >= 2**31
+        else column
+    )
+
+
+class _QueryLevel:
+    """Columns of one value within each query, cut down to a row for each query."""
+
+    def __init__(self, grouped: Grouped, ids: pa.ChunkedArray) -> None:
+        self._ids, self._rows = ids, grouped.rows
+        self._starts = grouped.offsets[:-1]
+        self._first_rows = self._starts if grouped.rows is None else grouped.rows[self._starts]
+
+    def column(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        column = _plain(column)
+        if pa.types.is_nested(column.type):
+            raise InputTypeError(
+                f'column "{name}" is {column.type}; keep and weight take one plain value for each query'
+            )
+        differing = None if self._surely_constant(column) else self._differing(column)
+        if differing is not None:
+            first, other = self._first_row_of(differing), self._source_row(differing)
+            raise InputError(
+                f'column "{name}" differs within query {_shown(self._ids[other])}: {_shown(column[first])} at row {first}, '
+                f"{_shown(column[other])} at row {other}; keep and weight take columns with one value for each query"
+            )
+        return _take(
+            column, self._first_rows
+        )  # first rows ascend, as queries stand in order of first appearance
+
+    def _surely_constant(self, column: pa.ChunkedArray) -> bool:
+        """The quick look that is enough for nearly all columns of grouped rows."""
+        changes = _changes(column) if self._rows is None else None
+        if changes is None:
+            return False
+        within = changes[~np.isin(changes, self._starts, assume_unique=True)]
+        return len(within) <= column.num_chunks and all(
+            column[row - 1].as_py() == column[row].as_py() for row in within
+        )
+
+    def _differing(self, column: pa.ChunkedArray) -> int | None:
+        """The first row, in query order, that differs from the row before it in its query."""
+        encoded = _decoded(column).dictionary_encode(null_encoding="encode")
+        codes = _joined([_view(chunk.indices) for chunk in encoded.chunks], np.int32)
+        if self._rows is not None:
+            codes = codes[self._rows]
+        changes = codes[1:] != codes[:-1]
+        changes[self._starts[1:] - 1] = False
+        return int(np.argmax(changes)) + 1 if changes.any() else None
+
+    def _source_row(self, row: int) -> int:
+        return row if self._rows is None else int(self._rows[row])
+
+    def _first_row_of(self, row: int) -> int:
+        return int(self._first_rows[np.searchsorted(self._starts, row, side="right") - 1])
+
+
+# ---- list columns ----
+
+
+def _from_lists(table: pa.Table, wanted: Wanted, nan: str, decode: Collection[str]) -> Rankings:
+    columns = wanted.columns
+    ids = None if columns.query is None else _ids(columns.query, table[columns.query])
+    if columns.query is not None:
+        _refuse_nulls(columns.query, ids, lambda row: f"row {row}")
+
+    def place(row: int) -> str:
+        return f"query {row if ids is None else _shown(ids[row])}"
+
+    offsets, grades = _ragged(columns.relevance, table[columns.relevance], place)
+
+    def values_of(name: str) -> tuple[pa.ChunkedArray, Callable[[int], str]]:
+        own_offsets, values = _ragged(name, table[name], place)
+        if not np.array_equal(own_offsets, offsets):
+            row = int(np.argmax(np.diff(own_offsets) != np.diff(offsets)))
+            raise InputError(
+                f'{place(row)} has {offsets[row + 1] - offsets[row]} values in column "{columns.relevance}" and '
+                f'{own_offsets[row + 1] - own_offsets[row]} in column "{name}"; wanted lists of equal lengths'
+            )
+        return values, document
+
+    def document(position: int) -> str:
+        row = int(np.searchsorted(offsets, position, side="right")) - 1
+        return f"position {position - offsets[row]} of {place(row)}"
+
+    relevance = _numbers(columns.relevance, grades, "grades", document)
+    scores = _numbers(columns.score, values_of(columns.score)[0], "scores", document)
+    judged = None if wanted.is_judged is None else _flags(wanted.is_judged, *values_of(wanted.is_judged))
+    doc_ids = None if columns.doc_id is None else _doc_ids(columns.doc_id, *values_of(columns.doc_id))
+    weight = (
+        None if wanted.weight is None else _numbers(wanted.weight, table[wanted.weight], "weights", place)
+    )
+    kept = {name: _plain(table[name]) for name in wanted.keep}
+    kept |= {name: _decoded(column) for name, column in kept.items() if name in decode}
+    return _checked(
+        offsets,
+        relevance,
+        scores,
+        wanted,
+        nan,
+        document,
+        is_judged=judged,
+        doc_ids=doc_ids,
+        query_ids=None if ids is None else _decoded(ids),
+        weight=weight,
+        queries=pa.table(kept) if kept else None,
+    )
+
+
+def _ragged(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> tuple[Int64, pa.ChunkedArray]:
+    """Offsets of a list column, and its values end to end."""
+    kind = column.type
+    if not is_list(kind):
+        raise InputTypeError(
+            f'column "{name}" is {kind}; wanted a list for each query, as in the relevance column'
+        )
+    _refuse_nulls(name, column, place, "Give a query without documents an empty list.")
+    ends, values, total = [np.zeros(1, np.int64)], [], 0
+    for chunk in column.chunks:
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            offsets = _view(chunk.offsets)
+            values.append(chunk.values.slice(offsets[0], offsets[-1] - offsets[0]))
+            if column.num_chunks == 1 and offsets[0] == 0:
+                return offsets.astype(np.int64, copy=False), pa.chunked_array(values)
+            ends.append(offsets[1:] + (total - int(offsets[0])))
+        elif pa.types.is_fixed_size_list(kind):
+            values.append(chunk.flatten())
+            ends.append(total + kind.list_size * np.arange(1, len(chunk) + 1, dtype=np.int64))
+        else:
+            values.append(chunk.flatten())
+            ends.append(total + np.cumsum(_view(chunk.sizes), dtype=np.int64))
+        total += len(values[-1])
+    return np.concatenate(ends, dtype=np.int64), pa.chunked_array(values, kind.value_type)
+
+
+# ---- columns to arrays ----
+
+
+def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[int], str]) -> Array:
+    """A column of numbers as one array: a view of its buffer where it is one chunk."""
+    column = _plain(column)
+    if pa.types.is_dictionary(column.type):
+        column = _decoded(column)
+    kind = column.type
+    if pa.types.is_null(kind) and not len(column):
+        return np.empty(0, np.float64)
+    _refuse_nulls(name, column, place, _UNJUDGED if wanted == "grades" else "Drop those rows or fill them.")
+    if pa.types.is_decimal(kind):
+        return _joined([_undecimal(name, chunk) for chunk in column.chunks], np.float64)
+    if not (is_number(kind) or pa.types.is_boolean(kind)):
+        shown = f", beginning with {_shown(column[0])}" if len(column) else ""
+        raise InputTypeError(
+            f'column "{name}" is {kind}{shown}; wanted {wanted} that are integers or floats. Cast it, or name another column.'
+        )
+    return _joined([_view(chunk) for chunk in column.chunks], np.dtype(kind.to_pandas_dtype()))
+
+
+def _undecimal(name: str, chunk: pa.Array) -> Array:
+    """Decimals as int64, or as the nearest float64s where they have a fraction.
+
+    Arrow's own cast is off by a bit for many of them.
+    """
+    kind = chunk.type
+    if not len(chunk):
+        return np.empty(0, np.int64 if kind.scale <= 0 else np.float64)
+    item, words = min(kind.bit_width // 8, 8), max(kind.bit_width // 64, 1)
+    stored = np.frombuffer(chunk.buffers()[1], f"i{item}", words * (chunk.offset + len(chunk))).reshape(
+        -1, words
+    )
+    unscaled, above = stored[chunk.offset :, 0], stored[chunk.offset :, 1:]
+    fits = bool(
+        (above == (unscaled >> (8 * item - 1))[:, None]).all()
+    )  # the other words only repeat the sign
+    largest = max(abs(int(unscaled.max())), abs(int(unscaled.min())))
+    if kind.scale <= 0 and fits and largest * 10**-kind.scale < 2**63:
+        return unscaled.astype(np.int64) * np.int64(10**-kind.scale)
+    if 0 < kind.scale <= _EXACT_POWER and fits and largest < 10**_DECIMAL_DIGITS:
+        fractional: Array = unscaled / 10.0**kind.scale
+        return fractional
+    limit = (
+        "beyond int64"
+        if kind.scale <= 0
+        else f"of more than {_DECIMAL_DIGITS} digits, which float64 may not tell apart"
+    )
+    raise InputError(
+        f'column "{name}" is {kind} with values {limit}. Cast it to float64, or round it, before.'
+    )
+
+
+def _flags(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> Array:
+    column = _plain(column)
+    if not pa.types.is_boolean(column.type) and len(column):
+        raise InputTypeError(
+            f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
+        )
+    _refuse_nulls(name, column, place, "Write False for unjudged documents.")
+    return _joined([_view(chunk) for chunk in column.chunks], np.bool_)
+
+
+def _ids(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    column = _plain(column)
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_floating(value_type) or pa.types.is_nested(value_type):
+        raise InputTypeError(
+            f'column "{name}" is {column.type}; wanted query ids that are integers or strings. Cast it, or name another column.'
+        )
+    if pa.types.is_null(value_type) and not len(column):
+        return column.cast(pa.int64())
+    return column
+
+
+def _doc_ids(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> pa.ChunkedArray:
+    column = _plain(column)
+    _refuse_nulls(name, column, place, "Drop those rows or name their documents.")
+    return _with_long_offsets(column)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of a type that all of pyarrow's functions know: no views, run-end encoding or extension types."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pc.run_end_decode(column))
+    if pa.types.is_string_view(kind):
+        return column.cast(pa.large_string())
+    if pa.types.is_binary_view(kind):
+        return column.cast(pa.large_binary())
+    if not pa.types.is_dictionary(kind):
+        return column
+    if pa.types.is_string_view(kind.value_type):
+        chunks = [
+            pa.DictionaryArray.from_arrays(
+                chunk.indices, chunk.dictionary.cast(pa.large_string()), ordered=kind.ordered
+            )
+            for chunk in column.chunks
+        ]
+        return pa.chunked_array(chunks, pa.dictionary(kind.index_type, pa.large_string(), kind.ordered))
+    if any(chunk.dictionary.null_count for chunk in column.chunks):
+        return column.cast(kind.value_type)  # so that a null is a null wherever it is counted
+    return column
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds integers or floats."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _decoded(column: Any) -> Any:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _view(array: pa.Array) -> Array:
+    view: Array = array.to_numpy(zero_copy_only=False)
+    return view
+
+
+def _joined(arrays: Sequence[Array], dtype: npt.DTypeLike) -> Array:
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype)
+
+
+# ---- checks and messages ----
+
+
+def _checked(
+    offsets: Int64,
+    relevance: Array,
+    scores: Array,
+    wanted: Wanted,
+    nan: str,
+    place: Callable[[int], str],
+    **columns: Any,
+) -> Rankings:
+    try:
+        return Rankings.from_offsets(offsets, relevance, scores, nan=nan, **columns)
+    except InputError as error:
+        _name_the_column(error, relevance, scores, wanted, nan, place)
+
+
+def _name_the_column(
+    error: InputError, relevance: Array, scores: Array, wanted: Wanted, nan: str, place: Callable[[int], str]
+) -> NoReturn:
+    """Raise the error of `Rankings` again, with the names of column and row that the caller knows."""
+    for name, values, steps in (
+        (wanted.columns.score, scores, 'Drop those rows or pass nan="last".'),
+        (wanted.columns.relevance, relevance, _UNJUDGED),
+    ):
+        if values.dtype.kind != "f" or (values is scores and nan != "refuse"):
+            continue
+        bad = np.isnan(values) if values is scores else ~np.isfinite(values)
+        if bad.any():
+            kind = "NaN value" if np.isnan(values[bad]).all() else "infinite or NaN value"
+            first = int(np.argmax(bad))
+            raise InputError(
+                f'column "{name}" has {_count(bad.sum(), kind)}; the first is at {place(first)}. {steps}'
+            ) from None
+    raise error
+
+
+def _refuse_nulls(
+    name: str, column: pa.ChunkedArray, place: Callable[[int], str], step: str = "Drop those rows."
+) -> None:
+    if column.null_count:
+        first = int(np.argmax(pc.is_null(column).to_numpy()))
+        raise InputError(
+            f'column "{name}" has {_count(column.null_count, "null")}; the first is at {place(first)}. {step}'
+        )
+
+
+def _shown(scalar: pa.Scalar) -> str:
+    value = scalar.as_py()
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _type_name(data: object) -> str:
+    kind = type(data)
+    return (
+        kind.__name__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__.partition('.')[0]} {kind.__name__}"
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """An error of Arrow in one line, without its closing full stop."""
+    lines: Iterable[str] = str(error).splitlines()
+    return next(iter(lines), type(error).__name__).strip().rstrip(".")

@@ -1,0 +1,222 @@
+"""What the package promises about itself: imports do nothing, arrows point one way, compiled code lives in one file."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastndcg
+
+PACKAGE = Path(fastndcg.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+
+# what a module may import of the package; the last ones are outside, looking in
+OUTSIDE = ("fastndcg.cli", "fastndcg.demo", "fastndcg.adapters", "fastndcg.report", "fastndcg.__main__")
+EXTRAS = ("pandas", "polars", "sklearn", "scipy", "typer", "click", "rich", "pyspark", "dask", "plotly", "lightgbm", "xgboost", "catboost", "ir_measures", "duckdb")
+COMPILER = ("numba", "llvmlite")
+
+
+def name_of(path: Path) -> str:
+    parts = ("fastndcg", *path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in FILES}
+
+
+def imported(path: Path, *, at_import: bool = False) -> set[str]:
+    """Names of modules that a file imports; `at_import`: only those that run when the file itself is imported."""
+    found: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if at_import and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                continue
+            if at_import and isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue
+            if isinstance(child, ast.Import):
+                found.update(alias.name for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                base = child.module or ""
+                if child.level:
+                    package = name_of(path).split(".")
+                    package = package if path.name == "__init__.py" else package[:-1]
+                    base = ".".join([*package[: len(package) - child.level + 1], *([base] if base else [])])
+                found.add(base)
+                found.update(f"{base}.{alias.name}" for alias in child.names if f"{base}.{alias.name}" in MODULES)
+            visit(child)
+
+    visit(TREES[path])
+    return found
+
+
+def run(code: str, **environment: str) -> str:
+    finished = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)} | environment, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+# ---- importing ----
+
+
+def test_import_pulls_in_no_extra_and_no_compiler() -> None:
+    loaded = set(json.loads(run("import sys, json, fastndcg; print(json.dumps(sorted(sys.modules)))")))
+    assert "fastndcg" in loaded and "numpy" in loaded
+    for name in (*EXTRAS, *COMPILER):
+        assert name not in loaded, f"import fastndcg imports {name}"
+    assert not {name for name in loaded if name.startswith(OUTSIDE)}
+
+
+def test_import_compiles_nothing_and_sets_nothing() -> None:
+    """The module of kernels itself compiles nothing either, and leaves Numba's and the process's settings alone."""
+    code = """
+import json, logging, os, signal, sys, threading, warnings
+import numpy, pyarrow
+before = (len(warnings.filters), len(logging.getLogger().handlers), signal.getsignal(signal.SIGINT), dict(os.environ), threading.active_count())
+import fastndcg
+after = (len(warnings.filters), len(logging.getLogger().handlers), signal.getsignal(signal.SIGINT), dict(os.environ), threading.active_count())
+import numba, numba.core.event as event
+layer, threads = numba.config.THREADING_LAYER, numba.get_num_threads()
+class Compiled(event.Listener):
+    count = 0
+    def on_start(self, event): Compiled.count += 1
+    def on_end(self, event): pass
+event.register('numba:compile', Compiled())
+import fastndcg.kernels as kernels
+compiled = [name for name, value in vars(kernels).items() if getattr(value, 'signatures', None)]
+print(json.dumps([before == after, Compiled.count, compiled, layer == numba.config.THREADING_LAYER, threads == numba.get_num_threads()]))
+"""
+    same, count, compiled, layer, threads = json.loads(run(code))
+    assert same and layer and threads
+    assert count == 0 and compiled == []
+
+
+def test_evaluate_restores_the_number_of_threads() -> None:
+    code = """
+import numpy as np, numba, fastndcg as fn
+before = numba.get_num_threads()
+rankings = fn.Rankings.from_dense(np.ones((3000, 50)), np.random.default_rng(0).random((3000, 50)))
+fn.evaluate(rankings, 'nDCG@10', threads=1)
+fn.evaluate(rankings, 'nDCG@10', threads=2)
+print(before == numba.get_num_threads())
+"""
+    assert run(code).strip() == "True"
+
+
+def test_the_package_docstring_names_every_module() -> None:
+    text = fastndcg.__doc__ or ""
+    for name in MODULES:
+        stem = name.removeprefix("fastndcg").lstrip(".").split(".")[0]
+        if stem and not stem.startswith("_"):
+            assert stem in text, f"the map in fastndcg/__init__.py does not name {stem}"
+
+
+# ---- arrows ----
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_nothing_imports_the_outside(name: str) -> None:
+    if name.startswith(OUTSIDE):
+        return
+    assert not {target for target in imported(MODULES[name]) if target.startswith(OUTSIDE)}
+
+
+ALLOWED = {
+    "fastndcg.errors": set(),
+    "fastndcg.kernels": set(),
+    "fastndcg.statistics": {"errors"},
+    "fastndcg.measures": {"errors"},
+    "fastndcg.rankings": {"errors", "kernels", "sources"},
+    "fastndcg.plan": {"errors", "measures", "kernels", "rankings"},
+    "fastndcg.launch": {"errors", "kernels", "measures", "plan", "rankings"},
+    "fastndcg.scores": {"errors", "measures", "statistics", "files"},
+}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_arrows_point_one_way(name: str) -> None:
+    if name not in MODULES:
+        pytest.skip(f"{name} is not part of this version")
+    targets = {target.split(".")[1] for target in imported(MODULES[name]) if target.startswith("fastndcg.")}
+    assert targets <= ALLOWED[name], f"{name} imports {sorted(targets - ALLOWED[name])}"
+
+
+def test_imports_at_import_time_have_no_cycle() -> None:
+    edges = {name: {target for target in imported(path, at_import=True) if target in MODULES and target not in (name, "fastndcg")} for name, path in MODULES.items()}
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert name not in trail, f"cycle: {' -> '.join([*trail, name])}"
+        if name not in done:
+            for target in edges[name]:
+                visit(target, (*trail, name))
+            done.add(name)
+
+    for name in edges:
+        visit(name, ())
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_extras_are_imported_only_where_they_are_used(name: str) -> None:
+    if not name.startswith(OUTSIDE):
+        tops = {target.split(".")[0] for target in imported(MODULES[name], at_import=True)}
+        assert not tops & set(EXTRAS)
+        assert name == "fastndcg.kernels" or not tops & set(COMPILER)
+
+
+# ---- code ----
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_assert_no_print_no_loose_ends(name: str) -> None:
+    path = MODULES[name]
+    for node in ast.walk(TREES[path]):
+        assert not isinstance(node, ast.Assert), f"{path.name}:{node.lineno} asserts"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in ("print", "breakpoint", "eval", "exec"), f"{path.name}:{node.lineno} calls {node.func.id}"
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            assert "NotImplemented" not in ast.unparse(node.exc), f"{path.name}:{node.lineno} is not implemented"
+        if isinstance(node, ast.ExceptHandler):
+            assert node.type is not None, f"{path.name}:{node.lineno} catches everything"
+    text = path.read_text(encoding="utf-8")
+    for word in ("TODO", "FIXME", "XXX", "HACK"):
+        assert word not in text, f"{path.name} says {word}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_compiled_functions_live_in_kernels(name: str) -> None:
+    """Numba keys a cached function on its own file: a helper elsewhere would be served stale after an upgrade."""
+    if name != "fastndcg.kernels":
+        targets = imported(MODULES[name], at_import=True)
+        assert not {target for target in targets if target.split(".")[0] in COMPILER}
+        for node in ast.walk(TREES[MODULES[name]]):
+            if isinstance(node, ast.FunctionDef):
+                assert not any("jit" in ast.unparse(mark) or "vectorize" in ast.unparse(mark) for mark in node.decorator_list)
+
+
+def test_no_fastmath() -> None:
+    assert "fastmath" not in {keyword.arg for node in ast.walk(TREES[PACKAGE / "kernels.py"]) if isinstance(node, ast.Call) for keyword in node.keywords}
+
+
+def test_public_names_are_documented() -> None:
+    for name in dir(fastndcg):
+        value = getattr(fastndcg, name)
+        if not name.startswith("_") and callable(value) and getattr(value, "__module__", "").startswith("fastndcg"):
+            assert value.__doc__, f"{name} has no docstring"
+    assert (PACKAGE / "py.typed").is_file()
+
+
+def test_the_oracle_imports_nothing_of_the_package() -> None:
+    tree = ast.parse((Path(__file__).parent / "oracle.py").read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        assert not {name.split(".")[0] for name in names} & {"fastndcg", "numpy", "numba", "scipy"}

@@ -1,0 +1,513 @@
+"""The command line: results on stdout, all else on stderr, exit codes, and nothing half-written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+import fastndcg as fn
+from fastndcg.cli import app
+from fastndcg.demo import write_sample
+
+LABELS, SCORES = [3, 0, 2, 0, 1, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.4]
+QUERY_IDS, COUNTRIES = [7, 7, 7, 8, 8, 9, 9], ["DE", "DE", "DE", "FR", "FR", "FR", "FR"]
+
+
+def run(*arguments: object) -> Result:
+    """The command line in this process; what it does not foresee is raised here."""
+    return CliRunner().invoke(
+        app, [str(argument) for argument in arguments], catch_exceptions=False, prog_name="fastndcg"
+    )
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "fastndcg", *map(str, arguments)]
+
+
+def in_process_of_its_own(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), capture_output=True, text=True, timeout=300, check=False, **options
+    )  # type: ignore[call-overload,no-any-return]
+
+
+def table(**columns: object) -> pa.Table:
+    return pa.table({"qid": QUERY_IDS, "label": LABELS, "score": SCORES} | columns)
+
+
+@pytest.fixture
+def predictions(tmp_path: Path) -> Path:
+    path = tmp_path / "predictions.parquet"
+    pq.write_table(table(country=COUNTRIES), path)
+    return path
+
+
+def expected(*measures: str) -> dict[str, float]:
+    return fn.evaluate(fn.Rankings.from_query_ids(QUERY_IDS, LABELS, SCORES), measures).mean()
+
+
+def means(result: Result) -> dict[str, float]:
+    return {row["measure"]: row["mean"] for row in json.loads(result.stdout)["measures"]}
+
+
+def only_line(text: str) -> str:
+    """The one line that a failing command leaves on stderr."""
+    lines = text.splitlines()
+    assert len(lines) == 1, text
+    return lines[0]
+
+
+# ---- results ----
+
+
+def test_score_finds_columns_and_says_which(predictions: Path) -> None:
+    result = run("score", predictions)
+    assert result.exit_code == 0
+    assert result.stdout.split()[0] == "measure"
+    assert f"{expected('nDCG@10')['nDCG@10']:.6f}" in result.stdout
+    assert (
+        only_line(result.stderr) == "3 queries, 7 documents; columns: query=qid, relevance=label, score=score"
+    )
+
+
+def test_json_is_what_evaluate_returns(predictions: Path) -> None:
+    measures = ["nDCG@10", "nDCG(gain='exp2')@1,3", "CG(ties='worst')@4"]
+    result = run(
+        "score", predictions, "--format", "json", *(word for measure in measures for word in ("-m", measure))
+    )
+    assert means(result) == expected(*measures)
+    facts = json.loads(result.stdout)
+    assert (facts["queries"], facts["documents"]) == (3, 7)
+    assert facts["columns"] == {"query": "qid", "relevance": "label", "score": "score"}
+
+
+def test_json_has_null_for_nan(predictions: Path) -> None:
+    result = run("score", predictions, "--format", "json", "-m", "nDCG(empty='nan')@10")
+    row = json.loads(result.stdout, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))[
+        "measures"
+    ][0]
+    assert row["mean"] is None
+    assert (row["queries"], row["empty"]) == (3, 1)
+
+
+def test_csv_is_rfc_4180(predictions: Path) -> None:
+    measures = ("nDCG(gain='exp2', ties='worst')@3", "nDCG(empty='nan')")
+    result = run(
+        "score", predictions, "--format", "csv", *(word for measure in measures for word in ("-m", measure))
+    )
+    text = result.stdout_bytes.decode()
+    assert text.count("\r\n") == text.count("\n") == 3
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert [row["measure"] for row in rows] == list(measures)
+    assert float(rows[0]["mean"]) == expected(*measures)[measures[0]]
+    assert rows[1]["mean"] == ""
+
+
+def test_columns_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "odd.parquet"
+    pq.write_table(
+        pa.table({"q": QUERY_IDS, "gold": LABELS, "s1": SCORES, "s2": [-score for score in SCORES]}), path
+    )
+    named = ("--query", "q", "--relevance", "gold", "--score", "s1", "--format", "json")
+    assert means(run("score", path, *named)) == expected("nDCG@10")
+
+
+def test_several_files_are_one_input(tmp_path: Path) -> None:
+    for part, rows in enumerate((slice(0, 3), slice(3, 7))):
+        pq.write_table(table()[rows], tmp_path / f"{part}.parquet")
+    together = means(run("score", tmp_path / "0.parquet", tmp_path / "1.parquet", "--format", "json"))
+    assert together == means(run("score", tmp_path, "--format", "json")) == expected("nDCG@10")
+
+
+def test_weight(tmp_path: Path) -> None:
+    path = tmp_path / "weighted.parquet"
+    pq.write_table(table(traffic=[3.0, 3, 3, 1, 1, 0, 0]), path)
+    values = fn.evaluate(fn.Rankings.from_query_ids(QUERY_IDS, LABELS, SCORES), "nDCG@10")["nDCG@10"]
+    result = run("score", path, "--weight", "traffic", "--format", "json")
+    assert means(result)["nDCG@10"] == pytest.approx(np.average(values, weights=[3, 1, 0]), rel=1e-15)
+
+
+def test_out_has_each_query_and_its_kept_columns(predictions: Path, tmp_path: Path) -> None:
+    out = tmp_path / "per_query.parquet"
+    result = run("score", predictions, "--keep", "country", "--out", out, "-m", "nDCG@1,2", "--threads", 2)
+    assert result.exit_code == 0
+    written = pq.read_table(out)
+    assert written.column_names == ["query_id", "country", "nDCG@1", "nDCG@2"]
+    assert written["country"].to_pylist() == ["DE", "FR", "FR"]
+    assert sorted(os.listdir(tmp_path)) == ["per_query.parquet", "predictions.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "score"),
+    [("lightgbm_lambdarank", "score"), ("lightgbm_lambdarank", "score_1dp"), ("mq2008", "score")],
+)
+def test_real_data_agrees_with_scikit_learn(data: Path, folder: str, score: str) -> None:
+    stored = json.loads((data / folder / "reference_means.json").read_text())
+    words = [] if score == "score" else ["--score", score]
+    result = run("score", data / folder / stored["data"], "-m", "nDCG@1,5,10", "--format", "json", *words)
+    reference = stored["means"][score]
+    for cutoff in (1, 5, 10):
+        wanted = reference[f"sklearn ndcg@{cutoff} linear ties=average empty=0"]
+        assert means(result)[f"nDCG@{cutoff}"] == pytest.approx(wanted, rel=1e-12)
+
+
+# ---- --fail-under ----
+
+
+def test_fail_under_passes_at_the_bound(predictions: Path) -> None:
+    bound = expected("nDCG@10")["nDCG@10"]
+    assert run("score", predictions, "--fail-under", f"nDCG@10={bound!r}").exit_code == 0
+    result = run("score", predictions, "--fail-under", f"nDCG@10={math.nextafter(bound, 1)!r}")
+    assert result.exit_code == 1
+    assert "nDCG@10" in result.stdout, "results are written whatever the verdict"
+    assert result.stderr.splitlines()[-1].startswith(
+        f"--fail-under: the mean of nDCG@10 is {bound!r}, below "
+    )
+
+
+def test_fail_under_fails_on_nan(predictions: Path) -> None:
+    result = run("score", predictions, "--fail-under", "nDCG(empty='nan')@10=0")
+    assert result.exit_code == 1
+    assert "the mean of nDCG(empty='nan')@10 is NaN" in result.stderr
+
+
+def test_fail_under_adds_its_measure_and_holds_every_bound(predictions: Path) -> None:
+    gates = ("--fail-under", "CG@1,2=0.1", "--fail-under", "nDCG@3=0.999")
+    result = run("score", predictions, "-m", "nDCG@10", "--format", "json", *gates)
+    assert list(means(result)) == ["nDCG@10", "CG@1", "CG@2", "nDCG@3"]
+    assert result.exit_code == 1
+    assert "nDCG@3" in result.stderr
+    assert " CG@" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nDCG@10", 'wanted MEASURE=NUMBER, as in "nDCG@10=0.35"'),
+        ("nDCG(gain='exp2')@10", "wanted MEASURE=NUMBER"),
+        ("nDCG@10=good", "wanted MEASURE=NUMBER"),
+        ("nDCG@10=nan", "wanted MEASURE=NUMBER"),
+        ("=0.3", "wanted MEASURE=NUMBER"),
+        ("nDGC@10=0.3", 'Did you mean "nDCG"?'),
+    ],
+)
+def test_fail_under_malformed_is_wrong_usage(predictions: Path, text: str, message: str) -> None:
+    result = run("score", predictions, "--fail-under", text)
+    assert result.exit_code == 2
+    assert message in only_line(result.stderr)
+    assert not result.stdout
+
+
+# ---- wrong input ----
+
+
+def _write(columns: Callable[[], pa.Table]) -> Callable[[Path], None]:
+    return lambda path: pq.write_table(columns(), path)
+
+
+def _truncated(path: Path) -> None:
+    pq.write_table(table(), path)
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+WRONG_INPUTS = [
+    ("missing file", lambda _: None, "predictions.parquet"),
+    ("empty file", lambda path: path.write_bytes(b""), "predictions.parquet"),
+    ("no Parquet", lambda path: path.write_text("qid,label,score\n1,0,2\n"), "predictions.parquet"),
+    ("truncated", _truncated, "predictions.parquet"),
+    ("folder without Parquet", lambda path: path.mkdir(), "predictions.parquet"),
+    ("no rows", _write(lambda: table()[:0]), "predictions.parquet"),
+    ("missing column", _write(lambda: table().drop_columns("label")), "relevance"),
+    ("two columns that fit", _write(lambda: table(prediction=SCORES)), "--score|score="),
+    ("null grade", _write(lambda: table(label=[None, *LABELS[1:]])), "label.*null|null.*label"),
+    ("null id", _write(lambda: table(qid=[None, *QUERY_IDS[1:]])), "qid.*null|null.*qid"),
+    ("NaN score", _write(lambda: table(score=[float("nan"), *SCORES[1:]])), "NaN"),
+    ("negative grade", _write(lambda: table(label=[-1, *LABELS[1:]])), "negative|-1"),
+    ("texts as scores", _write(lambda: table(score=["a"] * 7)), "score"),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"), [case[1:] for case in WRONG_INPUTS], ids=[case[0] for case in WRONG_INPUTS]
+)
+def test_wrong_input_is_one_line_and_exit_1(
+    tmp_path: Path, make: Callable[[Path], object], message: str
+) -> None:
+    path, out = tmp_path / "predictions.parquet", tmp_path / "out.parquet"
+    make(path)
+    before = sorted(os.listdir(tmp_path))
+    result = run("score", path, "--out", out)
+    line = only_line(result.stderr)
+    assert re.search(message, line), line
+    assert "Traceback" not in line
+    assert result.exit_code == 1
+    assert not result.stdout
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--query", "nowhere"], "nowhere"),
+        (["--score", "labl"], 'Did you mean "label"?'),
+        (["--keep", "nowhere"], "nowhere"),
+        (["--weight", "nowhere"], "nowhere"),
+        (["--weight", "label"], "label"),  # not one value for a query
+        (["-m", "DCG(discount=[1, 0.5])@3"], "discount"),
+    ],
+)
+def test_wrong_names_are_one_line_and_exit_1(predictions: Path, words: list[str], message: str) -> None:
+    result = run("score", predictions, *words)
+    assert message in only_line(result.stderr)
+    assert result.exit_code == 1
+    assert not result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-m", "nDGC@10"], 'Did you mean "nDCG"?'),
+        (["-m", "nDCG@0"], "cutoff 0"),
+        (["-m", "nDCG(gain='exp')@3"], "gain='exp' is not known"),
+        (["-m", "nDCG@"], "is not a measure"),
+        (["--out", "scores.csv"], "name a file ending in .parquet"),
+    ],
+)
+def test_wrong_values_are_one_line_and_exit_2(predictions: Path, words: list[str], message: str) -> None:
+    result = run("score", predictions, *words)
+    assert message in only_line(result.stderr)
+    assert result.exit_code == 2
+    assert not result.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["{path}", "--nonsense"],
+        ["{path}", "--format", "xml"],
+        ["{path}", "--threads", "0"],
+        ["{path}", "--threads", "two"],
+    ],
+)
+def test_wrong_usage_is_exit_2(predictions: Path, words: list[str]) -> None:
+    result = run("score", *(word.format(path=predictions) for word in words))
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    assert not result.stdout
+
+
+@pytest.mark.parametrize("name", ["no/such/folder.parquet", "file/inside.parquet", "."])
+@pytest.mark.parametrize("words", [["score", "{path}"], ["demo", "--queries", "3"]], ids=["score", "demo"])
+def test_unwritable_output(predictions: Path, tmp_path: Path, words: list[str], name: str) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    before = sorted(os.listdir(tmp_path))
+    result = run(*(word.format(path=predictions) for word in words), "--out", tmp_path / name)
+    assert "cannot be written" in only_line(result.stderr)
+    assert result.exit_code == 1
+    assert not result.stdout
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_output_over_the_input_is_refused(predictions: Path) -> None:
+    before = predictions.read_bytes()
+    result = run("score", predictions, "--out", predictions)
+    assert result.exit_code == 2
+    assert "is the input itself" in only_line(result.stderr)
+    assert predictions.read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="there is no device to protect")
+def test_output_over_a_device_is_refused(predictions: Path) -> None:
+    result = run("score", predictions, "--out", "/dev/null")
+    assert result.exit_code == 1
+    assert "is not a file" in only_line(result.stderr)
+
+
+# ---- help ----
+
+
+def test_version() -> None:
+    result = run("--version")
+    assert (result.stdout, result.exit_code) == (f"fastndcg {fn.__version__}\n", 0)
+
+
+@pytest.mark.parametrize("name", ["score", "demo"])
+def test_every_command_has_an_example_in_its_help(name: str) -> None:
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    assert f"\n    fastndcg {name} " in result.stdout
+    assert name in run("--help").stdout
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = ("numba", "pandas", "scipy", "pyarrow.parquet", "pyarrow.dataset")
+    code = f"import sys\nfrom fastndcg.cli import app\ntry:\n    app(['--help'])\nfinally:\n    sys.exit(str([m for m in {heavy} if m in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == "[]"
+
+
+# ---- the process ----
+
+
+def test_as_a_module() -> None:
+    done = in_process_of_its_own("--version")
+    assert (done.stdout, done.stderr, done.returncode) == (f"fastndcg {fn.__version__}\n", "", 0)
+
+
+def test_without_the_extra_one_line_says_how_to_get_it() -> None:
+    code = "import sys; sys.modules['typer'] = None; from fastndcg.__main__ import main; sys.argv = ['fastndcg']; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert (
+        only_line(done.stderr)
+        == "The command line needs typer, which is not installed: pip install 'fastndcg[cli]'"
+    )
+
+
+def test_failing_process_leaves_one_line(tmp_path: Path) -> None:
+    done = in_process_of_its_own("score", tmp_path / "nowhere.parquet")
+    assert done.returncode == 1
+    assert "nowhere.parquet" in only_line(done.stderr)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and signals as POSIX has them")
+class TestPosix:
+    def test_closed_pipe_is_quiet(self, predictions: Path) -> None:
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer) as stdout:
+            done = subprocess.run(
+                command("score", predictions), stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+            )
+        assert done.returncode == 141
+        assert only_line(done.stderr).startswith("3 queries")
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+    def test_full_disk_is_one_line(self, predictions: Path) -> None:
+        with Path("/dev/full").open("w") as stdout:
+            done = subprocess.run(
+                command("score", predictions), stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+            )
+        assert done.returncode == 1
+        assert "No space left" in only_line(done.stderr.partition("\n")[2])
+
+    @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+    def test_interrupted_leaves_nothing(self, tmp_path: Path, sent: signal.Signals, code: int) -> None:
+        # large enough to be still writing when the signal comes, which is once a row group is written: before that, while
+        # extension modules are first imported, some of them lose exceptions
+        words = command("demo", "--queries", 2_000_000, "--out", tmp_path / "sample.parquet")
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            while not any(draft.stat().st_size for draft in tmp_path.iterdir()) and process.poll() is None:
+                time.sleep(0.02)
+            process.send_signal(sent)
+            stdout, stderr = process.communicate(timeout=120)
+        assert process.returncode in {code, -sent}, "a shell shows 130 or 143 for either"
+        assert (stdout, "Traceback" in stderr) == ("", False)
+        assert os.listdir(tmp_path) == []
+
+    def test_on_a_terminal_bars_go_to_stderr(self, predictions: Path) -> None:
+        import pty
+
+        terminal, stderr = pty.openpty()
+        done = subprocess.run(
+            command("score", predictions), stdout=subprocess.PIPE, stderr=stderr, text=True, check=False
+        )
+        os.close(stderr)
+        shown = os.read(terminal, 100_000).decode()
+        os.close(terminal)
+        assert done.returncode == 0
+        assert "\x1b" not in done.stdout
+        assert "Reading" in shown
+        assert "columns: query=qid" in shown
+
+
+# ---- demo ----
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    path = tmp_path_factory.mktemp("demo") / "a sample.parquet"  # a path that a shell must have quoted
+    return path, run("demo", "--queries", 400, "--out", path)
+
+
+def test_demo_scores_its_sample(sample: tuple[Path, Result]) -> None:
+    path, result = sample
+    assert result.exit_code == 0
+    scored = run("score", path, "-m", "nDCG@10", "--format", "csv").stdout
+    mean = float(next(csv.DictReader(io.StringIO(scored)))["mean"])
+    assert f"{mean:.6f}" in result.stdout
+    assert 0.3 < mean < 0.8
+    assert "million documents per second" in result.stdout
+
+
+def test_demo_says_what_to_try_and_it_works(
+    sample: tuple[Path, Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, result = sample
+    monkeypatch.chdir(path.parent)
+    tries = [shlex.split(line) for line in result.stdout.splitlines() if line.startswith("  fastndcg ")]
+    assert len(tries) == 3
+    for words in tries:
+        assert run(*words[1:]).exit_code == 0, words
+
+
+def test_demo_as_json(tmp_path: Path) -> None:
+    result = run("demo", "--queries", 20, "--seed", 4, "--out", tmp_path / "s.parquet", "--format", "json")
+    facts = json.loads(result.stdout)
+    assert (facts["queries"], facts["seed"]) == (20, 4)
+    assert set(facts["seconds"]) == {"write", "read", "first_score", "score"}
+
+
+def test_sample_is_realistic(tmp_path: Path) -> None:
+    written = write_sample(tmp_path / "sample.parquet", 3000)
+    rows = pq.read_table(tmp_path / "sample.parquet")
+    assert written == (3000, len(rows))
+    assert [str(rows[name].type) for name in ("query_id", "label", "score")] == ["int64", "uint8", "float"]
+    assert {str(rows[name].type.value_type) for name in ("country", "device")} == {"string"}
+    ids, labels, scores = (rows[name].to_numpy() for name in ("query_id", "label", "score"))
+    lengths = np.bincount(ids)
+    assert (np.diff(ids) >= 0).all()
+    assert len(lengths) == 3000
+    assert lengths.min() >= 1
+    assert lengths.max() <= 2000
+    assert 100 < lengths.mean() < 120
+    shares = np.bincount(labels) / len(labels)
+    assert len(shares) == 5
+    assert shares[0] > 0.5
+    assert 0 < shares[4] < 0.05
+    assert 0.01 < (np.bincount(ids, labels) == 0).mean() < 0.1
+    assert 0.3 < np.corrcoef(labels, scores)[0, 1] < 0.6
+    distinct = len(np.unique(np.rec.fromarrays([ids, scores])))
+    assert 0.05 < 1 - distinct / len(ids) < 0.3, "some scores are tied, most are not"
+
+
+def test_sample_depends_on_its_seed_alone(tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        write_sample(tmp_path / name, 50, seed)
+    a, b, c = ((tmp_path / name).read_bytes() for name in "abc")
+    assert a == b
+    assert a != c
+
+
+def test_sample_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        fn.InputError, match="queries=0 leaves nothing to write; wanted a whole number from 1"
+    ):
+        write_sample(tmp_path / "sample.parquet", 0)

@@ -1,0 +1,209 @@
+"""Every class of error that `evaluate` and its neighbours raise: got, wanted, next step; and the value beside it that is accepted."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastndcg as fn
+from fastndcg import errors
+
+pytestmark = pytest.mark.pure
+
+R = fn.Rankings
+
+
+def test_the_classes() -> None:
+    classes = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
+    assert len(classes) >= 6
+    for kind in classes:
+        assert issubclass(kind, fn.FastndcgError)
+        assert kind is fn.FastndcgError or issubclass(kind, ValueError | TypeError)
+        assert getattr(fn, kind.__name__) is kind
+        assert kind.__doc__
+
+
+@pytest.mark.parametrize(
+    ("word", "candidates", "wanted"),
+    [
+        ("nDGC", ["nDCG", "DCG"], ' Did you mean "nDCG"?'),
+        ("ndcg", ["nDCG"], ' Did you mean "nDCG"?'),
+        ("zebra", ["nDCG", "DCG"], ""),
+        ("", ["nDCG"], ""),
+        ("x", [], ""),
+    ],
+)
+def test_suggest(word: str, candidates: list[str], wanted: str) -> None:
+    assert errors.suggest(word, candidates) == wanted
+
+
+# ---- grades that a measure cannot bear ----
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float32, np.float64])
+def test_8_negative_grades(dtype: Any) -> None:
+    rankings = R.from_groups([2, 2], np.array([1, 0, 2, -3], dtype), [1, 2, 3, 4], query_ids=["a", "b"])
+    with pytest.raises(fn.InputError, match=r'nDCG@2 .*gain -3 of grade -3.*row 3, query "b".*Map it to 0 or more'):
+        fn.evaluate(rankings, "nDCG@2")
+    with pytest.raises(fn.InputError, match="grade -3"):
+        fn.evaluate(rankings, "nDCG(gain='exp2')")
+    for text in ("DCG", "CG", "IDCG", "NumRet", "nDCG(rel=1)", "nDCG(gain='binary')", "nDCG(gain={-3: 0, 1: 1, 2: 2})", "nDCG(gains={-3: 0})"):
+        assert np.isfinite(fn.evaluate(rankings, text).values).all()
+
+
+def test_8_negative_grades_in_the_pool() -> None:
+    rankings = R.from_groups([1], [1], [1], judged=([0, 2], [1, -1]))
+    with pytest.raises(fn.InputError, match="grade -1.*the judged pool"):
+        fn.evaluate(rankings, "nDCG")
+    assert fn.evaluate(rankings, "nDCG(rel=1)").values.tolist() == [[1.0]]
+
+
+def test_8_negative_grade_of_an_unjudged_document_means_nothing() -> None:
+    rankings = R.from_groups([2], [1, -1], [2, 1], is_judged=[True, False])
+    assert fn.evaluate(rankings, "nDCG, DCG").values.tolist() == [[1.0], [1.0]]
+
+
+def test_10_gain_overflow() -> None:
+    for grades in (np.array([0, 54]), np.array([0.0, 54.0]), np.array([0.5, 53.5]), np.array([0, 2**62])):
+        with pytest.raises(fn.InputError, match=r"grade 5[34]|grade 4611686018427387904"):
+            fn.evaluate(R.from_groups([2], grades, [1, 2]), "DCG(gain='exp2')")
+    assert fn.evaluate(R.from_groups([2], [0, 53], [1, 2]), "DCG(gain='exp2')").values.tolist() == [[2.0**53 - 1]]
+    with pytest.raises(fn.InputError, match="grade 9007199254740994"):
+        fn.evaluate(R.from_groups([2], [0, 2**53 + 2], [1, 2]), "DCG")
+    assert fn.evaluate(R.from_groups([2], [0, 2**53], [1, 2]), "DCG").values.tolist() == [[2.0**53]]
+
+
+def test_10_a_gain_function_that_overflows() -> None:
+    rankings = R.from_groups([3], [1, 1, 1], [3, 2, 1])
+    with pytest.raises(fn.FastndcgError, match="gain|sum|finite|overflow|large"):
+        fn.evaluate(rankings, fn.DCG(gain=lambda grade: 1e308))
+    assert math.isfinite(fn.evaluate(rankings, fn.DCG(gain=lambda grade: 1e300)).values[0, 0])
+
+
+def test_a_grade_without_a_gain() -> None:
+    rankings = R.from_groups([2], [1, 3], [2, 1], query_ids=["q7"])
+    with pytest.raises(fn.InputError, match=r'no gain for grade 3, which occurs at row 1, query "q7"'):
+        fn.evaluate(rankings, "nDCG(gain=[0, 1, 3])")
+    with pytest.raises(fn.InputError, match="no gain for grade 3"):
+        fn.evaluate(rankings, "nDCG(gain={0: 0, 1: 1})")
+    assert fn.evaluate(rankings, "CG(gain=[0, 1, 3, 7])").values.tolist() == [[8.0]]
+    assert fn.evaluate(rankings, "CG(gain={1: 1, 3: 2})").values.tolist() == [[3.0]]
+    assert fn.evaluate(R.from_groups([2], [1, 0], [2, 1]), "CG(gain={1: 5})").values.tolist() == [[5.0]]
+
+
+def test_a_fraction_without_a_gain() -> None:
+    rankings = R.from_groups([2], [1, 1.5], [2, 1])
+    with pytest.raises(fn.InputError, match="no gain for grade 1.5"):
+        fn.evaluate(rankings, "nDCG(gain=[0, 1, 3])")
+    assert fn.evaluate(rankings, "CG(gain={1: 1, 1.5: 3})").values.tolist() == [[4.0]]
+
+
+def test_a_gain_function_that_returns_no_number() -> None:
+    rankings = R.from_groups([2], [1, 0], [2, 1])
+    with pytest.raises(fn.FastndcgError, match="gain"):
+        fn.evaluate(rankings, fn.nDCG(gain=lambda grade: math.nan))
+    with pytest.raises(fn.FastndcgError, match="gain"):
+        fn.evaluate(rankings, fn.nDCG(gain=lambda grade: "much"))
+
+
+# ---- discounts ----
+
+
+def test_a_discount_for_too_few_ranks() -> None:
+    rankings = R.from_groups([4], [1, 0, 1, 0], [4, 3, 2, 1])
+    with pytest.raises(fn.MeasureError, match="needs a discount for 4 ranks and was given 2; give more, or a smaller cutoff"):
+        fn.evaluate(rankings, "nDCG(discount=[1, 0.5])")
+    with pytest.raises(fn.MeasureError, match="needs a discount for 3 ranks and was given 2"):
+        fn.evaluate(rankings, "nDCG(discount=[1, 0.5])@3")
+    assert fn.evaluate(rankings, "DCG(discount=[1, 0.5])@2").values.tolist() == [[1.0]]
+    assert fn.evaluate(rankings, "DCG(discount=[1, 0.5, 0.25, 0])").values.tolist() == [[1.25]]
+    with pytest.raises(fn.MeasureError, match="needs a discount for 9 ranks"):
+        fn.evaluate(rankings, "nDCG(discount=[1, 0.5, 0.25, 0], ideal='full')@9")
+    pooled = R.from_groups([1], [1], [1], judged=([0, 3], [1, 1, 1]))
+    with pytest.raises(fn.MeasureError, match="needs a discount for 3 ranks"):
+        fn.evaluate(pooled, "nDCG(discount=[1, 0.5])")
+    assert fn.evaluate(pooled, "nDCG(discount=[1, 0.5])@2").values.tolist() == [[1 / 1.5]]
+
+
+def test_a_discount_function_that_returns_no_finite_number() -> None:
+    rankings = R.from_groups([2], [1, 0], [2, 1])
+    for bad in (math.inf, math.nan):
+        with pytest.raises(fn.MeasureError, match="at rank 2; wanted finite numbers"):
+            fn.evaluate(rankings, fn.DCG(discount=lambda rank, bad=bad: 1.0 if rank < 2 else bad))
+
+
+# ---- evaluate and its neighbours ----
+
+
+@pytest.mark.parametrize("thing", [None, [1, 2], {"q": [1]}, np.ones(3)])
+def test_rankings_are_rankings(thing: Any) -> None:
+    with pytest.raises(fn.InputTypeError, match="wanted Rankings|Rankings"):
+        fn.evaluate(thing, "nDCG")
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])
+def test_threads_are_a_whole_number_from_1(threads: Any) -> None:
+    rankings = R.from_groups([1], [1], [1])
+    with pytest.raises(fn.InputTypeError, match="threads=.* wanted a whole number from 1"):
+        fn.evaluate(rankings, "nDCG", threads=threads)
+    assert fn.evaluate(rankings, "nDCG", threads=1).values.tolist() == [[1.0]]
+    assert fn.evaluate(rankings, "nDCG", threads=10_000).values.tolist() == [[1.0]]
+
+
+def test_measures_are_measures() -> None:
+    rankings = R.from_groups([1], [1], [1])
+    with pytest.raises(fn.MeasureError, match='"nDGC"'):
+        fn.evaluate(rankings, ["nDCG", "nDGC@10"])
+    with pytest.raises(fn.MeasureError, match="no measure was given"):
+        fn.evaluate(rankings, [])
+    with pytest.raises(fn.InputTypeError, match="measure"):
+        fn.evaluate(rankings, [3])
+    with pytest.raises(fn.InputTypeError, match="measure"):
+        fn.evaluate(rankings, None)
+
+
+def test_ndcg_says_which_rows_are_missing() -> None:
+    with pytest.raises(fn.InputError, match="offsets ends at 3"):
+        fn.ndcg([1, 0], [1, 2], offsets=[0, 3])
+    with pytest.raises(fn.InputError, match="relevance has 2 values and scores 1"):
+        fn.ndcg([1, 0], [1])
+    with pytest.raises(fn.MeasureError, match="cutoff 0"):
+        fn.ndcg([1, 0], [1, 2], k=0)
+    with pytest.raises(fn.MeasureError, match="gain='exp'"):
+        fn.ndcg([1, 0], [1, 2], gain="exp")
+
+
+def test_write_parquet_says_where_it_could_not(tmp_path: Any) -> None:
+    scores = fn.evaluate(R.from_groups([1], [1], [1]), "nDCG")
+    with pytest.raises(fn.SourceError, match="nowhere.*cannot be written"):
+        scores.write_parquet(tmp_path / "nowhere" / "out.parquet")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(fn.SourceError, match="folder.*cannot be written"):
+        scores.write_parquet(tmp_path / "folder")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
+    assert list((tmp_path / "folder").iterdir()) == []
+
+
+def test_every_message_is_one_line_that_ends_a_sentence() -> None:
+    """A sample across modules; the command line prints them as they are."""
+    rankings = R.from_groups([2], [1, -1], [1, 2])
+    calls: list[Any] = [
+        lambda: fn.evaluate(rankings, "nDCG"),
+        lambda: fn.evaluate(rankings, "nDGC"),
+        lambda: fn.nDCG @ 0,
+        lambda: fn.nDCG(gain="exp"),
+        lambda: R.from_groups([2], [1], [1, 2]),
+        lambda: R.from_groups([1], [1], [math.nan]),
+        lambda: R.from_offsets([0, 2, 1], [1], [1]),
+        lambda: fn.ndcg([1], [1], offsets=[0, 1], group=[1]),
+    ]
+    for call in calls:
+        with pytest.raises(fn.FastndcgError) as caught:
+            call()
+        message = str(caught.value)
+        assert message and "\n" not in message and len(message) < 400
+        assert caught.value.__cause__ is None

@@ -1,0 +1,432 @@
+"""`Rankings` and its constructors: what they hold, what they copy, in which order, and what they refuse."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import strategies as ours
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import Ragged
+
+import fastndcg as fn
+from fastndcg import InputError, InputTypeError, Rankings
+
+pytestmark = pytest.mark.pure
+
+OFFSETS, RELEVANCE, SCORES = [0, 2, 2, 5], [1, 0, 2, 0, 1], [0.3, 0.9, 0.8, 0.7, 0.1]
+
+
+def columns(rankings: Rankings) -> tuple[Any, ...]:
+    return rankings.offsets.tolist(), rankings.relevance.tolist(), rankings.scores.tolist()
+
+
+# ---- every constructor ----
+
+
+def test_from_offsets() -> None:
+    rankings = Rankings.from_offsets(OFFSETS, RELEVANCE, SCORES)
+    assert columns(rankings) == (OFFSETS, RELEVANCE, SCORES)
+    assert (rankings.n_queries, rankings.n_docs, rankings.lengths.tolist()) == (3, 5, [2, 0, 3])
+    assert rankings.offsets.dtype == np.int64
+    assert rankings.judged is rankings.is_judged is rankings.doc_ids is rankings.weight is None
+    assert rankings.queries.to_pydict() == {"query_id": [0, 1, 2]}
+
+
+def test_from_groups() -> None:
+    assert columns(Rankings.from_groups([2, 0, 3], RELEVANCE, SCORES)) == (OFFSETS, RELEVANCE, SCORES)
+    assert columns(Rankings.from_groups(np.array([2, 0, 3], np.uint8), RELEVANCE, SCORES)) == (OFFSETS, RELEVANCE, SCORES)
+    assert columns(Rankings.from_groups([], [], [])) == ([0], [], [])
+
+
+def test_from_dense() -> None:
+    rankings = Rankings.from_dense([[1, 0, 2], [0, 1, 0]], [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
+    assert columns(rankings) == ([0, 3, 6], [1, 0, 2, 0, 1, 0], [0.1, 0.2, 0.3, 0.3, 0.2, 0.1])
+    assert columns(Rankings.from_dense(np.empty((0, 4)), np.empty((0, 4)))) == ([0], [], [])
+    assert columns(Rankings.from_dense(np.empty((2, 0)), np.empty((2, 0)))) == ([0, 0, 0], [], [])
+    transposed = np.array([[1, 0], [2, 3]]).T
+    assert Rankings.from_dense(transposed, transposed).relevance.tolist() == [1, 2, 0, 3]
+
+
+def test_from_lists() -> None:
+    rankings = Rankings.from_lists([[1, 0], [], [2, 0, 1]], [[0.3, 0.9], [], [0.8, 0.7, 0.1]])
+    assert columns(rankings) == (OFFSETS, RELEVANCE, SCORES)
+    arrow = Rankings.from_lists(pa.array([[1, 0], [], [2, 0, 1]]), pa.array([[0.3, 0.9], [], [0.8, 0.7, 0.1]]))
+    assert columns(arrow) == columns(rankings)
+    assert columns(Rankings.from_lists([np.array([1, 0]), ()], [[1, 2], []])) == ([0, 2, 2], [1, 0], [1, 2])
+    assert columns(Rankings.from_lists([])) == ([0], [], [])
+    assert columns(Rankings.from_lists([[]], [[]])) == ([0, 0], [], [])
+
+
+def test_from_lists_in_rank_order() -> None:
+    rankings = Rankings.from_lists([[3, 0], [], [1, 2, 0]])
+    assert rankings.relevance.tolist() == [3, 0, 1, 2, 0]
+    for start, stop in zip(rankings.offsets[:-1], rankings.offsets[1:], strict=True):
+        assert (np.diff(rankings.scores[start:stop]) < 0).all()
+    assert fn.evaluate(rankings, "CG@1").values.tolist() == [[3.0, 0.0, 1.0]]
+
+
+def test_from_lists_keeps_a_whole_array_of_large_integers() -> None:
+    lists = [[2**53, 2**53 + 1], [], [2**53 + 2]]
+    assert Rankings.from_lists([[0, 1], [], [1]], lists).scores.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
+
+
+def test_from_arrow_long_form() -> None:
+    table = pa.table({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
+    rankings = Rankings.from_arrow(table)
+    assert columns(rankings) == ([0, 2, 3], [1, 0, 2], [0.5, 0.1, 0.9])
+    assert rankings.queries.to_pydict() == {"query_id": [7, 8]}
+
+
+IDS: dict[str, Any] = {
+    "integers": np.array([5, 3, 5, 9, 3, 5]),
+    "unsigned": np.array([5, 3, 5, 9, 3, 5], np.uint64),
+    "big-endian": np.array([5, 3, 5, 9, 3, 5], ">i4"),
+    "list": [5, 3, 5, 9, 3, 5],
+    "strings": ["q5", "q3", "q5", "q9", "q3", "q5"],
+    "numpy strings": np.array(["q5", "q3", "q5", "q9", "q3", "q5"]),
+    "objects": np.array(["q5", "q3", "q5", "q9", "q3", "q5"], object),
+    "arrow strings": pa.array(["q5", "q3", "q5", "q9", "q3", "q5"]),
+    "large strings": pa.array(["q5", "q3", "q5", "q9", "q3", "q5"], pa.large_string()),
+    "string view": pa.array(["q5", "q3", "q5", "q9", "q3", "q5"], pa.string_view()),
+    "dictionary": pa.array(["q5", "q3", "q5", "q9", "q3", "q5"]).dictionary_encode(),
+    "dictionary with values that do not occur, in another order": pa.DictionaryArray.from_arrays([3, 1, 3, 4, 1, 3], ["x", "q3", "y", "q5", "q9"]),
+    "dictionary with a value twice": pa.DictionaryArray.from_arrays([0, 1, 2, 3, 1, 0], ["q5", "q3", "q5", "q9"]),
+    "chunks": pa.chunked_array([["q5", "q3"], [], ["q5", "q9", "q3", "q5"]]),
+    "chunks of dictionaries": pa.chunked_array([pa.array(["q5", "q3"]).dictionary_encode(), pa.array(["q5", "q9", "q3", "q5"]).dictionary_encode()]),
+    "binary": pa.array([b"q5", b"q3", b"q5", b"q9", b"q3", b"q5"]),
+    "dates": pa.array([5, 3, 5, 9, 3, 5], pa.int32()).cast(pa.date32()),
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_from_query_ids_in_order_of_first_appearance(kind: str) -> None:
+    ids = IDS[kind]
+    relevance, scores = [10, 20, 11, 30, 21, 12], [1.0, 2.0, 1.1, 3.0, 2.1, 1.2]
+    rankings = Rankings.from_query_ids(
+        ids, relevance, scores, weight=[1.0, 2.0, 3.0], is_judged=[True, True, False, True, True, True], doc_ids=list("abcdef"), queries={"n": [1, 2, 3]}
+    )
+    assert columns(rankings) == ([0, 3, 5, 6], [10, 11, 12, 20, 21, 30], [1.0, 1.1, 1.2, 2.0, 2.1, 3.0])
+    assert rankings.is_judged is not None and rankings.is_judged.tolist() == [True, False, True, True, True, True]
+    assert rankings.doc_ids is not None and rankings.doc_ids.to_pylist() == ["a", "c", "f", "b", "e", "d"]
+    table = rankings.queries.to_pydict()
+    values = ids.to_pylist() if hasattr(ids, "to_pylist") else list(ids)
+    assert table["query_id"] == [values[0], values[1], values[3]]
+    assert table["n"] == [1, 2, 3] and table["weight"] == [1.0, 2.0, 3.0]
+    assert list(table) == ["query_id", "n", "weight"]
+
+
+def test_from_query_ids_of_pandas_and_polars() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"q": ["b", "a", "b"], "r": [1, 2, 0], "s": [0.5, 0.1, 0.9]}, index=[9, 4, 7])
+    wanted = ([0, 2, 3], [1, 0, 2], [0.5, 0.9, 0.1])
+    assert columns(Rankings.from_query_ids(frame["q"], frame["r"], frame["s"])) == wanted
+    assert columns(Rankings.from_query_ids(frame["q"].astype("category"), frame["r"], frame["s"])) == wanted
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"q": ["b", "a", "b"], "r": [1, 2, 0], "s": [0.5, 0.1, 0.9]})
+    assert columns(Rankings.from_query_ids(frame["q"], frame["r"], frame["s"])) == wanted
+
+
+@given(st.lists(st.integers(-3, 3), max_size=30), st.booleans())
+def test_grouping_is_what_a_dict_would_do(ids: list[int], as_text: bool) -> None:
+    wanted: dict[int, list[int]] = {}
+    for row, name in enumerate(ids):
+        wanted.setdefault(name, []).append(row)
+    given_ids = [f"q{name}" for name in ids] if as_text else np.array(ids, np.int64)
+    rankings = Rankings.from_query_ids(pa.array(given_ids, pa.string()) if as_text else given_ids, np.arange(len(ids)), np.arange(len(ids)))
+    assert rankings.relevance.tolist() == [row for rows in wanted.values() for row in rows]
+    assert rankings.lengths.tolist() == [len(rows) for rows in wanted.values()]
+    assert rankings.queries["query_id"].to_pylist() == [f"q{name}" if as_text else name for name in wanted]
+
+
+def test_many_shuffled_ids() -> None:
+    rng = np.random.default_rng(0)
+    ids = rng.integers(-(2**62), 2**62, 1000)[rng.integers(0, 1000, 20_000)]
+    rows = np.arange(len(ids))
+    by_number = Rankings.from_query_ids(ids, rows, rows)
+    by_text = Rankings.from_query_ids(ids.astype(str), rows, rows)
+    assert columns(by_number) == columns(by_text)
+    _, first = np.unique(ids, return_index=True)
+    assert by_number.queries["query_id"].to_pylist() == ids[np.sort(first)].tolist()
+
+
+def test_the_same_rankings_from_every_constructor() -> None:
+    wanted = columns(Rankings.from_offsets([0, 2, 4], [1, 0, 2, 0], [0.3, 0.9, 0.8, 0.7]))
+    assert columns(Rankings.from_groups([2, 2], [1, 0, 2, 0], [0.3, 0.9, 0.8, 0.7])) == wanted
+    assert columns(Rankings.from_query_ids([4, 4, 1, 1], [1, 0, 2, 0], [0.3, 0.9, 0.8, 0.7])) == wanted
+    assert columns(Rankings.from_dense([[1, 0], [2, 0]], [[0.3, 0.9], [0.8, 0.7]])) == wanted
+    assert columns(Rankings.from_lists([[1, 0], [2, 0]], [[0.3, 0.9], [0.8, 0.7]])) == wanted
+
+
+def test_there_is_no_constructor_without_a_name() -> None:
+    with pytest.raises(InputTypeError, match="from_offsets, from_groups, from_query_ids"):
+        Rankings(OFFSETS, RELEVANCE, SCORES)
+
+
+# ---- optional columns ----
+
+
+def test_queries_hold_ids_then_kept_columns_then_weight() -> None:
+    rankings = Rankings.from_groups([1, 1], [1, 0], [1, 2], query_ids=["a", "b"], queries=pa.table({"country": ["de", "fr"], "n": [1, 2]}), weight=[1, 3])
+    assert rankings.queries.column_names == ["query_id", "country", "n", "weight"]
+    assert rankings.weight is not None and rankings.weight.dtype == np.float64
+    assert rankings.queries["weight"].to_pylist() == [1.0, 3.0]
+
+
+def test_a_pool() -> None:
+    rankings = Rankings.from_groups([1, 0], [1], [1], judged=(np.array([0, 2, 3], np.int32), np.array([1, 2, 3], np.uint8)))
+    assert rankings.judged is not None
+    assert rankings.judged.offsets.tolist() == [0, 2, 3] and rankings.judged.relevance.tolist() == [1, 2, 3]
+    assert rankings.judged.offsets.dtype == np.int64
+    offsets, relevance = rankings.judged
+    assert fn.evaluate(rankings, "nDCG@1").values.tolist() == [[0.5, 0.0]]
+    assert offsets is rankings.judged.offsets and relevance is rankings.judged.relevance
+
+
+# ---- copies ----
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "float32", "float64"])
+def test_columns_are_not_copied(dtype: str) -> None:
+    relevance, scores = np.ones(5, dtype), np.arange(5).astype(dtype)
+    offsets, flags = np.array(OFFSETS, np.int64), np.ones(5, bool)
+    pool = np.ones(3, dtype)
+    rankings = Rankings.from_offsets(offsets, relevance, scores, is_judged=flags, judged=(np.array([0, 1, 2, 3], np.int64), pool), weight=(weight := np.ones(3)))
+    assert rankings.judged is not None and rankings.is_judged is not None and rankings.weight is not None
+    for ours_, theirs in (
+        (rankings.relevance, relevance), (rankings.scores, scores), (rankings.offsets, offsets), (rankings.is_judged, flags),
+        (rankings.judged.relevance, pool), (rankings.weight, weight),
+    ):  # fmt: skip
+        assert np.shares_memory(ours_, theirs)
+    assert rankings.relevance.dtype == rankings.scores.dtype == np.dtype(dtype)
+
+
+def test_sorted_ids_dense_matrices_and_arrow_are_not_copied() -> None:
+    relevance, scores = np.array([1, 0, 2, 1]), np.array([0.1, 0.2, 0.3, 0.4])
+    for ids in ([3, 3, 1, 1], ["b", "b", "a", "a"]):
+        rankings = Rankings.from_query_ids(ids, relevance, scores)
+        assert np.shares_memory(rankings.relevance, relevance) and np.shares_memory(rankings.scores, scores)
+    rankings = Rankings.from_dense(relevance.reshape(2, 2), scores.reshape(2, 2))
+    assert np.shares_memory(rankings.relevance, relevance) and np.shares_memory(rankings.scores, scores)
+    grades, marks = pa.array(relevance), pa.array(scores)
+    rankings = Rankings.from_groups([4], grades, marks)
+    assert np.shares_memory(rankings.relevance, grades.to_numpy()) and np.shares_memory(rankings.scores, marks.to_numpy())
+
+
+@given(ours.ragged())
+def test_any_layout_holds_the_same_values(table: Ragged) -> None:
+    rankings = table.rankings()
+    assert columns(rankings) == (table.offsets, table.relevance.tolist(), table.scores.tolist())
+    assert rankings.relevance.dtype.isnative and rankings.scores.dtype.isnative
+    assert rankings.relevance.flags.c_contiguous and rankings.scores.flags.c_contiguous
+
+
+def test_the_input_is_not_changed() -> None:
+    relevance, scores = np.array([1, 0, 2]), np.array([0.1, np.nan, 0.3])
+    Rankings.from_groups([3], relevance, scores, nan="last")
+    assert relevance.flags.writeable and scores.flags.writeable and np.isnan(scores[1])
+
+
+# ---- immutable ----
+
+
+def test_immutable() -> None:
+    relevance = np.array(RELEVANCE)
+    rankings = Rankings.from_offsets(OFFSETS, relevance, SCORES, is_judged=[True] * 5, weight=[1, 1, 1], judged=([0, 1, 2, 3], [1, 1, 1]))
+    for name in ("relevance", "scores", "offsets", "weight", "queries", "n_queries", "new"):
+        with pytest.raises(AttributeError):
+            setattr(rankings, name, 1)
+    assert rankings.judged is not None and rankings.is_judged is not None and rankings.weight is not None
+    for array in (rankings.relevance, rankings.scores, rankings.offsets, rankings.is_judged, rankings.weight, *rankings.judged):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    relevance[0] = 5  # one's own array stays one's own
+
+
+def test_pickled_and_copied() -> None:
+    rankings = Rankings.from_offsets(
+        OFFSETS, RELEVANCE, SCORES, is_judged=[True, False] * 2 + [True], weight=[1, 2, 3], judged=([0, 1, 2, 3], [1, 1, 1]), query_ids=list("abc"),
+        doc_ids=list("vwxyz"), queries={"n": [1, 2, 3]},
+    )  # fmt: skip
+    for again in (pickle.loads(pickle.dumps(rankings)), copy.copy(rankings), copy.deepcopy(rankings)):
+        assert columns(again) == columns(rankings)
+        assert again.queries.to_pydict() == rankings.queries.to_pydict()
+        assert again.doc_ids.to_pylist() == list("vwxyz")
+        measures = "nDCG, nDCG(judged_only=True)"
+        assert fn.evaluate(again, measures).values.tobytes() == fn.evaluate(rankings, measures).values.tobytes()
+
+
+def test_repr_says_what_it_holds() -> None:
+    text = repr(Rankings.from_offsets(OFFSETS, np.array(RELEVANCE, np.uint8), np.array(SCORES, np.float32), judged=([0, 1, 2, 3], [1, 1, 1])))
+    assert "3 queries" in text and "5 documents" in text and "uint8" in text and "float32" in text and "3 judged" in text
+
+
+# ---- qrels and runs ----
+
+
+def test_from_qrels_run() -> None:
+    if not hasattr(Rankings, "from_qrels_run"):
+        pytest.skip("from_qrels_run is not part of this version")
+    qrels = {"q1": {"d1": 3, "d2": 0, "d7": 2}, "q2": {"d1": 1}}
+    run = {"q1": {"d1": 0.9, "d2": 0.8, "d3": 0.7}, "q2": {"d9": 1.0}}
+    rankings = Rankings.from_qrels_run(qrels, run)
+    scores = fn.evaluate(rankings, ["nDCG(ties='input')", "NumRet"])
+    by_query = dict(zip(scores.queries["query_id"].to_pylist(), scores["nDCG(ties='input')"].tolist(), strict=True))
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg"}).evaluate(run)
+    assert by_query == pytest.approx({query: values["ndcg"] for query, values in theirs.items()})
+
+
+# ---- what is refused, and the nearest thing that is not ----
+
+
+def refused(message: str, kind: type[Exception] = InputError) -> Any:
+    return pytest.raises(kind, match=message)
+
+
+def test_offsets_are_checked() -> None:
+    with refused("offsets does not ascend: 3 then 2 at position 2"):
+        Rankings.from_offsets([0, 3, 2, 5], RELEVANCE, SCORES)
+    with refused("offsets begins with 1; wanted 0 first"):
+        Rankings.from_offsets([1, 5], RELEVANCE, SCORES)
+    with refused("offsets is empty; wanted 0 first"):
+        Rankings.from_offsets([], [], [])
+    with refused("offsets ends at 4, but relevance has 5 values"):
+        Rankings.from_offsets([0, 4], RELEVANCE, SCORES)
+    with refused("offsets ends at 6, but relevance has 5 values"):
+        Rankings.from_offsets([0, 6], RELEVANCE, SCORES)
+    with refused("offsets is of dtype float64", InputTypeError):
+        Rankings.from_offsets([0.0, 5.0], RELEVANCE, SCORES)
+    with refused("offsets has shape"):
+        Rankings.from_offsets([[0, 5]], RELEVANCE, SCORES)
+    assert Rankings.from_offsets([0, 0, 5, 5], RELEVANCE, SCORES).n_queries == 3
+
+
+def test_groups_are_checked() -> None:
+    with refused("group adds up to 4 documents, but relevance has 5"):
+        Rankings.from_groups([2, 2], RELEVANCE, SCORES)
+    with refused("group has a negative size, -1 at position 1"):
+        Rankings.from_groups([6, -1], RELEVANCE, SCORES)
+    with refused("group is of dtype float64", InputTypeError):
+        Rankings.from_groups([2.0, 3.0], RELEVANCE, SCORES)
+    assert Rankings.from_groups([0, 5, 0], RELEVANCE, SCORES).n_queries == 3
+
+
+def test_lengths_are_checked() -> None:
+    with refused("relevance has 5 values and scores 4"):
+        Rankings.from_groups([5], RELEVANCE, SCORES[:4])
+    with refused("relevance has 4 values for 5 query ids"):
+        Rankings.from_query_ids([1, 2, 1, 2, 1], RELEVANCE[:4], SCORES)
+    with refused("scores has 4 values for 5 query ids"):
+        Rankings.from_query_ids([1, 2, 1, 2, 1], RELEVANCE, SCORES[:4])
+    with refused("relevance"):
+        Rankings.from_query_ids([1, 1, 2, 2, 3], RELEVANCE[:4], SCORES[:4])
+    with refused("is_judged has 4 values for 5 documents"):
+        Rankings.from_groups([5], RELEVANCE, SCORES, is_judged=[True] * 4)
+    with refused("doc_ids has 4 values where 5 were wanted"):
+        Rankings.from_groups([5], RELEVANCE, SCORES, doc_ids=list("abcd"))
+    with refused("query_ids has 2 values where 1 were wanted"):
+        Rankings.from_groups([5], RELEVANCE, SCORES, query_ids=["a", "b"])
+    with refused("weight has 2 values for 1 queries"):
+        Rankings.from_groups([5], RELEVANCE, SCORES, weight=[1, 1])
+    with refused("queries has 2 rows for 1 queries"):
+        Rankings.from_groups([5], RELEVANCE, SCORES, queries={"n": [1, 2]})
+    with refused("judged has 2 queries and the rankings 1"):
+        Rankings.from_groups([5], RELEVANCE, SCORES, judged=([0, 1, 2], [1, 1]))
+    with refused("judged offsets ends at 1, but judged relevance has 2 values"):
+        Rankings.from_groups([5], RELEVANCE, SCORES, judged=([0, 1], [1, 1]))
+    with refused("judged is a int; wanted the pair", InputTypeError):
+        Rankings.from_groups([5], RELEVANCE, SCORES, judged=3)
+
+
+def test_shapes_are_checked() -> None:
+    with refused(r"y_true has shape \(2, 2\) and y_score \(2, 3\)"):
+        Rankings.from_dense([[1, 0], [0, 1]], [[1, 2, 3], [1, 2, 3]])
+    with refused(r"y_true has shape \(2,\)"):
+        Rankings.from_dense([1, 0], [1, 2])
+    with refused(r"relevance has shape \(1, 5\); wanted one dimension. Use from_dense"):
+        Rankings.from_offsets([0, 5], [RELEVANCE], SCORES)
+    with refused("query 1 has 2 grades and 1 scores"):
+        Rankings.from_lists([[1], [1, 0]], [[1], [1]])
+    with refused("scores has 1 lists and relevance 2"):
+        Rankings.from_lists([[1], [1, 0]], [[1]])
+    with refused("relevance of query 0 has shape"):
+        Rankings.from_lists([1, 0])
+    with refused("relevance is a str", InputTypeError):
+        Rankings.from_lists("10")
+
+
+def test_6_nan_scores_are_refused_by_query_and_row() -> None:
+    scores = np.array([0.1, 0.2, np.nan, 0.3, np.nan])
+    message = r'scores has 2 NaN values; the first is at row 2, query "q-204". Drop those rows or pass nan="last".'
+    with refused(message):
+        Rankings.from_groups([2, 3], RELEVANCE, scores, query_ids=["q-1", "q-204"])
+    with refused("the first is at row 2, query 1"):
+        Rankings.from_groups([2, 3], RELEVANCE, scores.astype(np.float32))
+    last = Rankings.from_groups([2, 3], RELEVANCE, scores, nan="last")
+    assert fn.evaluate(last, "CG@1").values.tolist() == [[0.0, 0.0]]
+    assert not np.isnan(last.scores).any()
+    with refused("nan='first' is not known"):
+        Rankings.from_groups([2, 3], RELEVANCE, scores, nan="first")
+    assert Rankings.from_groups([1], [1], [np.inf]).n_docs == 1
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_grades_are_finite(bad: float) -> None:
+    with refused(r"relevance has 1 value.*not finite; the first is .* at row 3, query 1"):
+        Rankings.from_groups([2, 3], [1.0, 0.0, 2.0, bad, 1.0], SCORES)
+    with refused(r"judged relevance has 1 value"):
+        Rankings.from_groups([5], RELEVANCE, SCORES, judged=([0, 2], [1.0, bad]))
+    assert Rankings.from_groups([1], [1e300], [1]).n_docs == 1
+
+
+def test_9_nulls_are_refused() -> None:
+    with refused("relevance has 1 null"):
+        Rankings.from_groups([2], pa.array([1, None]), [1, 2])
+    with refused("scores has 1 null"):
+        Rankings.from_groups([2], [1, 0], pa.array([None, 0.5]))
+    with refused("query_ids has 2 nulls; the first is at row 1"):
+        Rankings.from_query_ids(pa.array(["a", None, None]), [1, 0, 1], [1, 2, 3])
+    with refused("query_ids has 1 null; the first is at row 1"):
+        Rankings.from_query_ids(pa.array(["a", None, "b"]).dictionary_encode(), [1, 0, 1], [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "values", [["a", "b"], [1 + 1j, 2], [None, 1], [object(), 1], [np.datetime64("2020-01-01")] * 2, [[1], [2, 3]], [2**70, 1], [np.longdouble(1), 2]], ids=str
+)
+def test_what_is_no_number_is_refused(values: Any) -> None:
+    for relevance, scores, name in ((values, [1, 2], "relevance"), ([1, 2], values, "scores")):
+        with pytest.raises((InputError, InputTypeError), match=name):
+            Rankings.from_groups([2], relevance, scores)
+
+
+def test_ids_flags_and_weights_are_checked() -> None:
+    with refused("query_ids is double; wanted integers or strings", InputTypeError):
+        Rankings.from_query_ids([1.0, 2.0], [1, 0], [1, 2])
+    with refused("query_ids is list", InputTypeError):
+        Rankings.from_query_ids([[1], [2]], [1, 0], [1, 2])
+    with refused("is_judged is of dtype int64", InputTypeError):
+        Rankings.from_groups([2], [1, 0], [1, 2], is_judged=[1, 0])
+    for weight in ([-1.0], [np.nan], [np.inf]):
+        with refused("weight is .* for query number 0; wanted finite numbers from 0"):
+            Rankings.from_groups([2], [1, 0], [1, 2], weight=weight)
+    with refused("weight is of dtype", InputTypeError):
+        Rankings.from_groups([2], [1, 0], [1, 2], weight=["heavy"])
+    assert Rankings.from_groups([2], [1, 0], [1, 2], weight=[0]).weight is not None
+
+
+def test_from_query_ids_of_categoricals() -> None:
+    """Polars keeps categories as views of strings; a dictionary may name one value twice, or hold a null."""
+    polars = pytest.importorskip("polars")
+    repeated = pa.DictionaryArray.from_arrays([0, 1, 2], ["b", "a", "b"])
+    for ids in (polars.Series(["b", "a", "b"], dtype=polars.Categorical), repeated):
+        rankings = fn.Rankings.from_query_ids(ids, [1, 2, 0], [0.5, 0.1, 0.9])
+        assert rankings.queries["query_id"].to_pylist() == ["b", "a"]
+        assert rankings.relevance.tolist() == [1, 0, 2]
+    with pytest.raises(fn.InputError, match="1 null; the first is at row 1"):
+        fn.Rankings.from_query_ids(pa.DictionaryArray.from_arrays([0, 1], pa.array(["b", None])), [1, 2], [2, 1])

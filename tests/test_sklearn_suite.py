@@ -1,0 +1,183 @@
+"""`ndcg_score` and `dcg_score` as scikit-learn's: its own tests run against ours, and random input through both."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastndcg as fn
+
+sklearn_metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed: pip install 'fastndcg[test]'")
+
+HERE = Path(__file__).resolve().parent
+PAIRS = [(fn.ndcg_score, sklearn_metrics.ndcg_score), (fn.dcg_score, sklearn_metrics.dcg_score)]
+TIMES = [pytest.param(*pair, id=pair[0].__name__) for pair in PAIRS]
+
+
+# ---- its own tests ----
+
+
+@pytest.mark.parametrize(("file", "at_least"), [("test_ranking.py", 9), ("test_common.py", 18)])
+def test_scikit_learn_s_own_tests(file: str, at_least: int, tmp_path: Path) -> None:
+    """Every test of the installed wheel with "dcg" in its name, run in a process of its own with our functions put in."""
+    tests = Path(sklearn_metrics.__file__).parent / "tests" / file
+    if not tests.is_file():
+        pytest.skip(f"this scikit-learn was installed without its tests: no {tests.name}")
+    paths = os.pathsep.join([str(HERE), str(Path(fn.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    finished = subprocess.run(
+        [sys.executable, "-m", "pytest", "-c", tmp_path / "pytest.ini", "--rootdir", tmp_path, "-p", "sklearn_plugin", "-p", "no:cacheprovider",
+         "-p", "no:randomly", "-W", "ignore", "-q", "-k", "dcg", str(tests)],
+        capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths}, check=False,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stdout[-8000:] + finished.stderr[-2000:]
+    passed, calls = re.search(r"(\d+) passed", finished.stdout), re.search(r"'ndcg_score': (\d+), 'dcg_score': (\d+)", finished.stdout)
+    assert passed is not None and calls is not None
+    assert int(passed[1]) + len(re.findall("skipped", finished.stdout)) * 4 >= at_least
+    assert min(map(int, calls.groups())) >= 20
+
+
+# ---- values ----
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    rows, width = draw(st.integers(1, 5)), draw(st.integers(2, 9))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    true = rng.integers(0, 4, (rows, width)) if draw(st.booleans()) else rng.random((rows, width)).round(1)
+    score = rng.integers(0, 4, (rows, width)).astype(draw(st.sampled_from([np.int64, np.float32, np.float64])))
+    return true, score, rng.random(rows) + 0.1 if draw(st.booleans()) else None
+
+
+@pytest.mark.pure
+@given(matrices(), st.sampled_from([None, 1, 2, 5, 100]))
+def test_random_matrices_with_heavy_ties(given_: Any, k: int | None) -> None:
+    true, score, weight = given_
+    for ours, theirs in PAIRS:
+        assert ours(true, score, k=k, sample_weight=weight) == pytest.approx(theirs(true, score, k=k, sample_weight=weight), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.pure
+@given(matrices(), st.sampled_from([None, 1, 3]), st.sampled_from([2, 2.0, 10, 3, 1.5, np.e]))
+def test_random_bases(given_: Any, k: int | None, log_base: float) -> None:
+    true, score, weight = given_
+    words = {"k": k, "log_base": log_base, "sample_weight": weight}
+    assert fn.dcg_score(true, score, **words) == pytest.approx(sklearn_metrics.dcg_score(true, score, **words), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.pure
+@given(matrices(), st.sampled_from([None, 1, 3]))
+def test_ignoring_ties_is_the_stable_reverse_order(given_: Any, k: int | None) -> None:
+    """Tied labels from last to first, which is what scikit-learn's tests describe; its own sort is not stable, so the
+    reference here breaks ties by position before it asks scikit-learn.
+    """
+    true, score, weight = given_
+    position = np.tile(np.arange(true.shape[1]), (len(true), 1))
+    distinct = np.argsort(np.lexsort((position, score)), axis=1).astype(float)
+    words = {"k": k, "sample_weight": weight, "ignore_ties": True}
+    for ours, theirs in PAIRS:
+        assert ours(true, score, **words) == pytest.approx(theirs(true, distinct, **words), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("ours", "theirs"), TIMES)
+def test_wide_matrices(ours: Any, theirs: Any) -> None:
+    rng = np.random.default_rng(0)
+    true, score = rng.integers(0, 5, (20, 300)), rng.integers(0, 40, (20, 300)) / 7
+    weight = rng.random(20)
+    for k in (None, 1, 10, 250, 300, 500):
+        assert ours(true, score, k=k) == pytest.approx(theirs(true, score, k=k), rel=1e-12)
+        assert ours(true, score, k=k, sample_weight=weight) == pytest.approx(theirs(true, score, k=k, sample_weight=weight), rel=1e-12)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("ours", "theirs"), TIMES)
+def test_anything_array_like(ours: Any, theirs: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    true, score = [[3, 0, 1], [0, 2, 1]], [[0.1, 0.1, 0.7], [0.5, 0.4, 0.4]]
+    wanted = theirs(true, score, sample_weight=[1, 2])
+    for kind in (list, np.array, np.asfortranarray, pandas.DataFrame, lambda values: tuple(map(tuple, values)), lambda values: np.array(values, np.float32)):
+        assert ours(kind(true), kind(score), sample_weight=[1, 2]) == pytest.approx(wanted, rel=1e-7)
+    assert isinstance(ours(true, score), float)
+    assert ours(true, score, sample_weight=pandas.Series([1, 2])) == pytest.approx(wanted)
+
+
+@pytest.mark.pure
+def test_empty_rows_count_as_zero() -> None:
+    assert fn.ndcg_score([[0, 0], [1, 0]], [[1, 2], [2, 1]]) == sklearn_metrics.ndcg_score([[0, 0], [1, 0]], [[1, 2], [2, 1]]) == 0.5
+
+
+@pytest.mark.pure
+def test_negative_grades_under_dcg() -> None:
+    true, score = [[-1, 2, -3]], [[3, 2, 1]]
+    assert fn.dcg_score(true, score) == pytest.approx(sklearn_metrics.dcg_score(true, score), rel=1e-12)
+
+
+@pytest.mark.pure
+def test_unsigned_scores_are_not_negated() -> None:
+    """scikit-learn 1.9.1 negates them and gets 0.6697."""
+    assert fn.ndcg_score([[0, 1, 2]], np.array([[0, 1, 2]], np.uint8)) == 1.0
+    assert fn.ndcg_score([[0, 1]], np.array([[-128, 127]], np.int8)) == 1.0
+
+
+# ---- errors ----
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("true", "score", "words"),
+    [
+        ([[1]], [[1]], {}),
+        ([[-1, 2]], [[1, 2]], {}),
+        ([[1, 2]], [[1, 2], [1, 2]], {}),
+        ([[1, 2]], [[1, 2, 3]], {}),
+        ([[1, np.nan]], [[1, 2]], {}),
+        ([[1, 2]], [[1, np.nan]], {}),
+        ([[1, 2]], [[1, np.inf]], {}),
+        ([[1, 2]], [[1, 2]], {"k": 0}),
+        ([[1, 2]], [[1, 2]], {"k": -1}),
+        ([[1, 2]], [[1, 2]], {"k": 1.5}),
+        ([[1, 2]], [[1, 2]], {"k": "1"}),
+        ([[1, 2]], [[1, 2]], {"sample_weight": [1, 2]}),
+        ([[1, 2], [1, 2]], [[1, 2], [1, 2]], {"sample_weight": [0, 0]}),
+        ([1, 2], [1, 2], {}),
+        ([[1, 0]], [["a", "b"]], {}),
+        (np.empty((0, 3)), np.empty((0, 3)), {}),
+    ],
+    ids=str,
+)
+def test_what_scikit_learn_refuses_is_refused(true: Any, score: Any, words: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, TypeError, ZeroDivisionError)) as theirs:
+        sklearn_metrics.ndcg_score(true, score, **words)
+    with pytest.raises((fn.FastndcgError, ZeroDivisionError)) as ours:
+        fn.ndcg_score(true, score, **words)
+    assert str(ours.value)
+    kinds = [kind for kind in (ValueError, TypeError, ZeroDivisionError) if isinstance(theirs.value, kind)]
+    assert isinstance(ours.value, tuple(kinds))
+
+
+@pytest.mark.pure
+def test_the_words_of_scikit_learn_s_errors() -> None:
+    with pytest.raises(ValueError, match="Computing NDCG is only meaningful when there is more than 1 document. Got 1 instead."):
+        fn.ndcg_score([[1]], [[1]])
+    with pytest.raises(ValueError, match="ndcg_score should not be used on negative y_true values"):
+        fn.ndcg_score([[-1, 1]], [[1, 2]])
+    for function in (fn.dcg_score, sklearn_metrics.dcg_score):
+        with pytest.raises(ValueError, match="formats are supported. Got binary instead"):
+            function([[1]], [[1]])
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("log_base", [0, -2, "2", np.nan])
+def test_a_base_that_has_no_logarithm(log_base: Any) -> None:
+    with pytest.raises(fn.FastndcgError):
+        fn.dcg_score([[1, 0]], [[1, 2]], log_base=log_base)

@@ -1,0 +1,1218 @@
+"""Sources: Arrow and Parquet in every form become the same `Rankings`; what is copied, and what is refused."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastndcg as fn
+from fastndcg import ColumnError, InputError, InputTypeError, Rankings, SourceError
+from fastndcg.sources.arrow import rankings_from_arrow
+from fastndcg.sources.columns import USUAL_NAMES, find_columns
+from fastndcg.sources.parquet import find_parquet_columns, read_parquet
+
+pytestmark = pytest.mark.pure
+
+QUERY, LABEL, SCORE = ["b", "b", "a", "c", "c", "c"], [1, 0, 2, 0, 3, 1], [0.5, 0.1, 0.9, 0.3, 0.2, 0.8]
+OFFSETS, LANG = [0, 2, 3, 6], ["en", "en", "de", "fr", "fr", "fr"]
+SHUFFLE = [3, 0, 2, 4, 1, 5]  # queries c b a; each keeps the order of its rows
+LISTS = {
+    "qid": ["b", "a", "c"],
+    "label": [[1, 0], [2], [0, 3, 1]],
+    "score": [[0.5, 0.1], [0.9], [0.3, 0.2, 0.8]],
+}
+SHUFFLED = (["c", "b", "a"], [0, 3, 5, 6], [0, 3, 1, 1, 0, 2], [0.3, 0.2, 0.8, 0.5, 0.1, 0.9])
+
+
+def table(**changed: Any) -> pa.Table:
+    columns = {"qid": QUERY, "label": LABEL, "score": SCORE, "lang": LANG} | changed
+    return pa.table({name: values for name, values in columns.items() if values is not None})
+
+
+def columns_of(rankings: Rankings) -> tuple[list[Any], ...]:
+    ids = rankings.queries["query_id"].to_pylist()
+    return ids, rankings.offsets.tolist(), rankings.relevance.tolist(), rankings.scores.tolist()
+
+
+EXPECTED = (["b", "a", "c"], OFFSETS, LABEL, SCORE)
+
+
+def address(array: np.ndarray[Any, Any]) -> int:
+    return int(array.ctypes.data)
+
+
+def value_address(array: pa.Array) -> int:
+    return int(array.buffers()[-1].address) + array.offset * array.type.bit_width // 8
+
+
+# ---- containers ----
+
+
+def frame() -> Any:
+    return pytest.importorskip("pandas").DataFrame(table().to_pydict(), index=[9, 8, 7, 6, 5, 4])
+
+
+CONTAINERS = {
+    "table": table,
+    "batch": lambda: table().to_batches()[0],
+    "reader": lambda: table().to_reader(max_chunksize=2),
+    "stream": lambda: Stream(table()),
+    "struct array": lambda: table().to_struct_array().combine_chunks(),
+    "dataset": lambda: ds.dataset(table()),
+    "mapping": lambda: {"qid": QUERY, "label": np.array(LABEL), "score": pa.array(SCORE), "lang": LANG},
+    "structured array": lambda: np.array(
+        list(zip(QUERY, LABEL, SCORE, strict=True)), dtype=[("qid", "U3"), ("label", "i8"), ("score", "f8")]
+    ),
+    "pandas": frame,
+    "pandas categorical": lambda: frame().astype({"qid": "category"}),
+    "pandas objects": lambda: frame().astype({"qid": object}),
+    "pandas on pyarrow": lambda: frame().convert_dtypes(dtype_backend="pyarrow"),
+    "polars": lambda: polars().DataFrame(table().to_pydict()),
+    "polars categorical": lambda: (
+        polars().DataFrame(table().to_pydict()).with_columns(polars().col("qid").cast(polars().Categorical))
+    ),
+    "polars in chunks": lambda: polars().concat(
+        [polars().DataFrame(table()[:2].to_pydict()), polars().DataFrame(table()[2:].to_pydict())],
+        rechunk=False,
+    ),
+    "duckdb": lambda: pytest.importorskip("duckdb").sql(
+        "select unnest(['b','b','a','c','c','c']) qid, unnest([1,0,2,0,3,1]) as label, "
+        "unnest([0.5,0.1,0.9,0.3,0.2,0.8]) score"
+    ),
+}
+
+
+class Stream:
+    """Nothing but Arrow's stream protocol."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._data.__arrow_c_stream__(requested_schema)
+
+
+def polars() -> Any:
+    return pytest.importorskip("polars")
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_every_container_gives_the_same_rankings(name: str) -> None:
+    rankings = Rankings.from_arrow(CONTAINERS[name]())
+    assert columns_of(rankings) == EXPECTED
+    assert rankings.queries.column_names == ["query_id"]
+
+
+def test_containers_of_list_columns() -> None:
+    containers = [pa.table(LISTS), LISTS, Stream(pa.table(LISTS))]
+    containers.append(polars().DataFrame(LISTS))
+    containers.append(pytest.importorskip("pandas").DataFrame(LISTS))
+    for data in containers:
+        assert columns_of(Rankings.from_arrow(data)) == EXPECTED
+
+
+def test_matrices_in_a_mapping_are_list_columns() -> None:
+    rankings = Rankings.from_arrow(
+        {"label": np.array([[1, 0], [2, 3]]), "score": np.array([[1.0, 2.0], [3.0, 4.0]])}
+    )
+    assert (rankings.offsets.tolist(), rankings.relevance.tolist()) == ([0, 2, 4], [1, 0, 2, 3])
+
+
+def test_big_endian_and_strided_arrays() -> None:
+    scores = np.repeat(SCORE, 2).astype(">f4")[::2]
+    rankings = Rankings.from_arrow(
+        {"qid": np.array([5, 5, 7, 9, 9, 9], ">i4"), "label": LABEL, "score": scores}
+    )
+    assert rankings.scores.dtype == np.float32
+    assert rankings.queries["query_id"].to_pylist() == [5, 7, 9]
+
+
+def test_other_columns_are_not_touched() -> None:
+    pandas = pytest.importorskip("pandas")
+    mixed = pandas.DataFrame(table().to_pydict())
+    mixed["junk"] = [1, "two", None, [3], {4}, 5.0]  # no Arrow type
+    assert columns_of(Rankings.from_arrow(mixed)) == EXPECTED
+
+
+def test_pandas_index_does_not_leak_and_is_named_in_the_error() -> None:
+    frame_of_ids = frame().set_index("qid")
+    with pytest.raises(
+        ColumnError, match=r"no column has a usual name of the query.*index has 'qid': call reset_index\(\)"
+    ):
+        Rankings.from_arrow(frame_of_ids)
+
+
+def test_pandas_nan_stays_nan() -> None:
+    broken = frame()
+    broken["score"] = [0.5, np.nan, 0.9, 0.3, np.nan, 0.8]
+    with pytest.raises(
+        InputError, match=r'column "score" has 2 NaN values; the first is at row 1, query "b"'
+    ):
+        Rankings.from_arrow(broken)
+
+
+def test_other_libraries_are_not_imported() -> None:
+    # pandas is missing from the list: pyarrow itself imports it, where it is installed, to make arrays
+    program = (
+        "import sys, pyarrow as pa; from fastndcg import Rankings;"
+        "Rankings.from_arrow(pa.table({'qid': [1], 'label': [1], 'score': [0.5]}));"
+        "sys.exit(sum(name in sys.modules for name in ('polars', 'duckdb', 'pyarrow.dataset')))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (5, r"data is a int; wanted a table"),
+        ("preds.parquet", r"data is a str; .*Name its path to read_parquet"),
+        ([[1, 2]], r"data is a list; wanted a table"),
+        (pa.array([1, 2]), r"data is a pyarrow Int64Array that is no table"),
+        (pa.chunked_array([[1, 2]]), r"data is a pyarrow ChunkedArray that is no table"),
+        ({"qid": [1], "label": [object()], "score": [1]}, r'column "label" is no array that Arrow can hold'),
+    ],
+)
+def test_what_is_no_table(data: Any, message: str) -> None:
+    with pytest.raises(InputTypeError, match=message):
+        Rankings.from_arrow(data)
+
+
+def test_lazy_frames_are_to_be_collected() -> None:
+    with pytest.raises(InputTypeError, match=r"data is a polars LazyFrame; .*Call \.collect\(\) first"):
+        Rankings.from_arrow(polars().LazyFrame(LISTS))
+
+
+def test_columns_of_a_mapping_have_one_length() -> None:
+    with pytest.raises(
+        InputError, match=r'column "score" has 1 values and column "qid" 2; wanted one length'
+    ):
+        Rankings.from_arrow({"qid": [1, 1], "label": [1, 0], "score": [0.5]})
+
+
+def test_a_stream_that_fails_says_so() -> None:
+    def batches() -> Any:
+        yield table().to_batches()[0]
+        raise pa.ArrowInvalid("the source went away\nmore")
+
+    with pytest.raises(InputError, match=r"data could not be read: the source went away\. Check its source"):
+        Rankings.from_arrow(pa.RecordBatchReader.from_batches(table().schema, batches()))
+
+
+# ---- long form ----
+
+ID_TYPES = {
+    "string": pa.array(QUERY),
+    "large_string": pa.array(QUERY, pa.large_string()),
+    "string_view": pa.array(QUERY, pa.string_view()),
+    "dictionary": pa.array(QUERY).dictionary_encode(),
+    "dictionary of views": pa.DictionaryArray.from_arrays(
+        [0, 0, 1, 2, 2, 2], pa.array(["b", "a", "c"], pa.string_view())
+    ),
+    "dictionary with repeats": pa.DictionaryArray.from_arrays([0, 3, 1, 2, 2, 2], ["b", "a", "c", "b"]),
+    "binary": pa.array([text.encode() for text in QUERY]),
+    "fixed binary": pa.array([text.encode() for text in QUERY], pa.binary(1)),
+    "run-end": pc.run_end_encode(pa.array(QUERY)),
+    "int8": pa.array([7, 7, -3, 9, 9, 9], pa.int8()),
+    "uint64": pa.array([2**64 - 1] * 2 + [0] + [5] * 3, pa.uint64()),
+    "date": pa.array([7, 7, 3, 9, 9, 9], pa.int32()).cast(pa.date32()),
+    "bool": pa.array([True, True, False], pa.bool_()),
+}
+
+
+@pytest.mark.parametrize("name", ID_TYPES)
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_ids_of_every_type(name: str, chunks: int) -> None:
+    ids, rows = ID_TYPES[name], len(ID_TYPES[name])
+    step = -(-rows // chunks)
+    chunked = pa.chunked_array([ids[at : at + step] for at in range(0, rows, step)])
+    rankings = Rankings.from_arrow(table()[:rows].set_column(0, "qid", chunked))
+    distinct = list(dict.fromkeys(ids.to_pylist()))
+    assert rankings.queries["query_id"].to_pylist() == distinct
+    assert rankings.offsets.tolist() == OFFSETS[: len(distinct) + 1]
+    assert not pa.types.is_dictionary(rankings.queries["query_id"].type)
+
+
+@pytest.mark.parametrize("name", [name for name, ids in ID_TYPES.items() if len(ids) == len(QUERY)])
+def test_shuffled_rows_of_every_type_of_id(name: str) -> None:
+    data = table().set_column(0, "qid", _plain(ID_TYPES[name]).take(pa.array(SHUFFLE)))
+    data = data.set_column(1, "label", data["label"].take(pa.array(SHUFFLE)))
+    data = data.set_column(2, "score", data["score"].take(pa.array(SHUFFLE)))
+    rankings = Rankings.from_arrow(data)
+    assert columns_of(rankings)[1:] == SHUFFLED[1:]
+    assert rankings.queries["query_id"].to_pylist() == list(dict.fromkeys(data["qid"].to_pylist()))
+
+
+def _plain(ids: pa.Array) -> pa.Array:
+    if pa.types.is_string_view(ids.type):
+        return ids.cast(pa.string())
+    return pc.run_end_decode(ids) if pa.types.is_run_end_encoded(ids.type) else ids
+
+
+def test_shuffled_rows_bring_all_their_columns() -> None:
+    data = table(doc=list("uvwxyz"), seen=[True, False, True, True, False, True], w=[2, 2, 0.5, 1, 1, 1])
+    rankings = Rankings.from_arrow(
+        data.take(pa.array(SHUFFLE)), doc_id="doc", is_judged="seen", weight="w", keep="lang"
+    )
+    assert columns_of(rankings) == SHUFFLED
+    assert rankings.doc_ids is not None
+    assert rankings.doc_ids.to_pylist() == list("xyzuvw")
+    assert rankings.is_judged is not None
+    assert rankings.is_judged.tolist() == [True, False, True, True, False, True]
+    assert rankings.queries.to_pydict() == {
+        "query_id": ["c", "b", "a"], "lang": ["fr", "en", "de"], "weight": [1.0, 2.0, 0.5],
+    }  # fmt: skip
+
+
+runs = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 9)), max_size=12)
+
+
+@given(runs, st.integers(1, 40), st.sampled_from(["int", "string", "dictionary"]))
+def test_grouping_by_runs_equals_grouping_by_rows(
+    pieces: list[tuple[int, int]], step: int, kind: str
+) -> None:
+    codes = [code for code, length in pieces for _ in range(length)]
+    ids = pa.array(codes, pa.int64())
+    if kind != "int":
+        ids = pa.array([f"q{code}" for code in codes], pa.string())
+    parts = [ids[at : at + step] for at in range(0, len(codes), step)]
+    column = pa.chunked_array(parts, ids.type)
+    if kind == "dictionary":
+        column = pa.chunked_array(
+            [part.dictionary_encode() for part in parts], pa.dictionary(pa.int32(), pa.string())
+        )
+    rows = np.arange(len(codes))
+    data = pa.table({"qid": column, "label": rows, "score": rows * 0.5, "kept": pa.array(codes, pa.int64())})
+    rankings = Rankings.from_arrow(data, keep="kept")
+    order = sorted(rows, key=lambda row: codes.index(codes[row]))  # stable
+    assert rankings.relevance.tolist() == order
+    assert rankings.queries["query_id"].to_pylist() == list(dict.fromkeys(ids.to_pylist()))
+    assert rankings.queries["kept"].to_pylist() == list(dict.fromkeys(codes))
+    assert rankings.lengths.tolist() == [codes.count(code) for code in dict.fromkeys(codes)]
+
+
+def test_no_rows_are_no_queries() -> None:
+    for empty in (table()[:0], pa.table({"qid": [], "label": [], "score": []}), pa.table(LISTS)[:0]):
+        rankings = Rankings.from_arrow(empty)
+        assert (rankings.n_queries, rankings.n_docs) == (0, 0)
+    assert Rankings.from_arrow(table()[:0], keep="lang", weight="label").queries.column_names == [
+        "query_id",
+        "lang",
+        "weight",
+    ]
+
+
+# ---- zero-copy ----
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int64(), pa.float32(), pa.float64()])
+def test_grouped_rows_of_one_chunk_are_views(kind: pa.DataType) -> None:
+    data = table(label=pa.array(LABEL, kind), score=pa.array(SCORE, pa.float32()))[
+        2:
+    ]  # sliced: not the buffer's start
+    rankings = Rankings.from_arrow(data)
+    assert address(rankings.relevance) == value_address(data["label"].chunk(0))
+    assert address(rankings.scores) == value_address(data["score"].chunk(0))
+    assert not rankings.scores.flags.writeable
+
+
+def test_a_validity_bitmap_without_nulls_does_not_hinder() -> None:
+    scores = pa.array([*SCORE, None])[:6]
+    assert scores.buffers()[0] is not None
+    assert address(Rankings.from_arrow(table(score=scores)).scores) == value_address(scores)
+
+
+def test_polars_and_pandas_and_numpy_are_views() -> None:
+    relevance, scores = np.array(LABEL), np.array(SCORE)
+    rankings = Rankings.from_arrow({"qid": QUERY, "label": relevance, "score": scores})
+    assert (address(rankings.relevance), address(rankings.scores)) == (address(relevance), address(scores))
+    frame_ = frame()
+    assert address(Rankings.from_arrow(frame_).scores) == address(frame_["score"].to_numpy())
+    series = polars().DataFrame(table().to_pydict())
+    assert address(Rankings.from_arrow(series).scores) == address(series["score"].to_numpy())
+
+
+def test_large_lists_are_views_with_their_offsets() -> None:
+    data = pa.table({
+        "label": pa.array(LISTS["label"], pa.large_list(pa.int8())),
+        "score": pa.array(LISTS["score"], pa.large_list(pa.float32())),
+    })  # fmt: skip
+    rankings = Rankings.from_arrow(data)
+    label, score = data["label"].chunk(0), data["score"].chunk(0)
+    assert address(rankings.offsets) == value_address(label.offsets)
+    assert address(rankings.relevance) == value_address(label.values)
+    assert address(rankings.scores) == value_address(score.values)
+
+
+def test_sliced_lists_are_views_from_their_first_offset() -> None:
+    data = pa.table(LISTS)[1:]
+    rankings = Rankings.from_arrow(data)
+    assert columns_of(rankings) == (["a", "c"], [0, 1, 4], [2, 0, 3, 1], [0.9, 0.3, 0.2, 0.8])
+    assert address(rankings.scores) == value_address(data["score"].chunk(0).values) + 2 * 8
+
+
+def test_fixed_size_lists_are_views() -> None:
+    data = pa.table({
+        "label": pa.array([[1, 0], [2, 1], [0, 3]], pa.list_(pa.int8(), 2)),
+        "score": pa.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], pa.list_(pa.float32(), 2)),
+    })[1:]  # fmt: skip
+    rankings = Rankings.from_arrow(data)
+    assert (rankings.offsets.tolist(), rankings.relevance.tolist(), rankings.scores.tolist()) == (
+        [0, 2, 4],
+        [2, 1, 0, 3],
+        [3, 4, 5, 6],
+    )
+    assert address(rankings.scores) == value_address(data["score"].chunk(0).flatten())
+
+
+# ---- list columns ----
+
+
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list, pa.list_view, pa.large_list_view])
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_lists_of_every_kind(kind: Any, chunks: int) -> None:
+    whole = pa.table({
+        "qid": LISTS["qid"], "label": pa.array(LISTS["label"], kind(pa.int16())), "score": pa.array(LISTS["score"], kind(pa.float64())),
+    })  # fmt: skip
+    step = -(-3 // chunks)
+    data = pa.concat_tables([whole[at : at + step] for at in range(0, 3, step)])
+    assert data["label"].num_chunks == chunks
+    assert columns_of(Rankings.from_arrow(data)) == EXPECTED
+
+
+def test_list_and_large_list_together() -> None:
+    data = pa.table(
+        {"label": pa.array(LISTS["label"]), "score": pa.array(LISTS["score"], pa.large_list(pa.float32()))}
+    )
+    assert Rankings.from_arrow(data).offsets.tolist() == OFFSETS
+
+
+def test_list_columns_without_ids_are_numbered() -> None:
+    rankings = Rankings.from_arrow(pa.table({"label": LISTS["label"], "score": LISTS["score"]}))
+    assert rankings.queries["query_id"].to_pylist() == [0, 1, 2]
+
+
+def test_list_columns_bring_all_their_columns() -> None:
+    data = pa.table(
+        LISTS
+        | {
+            "doc": [["u", "v"], ["w"], ["x", "y", "z"]],
+            "seen": [[True, False], [True], [True, True, False]],
+            "w": [1, 2, 3],
+            "lang": ["en", None, "de"],
+            "tags": [["x"], [], ["y"]],
+        }
+    )
+    rankings = Rankings.from_arrow(data, doc_id="doc", is_judged="seen", weight="w", keep=["lang", "tags"])
+    assert rankings.doc_ids is not None
+    assert rankings.doc_ids.to_pylist() == list("uvwxyz")
+    assert rankings.is_judged is not None
+    assert rankings.is_judged.tolist() == [True, False, True, True, True, False]
+    assert rankings.queries.to_pydict() == {
+        "query_id": ["b", "a", "c"], "lang": ["en", None, "de"], "tags": [["x"], [], ["y"]], "weight": [1.0, 2.0, 3.0],
+    }  # fmt: skip
+
+
+def test_empty_lists_are_empty_queries() -> None:
+    rankings = Rankings.from_arrow(pa.table({"label": [[], [1]], "score": [[], [0.5]]}))
+    assert rankings.offsets.tolist() == [0, 0, 1]
+    assert (
+        Rankings.from_arrow(pa.table({"label": [[]], "score": [[]]})).n_docs == 0
+    )  # lists of Arrow's null type
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"score": [[0.5, 0.1], [0.9], [0.3]]}, InputError, r'query "c" has 3 values in column "label" and 1 in column "score"'),
+        ({"score": [[0.5, 0.1], None, [0.3]]}, InputError, r'column "score" has 1 null; the first is at query "a"\. Give .* empty list'),
+        ({"label": [[1, 0], [None], [0, None, 1]]}, InputError, r'column "label" has 2 nulls; the first is at position 0 of query "a"'),
+        ({"score": [0.5, 0.1, 0.9]}, InputTypeError, r'column "label" holds lists and column "score" double; wanted both as lists'),
+        ({"label": [1, 0, 2]}, InputTypeError, r'column "score" holds lists and column "label" int64'),
+        ({"score": [["x", "y"], ["z"], []]}, InputError, r'query "c" has 3 values'),
+        ({"score": [["x", "y"], ["z"], ["x"] * 3]}, InputTypeError, r'column "score" is string, beginning with "x"; wanted scores'),
+        ({"qid": ["a", None, "b"]}, InputError, r'column "qid" has 1 null; the first is at row 1'),
+        ({"score": [[0.5, 0.1], [0.9], [0.3, float("nan"), 1.0]]}, InputError,
+         r'column "score" has 1 NaN value; the first is at position 1 of query "c"'),
+    ],
+)  # fmt: skip
+def test_lists_that_are_refused(changed: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Rankings.from_arrow(pa.table(LISTS | changed))
+
+
+def test_doc_ids_and_flags_are_lists_too() -> None:
+    with pytest.raises(InputTypeError, match=r'column "doc" is string; wanted a list for each query'):
+        Rankings.from_arrow(pa.table(LISTS | {"doc": ["u", "v", "w"]}), doc_id="doc")
+    with pytest.raises(InputError, match=r'query "a" has 1 values in column "label" and 0 in column "seen"'):
+        Rankings.from_arrow(pa.table(LISTS | {"seen": [[True, True], [], [True] * 3]}), is_judged="seen")
+
+
+# ---- types of grades and scores ----
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        (pa.int8(), np.int8), (pa.uint16(), np.uint16), (pa.uint64(), np.uint64), (pa.float32(), np.float32),
+        (pa.float16(), np.float32), (pa.bool_(), np.uint8), (pa.dictionary(pa.int8(), pa.int32()), np.int32),
+        (pa.decimal128(5, 0), np.int64), (pa.decimal256(40, 0), np.int64), (pa.decimal128(9, 3), np.float64),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_numbers_of_every_type(kind: pa.DataType, dtype: type, chunks: int) -> None:
+    values = [1, 0, 0, 1, 0, 1]
+    if pa.types.is_decimal(kind):
+        column = pa.array([decimal.Decimal(value) for value in values], kind)
+    elif pa.types.is_dictionary(kind):
+        column = pa.array(values, kind.value_type).dictionary_encode().cast(kind)
+    else:
+        column = pa.array(np.array(values, np.float16) if pa.types.is_float16(kind) else values).cast(kind)
+    chunked = pa.chunked_array([column[:3], column[3:]] if chunks == 2 else [column])
+    rankings = Rankings.from_arrow(table(label=chunked, score=chunked))
+    for array in (rankings.relevance, rankings.scores):
+        assert (array.dtype, array.tolist()) == (dtype, values)
+
+
+decimals = st.integers(-(10**15) + 1, 10**15 - 1)
+
+
+@given(
+    st.lists(decimals, min_size=1, max_size=20),
+    st.integers(1, 22),
+    st.sampled_from([128, 256]),
+    st.integers(0, 5),
+)
+def test_decimals_become_the_nearest_floats(unscaled: list[int], scale: int, bits: int, skipped: int) -> None:
+    kind = {128: pa.decimal128(38, scale), 256: pa.decimal256(60, scale)}[bits]
+    values = [decimal.Decimal(value).scaleb(-scale) for value in unscaled]
+    column = pa.array([decimal.Decimal(0)] * skipped + values, kind)[skipped:]
+    data = pa.table({"qid": [0] * len(values), "label": [0] * len(values), "score": column})
+    assert Rankings.from_arrow(data).scores.tolist() == [float(value) for value in values]
+
+
+def test_decimals_with_negative_scale_are_integers() -> None:
+    column = pa.array([decimal.Decimal(value) for value in (1500, -300)], pa.decimal128(5, -2))
+    assert Rankings.from_arrow({"qid": [1, 1], "label": [0, 1], "score": column}).scores.tolist() == [
+        1500,
+        -300,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        (
+            "1.0000000000000001",
+            pa.decimal128(38, 20),
+            r"decimal128\(38, 20\) with values of more than 15 digits.*Cast it to float64",
+        ),
+        ("1" * 25, pa.decimal128(38, 0), r"decimal128\(38, 0\) with values beyond int64"),
+        ("9" * 18 + "00", pa.decimal128(20, -2), r"with values beyond int64"),
+    ],
+)
+def test_decimals_that_would_lose_digits(value: str, kind: pa.DataType, message: str) -> None:
+    data = {"qid": [1], "label": [1], "score": pa.array([decimal.Decimal(value)], kind)}
+    with pytest.raises(InputError, match=message):
+        Rankings.from_arrow(data)
+
+
+def test_boundary_of_decimals() -> None:
+    kind = pa.decimal128(38, 20)
+    fits = decimal.Decimal(10**15 - 1).scaleb(-20)
+    assert Rankings.from_arrow({"qid": [1], "label": [1], "score": pa.array([fits], kind)}).scores[
+        0
+    ] == float(fits)
+    with pytest.raises(InputError, match="more than 15 digits"):
+        Rankings.from_arrow(
+            {"qid": [1], "label": [1], "score": pa.array([decimal.Decimal(10**15).scaleb(-20)], kind)}
+        )
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        (
+            "score",
+            ["0.5"] * 6,
+            r'column "score" is string, beginning with "0.5"; wanted scores that are integers or floats',
+        ),
+        ("label", ["relevant"] * 6, r'column "label" is string, beginning with "relevant"; wanted grades'),
+        ("score", pa.array(["x"] * 6).dictionary_encode(), r'column "score" is string, beginning with "x"'),
+        ("score", pa.array(range(6), pa.timestamp("s")), r'column "score" is timestamp\[s\]'),
+        ("score", [{"a": 1}] * 6, r'column "score" is struct<a: int64>'),
+        ("qid", [1.0] * 6, r'column "qid" is double; wanted query ids that are integers or strings'),
+        ("qid", [["b"]] * 6, r'column "qid" is list<'),
+    ],
+)
+def test_types_without_meaning(column: str, values: Any, message: str) -> None:
+    with pytest.raises(InputTypeError, match=message):
+        Rankings.from_arrow(table(**{column: values}))
+
+
+def test_flags_are_bool() -> None:
+    with pytest.raises(InputTypeError, match=r'column "seen" is int64; wanted bool'):
+        Rankings.from_arrow(table(seen=[1, 0, 1, 0, 1, 0]), is_judged="seen")
+
+
+# ---- nulls and NaN ----
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("score", [0.5, 0.1, None, 0.3, None, 0.8], r'column "score" has 2 nulls; the first is at row 2, query "a"\. Drop'),
+        ("label", [1, 0, 2, 0, None, 1], r'column "label" has 1 null; the first is at row 4, query "c"\. .*is_judged=False'),
+        ("qid", ["b", None, "a", "c", "c", "c"], r'column "qid" has 1 null; the first is at row 1\.'),
+        ("qid", pa.DictionaryArray.from_arrays([0, 0, 1, 1, 1, 2], ["b", "a", None]), r'column "qid" has 1 null; the first is at row 5'),
+        ("label", [None] * 6, r'column "label" has 6 nulls; the first is at row 0, query "b"'),
+        ("score", [0.5, float("nan"), 0.9, 0.3, 0.2, float("nan")],
+         r'column "score" has 2 NaN values; the first is at row 1, query "b"\. Drop those rows or pass nan="last"'),
+        ("label", [1, 0, 2, 0, float("inf"), 1], r'column "label" has 1 infinite or NaN value; the first is at row 4, query "c"'),
+        ("label", [1, 0, 2, 0, float("nan"), 1], r'column "label" has 1 NaN value; the first is at row 4, query "c"'),
+    ],
+)  # fmt: skip
+def test_nulls_and_nan_are_refused(column: str, values: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Rankings.from_arrow(table(**{column: values}))
+
+
+def test_shuffled_rows_are_named_as_they_came() -> None:
+    data = table(score=[0.5, 0.1, 0.9, 0.3, float("nan"), 0.8]).take(pa.array(SHUFFLE))
+    with pytest.raises(InputError, match=r'the first is at row 3, query "c"'):
+        Rankings.from_arrow(data)
+
+
+@pytest.mark.parametrize("name", ["doc", "seen", "w"])
+def test_nulls_in_optional_columns(name: str) -> None:
+    data = table(
+        doc=["u", None, "w", "x", "y", "z"],
+        seen=[True, None, True, True, True, True],
+        w=[1, None, 1, 1, 1, 1],
+    )
+    roles = {"doc": "doc_id", "seen": "is_judged", "w": "weight"}
+    with pytest.raises(InputError, match=rf'column "{name}" has 1 null; the first is at row 1, query "b"'):
+        Rankings.from_arrow(data, **{roles[name]: name})
+
+
+def test_nan_last() -> None:
+    data = table(score=[0.5, float("nan"), 0.9, 0.3, 0.2, 0.8])
+    assert rankings_from_arrow(data, nan="last").scores.tolist() == [0.5, float("-inf"), 0.9, 0.3, 0.2, 0.8]
+
+
+# ---- keep and weight ----
+
+
+@pytest.mark.parametrize("encode", [False, True])
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            ["en", "de", "de", "fr", "fr", "fr"],
+            r'column "lang" differs within query "b": "en" at row \d, "de" at row \d; keep and weight',
+        ),
+        (
+            ["en", "en", "de", "fr", None, "fr"],
+            r'column "lang" differs within query "c": "fr" at row \d, None at row \d',
+        ),
+        ([1, 1, 2, 3, 3, 4], r'column "lang" differs within query "c": 3 at row \d, 4 at row 5'),
+        (
+            [1.0, 1.0, 2.0, 3.0, 3.0, float("nan")],
+            r'column "lang" differs within query "c": 3.0 at row \d, nan at row 5',
+        ),
+    ],
+)
+def test_kept_columns_have_one_value_within_a_query(
+    values: list[Any], message: str, shuffled: bool, encode: bool
+) -> None:
+    column = pa.array(values)
+    data = table(lang=column.dictionary_encode() if encode else column)
+    with pytest.raises(InputError, match=message):
+        Rankings.from_arrow(data.take(pa.array(SHUFFLE)) if shuffled else data, keep="lang")
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [None, None, "de", "fr", "fr", "fr"],
+        [float("nan")] * 6,
+        pa.DictionaryArray.from_arrays([0, 2, 1, 1, 1, 1], ["x", "y", "x"]),
+        pa.chunked_array([["x"], ["x", "y", "z"], ["z"], [], ["z"]]),
+        pa.chunked_array(
+            [pa.array(["x"]).dictionary_encode(), pa.array(["x", "y", "z", "z", "z"]).dictionary_encode()]
+        ),
+        pa.array([True, True, False, True, True, True]),
+        pa.array(["x", "x", "y", "z", "z", "z"], pa.string_view()),
+    ],
+)
+def test_kept_columns_of_every_kind(values: Any, shuffled: bool) -> None:
+    data = table(lang=values)
+    plain = data["lang"].to_pylist()
+    expected = [plain[3], plain[0], plain[2]] if shuffled else [plain[0], plain[2], plain[3]]
+    if shuffled:
+        data = pa.table({name: _taken(data[name]) for name in data.column_names})
+    kept = Rankings.from_arrow(data, keep="lang").queries["lang"].to_pylist()
+    assert kept == expected or all(value != value for value in kept + expected)
+
+
+def _taken(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return (column.cast(pa.string()) if pa.types.is_string_view(column.type) else column).take(
+        pa.array(SHUFFLE)
+    )
+
+
+def test_kept_categories_stay_categories() -> None:
+    data = table(lang=pa.array(LANG).dictionary_encode())
+    assert pa.types.is_dictionary(Rankings.from_arrow(data, keep=["lang"]).queries["lang"].type)
+
+
+def test_weight_is_a_value_for_each_query() -> None:
+    data = table(w=pa.array([2, 2, 1, 3, 3, 3], pa.int8()))
+    rankings = Rankings.from_arrow(data, weight="w")
+    assert rankings.weight is not None
+    assert rankings.weight.tolist() == [2.0, 1.0, 3.0]
+    with pytest.raises(InputError, match=r'column "w" differs within query "b"'):
+        Rankings.from_arrow(table(w=[2, 1, 1, 3, 3, 3]), weight="w")
+    with pytest.raises(InputError, match=r"weight is -1.0"):
+        Rankings.from_arrow(table(w=[-1, -1, 1, 3, 3, 3]), weight="w")
+
+
+def test_names_that_collide_in_the_results() -> None:
+    with pytest.raises(
+        ColumnError, match=r'keep names the column "query_id", but qid is the query_id of the results'
+    ):
+        Rankings.from_arrow(table(query_id=LANG), query="qid", keep="query_id")
+    with pytest.raises(
+        ColumnError, match=r'keep names the column "weight", but label is the weight of the results'
+    ):
+        Rankings.from_arrow(table(weight=LANG), weight="label", keep="weight")
+    data = table(weight=[2, 2, 1, 3, 3, 3])
+    rankings = Rankings.from_arrow(data, weight="weight", keep=["weight", "qid", "lang", "lang"])
+    assert rankings.queries.column_names == ["query_id", "lang", "weight"]
+
+
+def test_keep_is_a_name_or_names() -> None:
+    with pytest.raises(
+        InputTypeError, match=r"keep is a int; wanted the name of a column or a sequence of names"
+    ):
+        Rankings.from_arrow(table(), keep=3)  # type: ignore[arg-type]
+    with pytest.raises(InputTypeError, match=r"keep=3 is a int; wanted the name of a column"):
+        Rankings.from_arrow(table(), keep=[3])  # type: ignore[list-item]
+    with pytest.raises(InputTypeError, match=r'column "tags" is list<.*keep and weight take one plain value'):
+        Rankings.from_arrow(table(tags=[["x"]] * 6), keep="tags")
+
+
+# ---- names of columns ----
+
+
+@pytest.mark.parametrize("role", ["query", "relevance", "score"])
+def test_usual_names_are_found_in_any_case(role: str) -> None:
+    others = {"query": "qid", "relevance": "label", "score": "score"}
+    for name in USUAL_NAMES[role]:
+        for spelt in (name, name.upper(), name.title()):
+            columns = find_columns([*(other for key, other in others.items() if key != role), "text", spelt])
+            assert getattr(columns, role) == spelt
+
+
+def test_document_ids_are_read_only_when_named() -> None:
+    assert find_columns(["qid", "doc_id", "label", "score"]).doc_id is None
+    assert find_columns(["qid", "doc_id", "label", "score"], doc_id="doc_id").doc_id == "doc_id"
+
+
+@pytest.mark.parametrize(
+    ("names", "given", "message"),
+    [
+        (["a", "label", "score"], {}, (r'no column has a usual name of the query \(query_id, qid.*columns are "a", "label", "score"\. '
+         r'Name it, as in query="\.\.\."')),
+        (["qid", "label", "target", "score"], {}, r'columns "label" and "target" could each be the relevance; .*relevance="label"'),
+        (["qid", "label", "pred", "Score"], {}, r'columns "pred" and "Score" could each be the score'),
+        (["qid", "label", "scores"], {"score": "score"}, r'there is no column "score" for score; .*Did you mean "scores"\?'),
+        (["qid", "qid", "label", "score"], {}, r'2 columns are named "qid", so query is ambiguous; rename all but one'),
+        (["qid", "label", "score"], {"doc_id": "doc"}, r'there is no column "doc" for doc_id'),
+        ([], {}, r"the columns are none at all"),
+        ([f"feature_{i}" for i in range(40)], {}, r'"feature_11" and 28 more'),
+    ],
+)  # fmt: skip
+def test_columns_that_are_missing_or_ambiguous(names: list[str], given: dict[str, str], message: str) -> None:
+    with pytest.raises(ColumnError, match=message):
+        find_columns(names, **given)
+
+
+def test_a_name_is_a_string() -> None:
+    with pytest.raises(InputTypeError, match=r"query=0 is a int; wanted the name of a column"):
+        find_columns(["qid", "label", "score"], query=0)  # type: ignore[arg-type]
+
+
+def test_kept_columns_are_no_candidates() -> None:
+    data = table(user_id=LANG)
+    with pytest.raises(ColumnError, match=r'"qid" and "user_id" could each be the query'):
+        Rankings.from_arrow(data)
+    assert Rankings.from_arrow(data, keep="user_id").queries["user_id"].to_pylist() == ["en", "de", "fr"]
+    only = table(qid=None, user_id=QUERY)  # kept and the only candidate: it is both
+    assert columns_of(Rankings.from_arrow(only, keep="user_id")) == EXPECTED
+
+
+# ---- Parquet: what is read ----
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "predictions.parquet"
+    pq.write_table(table(), path, row_group_size=2)
+    return path
+
+
+def test_a_file(file: Path) -> None:
+    for path in (file, str(file), [file], iter([file]), file.as_uri(), file.parent, f"{file.parent}/"):
+        rankings = read_parquet(path, keep="lang")
+        assert columns_of(rankings) == EXPECTED
+        assert rankings.queries["lang"].to_pylist() == ["en", "de", "fr"]
+        assert rankings.queries.schema.types == [pa.string(), pa.string()]
+
+
+@pytest.mark.parametrize("threads", [None, 1, 2, 7])
+def test_threads_change_nothing(tmp_path: Path, threads: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastndcg.sources import parquet
+
+    monkeypatch.setattr(parquet, "_FEWEST_ROWS", 3)
+    pools = pa.cpu_count(), pa.io_thread_count()
+    rng = np.random.default_rng(7)
+    parts = [_ragged_table(rng, 50, first=1000 * part) for part in range(3)]
+    for part, data in enumerate(parts):
+        pq.write_table(data, tmp_path / f"part-{part}.parquet", row_group_size=17)
+    whole = pa.concat_tables(parts)
+    rankings = read_parquet(tmp_path, keep="lang", threads=threads)
+    assert columns_of(rankings) == columns_of(Rankings.from_arrow(whole))
+    assert (pa.cpu_count(), pa.io_thread_count()) == pools
+
+
+def _ragged_table(rng: np.random.Generator, n_queries: int, first: int = 0) -> pa.Table:
+    lengths = rng.integers(1, 9, n_queries)
+    ids = np.repeat(np.arange(first, first + n_queries), lengths)
+    texts = pa.array([f"query {number}" for number in ids])
+    langs = pa.array([f"lang {number % 3}" for number in ids])
+    return pa.table(
+        {
+            "qid": texts,
+            "label": rng.integers(0, 5, len(ids)),
+            "score": rng.normal(size=len(ids)),
+            "lang": langs,
+        }
+    )
+
+
+def test_shuffled_files(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    data = _ragged_table(rng, 60)
+    data = data.take(pa.array(rng.permutation(len(data))))
+    pq.write_table(data, tmp_path / "a.parquet", row_group_size=31)
+    rankings = read_parquet(tmp_path / "a.parquet", keep=["lang"])
+    from_memory = Rankings.from_arrow(data, keep=["lang"])
+    assert columns_of(rankings) == columns_of(from_memory)
+    assert rankings.queries.equals(from_memory.queries)
+    sorted_ = Rankings.from_arrow(data.take(pa.array(np.argsort(data["qid"].to_numpy(), kind="stable"))))
+    by_id = dict(zip(sorted_.queries["query_id"].to_pylist(), sorted_.lengths.tolist(), strict=True))
+    assert (
+        dict(zip(rankings.queries["query_id"].to_pylist(), rankings.lengths.tolist(), strict=True)) == by_id
+    )
+
+
+@pytest.mark.parametrize("version", ["2.6", "1.0"])
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.float32()), pa.large_list(pa.float64()), pa.list_(pa.float32(), 2)]
+)
+def test_list_column_files(tmp_path: Path, kind: pa.DataType, version: str) -> None:
+    values = [[0.5, 0.25], [1.5, 2.0], [4.0, 8.0]]
+    data = pa.table({
+        "query_id": ["x", "y", "z"], "rel": pa.array([[1, 0], [2, 0], [0, 1]], pa.list_(pa.int8())), "pred": pa.array(values, kind),
+    })  # fmt: skip
+    pq.write_table(data, tmp_path / "lists.parquet", row_group_size=2, version=version)
+    rankings = read_parquet(tmp_path / "lists.parquet", keep="query_id")
+    assert columns_of(rankings) == (
+        ["x", "y", "z"],
+        [0, 2, 4, 6],
+        [1, 0, 2, 0, 0, 1],
+        [value for both in values for value in both],
+    )
+    assert read_parquet(tmp_path / "lists.parquet", threads=2).scores.dtype == np.dtype(
+        kind.value_type.to_pandas_dtype()
+    )
+
+
+def test_only_needed_columns_are_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    read = pq.ParquetFile.read_row_groups
+
+    def spy(self: Any, groups: Any, columns: Any = None, **rest: Any) -> Any:
+        asked.extend(columns)
+        return read(self, groups, columns=columns, **rest)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", spy)
+    read_parquet(file)
+    assert sorted(set(asked)) == ["label", "qid", "score"]
+
+
+def test_names_with_dots(tmp_path: Path) -> None:
+    path = tmp_path / "dots.parquet"
+    pq.write_table(pa.table({"q.id": QUERY, "a.label": LABEL, "a": [{"label": 1}] * 6, "score": SCORE}), path)
+    assert columns_of(read_parquet(path, query="q.id", relevance="a.label")) == EXPECTED
+
+
+def test_stored_categories_and_polars_files(tmp_path: Path) -> None:
+    pq.write_table(
+        table(qid=pa.array(QUERY).dictionary_encode(), lang=pa.array(LANG).dictionary_encode()),
+        tmp_path / "a.parquet",
+    )
+    rankings = read_parquet(tmp_path / "a.parquet", keep="lang")
+    assert columns_of(rankings) == EXPECTED
+    assert pa.types.is_dictionary(rankings.queries["lang"].type)
+    frame_ = (
+        polars().DataFrame(table().to_pydict()).with_columns(polars().col("lang").cast(polars().Categorical))
+    )
+    frame_.write_parquet(tmp_path / "b.parquet")
+    assert columns_of(read_parquet(tmp_path / "b.parquet", keep="lang")) == EXPECTED
+    frame().to_parquet(tmp_path / "c.parquet")
+    assert columns_of(read_parquet(tmp_path / "c.parquet", keep="lang")) == EXPECTED
+
+
+def test_a_file_without_rows(tmp_path: Path) -> None:
+    for name, data in {
+        "none": table()[:0],
+        "untyped": pa.table({"qid": [], "label": [], "score": []}),
+    }.items():
+        pq.write_table(data, tmp_path / f"{name}.parquet")
+        rankings = read_parquet(tmp_path / f"{name}.parquet")
+        assert (rankings.n_queries, rankings.n_docs) == (0, 0)
+    pq.write_table(table(lang=None), tmp_path / "zz.parquet")
+    assert columns_of(read_parquet(tmp_path)) == EXPECTED
+
+
+def test_progress_counts_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastndcg.sources import parquet
+
+    monkeypatch.setattr(parquet, "_FEWEST_ROWS", 2)
+    monkeypatch.setattr(parquet, "_MOST_ROWS", 2)
+    pq.write_table(table(), tmp_path / "a.parquet", row_group_size=2)
+    pq.write_table(table(qid=["x", "x", "y", "y", "y", "y"]), tmp_path / "b.parquet", row_group_size=3)
+    seen: list[tuple[int, int]] = []
+    read_parquet(tmp_path, threads=2, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 12), (2, 12), (4, 12), (6, 12), (9, 12), (12, 12)]
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])
+def test_threads_that_are_no_number_of_threads(file: Path, threads: Any) -> None:
+    with pytest.raises(InputError, match=r"threads=.* is no number of threads; wanted an integer from 1"):
+        read_parquet(file, threads=threads)
+
+
+def test_find_parquet_columns(file: Path) -> None:
+    assert find_parquet_columns(file) == ("qid", "label", "score", None)
+    assert find_parquet_columns(file, query="lang", doc_id="qid") == ("lang", "label", "score", "qid")
+    with pytest.raises(
+        ColumnError,
+        match=r'predictions\.parquet: there is no column "labl" for relevance; .*Did you mean "label"',
+    ):
+        find_parquet_columns(file, relevance="labl")
+
+
+# ---- Parquet: many files ----
+
+
+def test_files_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for name, query in (("b", 2), ("a", 1), ("c/x", 3)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"qid": [query], "label": [1], "score": [0.5]}), tmp_path / f"{name}.parquet")
+    (tmp_path / "notes.txt").write_text("not Parquet")
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".hidden.parquet").touch()
+    (tmp_path / "_temporary").mkdir()
+    (tmp_path / "_temporary" / "half.parquet").touch()
+
+    def ids(path: Any) -> list[int]:
+        return read_parquet(path).queries["query_id"].to_pylist()  # type: ignore[no-any-return]
+
+    assert ids(tmp_path) == [1, 2, 3]
+    assert ids(tmp_path / "*.parquet") == [1, 2]
+    assert ids(tmp_path / "[!a].parquet") == [2]
+    assert ids(tmp_path / "?.parquet") == [1, 2]
+    assert ids(tmp_path / "**" / "*.parquet") == [1, 2, 3]
+    assert ids(tmp_path / "**") == [1, 2, 3]
+    assert ids(tmp_path / "*") == [1, 2, 3]
+    assert ids(f"{tmp_path.as_uri()}/*.parquet") == [1, 2]
+    assert ids([tmp_path / "c", tmp_path / "a.parquet"]) == [3, 1]
+
+
+def test_relative_patterns_and_names_with_wildcards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(table(), "run[1].parquet")
+    for path in ("run[1].parquet", "*.parquet", "./*.parquet", ".", "**/*.parquet"):
+        assert columns_of(read_parquet(path)) == EXPECTED
+
+
+def test_files_without_a_suffix(tmp_path: Path) -> None:
+    pq.write_table(table(), tmp_path / "000000_0")  # as Hive and Trino write them
+    (tmp_path / "README").write_text("x")
+    assert columns_of(read_parquet(tmp_path)) == EXPECTED
+    pq.write_table(table(), tmp_path / "preds.dat")
+    assert columns_of(read_parquet(tmp_path / "preds.dat")) == EXPECTED
+
+
+def test_hive_partitions_are_columns(tmp_path: Path) -> None:
+    scheme = ds.partitioning(pa.schema([("lang", pa.string()), ("shard", pa.int64())]), flavor="hive")
+    data = table(shard=[4, 4, 4, 7, 7, 7])
+    ds.write_dataset(data, tmp_path, format="parquet", partitioning=scheme)
+    rankings = read_parquet(tmp_path, keep=["lang", "shard"])
+    assert rankings.queries.to_pydict() == {
+        "query_id": ["a", "b", "c"],
+        "lang": ["de", "en", "fr"],
+        "shard": [4, 4, 7],
+    }
+    assert rankings.queries.schema.types == [pa.string(), pa.string(), pa.int64()]
+    by_shard = read_parquet(tmp_path, query="shard", keep="shard")
+    assert by_shard.queries.to_pydict() == {"query_id": [4, 7]}
+    assert by_shard.lengths.tolist() == [3, 3]
+    assert read_parquet(tmp_path / "lang=*" / "*" / "*.parquet", keep="lang").queries["lang"].to_pylist() == [
+        "de",
+        "en",
+        "fr",
+    ]
+    one = next((tmp_path / "lang=de").rglob("*.parquet"))
+    assert read_parquet(one, keep="lang", weight="shard").queries.to_pydict() == {
+        "query_id": ["a"],
+        "lang": ["de"],
+        "weight": [4.0],
+    }
+
+
+def test_partition_values_are_unquoted_and_typed_without_loss(tmp_path: Path) -> None:
+    for number, folder in enumerate(("tag=01", "tag=a%20b", "tag=__HIVE_DEFAULT_PARTITION__")):
+        (tmp_path / folder).mkdir()
+        pq.write_table(
+            pa.table({"qid": [number], "label": [1], "score": [0.5]}), tmp_path / folder / "x.parquet"
+        )
+    assert read_parquet(tmp_path, keep="tag").queries["tag"].to_pylist() == ["01", None, "a b"]
+    with pytest.raises(InputError, match=r'column "tag" has 1 null; the first is at row 1'):
+        read_parquet(tmp_path, query="tag")
+
+
+def test_a_partition_key_is_a_role_only_if_no_column_is(tmp_path: Path) -> None:
+    folder = tmp_path / "score=bm25"
+    folder.mkdir()
+    pq.write_table(pa.table({"qid": QUERY, "label": LABEL, "pred": SCORE}), folder / "x.parquet")
+    assert columns_of(read_parquet(tmp_path)) == EXPECTED
+
+
+# ---- Parquet: files that differ ----
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "joined"),
+    [
+        (pa.int8(), pa.int64(), np.int64),
+        (pa.uint8(), pa.int8(), np.int16),
+        (pa.float32(), pa.float64(), np.float64),
+        (pa.int32(), pa.float32(), np.float64),
+        (pa.int8(), pa.float32(), np.float32),
+    ],
+)
+@pytest.mark.parametrize("listed", [False, True])
+def test_numbers_that_fit_together(
+    tmp_path: Path, one: pa.DataType, other: pa.DataType, joined: type, listed: bool
+) -> None:
+    for name, kind in (("a", one), ("b", other)):
+        label: Any = pa.array([1, 0], kind)
+        if listed:
+            data = pa.table(
+                {"qid": [name], "label": pa.array([[1, 0]], pa.list_(kind)), "score": [[0.5, 0.1]]}
+            )
+        else:
+            data = pa.table({"qid": [name] * 2, "label": label, "score": [0.5, 0.1]})
+        pq.write_table(data, tmp_path / f"{name}.parquet")
+    rankings = read_parquet(tmp_path)
+    assert (rankings.relevance.dtype, rankings.relevance.tolist()) == (joined, [1, 0, 1, 0])
+
+
+@pytest.mark.parametrize("column", ["qid", "lang"])
+def test_strings_that_fit_together(tmp_path: Path, column: str) -> None:
+    kinds = [
+        pa.string(),
+        pa.large_string(),
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.dictionary(pa.int32(), pa.large_string()),
+    ]
+    for number, kind in enumerate(kinds):
+        texts = [f"{number}{text}" for text in (QUERY if column == "qid" else LANG)]
+        values = pa.array(texts).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(texts)
+        data = table(qid=[f"{number}{text}" for text in QUERY]).drop_columns([column])
+        pq.write_table(data.append_column(column, values.cast(kind)), tmp_path / f"{number}.parquet")
+    rankings = read_parquet(tmp_path, keep="lang")
+    assert rankings.queries["query_id"].to_pylist() == [
+        f"{number}{query}" for number in range(4) for query in "bac"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        (
+            "label",
+            ["1"] * 6,
+            r'column "label" is int64 in .*a\.parquet and string in .*b\.parquet; wanted types that fit together',
+        ),
+        ("label", [1.0] * 6, r'column "label" is int64 in .*a\.parquet and double in .*b\.parquet'),
+        ("label", pa.array([1] * 6, pa.uint64()), r'column "label" is int64 in .*a\.parquet and uint64 in'),
+        ("qid", [1] * 6, r'column "qid" is string in .*a\.parquet and int64 in .*b\.parquet'),
+        ("score", [[0.5]] * 6, r'column "score" is double in .*a\.parquet and list<'),
+        ("score", None, r'column "score" is in .*a\.parquet but not in .*b\.parquet; wanted it in all files'),
+    ],
+)
+def test_schemas_that_do_not_fit(tmp_path: Path, column: str, values: Any, message: str) -> None:
+    pq.write_table(table(), tmp_path / "a.parquet")
+    pq.write_table(table(**{column: values}), tmp_path / "b.parquet")
+    with pytest.raises(SourceError, match=message):
+        read_parquet(tmp_path)
+
+
+def test_other_columns_need_not_fit(tmp_path: Path) -> None:
+    pq.write_table(table(), tmp_path / "a.parquet")
+    pq.write_table(table(qid=["x"] * 6, lang=None, text=["t"] * 6), tmp_path / "b.parquet")
+    assert read_parquet(tmp_path).n_queries == 4
+
+
+# ---- Parquet: what cannot be read ----
+
+
+def test_paths_that_lead_nowhere(file: Path) -> None:
+    folder = file.parent
+    (folder / "empty").mkdir()
+    (folder / "texts").mkdir()
+    (folder / "texts" / "a.csv").write_text("qid,label,score")
+    for path, message in {
+        str(
+            folder / "prediction.parquet"
+        ): r'prediction\.parquet does not exist\. Did you mean "predictions\.parquet"\?',
+        str(folder / "nowhere" / "x.parquet"): r"x\.parquet does not exist\.",
+        str(folder / "empty"): r"empty is a folder without Parquet files; wanted names that end in \.parquet",
+        str(folder / "texts"): r"texts is a folder without Parquet files \(it has a\.csv\)",
+        str(folder / "x*.parquet"): r'no file matches ".*x\*\.parquet"',
+        str(folder / "texts" / "*"): r"none of the files that match .* is Parquet",
+        str(folder / "none" / "*.parquet"): r"no file matches",
+        "nowhere://bucket/x": r"nowhere://bucket/x cannot be read: Unrecognized filesystem type",
+        "": r"path is an empty string",
+    }.items():
+        with pytest.raises(SourceError, match=message):
+            read_parquet(path)
+
+
+@pytest.mark.parametrize("kind", ["cut", "cut early", "empty", "text", "damaged"])
+def test_files_that_are_damaged(file: Path, kind: str) -> None:
+    whole = file.read_bytes()
+    file.write_bytes(
+        {
+            "cut": whole[: len(whole) // 2],
+            "cut early": whole[:3],
+            "empty": b"",
+            "text": b"qid,label,score\n" * 20,
+            "damaged": whole[:8] + b"\xff" * 60 + whole[68:],
+        }[kind]
+    )
+    for path in (file, file.parent):
+        with pytest.raises(
+            SourceError, match=r"predictions\.parquet cannot be read: .*\. Check that it is a Parquet file"
+        ) as caught:
+            read_parquet(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_file_among_good_ones_is_named(tmp_path: Path) -> None:
+    for name in "abcd":
+        pq.write_table(table(), tmp_path / f"{name}.parquet")
+    (tmp_path / "c.parquet").write_bytes(b"PAR1")
+    with pytest.raises(SourceError, match=r"c\.parquet cannot be read"):
+        read_parquet(tmp_path, threads=4)
+
+
+def test_a_file_without_permission(file: Path) -> None:
+    file.chmod(0)
+    try:
+        file.read_bytes()
+    except PermissionError:
+        with pytest.raises(
+            SourceError, match=r"predictions\.parquet cannot be read: Permission denied\. Check"
+        ):
+            read_parquet(file)
+    else:
+        pytest.skip("this user may read every file")
+
+
+def test_what_is_no_path(file: Path) -> None:
+    for path, error, message in (
+        (b"PAR1", InputTypeError, r"path is a bytes; wanted a path or a list of them"),
+        (file.open("rb"), InputTypeError, r"path is a BufferedReader; .*For an open file"),
+        (5, InputTypeError, r"path is a int"),
+        ([5], InputTypeError, r"path holds a int, 5; wanted paths of files"),
+        ([], SourceError, r"path is an empty list; name at least one file"),
+        ([file, file], SourceError, r"predictions\.parquet is named twice"),
+    ):
+        with pytest.raises(error, match=message):
+            read_parquet(path)  # type: ignore[arg-type]
+        if hasattr(path, "close"):
+            path.close()
+
+
+def test_messages_about_the_content_name_the_path(tmp_path: Path) -> None:
+    path = tmp_path / "preds.parquet"
+    pq.write_table(table(score=[0.5, None, 0.9, 0.3, 0.2, 0.8]), path)
+    with pytest.raises(
+        InputError, match=r'preds\.parquet: column "score" has 1 null; the first is at row 1, query "b"'
+    ):
+        read_parquet(path)
+    pq.write_table(table(score=[0.5, 0.1, float("nan"), 0.3, 0.2, 0.8]), path)
+    with pytest.raises(
+        InputError, match=r'preds\.parquet: column "score" has 1 NaN value; the first is at row 2, query "a"'
+    ):
+        read_parquet(path)
+    assert read_parquet(path, nan="last").scores[2] == float("-inf")
+    pq.write_table(table(target=LABEL), path)
+    with pytest.raises(
+        ColumnError, match=r'preds\.parquet: columns "label" and "target" could each be the relevance'
+    ):
+        read_parquet(path)
+    pq.write_table(table(score=["x"] * 6), path)
+    with pytest.raises(InputTypeError, match=r'preds\.parquet: column "score" is string'):
+        read_parquet(path)
+
+
+# ---- real data ----
+
+
+@pytest.mark.parametrize("name", ["lightgbm_lambdarank/scored_test.parquet", "mq2008/scored.parquet"])
+@pytest.mark.parametrize("score", ["score", "score_1dp"])
+def test_real_files_agree_with_scikit_learn(data: Path, name: str, score: str) -> None:
+    path = data / name
+    references = json.loads((path.parent / "reference_means.json").read_text())
+    assert references
+    stored = pq.read_table(path.parent / "reference_per_query.parquet").to_pylist()
+    values = [
+        row["value"]
+        for row in stored
+        if (row["peer"], row["measure"], row["scores"], row["gain"], row["ties"])
+        == ("sklearn", "ndcg@10", score, "linear", "average")
+    ]
+    assert values
+    scores = fn.evaluate(read_parquet(path, score=score), "nDCG@10")
+    np.testing.assert_allclose(scores["nDCG@10"], values, rtol=1e-12, atol=1e-15)
