@@ -571,7 +571,9 @@ def _read(
     taken = {"query": columns.query, "relevance": columns.relevance, "score": columns.score}
     ids = doc_id
     if with_ids and ids is None:
-        ids = _usual_doc_id(lambda name: find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=name))
+        ids = _usual_doc_id(
+            lambda name: find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=name)
+        )
     if ids is not None:
         taken["doc_id"] = ids
     with _progress("Reading") as advance:

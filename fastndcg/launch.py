@@ -185,7 +185,7 @@ def _varies_with_returned(measure: Measure) -> bool:
     """Whether ties decide what the ideal is made of, so that the expectation is no sum over ranks."""
     params = measure.params
     uses_ideal = measure.definition.over == "ideal" or measure.definition.ranking == "ideal"
-    return uses_ideal and params["ideal"] == "returned" and params["ties"] == "average"
+    return uses_ideal and params.get("ideal") == "returned" and params.get("ties") == "average"
 
 
 def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
