@@ -61,6 +61,7 @@ DEFAULTS = {
     "empty": 0.0,
     "judged_only": False,
     "rel": None,
+    "unjudged": None,
 }
 
 
@@ -129,7 +130,7 @@ def test_defaults_do_not_print(name: str) -> None:
     assert str(measure) == name
     assert str(measure @ 10) == f"{name}@10"
     assert measure.name == name and measure.cutoff is None
-    assert dict(measure.params) == {word: DEFAULTS[word] for word in ours.PARAMETERS[name]}
+    assert dict(measure.params) == {word: DEFAULTS[word] for word in (*ours.PARAMETERS[name], "unjudged")}
     assert measure(**dict(measure.params)) == measure
     for word, value in measure.params.items():
         assert getattr(measure, word) == value
@@ -470,7 +471,7 @@ def test_the_boundary_values_are_accepted() -> None:
 
 @pytest.mark.parametrize("name", ["CG", "NumRet", "DCG"])
 def test_a_parameter_that_a_measure_does_not_have_is_refused(name: str) -> None:
-    for word in set(DEFAULTS) - set(ours.PARAMETERS[name]):
+    for word in set(DEFAULTS) - {*ours.PARAMETERS[name], "unjudged"}:
         with pytest.raises(MeasureError, match=f"{name} has no parameter '{word}'"):
             getattr(fn, name)(**{word: DEFAULTS[word]})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import random
+from functools import partial
 
 import cases
 import oracle
@@ -51,6 +52,7 @@ def test_worst_and_best_are_the_bounds_over_all_orders(seed: int) -> None:
         definition, accepted = oracle.GRADED[name]
         words = {word: oracle._DEFAULTS[word] for word in accepted}
         value = functools.partial(definition, query=query, cutoff=cutoff, **words)
+        value = partial(definition, query=query, cutoff=cutoff, **words)
         bounds = oracle.bounds_over_orders(value, query) or (0.0, 0.0)
         worst, best = (oracle.score(name, query, cutoff, ties=ties) for ties in ("worst", "best"))
         assert (worst, best) == pytest.approx(bounds, rel=1e-14)
