@@ -1458,9 +1458,7 @@ def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out
             rows[r, OVER], best if source < 0 else total, best, cutoff, stop, relevant, plan.weights[r], tail
         )
         undefined = rows[r, UNDEFINED]
-        if (undefined == NO_DOCUMENTS and not has_documents) or (
-            undefined == NO_RELEVANT and relevant == 0.0
-        ):
+        if (undefined != NEVER and not has_documents) or (undefined == NO_RELEVANT and relevant == 0.0):
             value = np.nan
         out[rows[r, OUT], query] = value
 
@@ -1955,3 +1953,551 @@ def rows_by_code(codes: Array, n_codes: int) -> tuple[Array, Array]:
         rows[ends[code]] = row
         ends[code] += 1
     return offsets, rows
+
+
+# ---- orders of other tools ----
+
+
+@driver()
+def argsort_falling(offsets: Array, scores: Array) -> Array:
+    """Rows of each query in the order that Numba's np.argsort(-scores) gives: ranx's, with its unstable order of ties."""
+    rows = np.empty(scores.shape[0], np.int64)
+    for query in range(offsets.shape[0] - 1):
+        start, stop = offsets[query], offsets[query + 1]
+        rows[start:stop] = start + np.argsort(-scores[start:stop])
+    return rows
+
+
+# ==== reading text: TREC files and LETOR files, block by block of whole lines ====
+#
+# A block ends with a newline, so that no loop needs to look for the end of the data. Everything is appended to columns
+# that the caller has made large enough; `filled` says how far each is filled, and lives on from block to block.
+
+ROWS, DOC_BYTES, QUERIES, QUERY_BYTES, SKIPPED, ODD = range(6)  # entries of `filled`
+
+_NEWLINE, _BLANK, _HASH, _PLUS, _MINUS, _POINT, _ZERO, _COLON = 10, 32, 35, 43, 45, 46, 48, 58
+_EXACT_WHOLE = 1 << 53  # whole numbers up to it are exact as float64, and so are powers of ten up to 10 ** 22
+_EXACT_POWER = 22
+
+
+class TextColumns(NamedTuple):
+    """What is kept of the lines of a file."""
+
+    doc_bytes: Array  # uint8: document ids, one after the other
+    doc_offsets: Array  # int64: where the id of each row begins in it, and after the last row where it ends
+    query_bytes: Array  # uint8: query ids; one for each run of rows of the same query
+    query_ends: Array  # int64: where each of them ends in it
+    query_rows: Array  # int64: first row of each run
+    values: Array  # float64 for each row: the score or the grade
+    skipped: Array  # int64: row before which a comment or an empty line stood, once for each
+    odd: Array  # int64 (:, 3): row, start and end of each number that this scanner leaves to another
+    blanks: Array  # int32: where the blanks and ends of lines of a block are
+
+
+@block
+def skip_blanks(data: Array, at: int) -> int:
+    while data[at] <= _BLANK and data[at] != _NEWLINE:
+        at += 1
+    return at
+
+
+@block
+def skip_field(data: Array, at: int) -> int:
+    while data[at] > _BLANK:
+        at += 1
+    return at
+
+
+@block
+def skip_line(data: Array, at: int) -> int:
+    while data[at] != _NEWLINE:
+        at += 1
+    return at + 1
+
+
+@block
+def read_number(data: Array, start: int, powers: Array) -> tuple[int, float, bool]:
+    """Where a decimal number ends, the number, and whether it is that.
+
+    It is where one division or product of exact numbers gives it correctly rounded. Elsewhere the field is skipped. The end
+    is `start` where there is no field at all.
+    """
+    at = start
+    negative = data[at] == _MINUS
+    if negative or data[at] == _PLUS:
+        at += 1
+    whole: Any = np.int64(0)
+    digits, exponent, after_point = 0, 0, 0
+    while True:
+        digit: Any = np.int64(data[at]) - _ZERO
+        if 0 <= digit <= 9:
+            if digits < 18:  # more are for another to read; fewer never overflow
+                whole = whole * 10 + digit
+            digits += 1
+            exponent -= after_point
+        elif digit == _POINT - _ZERO and after_point == 0:
+            after_point = 1
+        else:
+            break
+        at += 1
+    if digits > 0 and (data[at] == 101 or data[at] == 69):  # e or E
+        here = at + 1
+        falling = data[here] == _MINUS
+        if falling or data[here] == _PLUS:
+            here += 1
+        power: Any = np.int64(0)
+        power_digits = 0
+        while 0 <= np.int64(data[here]) - _ZERO <= 9 and power_digits < 4:
+            power = power * 10 + np.int64(data[here]) - _ZERO
+            power_digits += 1
+            here += 1
+        if power_digits > 0:
+            exponent = exponent - power if falling else exponent + power
+            at = here
+    if (
+        digits == 0
+        or digits >= 18
+        or whole > _EXACT_WHOLE
+        or abs(exponent) > _EXACT_POWER
+        or data[at] > _BLANK
+    ):
+        return skip_field(data, at), 0.0, False
+    value = whole / powers[-exponent] if exponent < 0 else whole * powers[exponent]
+    return at, -value if negative else value, True
+
+
+@block
+def same_bytes(text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int) -> bool:
+    same = stop - start == other_stop - other_start
+    i = 0
+    while same and i < stop - start:
+        same = text[start + i] == other[other_start + i]
+        i += 1
+    return same
+
+
+# The scanners keep their state in local variables and hand no tuple of arrays to a block: counting the references of its
+# arrays at each call made them six times as slow.
+
+
+def plain_find_blanks(data: Array, out: Array) -> int:
+    """Write where the blanks and ends of lines are, in order; returns how many there are."""
+    found = 0
+    for at in range(data.shape[0]):
+        if data[at] <= _BLANK:
+            out[found] = at
+            found += 1
+    return found
+
+
+@intrinsic
+def blanks_of_64(typing: Any, data: Any, at: Any) -> Any:
+    """A bit for each of 64 bytes, set for blanks and ends of lines."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(8), 64)
+        lanes = _load(
+            builder, _pointer(context, builder, signature.args[0], arguments[0]), arguments[1], kind, 1
+        )
+        is_blank = builder.icmp_unsigned("<=", lanes, ir.Constant(kind, [_BLANK] * 64))
+        return builder.bitcast(is_blank, ir.IntType(64))
+
+    return types.uint64(data, types.int64), generate
+
+
+@intrinsic
+def lowest_bit(typing: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
+
+
+@block
+def vector_find_blanks(data: Array, out: Array) -> int:
+    found, at = 0, 0
+    while at + 64 <= data.shape[0]:
+        bits = blanks_of_64(data, at)
+        while bits != 0:
+            out[found] = at + lowest_bit(bits)
+            found += 1
+            bits &= bits - np.uint64(1)
+        at += 64
+    while at < data.shape[0]:
+        if data[at] <= _BLANK:
+            out[found] = at
+            found += 1
+        at += 1
+    return found
+
+
+find_blanks = plain_find_blanks if numba.config.DISABLE_JIT else vector_find_blanks
+
+
+@block
+def is_plain_line(data: Array, blanks: Array, at: int, first: int, fields: int) -> bool:
+    """Whether the line that begins at `at` has its fields apart by one blank each, given that `blanks[first]` is its first."""
+    if (
+        first + fields > blanks.shape[0]
+        or blanks[first] == at
+        or data[at] == _HASH
+        or data[blanks[first + fields - 1]] != _NEWLINE
+    ):
+        return False
+    plain = True
+    for i in range(first, first + fields - 1):
+        plain = plain and data[blanks[i]] != _NEWLINE and blanks[i + 1] - blanks[i] > 1
+    return plain
+
+
+@driver()
+def scan_trec(data: Array, has_rank: bool, powers: Array, columns: TextColumns, filled: Array) -> int:
+    """Read the lines `query iteration doc grade`, or with `has_rank` `query iteration doc rank score tag`.
+
+    Returns -1, or where in `data` the first line begins that is not of this form. Where the fields of a plain line end is
+    found for 64 bytes at once; a line with more blanks is looked through byte by byte.
+    """
+    doc_bytes, doc_offsets, query_bytes, query_ends, query_rows, values, skipped, odd, all_blanks = columns
+    row, doc_end, runs, query_end = filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES]
+    query_start = 0 if runs < 2 else query_ends[runs - 2]
+    n_skipped, n_odd = filled[SKIPPED], filled[ODD]
+    blanks = all_blanks[: find_blanks(data, all_blanks)]
+    fields = 6 if has_rank else 4
+    doc_offsets[row] = doc_end
+    malformed = -1
+    at = blank = 0
+    while at < data.shape[0]:
+        line = at
+        if is_plain_line(data, blanks, at, blank, fields):
+            query_at, query_stop = at, int(blanks[blank])
+            doc_at, doc_stop = int(blanks[blank + 1]) + 1, int(blanks[blank + 2])
+            number_at = int(blanks[blank + fields - 3 if has_rank else blank + 2]) + 1
+            line_stop = int(blanks[blank + fields - 1])
+            blank += fields
+        else:
+            at = skip_blanks(data, at)
+            if data[at] == _NEWLINE or data[at] == _HASH:
+                at = skip_line(data, at)
+                while blank < blanks.shape[0] and blanks[blank] < at:
+                    blank += 1
+                skipped[n_skipped] = row
+                n_skipped += 1
+                continue
+            query_at, query_stop = at, skip_field(data, at)
+            doc_at = skip_blanks(data, skip_field(data, skip_blanks(data, query_stop)))
+            doc_stop = skip_field(data, doc_at)
+            number_at = skip_blanks(data, doc_stop)
+            if has_rank:
+                number_at = skip_blanks(data, skip_field(data, number_at))
+            line_stop = skip_field(data, number_at)
+            is_whole = doc_stop > doc_at and line_stop > number_at
+            if has_rank:
+                number_stop = line_stop
+                line_stop = skip_field(data, skip_blanks(data, line_stop))
+                is_whole = is_whole and line_stop > skip_blanks(data, number_stop)
+            line_stop = skip_blanks(data, line_stop)
+            if not is_whole or data[line_stop] != _NEWLINE:
+                malformed = line
+                break
+            while blank < blanks.shape[0] and blanks[blank] <= line_stop:
+                blank += 1
+        if runs == 0 or not same_bytes(data, query_at, query_stop, query_bytes, query_start, query_end):
+            query_start = query_end
+            for i in range(query_at, query_stop):
+                query_bytes[query_end] = data[i]
+                query_end += 1
+            query_ends[runs], query_rows[runs] = query_end, row
+            runs += 1
+        text = data[doc_at:doc_stop]
+        out = doc_bytes[doc_end : doc_end + text.shape[0]]
+        for i in range(text.shape[0]):
+            out[i] = text[i]
+        doc_end += text.shape[0]
+        number_stop, value, is_read = read_number(data, number_at, powers)
+        values[row] = value
+        if not is_read:
+            odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = row, number_at, number_stop
+            n_odd += 1
+        row += 1
+        doc_offsets[row] = doc_end
+        at = line_stop + 1
+    filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES] = row, doc_end, runs, query_end
+    filled[SKIPPED], filled[ODD] = n_skipped, n_odd
+    return malformed
+
+
+@driver()
+def scan_ltr(data: Array, powers: Array, columns: TextColumns, filled: Array) -> int:
+    """Read the label and the query of the lines `label [qid:query] feature:value ...`; features are not looked at.
+
+    A line without qid: belongs to a run of rows of the empty query id. Returns -1, or where in `data` the first line begins
+    that has no label or an empty qid.
+    """
+    _, _, query_bytes, query_ends, query_rows, values, skipped, odd, _ = columns
+    row, runs, query_end = filled[ROWS], filled[QUERIES], filled[QUERY_BYTES]
+    query_start = 0 if runs < 2 else query_ends[runs - 2]
+    n_skipped, n_odd = filled[SKIPPED], filled[ODD]
+    malformed = -1
+    at = 0
+    while at < data.shape[0]:
+        line = at
+        at = skip_blanks(data, at)
+        if data[at] == _NEWLINE or data[at] == _HASH:
+            at = skip_line(data, at)
+            skipped[n_skipped] = row
+            n_skipped += 1
+            continue
+        malformed = line
+        start = at
+        at, value, is_read = read_number(data, start, powers)
+        if at == start:
+            break
+        values[row] = value
+        if not is_read:
+            odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = row, start, at
+            n_odd += 1
+        at = skip_blanks(data, at)
+        start = at
+        # q, i, d: each differs from the line's end, so that none of the four is looked for beyond it
+        if data[at] == 113 and data[at + 1] == 105 and data[at + 2] == 100 and data[at + 3] == _COLON:
+            start = at + 4
+            at = skip_field(data, start)
+            if at == start:
+                break
+        if runs == 0 or not same_bytes(data, start, at, query_bytes, query_start, query_end):
+            query_start = query_end
+            for i in range(start, at):
+                query_bytes[query_end] = data[i]
+                query_end += 1
+            query_ends[runs], query_rows[runs] = query_end, row
+            runs += 1
+        at = skip_line(data, at)
+        malformed = -1
+        row += 1
+    filled[ROWS], filled[QUERIES], filled[QUERY_BYTES] = row, runs, query_end
+    filled[SKIPPED], filled[ODD] = n_skipped, n_odd
+    return malformed
+
+
+@driver()
+def cut_out(data: Array, spans: Array, out: Array, ends: Array) -> None:
+    """Copy the bytes between the last two columns of `spans` one after the other."""
+    end = 0
+    for i in range(spans.shape[0]):
+        for at in range(spans[i, 1], spans[i, 2]):
+            out[end] = data[at]
+            end += 1
+        ends[i] = end
+
+
+# ==== joining judgments to a run, and ordering tied documents by id ====
+
+
+class Ids(NamedTuple):
+    """Document ids as the join compares them. Of whole numbers `offsets` and `data` are empty, and `leading` says it all."""
+
+    hashes: Array  # int64: 32 bits of a hash
+    leading: Array  # int64: ids in this order are in their own order, unless equal: the first seven bytes, or the number
+    offsets: Array  # int64 (n + 1,): where the bytes of each id are in `data`
+    data: Array  # uint8
+
+
+@driver()
+def digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> None:
+    """Hash (FNV-1a) and first seven bytes of each id. Nothing here overflows, with or without compiling."""
+    for row in range(hashes.shape[0]):
+        text = data[offsets[row] : offsets[row + 1]]
+        value, first = np.int64(2166136261), np.int64(0)
+        for i in range(text.shape[0]):
+            value = ((value ^ np.int64(text[i])) * 16777619) & 0xFFFFFFFF
+        for i in range(7):
+            first = first * 256 + (np.int64(text[i]) if i < text.shape[0] else 0)
+        hashes[row] = value ^ (value >> 15)
+        leading[row] = first
+
+
+@block
+def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
+    """Below, at or above 0 where an id is before, at or after the other, by bytes or as numbers."""
+    if ids.leading[row] != others.leading[other]:
+        return -1 if ids.leading[row] < others.leading[other] else 1
+    if ids.offsets.shape[0] == 0:
+        return 0
+    text = ids.data[ids.offsets[row] : ids.offsets[row + 1]]
+    other_text = others.data[others.offsets[other] : others.offsets[other + 1]]
+    for i in range(min(text.shape[0], other_text.shape[0])):
+        if text[i] != other_text[i]:
+            return -1 if text[i] < other_text[i] else 1
+    return text.shape[0] - other_text.shape[0]
+
+
+@driver()
+def join_documents(
+    judged_offsets: Array,
+    judged_rows: Array,
+    judged: Ids,
+    run_offsets: Array,
+    run_rows: Array,
+    run: Ids,
+    found: Array,
+) -> tuple[int, int, int]:
+    """Judged row of each document of the run, -1 where it has none, through one small hash table for each query.
+
+    Both sides are grouped by query: query `q` owns `rows[offsets[q]:offsets[q + 1]]`, and `found` is in the order of
+    `run_rows`. Returns (0, -1, -1), or 1 for the judgments or 2 for the run, with the first two rows that are the same
+    document of the same query.
+    """
+    n_queries = judged_offsets.shape[0] - 1
+    largest = 0
+    for query in range(n_queries):
+        largest = max(
+            largest,
+            judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query],
+        )
+    size = 2
+    while size < 2 * largest:
+        size *= 2
+    # 0: free; a judged row + 1; or -1 - a row of the run. A judged row once found is owned by its row of the run in `owners`
+    slots, owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    judged_hashes, run_hashes = judged.hashes, run.hashes
+    for query in range(n_queries):
+        entries = (
+            judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query]
+        )
+        size = 2
+        while size < 2 * entries:
+            size *= 2
+        slots[:size] = 0
+        owners[:size] = -1
+        for i in range(judged_offsets[query], judged_offsets[query + 1]):
+            row = judged_rows[i]
+            hashed = judged_hashes[row]
+            slot = hashed & (size - 1)
+            while slots[slot] != 0:
+                if (
+                    judged_hashes[slots[slot] - 1] == hashed
+                    and compare_ids(judged, row, judged, slots[slot] - 1) == 0
+                ):
+                    return 1, slots[slot] - 1, row
+                slot = (slot + 1) & (size - 1)
+            slots[slot] = row + 1
+        for i in range(run_offsets[query], run_offsets[query + 1]):
+            row = run_rows[i]
+            hashed = run_hashes[row]
+            slot = hashed & (size - 1)
+            found[i] = -1
+            while slots[slot] != 0:
+                entry = slots[slot]
+                if entry > 0:
+                    if judged_hashes[entry - 1] == hashed and compare_ids(run, row, judged, entry - 1) == 0:
+                        if owners[slot] >= 0:
+                            return 2, owners[slot], row
+                        owners[slot] = row
+                        found[i] = entry - 1
+                        break
+                elif run_hashes[-1 - entry] == hashed and compare_ids(run, row, run, -1 - entry) == 0:
+                    return 2, -1 - entry, row
+                slot = (slot + 1) & (size - 1)
+            if slots[slot] == 0:
+                slots[slot] = -1 - row
+    return 0, -1, -1
+
+
+@driver()
+def order_documents(
+    offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, order: Array
+) -> None:
+    """Order the rows of each query by rising key and then by id: `rows[order]` is the result. Ids of a query are distinct."""
+    longest = 0
+    for query in range(offsets.shape[0] - 1):
+        longest = max(longest, offsets[query + 1] - offsets[query])
+    held, spare_keys, spare = (
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+    )
+    for query in range(offsets.shape[0] - 1):
+        first, n = offsets[query], offsets[query + 1] - offsets[query]
+        at = order[first : first + n]
+        rising = True
+        for i in range(n):
+            at[i] = first + i
+            held[i] = keys[rows[first + i]]
+            rising = rising and (i == 0 or held[i] >= held[i - 1])
+        if not rising:
+            sort_by_key_stably(held[:n], at, spare_keys, spare)
+        start = 0
+        while start < n:
+            stop = start + 1
+            while stop < n and held[stop] == held[start]:
+                stop += 1
+            if stop - start > 1:
+                sort_by_id(at[start:stop], rows, ids, ascending, spare)
+            start = stop
+
+
+@block
+def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) -> None:
+    """Sort `at` by rising `keys`, and those along with it."""
+    n = at.shape[0]
+    for start in range(0, n, _INSERTION):
+        for i in range(start + 1, min(start + _INSERTION, n)):
+            key, moved = keys[i], at[i]
+            j = i
+            while j > start and key < keys[j - 1]:
+                keys[j], at[j] = keys[j - 1], at[j - 1]
+                j -= 1
+            keys[j], at[j] = key, moved
+    width = _INSERTION
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            left, right, to = start, middle, start
+            while left < middle and right < stop:
+                # places move by a comparison: no branch to mispredict
+                from_right = keys[right] < keys[left]
+                source = right if from_right else left
+                spare_keys[to], spare[to] = keys[source], at[source]
+                right += from_right
+                left += not from_right
+                to += 1
+            for i in range(left, middle):
+                spare_keys[to], spare[to] = keys[i], at[i]
+                to += 1
+            for i in range(right, stop):
+                spare_keys[to], spare[to] = keys[i], at[i]
+                to += 1
+        for i in range(n):
+            keys[i], at[i] = spare_keys[i], spare[i]
+        width *= 2
+
+
+@block
+def sort_by_id(at: Array, rows: Array, ids: Ids, ascending: bool, spare: Array) -> None:
+    n = at.shape[0]
+    turn = 1 if ascending else -1
+    for start in range(0, n, _INSERTION):
+        for i in range(start + 1, min(start + _INSERTION, n)):
+            moved = at[i]
+            j = i
+            while j > start and turn * compare_ids(ids, rows[moved], ids, rows[at[j - 1]]) < 0:
+                at[j] = at[j - 1]
+                j -= 1
+            at[j] = moved
+    width = _INSERTION
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            left, right = start, middle
+            for to in range(start, stop):
+                if right >= stop or (
+                    left < middle and turn * compare_ids(ids, rows[at[left]], ids, rows[at[right]]) < 0
+                ):
+                    spare[to] = at[left]
+                    left += 1
+                else:
+                    spare[to] = at[right]
+                    right += 1
+        for i in range(n):
+            at[i] = spare[i]
+        width *= 2

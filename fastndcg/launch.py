@@ -211,6 +211,10 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
         ratio,
         out,
     )
+    documents = (
+        rankings.lengths if rankings.judged is None else rankings.lengths + np.diff(rankings.judged.offsets)
+    )
+    out[documents == 0] = np.nan
 
 
 def _run_parallel(parallel: Any, serial: Any, threads: int, *arguments: Any) -> None:

@@ -83,12 +83,13 @@ class Numbers(tuple[float, ...]):
 class Function:
     """A callable parameter: equal only to itself, printed by qualified name, numbered where another has that name."""
 
-    __slots__ = ("__weakref__", "call", "name", "number")
+    __slots__ = ("__weakref__", "_answers", "call", "name", "number")
     _alive: ClassVar[dict[str, weakref.WeakValueDictionary[int, Function]]] = {}
 
     call: Callable[[Any], Any]
     name: str
     number: int
+    _answers: dict[float, Any]
 
     @classmethod
     def of(cls, call: Callable[[Any], Any]) -> Function:
@@ -99,7 +100,7 @@ class Function:
             if function.call is call:
                 return function
         new = cls()
-        new.call, new.name, new.number = call, name, max(alive, default=0) + 1
+        new.call, new.name, new.number, new._answers = call, name, max(alive, default=0) + 1, {}
         alive[new.number] = new
         return new
 
@@ -112,6 +113,16 @@ class Function:
                 f"no function {name!r} is known here: pass the function itself, as in nDCG(gain=function)"
             )
         return function
+
+    def ask(self, argument: float) -> Any:
+        """What the function returns; it is asked once until `forget`."""
+        if argument not in self._answers:
+            self._answers[argument] = self.call(argument)
+        return self._answers[argument]
+
+    def forget(self) -> None:
+        """Ask anew, since a function may answer differently in a later call."""
+        self._answers.clear()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Function.of, (self.call,)
@@ -292,7 +303,7 @@ TIES = Parameter(
 IDEAL = Parameter(
     "ideal",
     "judged",
-    _choice("ideal", "judged", "scored", "returned", "full"),
+    _choice("ideal", "judged", "scored", "returned", "full", "judged_uncut", "judged_returned"),
     "what the ideal ranking is made of",
 )
 EMPTY = Parameter("empty", 0.0, _read_empty, "value of a query where the measure is undefined")
@@ -606,7 +617,9 @@ class Measure:
         }
 
     def __call__(self, **parameters: Any) -> Measure:
-        """This measure with other values of the named parameters."""
+        """This measure with other values of the named parameters; `like="lightgbm"` sets all of them as a convention does."""
+        if "like" in parameters:
+            return resolve_like(self, **parameters)
         values = self.params
         for name, value in _ir_measures_spelling(parameters).items():
             if name not in values:
@@ -679,6 +692,11 @@ class Measure:
     __repr__ = __str__
 
 
+def resolve_like(measure: Measure, like: object, **_: Any) -> Measure:
+    """`nDCG(like="lightgbm")`; `conventions`, which are made of measures, put their own function here."""
+    raise MeasureError(f"{measure}(like={like!r}) needs fastndcg.conventions; import fastndcg itself")
+
+
 def _spelling(name: str, value: object) -> str:
     return "gains" if isinstance(value, GradeGains) and value.overrides else name
 
@@ -744,7 +762,7 @@ def _named(name: str) -> Measure:
         return parse(_ALIASES[name])
     if name not in _MEASURES:
         raise MeasureError(
-            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, [*_MEASURES, *_ALIASES])}'
+            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, [*_ALIASES, *DEFINITIONS])}'
         )
     return _MEASURES[name]
 

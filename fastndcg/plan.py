@@ -6,6 +6,7 @@ This is where a measure meets the data for the first time, so the grades that it
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,6 +72,9 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     """
     for measure in measures:
         _check_complete(measure)
+        for value in measure.params.values():
+            if isinstance(value, Function):
+                value.forget()
     grades = rankings.grades
     coding = coding_of(grades, bytes_already=rankings.relevance.dtype == np.uint8)
     distinct: tuple[float, ...] | None = None
@@ -164,7 +168,7 @@ def _gain(worth: Worth, grade: float) -> float:
         listed = dict(gain.gains).get(grade)
         return listed if listed is not None else float(grade) if gain.overrides or grade == 0 else math.nan
     whole = grade == int(grade)
-    answer = gain.call(int(grade) if whole else grade)  # type: ignore[union-attr]
+    answer = gain.ask(int(grade) if whole else grade)  # type: ignore[union-attr]
     try:
         return float(answer)
     except (TypeError, ValueError):
@@ -241,7 +245,7 @@ def _check_complete(measure: Measure) -> None:
 def discount_table(discount: str | float | Numbers | Function | Power, ranks: int) -> Float64:
     """Discount of the ranks 1, 2, 3, ..."""
     if isinstance(discount, Function):
-        return _frozen([discount.call(rank) for rank in range(1, ranks + 1)], np.float64)
+        return _frozen([discount.ask(rank) for rank in range(1, ranks + 1)], np.float64)
     return _known_discounts(discount, ranks)
 
 
@@ -531,14 +535,16 @@ def _whole_when_coded(worth: Worth) -> bool:
 
 
 def _top(worth: Worth) -> float:
+    """Greatest gain of the measure's scale; NaN where it has none and the query's own grades are the scale."""
     gain = worth.gain
     if gain in _ONES or gain == "scaled":
         return 1.0
+    scale: Sequence[float] = ()
     if isinstance(gain, Numbers):
-        return max(gain)
-    if isinstance(gain, GradeGains) and not gain.overrides:
-        return max(value for _, value in gain.gains)
-    return math.nan
+        scale = range(len(gain))
+    elif isinstance(gain, GradeGains) and not gain.overrides:
+        scale = [grade for grade, _ in gain.gains]
+    return max((_gain(worth, grade) for grade in scale), default=math.nan)
 
 
 def _kind(worth: Worth) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -316,6 +316,60 @@ class Rankings:
             weight=weight,
             doc_id=doc_id,
             is_judged=is_judged,
+        )
+
+    @classmethod
+    def from_qrels_run(
+        cls,
+        qrels: Any,
+        run: Any,
+        *,
+        missing: Literal["zero", "skip"] = "zero",
+        ties: Literal["docid_desc", "docid_asc", "input"] = "docid_desc",
+        nan: Literal["refuse", "last"] = "refuse",
+        query: str | None = None,
+        doc_id: str | None = None,
+        relevance: str | None = None,
+        score: str | None = None,
+    ) -> Rankings:
+        """Rankings from judgments and a run, joined on query and document id.
+
+        Parameters
+        ----------
+        qrels, run
+            Dicts of dicts (query -> document -> number), DataFrames or anything else that speaks Arrow, or ir_measures' Qrel
+            and ScoredDoc tuples.
+        missing, ties, nan
+            As in `read_trec`: "zero" counts every query of the qrels, "skip" those in both; the order of tied documents that
+            measures with ties="input" see; NaN scores refused or ranked last.
+        query, doc_id, relevance, score : str, optional
+            Columns of tables; by default the usual names.
+
+        Raises
+        ------
+        InputError
+            The same document twice for a query; NaN scores; nulls.
+        InputTypeError, ColumnError
+            Something else than named above; a column that is missing or ambiguous; ids of types that never match.
+
+        Examples
+        --------
+        >>> rankings = Rankings.from_qrels_run({"q1": {"a": 1, "b": 2}}, {"q1": {"b": 0.5, "c": 0.9}})
+        >>> rankings.doc_ids.to_pylist(), rankings.relevance, rankings.is_judged
+        (['c', 'b'], array([0, 2]), array([False,  True]))
+        """
+        from fastndcg.sources.trec import rankings_from_qrels_run
+
+        return rankings_from_qrels_run(
+            qrels,
+            run,
+            missing=missing,
+            ties=ties,
+            nan=nan,
+            query=query,
+            doc_id=doc_id,
+            relevance=relevance,
+            score=score,
         )
 
     @classmethod

@@ -18,7 +18,9 @@ R = fn.Rankings
 
 
 def test_the_classes() -> None:
-    classes = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
+    classes = [
+        value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)
+    ]
     assert len(classes) >= 6
     for kind in classes:
         assert issubclass(kind, fn.FastndcgError)
@@ -47,11 +49,22 @@ def test_suggest(word: str, candidates: list[str], wanted: str) -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float32, np.float64])
 def test_8_negative_grades(dtype: Any) -> None:
     rankings = R.from_groups([2, 2], np.array([1, 0, 2, -3], dtype), [1, 2, 3, 4], query_ids=["a", "b"])
-    with pytest.raises(fn.InputError, match=r'nDCG@2 .*gain -3 of grade -3.*row 3, query "b".*Map it to 0 or more'):
+    with pytest.raises(
+        fn.InputError, match=r'nDCG@2 .*gain -3 of grade -3.*row 3, query "b".*Map it to 0 or more'
+    ):
         fn.evaluate(rankings, "nDCG@2")
     with pytest.raises(fn.InputError, match="grade -3"):
         fn.evaluate(rankings, "nDCG(gain='exp2')")
-    for text in ("DCG", "CG", "IDCG", "NumRet", "nDCG(rel=1)", "nDCG(gain='binary')", "nDCG(gain={-3: 0, 1: 1, 2: 2})", "nDCG(gains={-3: 0})"):
+    for text in (
+        "DCG",
+        "CG",
+        "IDCG",
+        "NumRet",
+        "nDCG(rel=1)",
+        "nDCG(gain='binary')",
+        "nDCG(gain={-3: 0, 1: 1, 2: 2})",
+        "nDCG(gains={-3: 0})",
+    ):
         assert np.isfinite(fn.evaluate(rankings, text).values).all()
 
 
@@ -71,7 +84,9 @@ def test_10_gain_overflow() -> None:
     for grades in (np.array([0, 54]), np.array([0.0, 54.0]), np.array([0.5, 53.5]), np.array([0, 2**62])):
         with pytest.raises(fn.InputError, match=r"grade 5[34]|grade 4611686018427387904"):
             fn.evaluate(R.from_groups([2], grades, [1, 2]), "DCG(gain='exp2')")
-    assert fn.evaluate(R.from_groups([2], [0, 53], [1, 2]), "DCG(gain='exp2')").values.tolist() == [[2.0**53 - 1]]
+    assert fn.evaluate(R.from_groups([2], [0, 53], [1, 2]), "DCG(gain='exp2')").values.tolist() == [
+        [2.0**53 - 1]
+    ]
     with pytest.raises(fn.InputError, match="grade 9007199254740994"):
         fn.evaluate(R.from_groups([2], [0, 2**53 + 2], [1, 2]), "DCG")
     assert fn.evaluate(R.from_groups([2], [0, 2**53], [1, 2]), "DCG").values.tolist() == [[2.0**53]]
@@ -115,7 +130,9 @@ def test_a_gain_function_that_returns_no_number() -> None:
 
 def test_a_discount_for_too_few_ranks() -> None:
     rankings = R.from_groups([4], [1, 0, 1, 0], [4, 3, 2, 1])
-    with pytest.raises(fn.MeasureError, match="needs a discount for 4 ranks and was given 2; give more, or a smaller cutoff"):
+    with pytest.raises(
+        fn.MeasureError, match="needs a discount for 4 ranks and was given 2; give more, or a smaller cutoff"
+    ):
         fn.evaluate(rankings, "nDCG(discount=[1, 0.5])")
     with pytest.raises(fn.MeasureError, match="needs a discount for 3 ranks and was given 2"):
         fn.evaluate(rankings, "nDCG(discount=[1, 0.5])@3")
