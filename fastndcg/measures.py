@@ -762,7 +762,7 @@ def _named(name: str) -> Measure:
         return parse(_ALIASES[name])
     if name not in _MEASURES:
         raise MeasureError(
-            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, [*_MEASURES, *_ALIASES])}'
+            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, [*_ALIASES, *DEFINITIONS])}'
         )
     return _MEASURES[name]
 

@@ -52,6 +52,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "empty": st.sampled_from([0, 0.0, -0.0, 1, 1.0, "nan", "skip", math.nan]) | finite,
     "judged_only": st.booleans(),
     "rel": st.none() | st.sampled_from([0, 1, 1.0, 2]) | finite,
+    "unjudged": st.none() | st.sampled_from([0, 1, 1.0, 2]) | finite,
 }
 DEFAULTS = {
     "gain": "linear",
@@ -106,6 +107,7 @@ SMALL = {
     "empty": [0.0, 1.0, 0.5, "nan", "skip"],
     "judged_only": [False, True],
     "rel": [None, 1, 2],
+    "unjudged": [None, 0, 2],
 }
 
 
