@@ -762,7 +762,7 @@ def _named(name: str) -> Measure:
         return parse(_ALIASES[name])
     if name not in _MEASURES:
         raise MeasureError(
-            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, [*_ALIASES, *DEFINITIONS])}'
+            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, [*DEFINITIONS, *_ALIASES])}'
         )
     return _MEASURES[name]
 
