@@ -15,6 +15,7 @@ import operator
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from fastndcg.errors import InputTypeError, MeasureError, suggest
@@ -587,16 +588,20 @@ class Measure:
     Raises `MeasureError` for an unknown parameter or value and for a cutoff that is not a whole number from 1.
     """
 
-    __slots__ = ("_hash", "_values", "cutoff", "definition")
+    __slots__ = ("_hash", "_values", "cutoff", "definition", "params")
 
     definition: Definition
     cutoff: int | None
+    params: Mapping[str, Any]
+    """Every parameter's value, defaults included, in the order of the declaration."""
 
     def __init__(self, definition: Definition, values: tuple[Any, ...], cutoff: int | None = None) -> None:
         set_ = object.__setattr__
         set_(self, "definition", definition)
         set_(self, "_values", values)
         set_(self, "cutoff", cutoff)
+        names = (parameter.name for parameter in definition.parameters)
+        set_(self, "params", MappingProxyType(dict(zip(names, values, strict=True))))
         set_(self, "_hash", hash((definition.name, values, cutoff)))
 
     @property
@@ -608,19 +613,11 @@ class Measure:
         """Whether something stands after @: a cutoff, or the recall of IPrec."""
         return self.cutoff is not None or (self.definition.cut == "recall" and self.recall is not None)
 
-    @property
-    def params(self) -> dict[str, Any]:
-        """Every parameter's value, defaults included, in the order of the declaration."""
-        return {
-            parameter.name: value
-            for parameter, value in zip(self.definition.parameters, self._values, strict=True)
-        }
-
     def __call__(self, **parameters: Any) -> Measure:
         """This measure with other values of the named parameters; `like="lightgbm"` sets all of them as a convention does."""
         if "like" in parameters:
             return resolve_like(self, **parameters)
-        values = self.params
+        values = dict(self.params)
         for name, value in _ir_measures_spelling(parameters).items():
             if name not in values:
                 known = ", ".join(values) or "none"
@@ -652,10 +649,8 @@ class Measure:
         return Measure(self.definition, self._values, number)
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_"):
-            for parameter, value in zip(self.definition.parameters, self._values, strict=True):
-                if parameter.name == name:
-                    return value
+        if name not in self.__slots__ and name in self.params:
+            return self.params[name]
         raise AttributeError(f"{type(self).__name__} {self.definition.name} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -677,7 +672,7 @@ class Measure:
         return self._hash  # type: ignore[no-any-return]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.name, self.params, self.cutoff)
+        return _restore, (self.name, dict(self.params), self.cutoff)
 
     def __str__(self) -> str:
         shown = ", ".join(

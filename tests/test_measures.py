@@ -264,7 +264,8 @@ def test_immutable() -> None:
             setattr(measure, attribute, 1)
     with pytest.raises(AttributeError):
         del measure.cutoff
-    measure.params["gain"] = "exp2"
+    with pytest.raises(TypeError):
+        measure.params["gain"] = "exp2"
     assert measure == fn.nDCG @ 10 and measure.gain == "linear"
     with pytest.raises(AttributeError, match="banana"):
         _ = measure.banana
