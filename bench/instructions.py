@@ -43,7 +43,9 @@ _CASES: dict[str, tuple[Callable[[], fn.Rankings], str]] = {
 }
 
 # <valgrind.h> for amd64: four rotations that together do nothing, then an exchange of a register with itself
-_REQUEST = bytes.fromhex("4889f8 4889f2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db 4889d0 c3".replace(" ", ""))
+_REQUEST = bytes.fromhex(
+    "4889f8 4889f2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db 4889d0 c3".replace(" ", "")
+)
 _TOOL = (ord("C") << 24) | (ord("T") << 16)
 _ZERO, _DUMP_AT, _START = _TOOL + 1, _TOOL + 3, _TOOL + 4
 
@@ -62,7 +64,9 @@ def rows(*, quick: bool) -> Iterator[Row]:
     if quick or reason:
         yield Row("instructions", "all", note=f"not counted: {reason or 'left out by --quick'}")
         return
-    python("-m", "bench.instructions", environment=_ENVIRONMENT)  # compiles, so that what is counted finds a warm cache
+    python(
+        "-m", "bench.instructions", environment=_ENVIRONMENT
+    )  # compiles, so that what is counted finds a warm cache
     with tempfile.TemporaryDirectory() as folder:
         counted = _count(Path(folder))
     for name, (sample, _) in _CASES.items():
@@ -76,7 +80,12 @@ def rows(*, quick: bool) -> Iterator[Row]:
 def _count(folder: Path) -> dict[str, int]:
     import os
 
-    valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder / 'count'}"]
+    valgrind = [
+        "valgrind",
+        "--tool=callgrind",
+        "--instr-atstart=no",
+        f"--callgrind-out-file={folder / 'count'}",
+    ]
     finished = subprocess.run(
         [*valgrind, sys.executable, "-m", "bench.instructions"],
         env={**os.environ, "PYTHONPATH": str(ROOT), **_ENVIRONMENT},

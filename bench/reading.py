@@ -24,7 +24,7 @@ from bench.timing import take_turns
 from fastndcg.demo import write_sample
 
 QUERIES = 182_000  # of the sample: about 20 million documents
-_COLUMNS = ["query_id", "label", "score"]
+COLUMNS = ["query_id", "label", "score"]
 _BARS = {"int64": 1.15, "string": 1.0}
 
 
@@ -40,7 +40,7 @@ def file_of(folder: Path, queries: int, ids: str) -> Path:
     with pq.ParquetFile(file_of(folder, queries, "int64")) as source:
         draft, writer = path.with_suffix(".draft"), None
         for group in range(source.num_row_groups):
-            table = source.read_row_group(group, columns=_COLUMNS)
+            table = source.read_row_group(group, columns=COLUMNS)
             numbers = table["query_id"].combine_chunks().dictionary_encode()
             digits = pc.utf8_lpad(numbers.dictionary.cast(pa.string()), 9, "0")
             names = pc.binary_join_element_wise("query-", digits, "").take(numbers.indices)
@@ -55,7 +55,7 @@ def file_of(folder: Path, queries: int, ids: str) -> Path:
 
 def check(path: Path, table: pa.Table, threads: int) -> None:
     """Read and scored at once is what arrays give, bit for bit."""
-    values = _score(path, threads)
+    values = score(path, threads)
     ids = table["query_id"].combine_chunks()
     other = fn.Rankings.from_query_ids(ids, table["label"].to_numpy(), table["score"].to_numpy())
     wanted = fn.evaluate(other, "nDCG@10", threads=1).values
@@ -63,7 +63,7 @@ def check(path: Path, table: pa.Table, threads: int) -> None:
         raise WrongAnswerError("nDCG@10", path.name, float(values.mean()), float(wanted.mean()))
 
 
-def _score(path: Path, threads: int) -> np.ndarray:
+def score(path: Path, threads: int) -> np.ndarray:
     # a stream scores one part while it decodes the next
     if hasattr(fn, "scan_parquet"):
         return fn.evaluate(fn.scan_parquet(path, threads=threads), "nDCG@10", threads=threads).values
@@ -75,13 +75,13 @@ def measure(folder: Path, queries: int, ids: str, threads: int, *, seconds: floa
     pa.set_cpu_count(threads)
 
     def read() -> pa.Table:
-        return pq.read_table(path, columns=_COLUMNS, use_threads=threads > 1)
+        return pq.read_table(path, columns=COLUMNS, use_threads=threads > 1)
 
     table = read()
     check(path, table, threads)
     documents = len(table)
     del table
-    times = take_turns({"ours": lambda: _score(path, threads), "read": read}, seconds=seconds, least=least)
+    times = take_turns({"ours": lambda: score(path, threads), "read": read}, seconds=seconds, least=least)
     per_document = 1e9 / documents
     ours, base = times["ours"], times["read"]
     alone = ours.cpu / base.cpu, ours.wall / base.wall
@@ -108,7 +108,9 @@ def rows(*, quick: bool, folder: Path | None = None) -> Iterator[Row]:
         for threads in (1, 2):
             seconds = "0.5" if quick else "6"
             try:
-                yield Row(*python("-m", "bench.reading", str(folder), str(queries), ids, str(threads), seconds)[0])
+                yield Row(
+                    *python("-m", "bench.reading", str(folder), str(queries), ids, str(threads), seconds)[0]
+                )
             except BenchError as error:
                 yield Row("reading", f"{ids} ids, {threads} threads", note=f"failed: {error}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import datetime
+import datetime as dt
 import os
 import platform
 import re
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 FOLDER = Path(__file__).resolve().parent / "record"
 MACHINE = "machine"
@@ -65,17 +65,21 @@ def write(rows: Iterable[Row], path: Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Row._fields)
         for row in rows:
-            writer.writerow(f"{cell:.6g}" if isinstance(cell, float) else "" if cell is None else cell for cell in row)
+            writer.writerow(
+                f"{cell:.6g}" if isinstance(cell, float) else "" if cell is None else cell for cell in row
+            )
 
 
 def read(path: Path) -> list[Row]:
     with path.open(newline="", encoding="utf-8") as file:
-        return [
-            Row(**{
-                name: (float(cell) if cell else None) if name in _NUMBERS else cell for name, cell in row.items()
-            })  # type: ignore[arg-type]
-            for row in csv.DictReader(file)
-        ]
+        return [_row(cells) for cells in csv.DictReader(file)]
+
+
+def _row(cells: dict[str, str]) -> Row:
+    values: dict[str, Any] = {
+        name: (float(cell) if cell else None) if name in _NUMBERS else cell for name, cell in cells.items()
+    }
+    return Row(**values)
 
 
 def newest(folder: Path = FOLDER) -> Path | None:
@@ -122,4 +126,4 @@ def machine(note: str) -> list[Row]:
 
 
 def _today() -> str:
-    return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    return dt.datetime.now(tz=dt.UTC).date().isoformat()

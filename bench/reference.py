@@ -25,10 +25,19 @@ def ndcg(grades: Array, scores: Array, cutoff: int | None, *, gain: str = "linea
     if cutoff is not None:
         discounts[cutoff:] = 0
     order = np.argsort(-np.asarray(scores, np.float64), kind="stable")
-    _, group, size = np.unique(-np.asarray(scores, np.float64)[order], return_inverse=True, return_counts=True)
+    _, group, size = np.unique(
+        -np.asarray(scores, np.float64)[order], return_inverse=True, return_counts=True
+    )
     averaged = (np.bincount(group, gains[order]) / size)[group]
     ideal = float(np.sort(gains)[::-1] @ discounts)
     return float(averaged @ discounts) / ideal if ideal else 0.0
+
+
+def _is_here(measure: fn.Measure) -> bool:
+    if measure.name != "nDCG":
+        return False
+    plain = fn.nDCG(gain=measure.gain)
+    return bool(measure == (plain if measure.cutoff is None else plain @ measure.cutoff))
 
 
 def check(rankings: fn.Rankings, measures: tuple[str, ...], *, threads: int, queries: int = 200) -> None:
@@ -40,9 +49,7 @@ def check(rankings: fn.Rankings, measures: tuple[str, ...], *, threads: int, que
     together = fn.evaluate(rankings, measures, threads=threads)
     some = np.unique(np.linspace(0, rankings.n_queries - 1, queries).astype(int))
     for measure, values in zip(together.measures, together.values, strict=True):
-        if measure.name != "nDCG" or measure not in {
-            fn.nDCG(gain=measure.gain) if measure.cutoff is None else fn.nDCG(gain=measure.gain) @ measure.cutoff
-        }:
+        if not _is_here(measure):
             alone = fn.evaluate(rankings, measure, threads=1).values[0]
             if not np.array_equal(alone, values, equal_nan=True):
                 query = int(np.argmax(alone != values))

@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def sum_of_scores(scores: Array) -> float:
+def sum_of_scores(scores: Array) -> Any:
     total = np.float32(0)
     for document in range(scores.shape[0]):
         total += scores[document]
@@ -24,7 +24,7 @@ def sum_of_scores(scores: Array) -> float:
 
 
 @njit(cache=True, nogil=True)
-def sum_of_grades(grades: Array) -> int:
+def sum_of_grades(grades: Array) -> Any:
     total = np.int32(0)
     for document in range(grades.shape[0]):
         total += np.int32(grades[document])

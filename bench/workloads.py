@@ -45,7 +45,9 @@ class Workload:
         return {text.partition("@")[0].partition("(")[0] for text in self.measures}
 
 
-def _lists(scale: float, queries: int, length: int, relevant: float, decimals: int | None = None) -> fn.Rankings:
+def _lists(
+    scale: float, queries: int, length: int, relevant: float, decimals: int | None = None
+) -> fn.Rankings:
     return samples.even(max(1, round(queries * scale)), length, relevant, decimals)
 
 
@@ -140,7 +142,10 @@ def measure(workload: Workload, *, scale: float = 1.0, seconds: float = 2.0, lea
             return fn.evaluate(base_rankings, base_measures, threads=1)
 
     times = take_turns({"subject": subject, "baseline": baseline}, seconds=seconds, least=least)
-    mine, base = _per_document(times["subject"], rankings.n_docs), _per_document(times["baseline"], base_documents)
+    mine, base = (
+        _per_document(times["subject"], rankings.n_docs),
+        _per_document(times["baseline"], base_documents),
+    )
     faster = workload.threads > 1
     return Row(
         "kernels",

@@ -26,13 +26,7 @@ Answer = float | npt.NDArray[np.float64]
 NAMES = tuple(
     sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
 )
-ONE_THREAD = {
-    name: "1"
-    for name in (
-        "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS",
-        "RAYON_NUM_THREADS",
-    )
-}  # fmt: skip
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS"), "1")  # fmt: skip
 
 
 class Rival(NamedTuple):
@@ -70,7 +64,9 @@ def check(rival: Rival, got: Answer, wanted: npt.NDArray[np.float64]) -> None:
     else:
         pairs = np.asarray(got, np.float64), wanted
     if pairs[0].shape != pairs[1].shape:
-        raise WrongAnswerError(rival.measure, f"{rival.name} (number of values)", len(pairs[0]), len(pairs[1]))
+        raise WrongAnswerError(
+            rival.measure, f"{rival.name} (number of values)", len(pairs[0]), len(pairs[1])
+        )
     wrong = ~np.isclose(*pairs, rtol=rival.tolerance, atol=rival.tolerance)
     if wrong.any():
         worst = int(np.argmax(np.abs(pairs[0] - pairs[1])))

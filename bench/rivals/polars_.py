@@ -14,7 +14,9 @@ from bench.rivals import Rival, query_of_rows
 def _prepare(rankings: fn.Rankings) -> Callable[[], float]:
     import polars as pl
 
-    frame = pl.DataFrame({"query": query_of_rows(rankings), "grade": rankings.relevance, "score": rankings.scores})
+    frame = pl.DataFrame(
+        {"query": query_of_rows(rankings), "grade": rankings.relevance, "score": rankings.scores}
+    )
     rank = pl.int_range(1, pl.min_horizontal(pl.len(), 10) + 1).cast(pl.Float64)
 
     def dcg(ordered: pl.Expr) -> pl.Expr:
