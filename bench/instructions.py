@@ -108,7 +108,7 @@ def _count(folder: Path) -> dict[str, int]:
     return counted
 
 
-def _requests() -> Callable[[int, bytes], int]:
+def requests() -> Callable[[int, bytes], int]:
     code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     code.write(_REQUEST)
     address = ctypes.addressof(ctypes.c_char.from_buffer(code))
@@ -126,7 +126,7 @@ def _requests() -> Callable[[int, bytes], int]:
 
 def _run() -> None:
     """Score every case twice; the second time is counted, where valgrind listens."""
-    request = _requests()
+    request = requests()
     prepared = [(sample(), measure) for sample, measure in _CASES.values()]
     for rankings, measure in prepared:
         fn.evaluate(rankings, measure, threads=1)

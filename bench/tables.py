@@ -92,7 +92,7 @@ def rivals_table(rows: Sequence[Row], path: Path) -> str:
     table = markdown(
         ("tool", "asked for", "ns a document", "fastndcg", "times as long"),
         [
-            (row.name, f"`{row.baseline}`", number(row.baseline_cpu), number(row.cpu), f"{row.ratio:.0f}")
+            (row.name, f"`{row.baseline}`", number(row.baseline_cpu), number(row.cpu), number(row.ratio))
             for row in answered
             if row.ratio is not None
         ],

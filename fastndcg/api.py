@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg import launch, plan, statistics
+from fastndcg import ideals, launch, plan, statistics
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.measures import DCG, Measure, as_measures, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores
 
+if TYPE_CHECKING:
+    from fastndcg.conventions import Convention
+
 Float64 = npt.NDArray[np.float64]
 
 
-def evaluate(rankings: Rankings, measures: Any, *, threads: int | None = None) -> Scores:
+def evaluate(
+    rankings: Rankings,
+    measures: Any,
+    *,
+    convention: str | Convention | None = None,
+    threads: int | None = None,
+) -> Scores:
     """Values of every measure for every query, from one ranking of each query.
 
     Parameters
     ----------
     rankings : Rankings
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
+    convention : name or Convention, optional
+        Compute nDCG as this tool does, as a whole: parameters that a measure leaves at their defaults, the order of tied
+        documents, rounding, queries left out, and the mean. `fastndcg.conventions` lists them.
     threads : int, optional
         Default: all that Numba has. The values do not depend on it.
 
@@ -34,7 +47,8 @@ def evaluate(rankings: Rankings, measures: Any, *, threads: int | None = None) -
     Raises
     ------
     MeasureError
-        A measure that does not exist, or that lacks discounts for so many ranks.
+        A measure that does not exist, or that lacks discounts for so many ranks; a convention that does not exist, or cannot be
+        reproduced on this data.
     InputError
         A grade for which a measure has no gain, or none that it can bear.
 
@@ -48,9 +62,15 @@ def evaluate(rankings: Rankings, measures: Any, *, threads: int | None = None) -
         raise InputTypeError(
             f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, from_query_ids, from_arrow or read_parquet"
         )
+    if convention is not None:
+        from fastndcg.conventions import evaluate_by_convention  # here, because it calls this function
+
+        return evaluate_by_convention(rankings, measures, convention, threads=threads)
     asked = as_measures(measures)
-    tables, coding = plan.build(asked, rankings)
-    values = launch.score(asked, rankings, tables, coding, threads)
+    summed = ideals.summed(asked)
+    tables, coding = plan.build(summed, rankings)
+    values = launch.score(summed, rankings, tables, coding, threads)
+    ideals.divide(asked, values, rankings, partial(evaluate, threads=threads))
     undefined = np.isnan(values)
     empty = undefined.sum(axis=1)
     for row, measure in enumerate(asked):
@@ -61,7 +81,8 @@ def evaluate(rankings: Rankings, measures: Any, *, threads: int | None = None) -
         row, query = np.argwhere(np.isinf(values))[0]
         raise InputError(
             f"{asked[row]} has too many ways to order the tied documents of query {rankings.name_of(int(query))} for an exact expectation. "
-            'Use ties="input", "worst" or "best", or ideal="judged".'
+            'Use ties="input", "worst" or "best"'
+            + (', or ideal="judged".' if "ideal" in asked[row].params else ".")
         )
     return Scores(asked, values, empty, rankings, rankings.weight)
 

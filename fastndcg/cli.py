@@ -18,19 +18,23 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 
+import pyarrow as pa
 import typer
 
 from fastndcg import __version__
 from fastndcg.api import evaluate
+from fastndcg.conventions import CHOICES, Convention, compare_conventions, describe, explain_conventions
+from fastndcg.conventions import conventions as known_conventions
 from fastndcg.demo import QUERIES
-from fastndcg.errors import FastndcgError, InputError, MeasureError
+from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError, suggest
 from fastndcg.files import check_writable
-from fastndcg.measures import Measure, parse_many
+from fastndcg.measures import Measure, parse, parse_many
+from fastndcg.measures import table as measure_table
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
@@ -42,6 +46,13 @@ P = ParamSpec("P")
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
+
+
+class Missing(StrEnum):
+    """What becomes of judged queries that the run lacks."""
+
+    zero = "zero"
+    skip = "skip"
 
 
 class Format(StrEnum):
@@ -83,7 +94,8 @@ def _end(code: int, message: str = "") -> NoReturn:
 
 def _as_option(message: str) -> str:
     """A message that proposes an argument of a function, as in `score="s1"`, with the option of that name instead."""
-    return re.sub(r'(as in|pass) (nan|query|relevance|score)="(.*?)"', r'\1 --\2 "\3"', message)
+    message = re.sub(r'(as in|pass) doc_id="(.*?)"', r'\1 --doc-id "\2"', message)
+    return re.sub(r'(as in|pass) (missing|nan|query|relevance|score)="(.*?)"', r'\1 --\2 "\3"', message)
 
 
 def _command(function: Callable[P, None]) -> Callable[P, None]:
@@ -131,6 +143,9 @@ FormatOption = Annotated[Format, typer.Option("--format", help="How results are 
 ThreadsOption = Annotated[
     int | None, typer.Option(min=1, help="Default: all cores. Values do not depend on it.")
 ]
+DocIdOption = Annotated[
+    str | None, typer.Option(help="Column of document ids, by which some tools order ties.")
+]
 
 
 # ---- commands ----
@@ -139,11 +154,24 @@ ThreadsOption = Annotated[
 @_command
 def score(
     paths: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="PATH...", help="Parquet files, a folder, a glob, or a URI that pyarrow knows."
         ),
-    ],
+    ] = None,
+    qrels: Annotated[
+        str | None, typer.Option(help="Instead of PATH, with --run: judgments, as TREC qrels or Parquet.")
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option(help="With --qrels: predictions, as a TREC run or Parquet.")
+    ] = None,
+    missing: Annotated[
+        Missing | None,
+        typer.Option(
+            help="With --qrels: a judged query that the run lacks counts with an empty ranking, or not at all.",
+            show_default="zero",
+        ),
+    ] = None,
     measure: Annotated[
         list[str] | None,
         typer.Option(
@@ -160,6 +188,11 @@ def score(
     nan: Annotated[
         NaN, typer.Option(help="Documents with a NaN score: refused, or ranked last.")
     ] = NaN.refuse,
+    like: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="As this tool computes nDCG; `fastndcg conventions` lists them."),
+    ] = None,
+    doc_id: DocIdOption = None,
     out: Annotated[Path | None, typer.Option(help="Parquet file to write each query's values to.")] = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
@@ -173,29 +206,227 @@ def score(
     """Score predictions and print the means.
 
     PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual names are found
-    by themselves; stderr says which.
+    by themselves; stderr says which. With --qrels and --run, judgments and predictions are joined on query and document id;
+    documents of equal score are ordered by falling id, which measures with ties='input' see, as trec_eval orders them.
 
     \b
     Examples:
+      fastndcg score --qrels qrels.txt --run run.txt.gz -m "nDCG(ties='input')@10"
       fastndcg score predictions.parquet -m nDCG@10 -m "nDCG(gain='exp2')@1,3,5"
       fastndcg score predictions.parquet --keep country --out per_query.parquet
+      fastndcg score predictions.parquet -m nDCG@10 --like lightgbm
       fastndcg score canary.parquet --fail-under "nDCG@10=0.35" --format json
     """
     gates = _gates(fail_under or [])
     measures = _measures(measure or ([] if gates else ["nDCG@10"]), gates)
+    paths = paths or []
+    _check_sources(paths, qrels, run, {"--missing": missing}, {"--keep": keep, "--weight": weight})
     if out is not None:
-        _check_out(out, paths)
-    rankings, columns = _read(paths, query, relevance, score, keep or [], weight, nan, threads)
-    scores = evaluate(rankings, measures, threads=threads)
+        _check_out(out, [path for path in (*paths, qrels, run) if path is not None])
+    convention = None if like is None else _convention("--like", like)
+    if qrels is not None and run is not None:
+        named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
+        rankings, columns = _read_qrels_run(qrels, run, named, missing or Missing.zero, nan, threads)
+    else:
+        rankings, columns = _read(
+            paths,
+            query,
+            relevance,
+            score,
+            keep or [],
+            weight,
+            nan,
+            threads,
+            doc_id,
+            with_ids=_needs_ids(convention),
+        )
+    scores = evaluate(rankings, measures, convention=convention, threads=threads)
+    summary = scores.summary()
     if out is not None:
         scores.write_parquet(out)
     _tell(rankings, columns)
-    _write_summary(
-        scores.summary(),
-        format,
-        {"queries": rankings.n_queries, "documents": rankings.n_docs, "columns": columns},
-    )
+    facts = {"queries": rankings.n_queries, "documents": rankings.n_docs, "columns": columns}
+    _write_summary(summary, format, facts | ({"like": like} if like is not None else {}))
     _hold(gates, scores)
+
+
+@_command
+def conventions(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH...]", help="Parquet files, a folder, a glob, or a URI that pyarrow knows."
+        ),
+    ] = None,
+    cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="Ranks that count.")] = 10,
+    uncut: Annotated[bool, typer.Option("--uncut", help="No cutoff but the tools' own.")] = False,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", "-n", help="Only this convention; repeatable; the first is compared with."),
+    ] = None,
+    explain: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="FROM TO", help="The way from one number to the other, a choice at a time."),
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option("--query", metavar="ID", help="Show it for this query alone.")
+    ] = None,
+    query: Annotated[str | None, typer.Option("--query-column", help="Column of query ids.")] = None,
+    relevance: Annotated[str | None, typer.Option(help="Column of grades.")] = None,
+    score: Annotated[str | None, typer.Option(help="Column of scores.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")] = None,
+    doc_id: DocIdOption = None,
+    format: FormatOption = Format.table,  # noqa: A002 - the option's name
+    threads: ThreadsOption = None,
+) -> None:
+    """Everybody's nDCG: list how each tool computes it, or score data as all of them do.
+
+    With PATH it shows each tool's number, and which choices (gain, ideal, ties, empty queries, ...) move it from the first
+    one's by how much: the first value and the effects add up to the value.
+
+    \b
+    Examples:
+      fastndcg conventions
+      fastndcg conventions predictions.parquet -k 10
+      fastndcg conventions predictions.parquet -k 10 --explain sklearn lightgbm
+      fastndcg conventions predictions.parquet -n lightgbm -n xgboost --query 17
+    """
+    names = [_convention("--name", each).name for each in name or known_conventions]
+    if not paths:
+        if explain is not None or only is not None:
+            _end(2, "--explain and --query need data: fastndcg conventions PATH --explain FROM TO")
+        _write_conventions(names, format)
+        return
+    if explain is not None:
+        names = [_convention("--explain", each).name for each in explain]
+    rankings, columns = _read(
+        paths, query, relevance, score, [], weight, "refuse", threads, doc_id, with_ids=True
+    )
+    if only is not None:
+        rankings = _one_query(rankings, only)
+    k = None if uncut else cutoff
+    if explain is not None:
+        table = explain_conventions(rankings, *explain, k, threads=threads)
+    else:
+        table = compare_conventions(rankings, k, names, threads=threads)
+    _tell(rankings, columns)
+    _write_table(table, format)
+
+
+def _convention(option: str, name: str) -> Convention:
+    try:
+        return known_conventions[name]
+    except MeasureError as error:
+        _end(2, f"{option}: {error}")
+
+
+def _needs_ids(convention: Convention | None) -> bool:
+    return convention is not None and convention.ties in ("docid_desc", "docid_asc", "item_desc")
+
+
+def _one_query(rankings: Rankings, name: str) -> Rankings:
+    ids = [str(each) for each in rankings.query_ids.to_pylist()]
+    if name not in ids:
+        raise InputError(
+            f'there is no query "{name}"; the first ones are {", ".join(ids[:5])}.{suggest(name, ids[:10_000])}'
+        )
+    at = ids.index(name)
+    return rankings[at : at + 1]
+
+
+def _write_conventions(names: list[str], format: Format) -> None:  # noqa: A002 - the option's name
+    table = describe()
+    table = table.filter(pa.array([name in names for name in table["name"].to_pylist()]))
+    if format is not Format.json:  # the other two have a line for each
+        caveats = pa.array(["; ".join(each) for each in table["caveats"].to_pylist()])
+        table = table.drop_columns("caveats").append_column("caveats", caveats)
+    if format is Format.table:
+        shown = ["name", "measure", "ties", "missing", "weights", "tolerance", "tool"]
+        _write_table(table.select(shown), format)
+        _write(
+            "\n"
+            + "\n".join(
+                f"{name} cannot be reproduced: {why}" for name, why in known_conventions.refused.items()
+            )
+            + "\n"
+        )
+    else:
+        _write_table(table, format)
+
+
+def _write_table(table: pa.Table, format: Format) -> None:  # noqa: A002 - the option's name
+    rows = [{name: _json_number(value) for name, value in row.items()} for row in table.to_pylist()]
+    if format is Format.json:
+        _write(json.dumps(rows, indent=2, allow_nan=False) + "\n")
+    elif format is Format.csv:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, table.column_names)
+        writer.writeheader()
+        writer.writerows(
+            {name: "" if value is None else value for name, value in row.items()} for row in rows
+        )
+        _write(text.getvalue())
+    else:
+        _write(_as_text(table.column_names, _with_round_effects(rows)))
+
+
+_DECIMALS = 6
+
+
+def _with_round_effects(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows whose effects add up as they are printed: each is the difference of two rounded values."""
+    if not rows or "value" not in rows[0]:
+        return rows
+    shown = [dict(row) for row in rows]
+    at = rows[0]["value"]
+    for row, original in zip(shown[1:], rows[1:], strict=True):
+        if "effect" in original:
+            at, row["effect"] = original["value"], _rounded_step(at, original["value"])
+        elif original["value"] is not None:
+            reached = rows[0]["value"]
+            row["difference"] = _rounded_step(reached, original["value"])
+            for choice in CHOICES:
+                following = reached + original[choice]
+                reached, row[choice] = following, _rounded_step(reached, following)
+    return shown
+
+
+def _rounded_step(before: float, after: float) -> float:
+    scale = 10**_DECIMALS
+    return float(round(after * scale) - round(before * scale)) / float(scale)
+
+
+def _as_text(names: list[str], rows: list[dict[str, Any]]) -> str:
+    """A line for each row; columns that say nothing are left out, and reasons stand below."""
+    kept = [name for name in names if name != "refused" and any(row[name] not in (None, 0.0) for row in rows)]
+    lines = [kept] + [[_cell(row[name]) for name in kept] for row in rows]
+    numeric = [any(isinstance(row[name], float) for row in rows) for name in kept]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(kept))]
+    text = "\n".join(
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+    refused: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("refused"):
+            refused.setdefault(row["refused"].removeprefix(row["name"]).strip(), []).append(row["name"])
+    reasons = [f"{', '.join(those)}: {reason}" for reason, those in refused.items()]
+    return "\n".join([text, *([""] if reasons else []), *reasons]) + "\n"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return (
+            "0"
+            if value == 0
+            else f"{value:.0e}"
+            if abs(value) < 10**-_DECIMALS / 2
+            else f"{value:.{_DECIMALS}f}"
+        )
+    return "" if value is None else str(value)
 
 
 @_command
@@ -243,6 +474,35 @@ def demo(
     _write_summary(scores.summary(), format, facts | {"seconds": clock.seconds})
     if format is Format.table:
         _write(_demo_closing(out, sample.documents, clock.seconds, len(measures)))
+
+
+@_command
+def measures(
+    name: Annotated[str | None, typer.Argument(help="Show this measure only, in full.")] = None,
+    format: FormatOption = Format.table,  # noqa: A002 - the option's name
+) -> None:
+    """List every measure: notation, formula, parameters, range, source.
+
+    \b
+    Example:
+      fastndcg measures AP
+    """
+    wanted = None if name is None else parse(name).name
+    rows = [row for row in measure_table() if wanted in (None, row["name"])]
+    if format is Format.json:
+        _write(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+    elif format is Format.csv:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+        _write(text.getvalue())
+    elif wanted is None:
+        width = max(len(row["name"]) for row in rows)
+        _write("".join(f"{row['name']:<{width}}  {row['summary']}\n" for row in rows))
+    else:
+        width = max(map(len, rows[0]))
+        _write("".join(f"{field:<{width}}  {value}\n" for field, value in rows[0].items()))
 
 
 def _demo_closing(out: Path, documents: int, seconds: dict[str, float], n_measures: int) -> str:
@@ -328,15 +588,24 @@ def _read(
     weight: str | None,
     nan: str,
     threads: int | None,
+    doc_id: str | None = None,
+    *,
+    with_ids: bool = False,
 ) -> tuple[Rankings, dict[str, str | None]]:
     """The rankings, and the columns they were made of, which it tells on stderr."""
     from fastndcg.sources.parquet import find_parquet_columns, read_parquet
 
     source = paths[0] if len(paths) == 1 else paths
-    columns = find_parquet_columns(
-        source, query=query, relevance=relevance, score=score, keep=keep, weight=weight
-    )
+    named = {"query": query, "relevance": relevance, "score": score}
+    columns = find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=doc_id)
     taken = {"query": columns.query, "relevance": columns.relevance, "score": columns.score}
+    ids = doc_id
+    if with_ids and ids is None:
+        ids = _usual_doc_id(
+            lambda name: find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=name)
+        )
+    if ids is not None:
+        taken["doc_id"] = ids
     with _progress("Reading") as advance:
         rankings = read_parquet(
             source, **taken, keep=keep, weight=weight, nan=nan, threads=threads, progress=advance
@@ -348,10 +617,63 @@ def _read(
     return rankings, taken
 
 
+def _usual_doc_id(find: Callable[[str], object]) -> str | None:
+    """The column of document ids by its usual names, or None. Raises `ColumnError` where two could be it."""
+    from fastndcg.sources.columns import USUAL_NAMES
+
+    found = []
+    for name in USUAL_NAMES["doc_id"]:
+        with suppress(ColumnError):
+            find(name)
+            found.append(name)
+    if len(found) > 1:
+        raise ColumnError(
+            f"columns {' and '.join(found)} could each be the doc_id; name the one that is meant, as in --doc-id {found[0]}"
+        )
+    return found[0] if found else None
+
+
 def _tell(rankings: Rankings, taken: dict[str, str | None]) -> None:
     """Say on stderr what was read; once nothing can fail, so that a failing command leaves one line there."""
     named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
-    sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents; columns: {named}\n")
+    listed = f"; columns: {named}" if named else ""
+    sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents{listed}\n")
+
+
+def _check_sources(
+    paths: list[str], qrels: str | None, run: str | None, of_qrels: dict[str, Any], of_paths: dict[str, Any]
+) -> None:
+    """Refuse options of one kind of source with the other, and half of a pair."""
+    if (qrels is None) != (run is None):
+        _end(2, "--qrels and --run go together: judgments in one file, predictions in the other")
+    if qrels is not None and paths:
+        _end(2, f"PATH {paths[0]} is given beside --qrels and --run; give one or the other")
+    if qrels is None and not paths:
+        _end(2, "Error: nothing to score. Give PATH, or --qrels and --run.")
+    for option, value in (of_qrels if qrels is None else of_paths).items():
+        if value:
+            _end(2, f"{option} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
+
+
+def _read_qrels_run(
+    qrels: str, run: str, named: dict[str, str | None], missing: Missing, nan: NaN, threads: int | None
+) -> tuple[Rankings, dict[str, str | None]]:
+    """As `_read`, of two files."""
+    from fastndcg.sources.trec import find_qrels_run_columns, read_qrels_run
+
+    found = find_qrels_run_columns(qrels, run, **named)
+    options: dict[str, Any] = {**named, "missing": missing.value, "nan": nan.value, "threads": threads}
+    with _progress("Reading"):
+        rankings = read_qrels_run(qrels, run, **options)
+    judged, scored = ({} if columns is None else columns._asdict() for columns in found)
+    taken: dict[str, str | None] = {}
+    for role in named:
+        names = [side[role] for side in (judged, scored) if side.get(role) is not None]
+        if len(set(names)) > 1:
+            taken |= {f"{role} of qrels": names[0], f"{role} of run": names[1]}
+        elif names:
+            taken[role] = names[0]
+    return rankings, taken
 
 
 def _hold(gates: list[tuple[Measure, float]], scores: Scores) -> None:

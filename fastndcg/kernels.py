@@ -3,7 +3,11 @@
 The kernels know no measures, grades or callables; they know tables (`Plan`): the gain of each level, the discount of each
 rank, and rows that say which list is summed with which discount to which cutoff and what the sum is divided by.
 
-    code grades to levels -> ideal lists -> rank by score -> lists of ranked gains -> one sum for each row
+    code grades to levels -> ideal lists -> rank by score -> lists of what each rank adds -> one sum for each row
+
+A list holds the gain of each rank (`gather`), or what a rank adds to a measure that is not linear in the gains: the precision
+at a relevant document, the probability to stop there (`fold_list`). With averaged ties both are expectations, so that every
+measure is a sum over ranks and all its cutoffs come from one pass.
 
 `score_query` is that flow for one query. Serial drivers are the truth; the parallel ones run the same code over chunks.
 
@@ -30,12 +34,32 @@ Array = npt.NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
 # columns of Plan.rows
-LIST, DISCOUNT, IDEAL, CUTOFF, UNDEFINED, OUT = range(6)
+LIST, DISCOUNT, IDEAL, CUTOFF, UNDEFINED, OUT, OVER, TOTAL = range(8)
 UNCUT = np.iinfo(np.int64).max
+AT_RELEVANT = -1  # cutoff at the number of relevant documents
 # when a row has no value
-NEVER, NO_DOCUMENTS, NO_IDEAL = range(3)
+NEVER, NO_DOCUMENTS, NO_IDEAL, NO_RELEVANT = range(4)
+SKIPPABLE = (NO_IDEAL, NO_RELEVANT)
+# what a row's sum is divided by
+(
+    AS_IS,
+    BY_IDEAL,
+    BY_CUTOFF,
+    BY_RELEVANT,
+    BY_FEWER,
+    WEIGHTED,
+    BY_FEWER_RETURNED,
+    BY_BOTH,
+    SCALED,
+    RESIDUAL,
+    LEFT,
+    SHARE_LEFT,
+    POOL_TOTAL,
+) = range(13)
 # columns of Plan.lists
-TABLE, TIES, CONDENSED = range(3)
+TABLE, TIES, CONDENSED, FOLD, RELEVANT, NONRELEVANT = range(6)
+# folds: what a list holds for each rank; those after COUNT are compiled where they are asked for
+GAIN, COUNT, REACHED, FIRST, HITS, STOP, PREFERENCE, INFERRED, INTERPOLATED = range(9)
 AVERAGE, INPUT, WORST, BEST = range(4)
 # columns of Plan.ideals, after TABLE; POOL is the "judged" ideal that a "full" one takes its best gain from
 SOURCE, OF_LIST, IDEAL_CUTOFF, POOL = 1, 2, 3, 4
@@ -48,6 +72,8 @@ _COUNTING = 16  # compared vectors for each kept document, up to which counting 
 _MANY = 512  # documents of a list from which most vectors hold none of the first ranks
 _SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
+_MOST_STEPS = 100_000_000  # steps through orders of tied documents for one expected maximum
+_POOL_SHARE = 0.00001  # infAP's epsilon, trec_eval's
 
 
 class Plan(NamedTuple):
@@ -57,14 +83,18 @@ class Plan(NamedTuple):
     falling: Array  # int64 (T, L + 2): levels by falling gain
     unsigned: Array  # bool (T,): no gain is negative
     exact: Array  # bool (T,): gains are whole, so that sums of them are exact in any order
+    assumed: Array  # bool (T,): unjudged documents count as judged ones of an assumed grade
     top: Array  # float64 (T,): gain of the scale's best grade; NaN where the query's own best counts
     kinds: Array  # int64 (T,): kind of gain, where grades are not coded
     thresholds: Array  # float64 (T,): grades below it gain nothing, where grades are not coded
     grades: Array  # float64 (L,): grade of each column of `gains`, for kind LOOKUP
-    lists: Array  # int64 (n_lists, 3): TABLE, TIES, CONDENSED
+    lists: Array  # int64 (n_lists, 6): TABLE, TIES, CONDENSED, FOLD, and the totals RELEVANT and NONRELEVANT
+    folds: Any  # float64 (n_lists,): parameter of each fold; None where there are no folds after COUNT, to compile none
     ideals: Array  # int64 (n_ideals, 5): TABLE, SOURCE, OF_LIST, IDEAL_CUTOFF, POOL
-    discounts: Array  # float64 (D, ranks)
-    rows: Array  # int64 (n_rows, 6): LIST, DISCOUNT, IDEAL, CUTOFF, UNDEFINED, OUT
+    totals: Array  # int64 (n_totals,): tables whose gains are added up over the judged documents
+    discounts: Array  # float64 (D, ranks + 1)
+    rows: Array  # int64 (n_rows, 8): LIST, DISCOUNT (-1: the list holds sums), IDEAL, CUTOFF, UNDEFINED, OUT, OVER, TOTAL
+    weights: Array  # float64 (n_rows,): beta^2, or 1 - p
     depth: int  # ranks that the lists need
     ideal_depth: int  # ranks that the ideal lists need
     condensing: bool  # some list drops unjudged documents
@@ -113,6 +143,8 @@ class Scratch(NamedTuple):
     list_lengths: Array  # int64 (n_lists,)
     ideals: Array  # float64 (n_ideals, ideal_depth): gains of the ideal rankings
     ideal_lengths: Array  # int64 (n_ideals,)
+    totals: Array  # float64 (n_totals,): sums of gains over the judged documents
+    chances: Array  # float64 (4, longest + 2) where there are folds: probabilities within one tied group
 
 
 def block(function: F) -> F:
@@ -151,7 +183,7 @@ def driver(**options: Any) -> Callable[[F], F]:
     return decorate
 
 
-# ---- vector blocks: what LLVM's vectoriser does not find by itself, each beside the plain loop that defines it ----
+# ---- vector blocks: what LLVM's vectoriser does not find by itself, each beside the plain function that defines it ----
 #
 # Vectors of LANES documents are plain LLVM IR, so one source serves every processor: LLVM splits them where registers are
 # narrower. A list's last, partial vector is read as the LANES documents that end the list, and lanes read before are masked.
@@ -319,12 +351,9 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
 
 def plain_keep_from(scores: Array, bound: Any, kept: Array, rows: Array) -> int:
     """Copy the scores that reach the bound, and their rows, in order; returns how many. Both take LANES more places."""
-    found = 0
-    for row in range(scores.shape[0]):
-        if scores[row] >= bound:
-            kept[found], rows[found] = scores[row], row
-            found += 1
-    return found
+    found = np.flatnonzero(scores >= bound)
+    kept[: found.shape[0]], rows[: found.shape[0]] = scores[found], found
+    return int(found.shape[0])
 
 
 def _keeping(few: bool, scores: Any, kept: Any, rows: Any) -> Any:
@@ -386,11 +415,8 @@ def vector_keep_few_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: 
 
 def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
     """How many of the first `blocks` * LANES scores are greater, times 2**32, plus how many are equal."""
-    ahead = equal = 0
-    for i in range(blocks * LANES):
-        ahead += scores[i] > score
-        equal += scores[i] == score
-    return (int(ahead) << 32) + int(equal)
+    compared = scores[: blocks * LANES]
+    return (int(np.count_nonzero(compared > score)) << 32) + int(np.count_nonzero(compared == score))
 
 
 @intrinsic
@@ -696,7 +722,7 @@ def rank(
     other document of the group is worth something.
     """
     if kept <= 2 * LANES:
-        placefew(codes, kept, lowest, scratch.scores, scratch.rows, work)
+        rank_few(codes, kept, lowest, scratch.scores, scratch.rows, work)
         return
     scores, rows = scratch.scores, scratch.rows
     blocks = (kept + LANES - 1) // LANES
@@ -708,7 +734,7 @@ def rank(
             work.wanted[found] = i
             found += codes[rows[i]] >= plan.first_wanted
     if found * blocks > _COUNTING * kept:
-        placeby_sorting(codes, kept, scratch, work)
+        rank_by_sorting(codes, kept, scratch, work)
         return
     for i in range(kept):
         work.codes[i] = nothing
@@ -733,7 +759,7 @@ def rank(
 
 
 @block
-def placefew(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, work: Work) -> None:
+def rank_few(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, work: Work) -> None:
     """As `rank`, of at most two vectors, which are compared whole, so that few branches depend on the data; fills `work.firsts` too."""
     for i in range(2 * LANES):
         scores[i] = scores[i] if i < kept else lowest
@@ -752,7 +778,7 @@ def placefew(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, w
 
 
 @allocating
-def placeby_sorting(codes: Array, kept: int, scratch: Scratch, work: Work) -> None:
+def rank_by_sorting(codes: Array, kept: int, scratch: Scratch, work: Work) -> None:
     keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.uint32)
     falling_keys(scratch.scores, kept, keys)
     half = sort_by_key(kept, keys, order)
@@ -856,6 +882,397 @@ def gather(
     return at
 
 
+@block
+def collect(
+    start: int, stop: int, condensed: bool, unjudged: int, gains: Array, codes: Array, group: Array
+) -> int:
+    """Copy the gains of one tied group, in input order; returns how many documents count."""
+    size = 0
+    for i in range(start, stop):
+        if not (condensed and codes[i] == unjudged):
+            group[size] = gains[codes[i]]
+            size += 1
+    return size
+
+
+@block
+def gather_sums(
+    ranked: int,
+    depth: int,
+    ties: int,
+    condensed: bool,
+    unjudged: int,
+    gains: Array,
+    codes: Array,
+    sizes: Array,
+    group: Array,
+    out: Array,
+) -> int:
+    """As `gather`, but each rank holds the sum of the gains so far, which are whole: at the end of a tied group it is exact."""
+    at = start = 0
+    before = 0.0
+    while start < ranked and at < depth:
+        if sizes[start] == 1 and not condensed:
+            before += gains[codes[start]]
+            out[at] = before
+            at += 1
+            start += 1
+            continue
+        size = collect(start, start + sizes[start], condensed, unjudged, gains, codes, group)
+        start += sizes[start]
+        filled = min(size, depth - at)
+        if ties == AVERAGE and size > 1:
+            total = 0.0
+            for i in range(size):
+                total += group[i]
+            for i in range(filled):
+                out[at + i] = before + (i + 1) * total / size
+            before += total
+        else:
+            if ties in (WORST, BEST):
+                sort_falling(group, size)
+            for i in range(filled):
+                before += group[size - 1 - i] if ties == WORST else group[i]
+                out[at + i] = before
+        at += filled
+    return at
+
+
+# ---- folds: what a rank adds to measures that are not linear in the gains ----
+
+
+@block
+def draw_another(chances: Array, drawn: int, special: int, size: int) -> None:
+    """Probabilities of the number of special documents among the first `drawn` of `size`, made those for one more."""
+    left = size - drawn
+    for h in range(min(drawn + 1, special), -1, -1):
+        chance = chances[h] * (left - (special - h)) / left
+        if h > 0:
+            chance += chances[h - 1] * (special - h + 1) / left
+        chances[h] = chance
+
+
+@block
+def stop_chances(stops: Array, able: int, size: int, depth: int, chances: Array) -> None:
+    """Probability to stop at each of the first `depth` places of a tied group, in chances[3], all orders equally likely.
+
+    Of the `size` documents the first `able` have a stopping probability above 0. Let q = 1 - p. The mean over h of them of
+    the product of q, and the mean over one more of p times that product, are elementary symmetric polynomials; they grow
+    document by document and hold no difference, so that nothing cancels. How many of `able` come before a place is
+    hypergeometric.
+    """
+    most = min(able, depth)
+    passed, stopped, drawn, out = chances[0], chances[1], chances[2], chances[3]
+    passed[: most + 1], stopped[: most + 1], drawn[: most + 1] = 0.0, 0.0, 0.0
+    passed[0] = drawn[0] = 1.0
+    for n in range(1, able + 1):
+        stop = stops[n - 1]
+        for h in range(min(n, most), -1, -1):
+            if h < n:
+                value = stopped[h] * (n - 1 - h) + stop * passed[h]
+                if h > 0:
+                    value += (1.0 - stop) * stopped[h - 1] * h
+                stopped[h] = value / n
+            value = passed[h] * (n - h)
+            if h > 0:
+                value += (1.0 - stop) * passed[h - 1] * h
+            passed[h] = value / n
+    for place in range(depth):
+        chance = 0.0
+        for h in range(min(place, able - 1) + 1):
+            chance += drawn[h] * stopped[h]
+        out[place] = chance * able / size
+        if place < size - 1:
+            draw_another(drawn, place, able - 1, size - 1)
+
+
+@block
+def preference(above: float, tied: float, relevant: float, nonrelevant: float) -> float:
+    """bpref's value of a relevant document: `above` others are above it, and `tied` may be, any number equally likely."""
+    bound = max(min(relevant, nonrelevant), 1.0)
+    below = max(
+        0.0, min(tied + 1.0, relevant - above)
+    )  # terms min(above + u, relevant), u = 0 .. tied, that are not `relevant`
+    terms = below * above + below * (below - 1.0) / 2.0 + (tied + 1.0 - below) * relevant
+    return 1.0 - terms / ((tied + 1.0) * bound)
+
+
+@block
+def inferred(rank: int, relevant: float, judged: float, pooled: float) -> float:
+    """infAP's value of a relevant document: what is above it, of these the judged ones and those in the pool."""
+    share = (relevant + _POOL_SHARE) / (judged + 2.0 * _POOL_SHARE)
+    return (1.0 + pooled * share) / rank
+
+
+@block
+def expected_inferred(
+    before: int,
+    size: int,
+    relevant: int,
+    nonrelevant: int,
+    pooled: int,
+    hits: float,
+    judged: float,
+    in_pool: float,
+    chances: Array,
+) -> float:
+    """Expected sum of `inferred` over the relevant documents of a tied group: the number of judged ones above is
+    hypergeometric, and given it the relevant ones and the pooled ones above have their means.
+    """
+    others, unjudged = relevant - 1 + nonrelevant, size - relevant - nonrelevant
+    drawn = chances[0]
+    drawn[: others + 1] = 0.0
+    drawn[0] = 1.0
+    total = 0.0
+    for place in range(size):
+        if unjudged == 0:  # then all that is above is judged
+            value = inferred(
+                before + place + 1,
+                hits + place * (relevant - 1) / max(others, 1),
+                judged + place,
+                in_pool + place,
+            )
+            total += value * relevant / size
+            continue
+        value = 0.0
+        for h in range(min(place, others) + 1):
+            more_relevant = h * (relevant - 1) / others if others > 0 else 0.0
+            more_pooled = (place - h) * pooled / unjudged if unjudged > 0 else 0.0
+            value += drawn[h] * inferred(
+                before + place + 1, hits + more_relevant, judged + h, in_pool + h + more_pooled
+            )
+        total += value * relevant / size
+        if place < size - 1:
+            draw_another(drawn, place, others, size - 1)
+    return total
+
+
+@block
+def stays_below(
+    bound: float, wanted: float, before: float, hits: float, size: int, relevant: int, paths: Array
+) -> float:
+    """Probability that precision stays below the bound within a tied group, at ranks of at least `wanted` hits."""
+    paths[: relevant + 1] = 0.0
+    paths[0] = 1.0
+    for place in range(1, size + 1):
+        left = size - place + 1
+        for h in range(min(place, relevant), -1, -1):
+            chance = paths[h] * (left - (relevant - h)) / left
+            if h > 0:
+                chance += paths[h - 1] * (relevant - h + 1) / left
+            paths[h] = (
+                0.0
+                if hits + h >= wanted and hits + h >= 1.0 and (hits + h) / (before + place) >= bound
+                else chance
+            )
+    return paths[relevant]
+
+
+@allocating
+def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) -> float:
+    """Expected largest precision, where `floor` is reached in any order and the tied groups may bring more.
+
+    Columns of `groups`: documents before, relevant ones before, size, relevant ones. The largest precision is one of the
+    values that a hit in a group can have, and groups are independent, so its distribution is a product over the groups. Each
+    factor is a walk over places and hits that never meets the bound. Infinite where that takes more than `_MOST_STEPS`.
+    """
+    found = longest = 0
+    steps = 0.0
+    for counting in (True, False):
+        if not counting:
+            if steps > _MOST_STEPS:
+                return np.inf
+            values, below, of_group = np.empty(found), np.empty(found), np.empty(found, np.int64)
+            paths = np.empty(longest + 1)
+            found = 0
+        for g in range(n_groups):
+            before, hits, size, relevant = groups[0, g], groups[1, g], int(groups[2, g]), int(groups[3, g])
+            longest = max(longest, relevant)
+            for h in range(1, relevant + 1):
+                for place in range(h, size - relevant + h + 1 if hits + h >= wanted else 0):
+                    value = (hits + h) / (before + place)
+                    if value <= floor:
+                        break
+                    if counting:
+                        steps += float(size) * relevant
+                    else:
+                        values[found], of_group[found] = value, g
+                        below[found] = stays_below(value, wanted, before, hits, size, relevant, paths)
+                    found += 1
+    order = np.argsort(values)
+    stays = np.ones(n_groups)
+    total = 0.0
+    for i in range(found - 1, -1, -1):
+        value = values[order[i]]
+        stays[of_group[order[i]]] = below[order[i]]
+        least = values[order[i - 1]] if i > 0 else floor
+        if least < value:
+            chance = 1.0
+            for g in range(n_groups):
+                chance *= stays[g]
+            total += (value - least) * (1.0 - chance)
+    return floor + total
+
+
+@block
+def fold_list(
+    fold: int,
+    parameter: float,
+    ties: int,
+    condensed: bool,
+    unjudged: int,
+    relevant: float,
+    nonrelevant: float,
+    ranked: int,
+    depth: int,
+    gains: Array,
+    codes: Array,
+    sizes: Array,
+    group: Array,
+    chances: Array,
+    out: Array,
+) -> int:
+    """What each rank adds, by one fold; returns how many ranks were filled. Folds of the whole list fill one rank with it."""
+    at = start = mixed = 0
+    hits = missed = pooled = value = reached = 0.0
+    going = 1.0  # probability that the user reads on, or that nothing relevant was found
+    wanted = np.floor(parameter * relevant + 0.9)
+    while start < ranked and at < depth:
+        if sizes[start] == 1 and not condensed:
+            gain = gains[codes[start]]
+            size, start = 1, start + 1
+            if gain == 0.0:  # most documents
+                missed += 1.0
+                out[at] = 0.0
+                at += 1
+                continue
+            group[0] = gain
+        else:
+            size = collect(start, start + sizes[start], condensed, unjudged, gains, codes, group)
+            start += sizes[start]
+        filled = min(size, depth - at)
+        found = 0
+        if size > 1:
+            for i in range(size):
+                found += group[i] > 0.0
+            if ties in (WORST, BEST) or (fold == STOP and ties == AVERAGE):
+                sort_falling(group, size)
+        if ties != AVERAGE or size == 1 or found == 0 or (found == size and fold != STOP):
+            for i in range(filled):
+                gain = group[size - 1 - i] if ties == WORST else group[i]
+                rank = at + i + 1
+                added = 0.0
+                if fold == STOP:
+                    added = going * gain / rank
+                    going *= 1.0 - gain
+                elif gain > 0.0:
+                    hits += 1.0
+                    if fold == HITS:
+                        added = hits / rank
+                    elif fold == FIRST:
+                        out[at + i] = 1.0 / rank
+                        return rank
+                    elif fold == REACHED:
+                        out[at + i] = 1.0
+                        return rank
+                    elif fold == PREFERENCE:
+                        value += preference(missed, 0.0, relevant, nonrelevant)
+                    elif fold == INFERRED:
+                        value += inferred(rank, hits - 1.0, hits - 1.0 + missed, hits - 1.0 + missed + pooled)
+                    elif hits >= wanted:
+                        value = max(value, hits / rank)
+                elif gain == 0.0:
+                    missed += 1.0
+                elif gain == -1.0:
+                    pooled += 1.0
+                out[at + i] = added
+        elif fold == HITS:
+            for i in range(filled):
+                out[at + i] = found / size * (hits + 1.0 + i * ((found - 1) / (size - 1))) / (at + i + 1)
+            hits += found
+        elif fold in (FIRST, REACHED):
+            for i in range(filled):
+                chance = going * found / (size - i)
+                going *= (size - i - found) / (size - i)
+                reached = reached + chance if going > 0.0 else 1.0
+                out[at + i] = chance / (at + i + 1) if fold == FIRST else min(reached, 1.0)
+                if going == 0.0:
+                    return at + i + 1
+        elif fold == STOP:
+            stop_chances(group, found, size, filled, chances)
+            for i in range(filled):
+                out[at + i] = going * chances[3, i] / (at + i + 1)
+            for i in range(found):
+                going *= 1.0 - group[i]
+        else:
+            others = in_pool = 0
+            for i in range(size):
+                others += group[i] == 0.0
+                in_pool += group[i] == -1.0
+            if fold == PREFERENCE:
+                value += found * preference(missed, others, relevant, nonrelevant)
+            elif fold == INFERRED:
+                value += expected_inferred(
+                    at, size, found, others, in_pool, hits, hits + missed, hits + missed + pooled, chances
+                )
+            else:
+                chances[0, mixed], chances[1, mixed], chances[2, mixed], chances[3, mixed] = (
+                    at,
+                    hits,
+                    size,
+                    found,
+                )
+                mixed += 1
+                if hits + found >= wanted:
+                    value = max(value, (hits + found) / (at + size))
+            hits += found
+            missed += others
+            pooled += in_pool
+        at += filled
+    if fold in (PREFERENCE, INFERRED, INTERPOLATED):
+        if at == 0:
+            return 0
+        out[0] = expected_maximum(chances, mixed, wanted, value) if mixed > 0 else value
+        return 1
+    return at
+
+
+def fold_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, work: Work) -> None:
+    """Fill the lists of all folds after COUNT."""
+    depth = scratch.lists.shape[1]
+    for v in range(plan.lists.shape[0]):
+        fold, table, ties, condensed = (
+            plan.lists[v, FOLD],
+            plan.lists[v, TABLE],
+            plan.lists[v, TIES],
+            plan.lists[v, CONDENSED] == 1,
+        )
+        if fold > COUNT:
+            relevant = scratch.totals[plan.lists[v, RELEVANT]] if plan.lists[v, RELEVANT] >= 0 else 0.0
+            nonrelevant = (
+                scratch.totals[plan.lists[v, NONRELEVANT]] if plan.lists[v, NONRELEVANT] >= 0 else 0.0
+            )
+            scratch.list_lengths[v] = fold_list(
+                fold, plan.folds[v], ties, condensed, unjudged, relevant, nonrelevant, ranked, depth,
+                gains[table], work.codes, work.sizes, work.group, scratch.chances, scratch.lists[v],
+            )  # fmt: skip
+
+
+fold_lists_compiled = block(fold_lists)
+
+
+@overload(fold_lists, jit_options={"nogil": True, "error_model": "numpy", "_nrt": False})
+def _fold_lists(ranked: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any) -> Any:
+    # chosen while compiling: a call without such a measure does not wait for their compilation
+    def nothing(ranked: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any) -> None:
+        return None
+
+    def all_lists(ranked: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any) -> None:
+        fold_lists_compiled(ranked, unjudged, gains, plan, scratch, work)
+
+    return nothing if isinstance(plan.types[plan.fields.index("folds")], types.NoneType) else all_lists
+
+
 # ---- ideal rankings ----
 
 
@@ -904,6 +1321,46 @@ def ideal_of_returned(gained: Array, length: int, out: Array) -> int:
 
 
 @block
+def gains_of_judged(
+    query: int,
+    table: int,
+    codes: Array,
+    unjudged: int,
+    gains: Array,
+    documents: Documents,
+    plan: Plan,
+    out: Array,
+) -> int:
+    """Gains of all judged documents, and of the scored ones whose grade is assumed, of grades that are not coded."""
+    size, pool_offsets = 0, documents.pool_offsets
+    if pool_offsets.shape[0] > 0:
+        pool = documents.pool_relevance[
+            pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
+        ]
+        fill_gains(pool, table, plan, out)
+        size = pool.shape[0]
+    for i in range(codes.shape[0]):
+        if codes[i] == unjudged:
+            counts = plan.assumed[table]
+        else:
+            counts = pool_offsets.shape[0] == 0
+        if counts:
+            out[size] = gains[codes[i]]
+            size += 1
+    return size
+
+
+@inlined
+def total_of_levels(counts: Array, levels: int, n_unjudged: int, table: int, plan: Plan) -> float:
+    total = 0.0
+    for level in range(levels):
+        total += counts[level] * plan.gains[table, level]
+    if plan.assumed[table] and n_unjudged > 0:
+        total += n_unjudged * plan.gains[table, plan.gains.shape[1] - 2]
+    return total
+
+
+@block
 def ideal_of_full(best: float, length: int, out: Array) -> int:
     for i in range(length):
         out[i] = best
@@ -930,45 +1387,78 @@ def normalised(total: float, ideal: float) -> float:
     return 1.0 if 1.0 < value < 1.0 + 1e-12 else value
 
 
+@block
+def divided(
+    over: int, total: float, best: float, cutoff: int, shown: int, relevant: float, weight: float, tail: float
+) -> float:
+    """A row's value: its sum, by what its measure divides it by. `tail` is the discount of the first rank not shown."""
+    if over == AS_IS:
+        return total
+    if over in (SCALED, RESIDUAL):
+        return weight * total + tail
+    if over in (LEFT, SHARE_LEFT):
+        total = shown - total
+    if over in (LEFT, POOL_TOTAL):
+        return relevant if over == POOL_TOTAL else total
+    places = 1.0 * (shown if cutoff == UNCUT or over >= BY_FEWER_RETURNED else cutoff)
+    if over == BY_IDEAL:
+        places = best
+    elif over == BY_RELEVANT:
+        places = relevant
+    elif over in (BY_FEWER, BY_FEWER_RETURNED):
+        places = min(places, relevant)
+    elif over == BY_BOTH:
+        total, places = total * total, relevant * max(places, 1.0)
+    elif over == WEIGHTED:
+        total, places = (1.0 + weight) * total, weight * relevant + places
+    return normalised(total, places)
+
+
 @inlined
 def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out: Array) -> None:
     """Sum each row's list and ideal with its discount to its cutoff. Rows of one list, discount and ideal share a sum."""
-    rows, lists, ideals = plan.rows, scratch.lists, scratch.ideals
+    rows, lists, ideals, discounts = plan.rows, scratch.lists, scratch.ideals, plan.discounts
     total = best = 0.0
     summed = summed_best = 0
     for r in range(rows.shape[0]):
-        source, ideal, cutoff = rows[r, LIST], rows[r, IDEAL], rows[r, CUTOFF]
-        discounts = plan.discounts[rows[r, DISCOUNT]]
+        source, discount, ideal, cutoff = rows[r, LIST], rows[r, DISCOUNT], rows[r, IDEAL], rows[r, CUTOFF]
         if (
             r == 0
             or source != rows[r - 1, LIST]
             or ideal != rows[r - 1, IDEAL]
-            or rows[r, DISCOUNT] != rows[r - 1, DISCOUNT]
+            or discount != rows[r - 1, DISCOUNT]
         ):
             total = best = 0.0
             summed = summed_best = 0
+        relevant = scratch.totals[rows[r, TOTAL]] if rows[r, TOTAL] >= 0 else 0.0
+        if cutoff == AT_RELEVANT:
+            cutoff = np.int64(relevant)
         gained, perfect = lists[max(source, 0)], ideals[max(ideal, 0)] if ideal >= 0 else lists[0]
         stop = min(cutoff, scratch.list_lengths[source]) if source >= 0 else 0
         stop_best = min(cutoff, scratch.ideal_lengths[ideal]) if ideal >= 0 else 0
-        if summed == summed_best:
-            both = min(stop, stop_best)
-            for i in range(
-                summed, both
-            ):  # two sums side by side: each waits four cycles for its last addition
-                total += gained[i] * discounts[i]
-                best += perfect[i] * discounts[i]
-            summed = summed_best = max(summed, both)
-        for i in range(summed, stop):
-            total += gained[i] * discounts[i]
-        for i in range(summed_best, stop_best):
-            best += perfect[i] * discounts[i]
-        summed, summed_best = max(summed, stop), max(summed_best, stop_best)
-        value = total
-        if source < 0:
-            value = best
-        elif ideal >= 0:
-            value = normalised(total, best)
-        if rows[r, UNDEFINED] == NO_DOCUMENTS and not has_documents:
+        if discount < 0:  # the list holds sums
+            total = gained[stop - 1] if stop > 0 else 0.0
+        else:
+            weights = discounts[discount]
+            if summed == summed_best:
+                both = min(stop, stop_best)
+                for i in range(
+                    summed, both
+                ):  # two sums side by side: each waits four cycles for its last addition
+                    total += gained[i] * weights[i]
+                    best += perfect[i] * weights[i]
+                summed = summed_best = max(summed, both)
+            for i in range(summed, stop):
+                total += gained[i] * weights[i]
+            for i in range(summed_best, stop_best):
+                best += perfect[i] * weights[i]
+            summed, summed_best = max(summed, stop), max(summed_best, stop_best)
+        tail = discounts[discount, stop] if rows[r, OVER] == RESIDUAL else 0.0
+        value = divided(
+            rows[r, OVER], best if source < 0 else total, best, cutoff, stop, relevant, plan.weights[r], tail
+        )
+        undefined = rows[r, UNDEFINED]
+        if (undefined != NEVER and not has_documents) or (undefined == NO_RELEVANT and relevant == 0.0):
             value = np.nan
         out[rows[r, OUT], query] = value
 
@@ -982,9 +1472,23 @@ def gather_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: 
     for v in range(plan.lists.shape[0]):
         table, ties, condensed = plan.lists[v, TABLE], plan.lists[v, TIES], plan.lists[v, CONDENSED] == 1
         exact, out = plan.exact[table], scratch.lists[v]
-        scratch.list_lengths[v] = gather(
-            ranked, depth, table, ties, condensed, unjudged, gains, exact, work, out
-        )
+        if plan.lists[v, FOLD] == GAIN:
+            scratch.list_lengths[v] = gather(
+                ranked, depth, table, ties, condensed, unjudged, gains, exact, work, out
+            )
+        elif plan.lists[v, FOLD] == COUNT:
+            scratch.list_lengths[v] = gather_sums(
+                ranked,
+                depth,
+                ties,
+                condensed,
+                unjudged,
+                gains[table],
+                work.codes,
+                work.sizes,
+                work.group,
+                out,
+            )
 
 
 @inlined
@@ -1024,6 +1528,7 @@ def fold_query(
     kept = keep_top(scores, depth, scratch)
     rank(codes, kept, unjudged + 1, lowest, plan, scratch, work)
     gather_lists(kept, unjudged, gains, plan, scratch, work)
+    fold_lists(kept, unjudged, gains, plan, scratch, work)
     ideals_of_lists(plan, scratch)
     fold_rows(query, has_documents, plan, scratch, out)
 
@@ -1035,7 +1540,10 @@ def nothing_to_gain(plan: Plan, scratch: Scratch) -> bool:
     for i in range(plan.ideals.shape[0]):
         if scratch.ideal_lengths[i] > 0 and scratch.ideals[i, 0] > 0.0:
             return False
-    return True
+    counted = 0.0
+    for i in range(plan.totals.shape[0]):
+        counted += scratch.totals[i]
+    return counted == 0.0
 
 
 @inlined
@@ -1047,7 +1555,7 @@ def score_query_of_levels(
     has_documents = stop > start
     counts = scratch.counts
     count_levels(codes, documents.levels, counts)
-    any_unjudged = documents.levels > unjudged and counts[unjudged] > 0
+    n_unjudged = counts[unjudged] if documents.levels > unjudged else 0
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == SCORED:
             left_out = unjudged if plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1 else -1
@@ -1061,15 +1569,21 @@ def score_query_of_levels(
         ]
         has_documents = has_documents or pool.shape[0] > 0
         count_levels(pool, documents.levels, counts)
+        counts[unjudged] = n_unjudged
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == JUDGED:
+            left_out = -1 if plan.assumed[plan.ideals[i, TABLE]] else unjudged
             scratch.ideal_lengths[i] = ideal_of_levels(
-                counts, unjudged, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
+                counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
             )
+    for i in range(plan.totals.shape[0]):
+        scratch.totals[i] = total_of_levels(
+            counts, min(documents.levels, unjudged), n_unjudged, plan.totals[i], plan
+        )
     if nothing_to_gain(plan, scratch):
         out[:, query] = np.nan
         return
-    depth = stop - start if any_unjudged and plan.condensing else min(plan.depth, stop - start)
+    depth = stop - start if n_unjudged > 0 and plan.condensing else min(plan.depth, stop - start)
     scores = documents.scores[start:stop]
     fold_query(
         query,
@@ -1114,19 +1628,22 @@ def score_query_of_values(
     for i in range(plan.ideals.shape[0]):
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
         size = 0
-        if source == JUDGED and pool_offsets.shape[0] > 0:
-            pool = documents.pool_relevance[
-                pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
-            ]
-            fill_gains(pool, table, plan, values)
-            size = pool.shape[0]
-        elif source in (JUDGED, SCORED):
-            condensed = source == JUDGED or plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
+        if source == JUDGED:
+            size = gains_of_judged(query, table, codes, unjudged, gains[table], documents, plan, values)
+        elif source == SCORED:
+            condensed = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
             for j in range(n):
                 if not (condensed and codes[j] == unjudged):
                     values[size] = gains[table, codes[j]]
                     size += 1
         scratch.ideal_lengths[i] = ideal_of_gains(values, size, plan.ideal_depth, scratch, scratch.ideals[i])
+    for i in range(plan.totals.shape[0]):
+        size = gains_of_judged(
+            query, plan.totals[i], codes, unjudged, gains[plan.totals[i]], documents, plan, values
+        )
+        scratch.totals[i] = 0.0
+        for j in range(size):
+            scratch.totals[i] += values[j]
     if pool_offsets.shape[0] > 0:
         has_documents = has_documents or pool_offsets[query + 1] > pool_offsets[query]
     if nothing_to_gain(plan, scratch):
@@ -1199,10 +1716,12 @@ def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratc
         np.empty((0, 0)),
         np.empty(0),
         np.zeros(plan.gains.shape[1] + _COUNTED, np.int64),
-        np.empty((plan.lists.shape[0], min(plan.depth, longest))),
+        np.empty((max(plan.lists.shape[0], 1), min(plan.depth, longest))),
         np.zeros(plan.lists.shape[0], np.int64),
         np.empty((plan.ideals.shape[0], plan.ideal_depth + LANES)),
         np.zeros(plan.ideals.shape[0], np.int64),
+        np.zeros(plan.totals.shape[0]),
+        np.empty((4, 0 if plan.folds is None else longest + 2)),
     )
 
 
@@ -1211,14 +1730,16 @@ def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan
     return Scratch(
         np.empty(longest, np.uint32),
         np.empty(longest + 2 * LANES, documents.scores.dtype),
-        np.empty(max(longest, pool) + LANES, np.uint32),
+        np.empty(longest + pool + LANES, np.uint32),
         np.empty((plan.gains.shape[0], longest + 2)),
-        np.empty(max(longest, pool) + LANES),
+        np.empty(longest + pool + LANES),
         np.empty(0, np.int64),
-        np.empty((plan.lists.shape[0], min(plan.depth, longest))),
+        np.empty((max(plan.lists.shape[0], 1), min(plan.depth, longest))),
         np.zeros(plan.lists.shape[0], np.int64),
         np.empty((plan.ideals.shape[0], plan.ideal_depth + LANES)),
         np.zeros(plan.ideals.shape[0], np.int64),
+        np.zeros(plan.totals.shape[0]),
+        np.empty((4, 0 if plan.folds is None else longest + 2)),
     )
 
 
@@ -1432,3 +1953,551 @@ def rows_by_code(codes: Array, n_codes: int) -> tuple[Array, Array]:
         rows[ends[code]] = row
         ends[code] += 1
     return offsets, rows
+
+
+# ---- orders of other tools ----
+
+
+@driver()
+def argsort_falling(offsets: Array, scores: Array) -> Array:
+    """Rows of each query in the order that Numba's np.argsort(-scores) gives: ranx's, with its unstable order of ties."""
+    rows = np.empty(scores.shape[0], np.int64)
+    for query in range(offsets.shape[0] - 1):
+        start, stop = offsets[query], offsets[query + 1]
+        rows[start:stop] = start + np.argsort(-scores[start:stop])
+    return rows
+
+
+# ==== reading text: TREC files and LETOR files, block by block of whole lines ====
+#
+# A block ends with a newline, so that no loop needs to look for the end of the data. Everything is appended to columns
+# that the caller has made large enough; `filled` says how far each is filled, and lives on from block to block.
+
+ROWS, DOC_BYTES, QUERIES, QUERY_BYTES, SKIPPED, ODD = range(6)  # entries of `filled`
+
+_NEWLINE, _BLANK, _HASH, _PLUS, _MINUS, _POINT, _ZERO, _COLON = 10, 32, 35, 43, 45, 46, 48, 58
+_EXACT_WHOLE = 1 << 53  # whole numbers up to it are exact as float64, and so are powers of ten up to 10 ** 22
+_EXACT_POWER = 22
+
+
+class TextColumns(NamedTuple):
+    """What is kept of the lines of a file."""
+
+    doc_bytes: Array  # uint8: document ids, one after the other
+    doc_offsets: Array  # int64: where the id of each row begins in it, and after the last row where it ends
+    query_bytes: Array  # uint8: query ids; one for each run of rows of the same query
+    query_ends: Array  # int64: where each of them ends in it
+    query_rows: Array  # int64: first row of each run
+    values: Array  # float64 for each row: the score or the grade
+    skipped: Array  # int64: row before which a comment or an empty line stood, once for each
+    odd: Array  # int64 (:, 3): row, start and end of each number that this scanner leaves to another
+    blanks: Array  # int32: where the blanks and ends of lines of a block are
+
+
+@block
+def skip_blanks(data: Array, at: int) -> int:
+    while data[at] <= _BLANK and data[at] != _NEWLINE:
+        at += 1
+    return at
+
+
+@block
+def skip_field(data: Array, at: int) -> int:
+    while data[at] > _BLANK:
+        at += 1
+    return at
+
+
+@block
+def skip_line(data: Array, at: int) -> int:
+    while data[at] != _NEWLINE:
+        at += 1
+    return at + 1
+
+
+@block
+def read_number(data: Array, start: int, powers: Array) -> tuple[int, float, bool]:
+    """Where a decimal number ends, the number, and whether it is that.
+
+    It is where one division or product of exact numbers gives it correctly rounded. Elsewhere the field is skipped. The end
+    is `start` where there is no field at all.
+    """
+    at = start
+    negative = data[at] == _MINUS
+    if negative or data[at] == _PLUS:
+        at += 1
+    whole: Any = np.int64(0)
+    digits, exponent, after_point = 0, 0, 0
+    while True:
+        digit: Any = np.int64(data[at]) - _ZERO
+        if 0 <= digit <= 9:
+            if digits < 18:  # more are for another to read; fewer never overflow
+                whole = whole * 10 + digit
+            digits += 1
+            exponent -= after_point
+        elif digit == _POINT - _ZERO and after_point == 0:
+            after_point = 1
+        else:
+            break
+        at += 1
+    if digits > 0 and (data[at] == 101 or data[at] == 69):  # e or E
+        here = at + 1
+        falling = data[here] == _MINUS
+        if falling or data[here] == _PLUS:
+            here += 1
+        power: Any = np.int64(0)
+        power_digits = 0
+        while 0 <= np.int64(data[here]) - _ZERO <= 9 and power_digits < 4:
+            power = power * 10 + np.int64(data[here]) - _ZERO
+            power_digits += 1
+            here += 1
+        if power_digits > 0:
+            exponent = exponent - power if falling else exponent + power
+            at = here
+    if (
+        digits == 0
+        or digits >= 18
+        or whole > _EXACT_WHOLE
+        or abs(exponent) > _EXACT_POWER
+        or data[at] > _BLANK
+    ):
+        return skip_field(data, at), 0.0, False
+    value = whole / powers[-exponent] if exponent < 0 else whole * powers[exponent]
+    return at, -value if negative else value, True
+
+
+@block
+def same_bytes(text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int) -> bool:
+    same = stop - start == other_stop - other_start
+    i = 0
+    while same and i < stop - start:
+        same = text[start + i] == other[other_start + i]
+        i += 1
+    return same
+
+
+# The scanners keep their state in local variables and hand no tuple of arrays to a block: counting the references of its
+# arrays at each call made them six times as slow.
+
+
+def plain_find_blanks(data: Array, out: Array) -> int:
+    """Write where the blanks and ends of lines are, in order; returns how many there are."""
+    found = 0
+    for at in range(data.shape[0]):
+        if data[at] <= _BLANK:
+            out[found] = at
+            found += 1
+    return found
+
+
+@intrinsic
+def blanks_of_64(typing: Any, data: Any, at: Any) -> Any:
+    """A bit for each of 64 bytes, set for blanks and ends of lines."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(8), 64)
+        lanes = _load(
+            builder, _pointer(context, builder, signature.args[0], arguments[0]), arguments[1], kind, 1
+        )
+        is_blank = builder.icmp_unsigned("<=", lanes, ir.Constant(kind, [_BLANK] * 64))
+        return builder.bitcast(is_blank, ir.IntType(64))
+
+    return types.uint64(data, types.int64), generate
+
+
+@intrinsic
+def lowest_bit(typing: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
+
+
+@block
+def vector_find_blanks(data: Array, out: Array) -> int:
+    found, at = 0, 0
+    while at + 64 <= data.shape[0]:
+        bits = blanks_of_64(data, at)
+        while bits != 0:
+            out[found] = at + lowest_bit(bits)
+            found += 1
+            bits &= bits - np.uint64(1)
+        at += 64
+    while at < data.shape[0]:
+        if data[at] <= _BLANK:
+            out[found] = at
+            found += 1
+        at += 1
+    return found
+
+
+find_blanks = plain_find_blanks if numba.config.DISABLE_JIT else vector_find_blanks
+
+
+@block
+def is_plain_line(data: Array, blanks: Array, at: int, first: int, fields: int) -> bool:
+    """Whether the line that begins at `at` has its fields apart by one blank each, given that `blanks[first]` is its first."""
+    if (
+        first + fields > blanks.shape[0]
+        or blanks[first] == at
+        or data[at] == _HASH
+        or data[blanks[first + fields - 1]] != _NEWLINE
+    ):
+        return False
+    plain = True
+    for i in range(first, first + fields - 1):
+        plain = plain and data[blanks[i]] != _NEWLINE and blanks[i + 1] - blanks[i] > 1
+    return plain
+
+
+@driver()
+def scan_trec(data: Array, has_rank: bool, powers: Array, columns: TextColumns, filled: Array) -> int:
+    """Read the lines `query iteration doc grade`, or with `has_rank` `query iteration doc rank score tag`.
+
+    Returns -1, or where in `data` the first line begins that is not of this form. Where the fields of a plain line end is
+    found for 64 bytes at once; a line with more blanks is looked through byte by byte.
+    """
+    doc_bytes, doc_offsets, query_bytes, query_ends, query_rows, values, skipped, odd, all_blanks = columns
+    row, doc_end, runs, query_end = filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES]
+    query_start = 0 if runs < 2 else query_ends[runs - 2]
+    n_skipped, n_odd = filled[SKIPPED], filled[ODD]
+    blanks = all_blanks[: find_blanks(data, all_blanks)]
+    fields = 6 if has_rank else 4
+    doc_offsets[row] = doc_end
+    malformed = -1
+    at = blank = 0
+    while at < data.shape[0]:
+        line = at
+        if is_plain_line(data, blanks, at, blank, fields):
+            query_at, query_stop = at, int(blanks[blank])
+            doc_at, doc_stop = int(blanks[blank + 1]) + 1, int(blanks[blank + 2])
+            number_at = int(blanks[blank + fields - 3 if has_rank else blank + 2]) + 1
+            line_stop = int(blanks[blank + fields - 1])
+            blank += fields
+        else:
+            at = skip_blanks(data, at)
+            if data[at] == _NEWLINE or data[at] == _HASH:
+                at = skip_line(data, at)
+                while blank < blanks.shape[0] and blanks[blank] < at:
+                    blank += 1
+                skipped[n_skipped] = row
+                n_skipped += 1
+                continue
+            query_at, query_stop = at, skip_field(data, at)
+            doc_at = skip_blanks(data, skip_field(data, skip_blanks(data, query_stop)))
+            doc_stop = skip_field(data, doc_at)
+            number_at = skip_blanks(data, doc_stop)
+            if has_rank:
+                number_at = skip_blanks(data, skip_field(data, number_at))
+            line_stop = skip_field(data, number_at)
+            is_whole = doc_stop > doc_at and line_stop > number_at
+            if has_rank:
+                number_stop = line_stop
+                line_stop = skip_field(data, skip_blanks(data, line_stop))
+                is_whole = is_whole and line_stop > skip_blanks(data, number_stop)
+            line_stop = skip_blanks(data, line_stop)
+            if not is_whole or data[line_stop] != _NEWLINE:
+                malformed = line
+                break
+            while blank < blanks.shape[0] and blanks[blank] <= line_stop:
+                blank += 1
+        if runs == 0 or not same_bytes(data, query_at, query_stop, query_bytes, query_start, query_end):
+            query_start = query_end
+            for i in range(query_at, query_stop):
+                query_bytes[query_end] = data[i]
+                query_end += 1
+            query_ends[runs], query_rows[runs] = query_end, row
+            runs += 1
+        text = data[doc_at:doc_stop]
+        out = doc_bytes[doc_end : doc_end + text.shape[0]]
+        for i in range(text.shape[0]):
+            out[i] = text[i]
+        doc_end += text.shape[0]
+        number_stop, value, is_read = read_number(data, number_at, powers)
+        values[row] = value
+        if not is_read:
+            odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = row, number_at, number_stop
+            n_odd += 1
+        row += 1
+        doc_offsets[row] = doc_end
+        at = line_stop + 1
+    filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES] = row, doc_end, runs, query_end
+    filled[SKIPPED], filled[ODD] = n_skipped, n_odd
+    return malformed
+
+
+@driver()
+def scan_ltr(data: Array, powers: Array, columns: TextColumns, filled: Array) -> int:
+    """Read the label and the query of the lines `label [qid:query] feature:value ...`; features are not looked at.
+
+    A line without qid: belongs to a run of rows of the empty query id. Returns -1, or where in `data` the first line begins
+    that has no label or an empty qid.
+    """
+    _, _, query_bytes, query_ends, query_rows, values, skipped, odd, _ = columns
+    row, runs, query_end = filled[ROWS], filled[QUERIES], filled[QUERY_BYTES]
+    query_start = 0 if runs < 2 else query_ends[runs - 2]
+    n_skipped, n_odd = filled[SKIPPED], filled[ODD]
+    malformed = -1
+    at = 0
+    while at < data.shape[0]:
+        line = at
+        at = skip_blanks(data, at)
+        if data[at] == _NEWLINE or data[at] == _HASH:
+            at = skip_line(data, at)
+            skipped[n_skipped] = row
+            n_skipped += 1
+            continue
+        malformed = line
+        start = at
+        at, value, is_read = read_number(data, start, powers)
+        if at == start:
+            break
+        values[row] = value
+        if not is_read:
+            odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = row, start, at
+            n_odd += 1
+        at = skip_blanks(data, at)
+        start = at
+        # q, i, d: each differs from the line's end, so that none of the four is looked for beyond it
+        if data[at] == 113 and data[at + 1] == 105 and data[at + 2] == 100 and data[at + 3] == _COLON:
+            start = at + 4
+            at = skip_field(data, start)
+            if at == start:
+                break
+        if runs == 0 or not same_bytes(data, start, at, query_bytes, query_start, query_end):
+            query_start = query_end
+            for i in range(start, at):
+                query_bytes[query_end] = data[i]
+                query_end += 1
+            query_ends[runs], query_rows[runs] = query_end, row
+            runs += 1
+        at = skip_line(data, at)
+        malformed = -1
+        row += 1
+    filled[ROWS], filled[QUERIES], filled[QUERY_BYTES] = row, runs, query_end
+    filled[SKIPPED], filled[ODD] = n_skipped, n_odd
+    return malformed
+
+
+@driver()
+def cut_out(data: Array, spans: Array, out: Array, ends: Array) -> None:
+    """Copy the bytes between the last two columns of `spans` one after the other."""
+    end = 0
+    for i in range(spans.shape[0]):
+        for at in range(spans[i, 1], spans[i, 2]):
+            out[end] = data[at]
+            end += 1
+        ends[i] = end
+
+
+# ==== joining judgments to a run, and ordering tied documents by id ====
+
+
+class Ids(NamedTuple):
+    """Document ids as the join compares them. Of whole numbers `offsets` and `data` are empty, and `leading` says it all."""
+
+    hashes: Array  # int64: 32 bits of a hash
+    leading: Array  # int64: ids in this order are in their own order, unless equal: the first seven bytes, or the number
+    offsets: Array  # int64 (n + 1,): where the bytes of each id are in `data`
+    data: Array  # uint8
+
+
+@driver()
+def digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> None:
+    """Hash (FNV-1a) and first seven bytes of each id. Nothing here overflows, with or without compiling."""
+    for row in range(hashes.shape[0]):
+        text = data[offsets[row] : offsets[row + 1]]
+        value, first = np.int64(2166136261), np.int64(0)
+        for i in range(text.shape[0]):
+            value = ((value ^ np.int64(text[i])) * 16777619) & 0xFFFFFFFF
+        for i in range(7):
+            first = first * 256 + (np.int64(text[i]) if i < text.shape[0] else 0)
+        hashes[row] = value ^ (value >> 15)
+        leading[row] = first
+
+
+@block
+def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
+    """Below, at or above 0 where an id is before, at or after the other, by bytes or as numbers."""
+    if ids.leading[row] != others.leading[other]:
+        return -1 if ids.leading[row] < others.leading[other] else 1
+    if ids.offsets.shape[0] == 0:
+        return 0
+    text = ids.data[ids.offsets[row] : ids.offsets[row + 1]]
+    other_text = others.data[others.offsets[other] : others.offsets[other + 1]]
+    for i in range(min(text.shape[0], other_text.shape[0])):
+        if text[i] != other_text[i]:
+            return -1 if text[i] < other_text[i] else 1
+    return text.shape[0] - other_text.shape[0]
+
+
+@driver()
+def join_documents(
+    judged_offsets: Array,
+    judged_rows: Array,
+    judged: Ids,
+    run_offsets: Array,
+    run_rows: Array,
+    run: Ids,
+    found: Array,
+) -> tuple[int, int, int]:
+    """Judged row of each document of the run, -1 where it has none, through one small hash table for each query.
+
+    Both sides are grouped by query: query `q` owns `rows[offsets[q]:offsets[q + 1]]`, and `found` is in the order of
+    `run_rows`. Returns (0, -1, -1), or 1 for the judgments or 2 for the run, with the first two rows that are the same
+    document of the same query.
+    """
+    n_queries = judged_offsets.shape[0] - 1
+    largest = 0
+    for query in range(n_queries):
+        largest = max(
+            largest,
+            judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query],
+        )
+    size = 2
+    while size < 2 * largest:
+        size *= 2
+    # 0: free; a judged row + 1; or -1 - a row of the run. A judged row once found is owned by its row of the run in `owners`
+    slots, owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    judged_hashes, run_hashes = judged.hashes, run.hashes
+    for query in range(n_queries):
+        entries = (
+            judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query]
+        )
+        size = 2
+        while size < 2 * entries:
+            size *= 2
+        slots[:size] = 0
+        owners[:size] = -1
+        for i in range(judged_offsets[query], judged_offsets[query + 1]):
+            row = judged_rows[i]
+            hashed = judged_hashes[row]
+            slot = hashed & (size - 1)
+            while slots[slot] != 0:
+                if (
+                    judged_hashes[slots[slot] - 1] == hashed
+                    and compare_ids(judged, row, judged, slots[slot] - 1) == 0
+                ):
+                    return 1, slots[slot] - 1, row
+                slot = (slot + 1) & (size - 1)
+            slots[slot] = row + 1
+        for i in range(run_offsets[query], run_offsets[query + 1]):
+            row = run_rows[i]
+            hashed = run_hashes[row]
+            slot = hashed & (size - 1)
+            found[i] = -1
+            while slots[slot] != 0:
+                entry = slots[slot]
+                if entry > 0:
+                    if judged_hashes[entry - 1] == hashed and compare_ids(run, row, judged, entry - 1) == 0:
+                        if owners[slot] >= 0:
+                            return 2, owners[slot], row
+                        owners[slot] = row
+                        found[i] = entry - 1
+                        break
+                elif run_hashes[-1 - entry] == hashed and compare_ids(run, row, run, -1 - entry) == 0:
+                    return 2, -1 - entry, row
+                slot = (slot + 1) & (size - 1)
+            if slots[slot] == 0:
+                slots[slot] = -1 - row
+    return 0, -1, -1
+
+
+@driver()
+def order_documents(
+    offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, order: Array
+) -> None:
+    """Order the rows of each query by rising key and then by id: `rows[order]` is the result. Ids of a query are distinct."""
+    longest = 0
+    for query in range(offsets.shape[0] - 1):
+        longest = max(longest, offsets[query + 1] - offsets[query])
+    held, spare_keys, spare = (
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+    )
+    for query in range(offsets.shape[0] - 1):
+        first, n = offsets[query], offsets[query + 1] - offsets[query]
+        at = order[first : first + n]
+        rising = True
+        for i in range(n):
+            at[i] = first + i
+            held[i] = keys[rows[first + i]]
+            rising = rising and (i == 0 or held[i] >= held[i - 1])
+        if not rising:
+            sort_by_key_stably(held[:n], at, spare_keys, spare)
+        start = 0
+        while start < n:
+            stop = start + 1
+            while stop < n and held[stop] == held[start]:
+                stop += 1
+            if stop - start > 1:
+                sort_by_id(at[start:stop], rows, ids, ascending, spare)
+            start = stop
+
+
+@block
+def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) -> None:
+    """Sort `at` by rising `keys`, and those along with it."""
+    n = at.shape[0]
+    for start in range(0, n, _INSERTION):
+        for i in range(start + 1, min(start + _INSERTION, n)):
+            key, moved = keys[i], at[i]
+            j = i
+            while j > start and key < keys[j - 1]:
+                keys[j], at[j] = keys[j - 1], at[j - 1]
+                j -= 1
+            keys[j], at[j] = key, moved
+    width = _INSERTION
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            left, right, to = start, middle, start
+            while left < middle and right < stop:
+                # places move by a comparison: no branch to mispredict
+                from_right = keys[right] < keys[left]
+                source = right if from_right else left
+                spare_keys[to], spare[to] = keys[source], at[source]
+                right += from_right
+                left += not from_right
+                to += 1
+            for i in range(left, middle):
+                spare_keys[to], spare[to] = keys[i], at[i]
+                to += 1
+            for i in range(right, stop):
+                spare_keys[to], spare[to] = keys[i], at[i]
+                to += 1
+        for i in range(n):
+            keys[i], at[i] = spare_keys[i], spare[i]
+        width *= 2
+
+
+@block
+def sort_by_id(at: Array, rows: Array, ids: Ids, ascending: bool, spare: Array) -> None:
+    n = at.shape[0]
+    turn = 1 if ascending else -1
+    for start in range(0, n, _INSERTION):
+        for i in range(start + 1, min(start + _INSERTION, n)):
+            moved = at[i]
+            j = i
+            while j > start and turn * compare_ids(ids, rows[moved], ids, rows[at[j - 1]]) < 0:
+                at[j] = at[j - 1]
+                j -= 1
+            at[j] = moved
+    width = _INSERTION
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            left, right = start, middle
+            for to in range(start, stop):
+                if right >= stop or (
+                    left < middle and turn * compare_ids(ids, rows[at[left]], ids, rows[at[right]]) < 0
+                ):
+                    spare[to] = at[left]
+                    left += 1
+                else:
+                    spare[to] = at[right]
+                    right += 1
+        for i in range(n):
+            at[i] = spare[i]
+        width *= 2

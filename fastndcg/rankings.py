@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -316,6 +316,60 @@ class Rankings:
             weight=weight,
             doc_id=doc_id,
             is_judged=is_judged,
+        )
+
+    @classmethod
+    def from_qrels_run(
+        cls,
+        qrels: Any,
+        run: Any,
+        *,
+        missing: Literal["zero", "skip"] = "zero",
+        ties: Literal["docid_desc", "docid_asc", "input"] = "docid_desc",
+        nan: Literal["refuse", "last"] = "refuse",
+        query: str | None = None,
+        doc_id: str | None = None,
+        relevance: str | None = None,
+        score: str | None = None,
+    ) -> Rankings:
+        """Rankings from judgments and a run, joined on query and document id.
+
+        Parameters
+        ----------
+        qrels, run
+            Dicts of dicts (query -> document -> number), DataFrames or anything else that speaks Arrow, or ir_measures' Qrel
+            and ScoredDoc tuples.
+        missing, ties, nan
+            As in `read_trec`: "zero" counts every query of the qrels, "skip" those in both; the order of tied documents that
+            measures with ties="input" see; NaN scores refused or ranked last.
+        query, doc_id, relevance, score : str, optional
+            Columns of tables; by default the usual names.
+
+        Raises
+        ------
+        InputError
+            The same document twice for a query; NaN scores; nulls.
+        InputTypeError, ColumnError
+            Something else than named above; a column that is missing or ambiguous; ids of types that never match.
+
+        Examples
+        --------
+        >>> rankings = Rankings.from_qrels_run({"q1": {"a": 1, "b": 2}}, {"q1": {"b": 0.5, "c": 0.9}})
+        >>> rankings.doc_ids.to_pylist(), rankings.relevance, rankings.is_judged
+        (['c', 'b'], array([0, 2]), array([False,  True]))
+        """
+        from fastndcg.sources.trec import rankings_from_qrels_run
+
+        return rankings_from_qrels_run(
+            qrels,
+            run,
+            missing=missing,
+            ties=ties,
+            nan=nan,
+            query=query,
+            doc_id=doc_id,
+            relevance=relevance,
+            score=score,
         )
 
     @classmethod
@@ -689,6 +743,8 @@ def _integers(name: str, values: npt.ArrayLike) -> Int64:
     array = _as_array(name, values)
     if array.dtype.kind not in "ui" and (len(array) or array.dtype.kind != "f"):
         raise _kind_error(name, array, "integers")
+    if array.dtype == np.uint64 and len(array) and array.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{name} holds {array.max()}; wanted numbers of rows, which are below 2**63")
     return _read_only(np.ascontiguousarray(array, dtype=np.int64))
 
 
@@ -803,7 +859,20 @@ def _flatten(name: str, lists: Any) -> tuple[Int64, Array]:
             )
     filled = [array for array in arrays if array.size]  # an empty list says nothing about the dtype
     lengths = np.fromiter((array.size for array in arrays), np.int64, len(arrays))
-    return lengths, np.concatenate(filled) if filled else np.empty(0, np.float64)
+    flat = np.concatenate(filled) if filled else np.empty(0, np.float64)
+    if flat.dtype.kind == "f":
+        _check_widened(name, arrays)
+    return lengths, flat
+
+
+def _check_widened(name: str, arrays: list[Array]) -> None:
+    """Refuse whole numbers that lose digits as float64, which lists of several dtypes are joined to."""
+    for query, array in enumerate(arrays):
+        if array.dtype.kind in "iu" and array.size and (array.max() > 2**53 or array.min() < -(2**53)):
+            raise InputError(
+                f"{name} of query {query} holds whole numbers beyond 2**53 and other lists do not fit their dtype, so they would "
+                "be rounded together as float64; give all lists as one integer dtype"
+            )
 
 
 def _all_whole(values: Array) -> bool:

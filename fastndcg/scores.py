@@ -88,9 +88,7 @@ class Scores:
 
         Queries that a measure's `empty="skip"` leaves out do not count; with `empty="nan"` one of them makes the mean NaN.
         """
-        return {
-            str(measure): statistics.mean(*self._counted(row)) for row, measure in enumerate(self.measures)
-        }
+        return {str(measure): self._mean(row) for row, measure in enumerate(self.measures)}
 
     def summary(self) -> Summary:
         """Mean, standard deviation, quartiles, and how many queries there were and how many of them were empty."""
@@ -101,6 +99,7 @@ class Scores:
                 {
                     "measure": str(measure),
                     **numbers._asdict(),
+                    "mean": self._mean(row),
                     "queries": self.n_queries,
                     "empty": int(self._empty[row]),
                 }
@@ -129,10 +128,12 @@ class Scores:
         }
         for row, measure in enumerate(self.measures):
             columns[str(measure)] = pa.array(
-                [statistics.mean(*self._counted(row, part)) for part in parts] if len(codes) else [],
-                pa.float64(),
+                [self._mean(row, part) for part in parts] if len(codes) else [], pa.float64()
             )
         return pa.table(columns)
+
+    def _mean(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> float:
+        return statistics.mean(*self._counted(row, part))
 
     def _counted(
         self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)

@@ -12,7 +12,9 @@ DATA = Path(__file__).resolve().parent.parent / ".." / "shared" / "data"
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 settings.register_profile("fastndcg", max_examples=60, **_COMMON)
-settings.register_profile("fastndcg-ci", max_examples=60, derandomize=True, print_blob=True, database=None, **_COMMON)
+settings.register_profile(
+    "fastndcg-ci", max_examples=60, derandomize=True, print_blob=True, database=None, **_COMMON
+)
 settings.register_profile("fastndcg-long", max_examples=2000, **_COMMON)
 # without a compiler each example costs 10 to 100 times as much
 settings.register_profile("fastndcg-pure", max_examples=15, derandomize=True, database=None, **_COMMON)
@@ -28,7 +30,9 @@ settings.load_profile(_profile())
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "pure: small enough to run without compiling too (NUMBA_DISABLE_JIT=1)")
+    config.addinivalue_line(
+        "markers", "pure: small enough to run without compiling too (NUMBA_DISABLE_JIT=1)"
+    )
     config.addinivalue_line("markers", "slow: takes more than about ten seconds")
 
 

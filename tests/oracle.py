@@ -28,7 +28,6 @@ class Document(NamedTuple):
 
     grade: Any
     is_judged: bool = True
-    in_pool: bool = True  # of unjudged documents: was it in the pool that judges drew their sample from (infAP)
 
 
 class Query(NamedTuple):
@@ -59,7 +58,9 @@ def tie_groups(scores: Sequence[Any]) -> list[list[int]]:
     >>> tie_groups([0.5, 0.9, 0.5])
     [[1], [0, 2]]
     """
-    return [[i for i, score in enumerate(scores) if score == value] for value in sorted(set(scores), reverse=True)]
+    return [
+        [i for i, score in enumerate(scores) if score == value] for value in sorted(set(scores), reverse=True)
+    ]
 
 
 def number_of_orders(scores: Sequence[Any]) -> int:
@@ -100,16 +101,24 @@ def over_orders(
     if ties == "input":
         return value([documents[i] for group in groups for i in group])
     if ties == "worst":
-        return value([documents[i] for group in groups for i in sorted(group, key=lambda i: worth(documents[i]))])
+        return value(
+            [documents[i] for group in groups for i in sorted(group, key=lambda i: worth(documents[i]))]
+        )
     if ties == "best":
-        return value([documents[i] for group in groups for i in sorted(group, key=lambda i: -worth(documents[i]))])
+        return value(
+            [documents[i] for group in groups for i in sorted(group, key=lambda i: -worth(documents[i]))]
+        )
     raise ValueError(f"ties={ties!r}")
 
 
-def bounds_over_orders(value: Callable[[list[Document]], float | None], query: Query) -> tuple[float, float] | None:
+def bounds_over_orders(
+    value: Callable[[list[Document]], float | None], query: Query
+) -> tuple[float, float] | None:
     """Smallest and largest value over all orders: what "worst" and "best" must be for any measure."""
     documents = query.documents()
-    values = [one for order in orders(query.scores) if (one := value([documents[i] for i in order])) is not None]
+    values = [
+        one for order in orders(query.scores) if (one := value([documents[i] for i in order])) is not None
+    ]
     return (min(values), max(values)) if values else None
 
 
@@ -121,7 +130,9 @@ def mean(values: Sequence[float]) -> float:
 # ---- gain and discount ----
 
 
-def gain_function(gain: Any = "linear", rel: float | None = None, gains: Mapping[Any, float] | None = None) -> Callable[[Document], float]:
+def gain_function(
+    gain: Any = "linear", rel: float | None = None, gains: Mapping[Any, float] | None = None
+) -> Callable[[Document], float]:
     """What a document is worth. An unjudged one is worth nothing; with `rel`, one of a lower grade too.
 
     `gains` is ir_measures' spelling: those grades gain what is listed, all others their grade.
@@ -171,7 +182,9 @@ def discounted_sum(gains: Sequence[float], discount: Callable[[int], float], cut
     return math.fsum(gain * discount(rank) for rank, gain in enumerate(gains[:cutoff], start=1))
 
 
-def highest_gain(gain: Any, rel: float | None, gains: Mapping[Any, float] | None, seen: Sequence[float]) -> float:
+def highest_gain(
+    gain: Any, rel: float | None, gains: Mapping[Any, float] | None, seen: Sequence[float]
+) -> float:
     """The gain of the top grade: of the scale where the gain lists one, else the best that the query has."""
     if gain == "binary":
         return 1.0
@@ -215,7 +228,16 @@ def ideal_gains(
 # ---- measures: each a function of a fully ordered list ----
 
 
-def dcg(ranked: Sequence[Document], query: Query, cutoff: int | None, *, gain: Any, discount: Any, rel: Any, gains: Any) -> float | None:
+def dcg(
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    *,
+    gain: Any,
+    discount: Any,
+    rel: Any,
+    gains: Any,
+) -> float | None:
     """Sum over ranks i <= k of gain(grade_i) * discount(i). Undefined where the query has no document at all."""
     if not query.grades and not query.judged_grades():
         return None
@@ -224,16 +246,34 @@ def dcg(ranked: Sequence[Document], query: Query, cutoff: int | None, *, gain: A
 
 
 def idcg(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, gain: Any, discount: Any, rel: Any, gains: Any, ideal: str
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    *,
+    gain: Any,
+    discount: Any,
+    rel: Any,
+    gains: Any,
+    ideal: str,
 ) -> float | None:
     """The same sum over the ideal ranking. Undefined where the query has no document at all."""
     if not query.grades and not query.judged_grades():
         return None
-    return discounted_sum(ideal_gains(ranked, query, cutoff, ideal, gain, rel, gains), discount_function(discount), cutoff)
+    return discounted_sum(
+        ideal_gains(ranked, query, cutoff, ideal, gain, rel, gains), discount_function(discount), cutoff
+    )
 
 
 def ndcg(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, gain: Any, discount: Any, rel: Any, gains: Any, ideal: str
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    *,
+    gain: Any,
+    discount: Any,
+    rel: Any,
+    gains: Any,
+    ideal: str,
 ) -> float | None:
     """DCG / IDCG. Undefined where IDCG is 0."""
     best = idcg(ranked, query, cutoff, gain=gain, discount=discount, rel=rel, gains=gains, ideal=ideal)
@@ -241,14 +281,20 @@ def ndcg(
     return None if not best or got is None else got / best
 
 
-def cg(ranked: Sequence[Document], query: Query, cutoff: int | None, *, gain: Any, rel: Any, gains: Any) -> float | None:
+def cg(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, gain: Any, rel: Any, gains: Any
+) -> float | None:
     """Sum over ranks i <= k of gain(grade_i). Undefined where the query has no document at all."""
     return dcg(ranked, query, cutoff, gain=gain, discount=lambda rank: 1.0, rel=rel, gains=gains)
 
 
 def num_ret(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float | None) -> float:
     """Documents among the first k; with `rel`, only the judged ones of at least that grade."""
-    return float(sum(1 for document in ranked[:cutoff] if rel is None or (document.is_judged and document.grade >= rel)))
+    return float(
+        sum(
+            1 for document in ranked[:cutoff] if rel is None or (document.is_judged and document.grade >= rel)
+        )
+    )
 
 
 # Measures of binary relevance. `relevant` is grade >= rel of a judged document; R is the number of relevant documents among
@@ -264,10 +310,20 @@ def num_rel(ranked: Sequence[Document], query: Query, cutoff: int | None = None,
     return float(sum(1 for grade in query.judged_grades() if grade >= rel))
 
 
-def precision(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
-    """Relevant documents among the first k over k, also where the list is shorter (trec_eval's P); without k over the list."""
+def has_documents(query: Query) -> bool:
+    return bool(query.grades or query.judged_grades())
+
+
+def precision(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1, relative: bool = False
+) -> float | None:
+    """Relevant documents among the first k over k, also where the list is shorter (trec_eval's P); without k over the list.
+    `relative` divides by R where that is less. Undefined where the query has no document at all.
+    """
     shown = len(ranked) if cutoff is None else cutoff
-    return num_ret(ranked, query, cutoff, rel=rel) / shown if shown else None
+    if relative:
+        shown = min(shown, int(num_rel(ranked, query, rel=rel)))
+    return num_ret(ranked, query, cutoff, rel=rel) / shown if shown and has_documents(query) else None
 
 
 def recall(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
@@ -276,15 +332,27 @@ def recall(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel:
     return num_ret(ranked, query, cutoff, rel=rel) / relevant if relevant else None
 
 
-def f_measure(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1, beta: float = 1.0) -> float | None:
-    """(1 + b^2) P R / (b^2 P + R), which is (1 + b^2) hits / (b^2 R + k); 0 without hits."""
+def f_measure(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1, beta: float = 1.0
+) -> float | None:
+    """(1 + b^2) P R / (b^2 P + R), which is (1 + b^2) hits / (b^2 R + k); 0 without hits. Undefined where R is 0."""
     p, r = precision(ranked, query, cutoff, rel=rel), recall(ranked, query, cutoff, rel=rel)
-    if p is None or r is None:
+    if r is None:
         return None
     return (1 + beta**2) * p * r / (beta**2 * p + r) if p and r else 0.0
 
 
-def r_precision(ranked: Sequence[Document], query: Query, cutoff: int | None = None, *, rel: float = 1) -> float | None:
+def set_average_precision(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
+) -> float | None:
+    """Precision times recall of everything returned; 0 where nothing was. Undefined where R is 0."""
+    p, r = precision(ranked, query, None, rel=rel), recall(ranked, query, None, rel=rel)
+    return None if r is None else (p or 0.0) * r
+
+
+def r_precision(
+    ranked: Sequence[Document], query: Query, cutoff: int | None = None, *, rel: float = 1
+) -> float | None:
     """Precision at rank R."""
     relevant = int(num_rel(ranked, query, rel=rel))
     return precision(ranked, query, relevant, rel=rel) if relevant else None
@@ -297,15 +365,25 @@ def success(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel
     return 1.0 if any(is_relevant(document, rel) for document in ranked[:cutoff]) else 0.0
 
 
-def reciprocal_rank(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
+def reciprocal_rank(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
+) -> float | None:
     """1 over the rank of the first relevant document, 0 where none is among the first k."""
     if not num_rel(ranked, query, rel=rel):
         return None
-    return next((1.0 / rank for rank, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel)), 0.0)
+    return next(
+        (1.0 / rank for rank, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel)),
+        0.0,
+    )
 
 
 def average_precision(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1, denominator: str = "n_relevant"
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    *,
+    rel: float = 1,
+    denominator: str = "n_relevant",
 ) -> float | None:
     """Sum of precision@i over the ranks i <= k of relevant documents, over R ("n_relevant", trec_eval's map and map_cut)
     or over min(R, k) ("min(n_relevant, k)", LightGBM's and most recommender libraries').
@@ -318,7 +396,9 @@ def average_precision(
     return total / (min(relevant, cutoff) if denominator == "min(n_relevant, k)" and cutoff else relevant)
 
 
-def interpolated_precision(ranked: Sequence[Document], query: Query, cutoff: int | None, *, recall: float, rel: float = 1) -> float | None:
+def interpolated_precision(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, recall: float, rel: float = 1
+) -> float | None:
     """The largest precision at any rank of at least that recall; trec_eval asks for int(recall * R + 0.9) documents."""
     relevant = num_rel(ranked, query, rel=rel)
     if not relevant:
@@ -328,7 +408,9 @@ def interpolated_precision(ranked: Sequence[Document], query: Query, cutoff: int
     return max((found / rank for found, rank in enumerate(hits, start=1) if found >= wanted), default=0.0)
 
 
-def binary_preference(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
+def binary_preference(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
+) -> float | None:
     """bpref as trec_eval has it: 1/R sum over relevant of 1 - min(nonrelevant above, R) / min(R, N)."""
     relevant = int(num_rel(ranked, query, rel=rel))
     nonrelevant = sum(1 for grade in query.judged_grades() if 0 <= grade < rel)
@@ -336,24 +418,28 @@ def binary_preference(ranked: Sequence[Document], query: Query, cutoff: int | No
         return None
     total, above = 0.0, 0
     for document in ranked[:cutoff]:
-        if not document.is_judged:
-            continue
-        if document.grade < rel:
-            above += 1
-        else:
+        if is_relevant(document, rel):
             total += 1.0 - (min(above, relevant) / min(nonrelevant, relevant) if above else 0.0)
+        elif document.is_judged and document.grade >= 0:
+            above += 1
     return total / relevant
 
 
-def inferred_ap(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
-    """infAP as trec_eval has it: precision at a rank is estimated from the judged part of the pool above it."""
+def inferred_ap(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
+) -> float | None:
+    """infAP as trec_eval has it: precision at a rank is estimated from the judged part of the pool above it. A negative grade
+    means, as in trec_eval's files, that the document was in the pool and not judged.
+    """
     relevant, epsilon = num_rel(ranked, query, rel=rel), 0.00001
     if not relevant:
         return None
     total, found, missed, unjudged = 0.0, 0, 0, 0
     for rank, document in enumerate(ranked[:cutoff], start=1):
         if not document.is_judged:
-            unjudged += document.in_pool
+            continue
+        if document.grade < min(rel, 0):
+            unjudged += 1
         elif document.grade < rel:
             missed += 1
         else:
@@ -370,26 +456,39 @@ def inferred_ap(ranked: Sequence[Document], query: Query, cutoff: int | None, *,
 # Measures of a user who reads down the list.
 
 
-def expected_reciprocal_rank(ranked: Sequence[Document], query: Query, cutoff: int | None, *, max_rel: int = 4) -> float:
-    """Sum over ranks of 1/i times the chance to stop exactly there; stopping probability (2^grade - 1) / 2^max_rel."""
+def expected_reciprocal_rank(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, max_rel: float = 4
+) -> float | None:
+    """Sum over ranks of 1/i times the chance to stop exactly there; stopping probability (2^grade - 1) / 2^max_rel.
+    Undefined, as are the other measures of a user, where the query has no document at all.
+    """
     total, reading = 0.0, 1.0
     for rank, document in enumerate(ranked[:cutoff], start=1):
         stop = (2.0 ** max(document.grade, 0) - 1.0) / 2.0**max_rel if document.is_judged else 0.0
         total += reading * stop / rank
         reading *= 1.0 - stop
-    return total
+    return total if has_documents(query) else None
 
 
-def rank_biased_precision(ranked: Sequence[Document], query: Query, cutoff: int | None, *, p: float = 0.8, rel: float = 1) -> float:
+def rank_biased_precision(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, p: float = 0.8, rel: float = 1
+) -> float | None:
     """(1 - p) sum over relevant of p^(i - 1)."""
-    return (1 - p) * math.fsum(p ** (i - 1) for i, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel))
+    total = math.fsum(
+        p ** (i - 1) for i, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel)
+    )
+    return (1 - p) * total if has_documents(query) else None
 
 
-def rank_biased_residual(ranked: Sequence[Document], query: Query, cutoff: int | None, *, p: float = 0.8) -> float:
+def rank_biased_residual(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, p: float = 0.8
+) -> float | None:
     """What RBP could still gain: the weight of the unjudged ranks and of everything beyond the list."""
     shown = ranked[:cutoff]
-    unjudged = math.fsum(p ** (rank - 1) for rank, document in enumerate(shown, start=1) if not document.is_judged)
-    return (1 - p) * unjudged + p ** len(shown)
+    unjudged = math.fsum(
+        p ** (rank - 1) for rank, document in enumerate(shown, start=1) if not document.is_judged
+    )
+    return (1 - p) * unjudged + p ** len(shown) if has_documents(query) else None
 
 
 def judged_share(ranked: Sequence[Document], query: Query, cutoff: int | None) -> float | None:
@@ -398,11 +497,26 @@ def judged_share(ranked: Sequence[Document], query: Query, cutoff: int | None) -
     return sum(document.is_judged for document in shown) / len(shown) if shown else None
 
 
-def scaled_dcg(ranked: Sequence[Document], query: Query, cutoff: int, *, max_rel: float, min_rel: float = 0) -> float:
-    """DCG over that of k documents of the highest grade of the scale (ir_measures' SDCG)."""
-    worth = [max(document.grade - min_rel, 0) / (max_rel - min_rel) if document.is_judged else 0.0 for document in ranked]
-    discount = discount_function("log2")
-    return discounted_sum(worth, discount, cutoff) / discounted_sum([1.0] * cutoff, discount, cutoff)
+def scaled_dcg(
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    *,
+    max_rel: float,
+    min_rel: float = 0,
+    discount: Any = "log2",
+) -> float | None:
+    """DCG over that of k documents of the highest grade of the scale (ir_measures' SDCG); without k of as many as returned."""
+    places = len(ranked) if cutoff is None else cutoff
+    if not places or not has_documents(query):
+        return None
+    span = max_rel - min_rel
+    worth = [
+        (min(max(document.grade, min_rel), max_rel) - min_rel) / span if document.is_judged else 0.0
+        for document in ranked
+    ]
+    weigh = discount_function(discount)
+    return discounted_sum(worth, weigh, cutoff) / discounted_sum([1.0] * places, weigh, cutoff)
 
 
 # ---- the door ----
@@ -419,18 +533,48 @@ BINARY: dict[str, Callable[..., float | None]] = {
     "AP": average_precision, "IPrec": interpolated_precision, "Bpref": binary_preference, "infAP": inferred_ap,
     "ERR": expected_reciprocal_rank, "RBP": rank_biased_precision, "RBPresidual": rank_biased_residual,
     "Judged": judged_share, "NumRel": num_rel, "SDCG": scaled_dcg,
-    "SetP": precision, "SetR": recall, "SetF": f_measure,
+    "SetP": precision, "SetR": recall, "SetF": f_measure, "SetAP": set_average_precision,
 }  # fmt: skip
 _DEFAULTS = {"gain": "linear", "discount": "log2", "rel": None, "gains": None, "ideal": "judged"}
 
 
+def better_of_binary(name: str, rel: float) -> Callable[[Document], float]:
+    """What makes a document better for a measure: order within ties by it, and the measure is smallest or largest."""
+    if name == "Judged":
+        return lambda document: float(document.is_judged)
+    if name == "RBPresidual":
+        return lambda document: float(not document.is_judged)
+    if name in ("ERR", "SDCG"):
+        return lambda document: max(float(document.grade), 0.0) if document.is_judged else 0.0
+    return lambda document: float(is_relevant(document, rel))
+
+
+def with_assumed_grade(query: Query, grade: Any) -> Query:
+    """The same query, had someone judged every document that was not judged, and given it this grade."""
+    documents = query.documents()
+    pool = query.judged_grades() + [grade for document in documents if not document.is_judged]
+    return Query(
+        [document.grade if document.is_judged else grade for document in documents], query.scores, None, pool
+    )
+
+
 def score(
-    name: str, query: Query, cutoff: int | None = None, *, ties: str = "average", judged_only: bool = False, empty: Any = 0.0, **parameters: Any
+    name: str,
+    query: Query,
+    cutoff: int | None = None,
+    *,
+    ties: str = "average",
+    judged_only: bool = False,
+    empty: Any = 0.0,
+    unjudged: Any = None,
+    **parameters: Any,
 ) -> float:
     """The value of one query; NaN where it is undefined and `empty` is "nan" or "skip".
 
-    `judged_only` drops the documents that nobody judged from the ranked list.
+    `judged_only` drops the documents that nobody judged from the ranked list; `unjudged` gives them a grade.
     """
+    if unjudged is not None:
+        query = with_assumed_grade(query, unjudged)
     shown_empty = math.nan if empty in ("nan", "skip") else float(empty)
     if name in GRADED:
         definition, accepted = GRADED[name]
@@ -440,10 +584,14 @@ def score(
         rel = arguments["rel"]
         worth = gain_function(arguments.get("gain", "linear"), rel, arguments.get("gains"))
         if name == "NumRet":
-            worth = (lambda document: float(is_relevant(document, rel))) if rel is not None else (lambda document: 1.0)
+            worth = (
+                (lambda document: float(is_relevant(document, rel)))
+                if rel is not None
+                else (lambda document: 1.0)
+            )
     else:
         definition, arguments = BINARY[name], parameters
-        worth = gain_function()
+        worth = better_of_binary(name, parameters.get("rel", 1))
 
     def of_order(ranked: list[Document]) -> float | None:
         kept = [document for document in ranked if document.is_judged] if judged_only else ranked
@@ -468,14 +616,26 @@ def expected_gains(query: Query, worth: Callable[[Document], float]) -> list[flo
     return expected
 
 
-def expected_dcg(query: Query, cutoff: int | None = None, *, gain: Any = "linear", discount: Any = "log2", rel: Any = None) -> float:
+def expected_dcg(
+    query: Query, cutoff: int | None = None, *, gain: Any = "linear", discount: Any = "log2", rel: Any = None
+) -> float:
     """The expectation is linear, so the expected DCG is the DCG of the expected gains (McSherry and Najork, 2008)."""
-    return discounted_sum(expected_gains(query, gain_function(gain, rel)), discount_function(discount), cutoff)
+    return discounted_sum(
+        expected_gains(query, gain_function(gain, rel)), discount_function(discount), cutoff
+    )
 
 
 def expected_ndcg(
-    query: Query, cutoff: int | None = None, *, gain: Any = "linear", discount: Any = "log2", rel: Any = None, ideal: str = "judged"
+    query: Query,
+    cutoff: int | None = None,
+    *,
+    gain: Any = "linear",
+    discount: Any = "log2",
+    rel: Any = None,
+    ideal: str = "judged",
 ) -> float | None:
     """For every `ideal` but "returned", whose IDCG differs between orders."""
-    best = discounted_sum(ideal_gains(query.documents(), query, cutoff, ideal, gain, rel), discount_function(discount), cutoff)
+    best = discounted_sum(
+        ideal_gains(query.documents(), query, cutoff, ideal, gain, rel), discount_function(discount), cutoff
+    )
     return expected_dcg(query, cutoff, gain=gain, discount=discount, rel=rel) / best if best else None

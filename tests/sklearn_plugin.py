@@ -26,17 +26,28 @@ def dcg_score(*arguments: Any, **words: Any) -> float:
     return fastndcg.dcg_score(*arguments, **words)
 
 
-def dcg_sample_scores(y_true: Any, y_score: Any, k: int | None = None, log_base: float = 2, ignore_ties: bool = False) -> np.ndarray:
+def dcg_sample_scores(
+    y_true: Any, y_score: Any, k: int | None = None, log_base: float = 2, ignore_ties: bool = False
+) -> np.ndarray:
     rows = zip(np.asarray(y_true), np.asarray(y_score), strict=True)
-    return np.array([dcg_score([true], [score], k=k, log_base=log_base, ignore_ties=ignore_ties) for true, score in rows])
+    return np.array(
+        [dcg_score([true], [score], k=k, log_base=log_base, ignore_ties=ignore_ties) for true, score in rows]
+    )
 
 
-def ndcg_sample_scores(y_true: Any, y_score: Any, k: int | None = None, ignore_ties: bool = False) -> np.ndarray:
+def ndcg_sample_scores(
+    y_true: Any, y_score: Any, k: int | None = None, ignore_ties: bool = False
+) -> np.ndarray:
     rows = zip(np.asarray(y_true), np.asarray(y_score), strict=True)
     return np.array([ndcg_score([true], [score], k=k, ignore_ties=ignore_ties) for true, score in rows])
 
 
-REPLACEMENTS = {"ndcg_score": ndcg_score, "dcg_score": dcg_score, "_ndcg_sample_scores": ndcg_sample_scores, "_dcg_sample_scores": dcg_sample_scores}
+REPLACEMENTS = {
+    "ndcg_score": ndcg_score,
+    "dcg_score": dcg_score,
+    "_ndcg_sample_scores": ndcg_sample_scores,
+    "_dcg_sample_scores": dcg_sample_scores,
+}
 
 
 def replace_in(module: ModuleType) -> None:

@@ -15,8 +15,36 @@ import fastndcg as fn
 
 GRADES = (0, 1, 2, 3, 4)
 TENTHS = (0.0, 0.1, 0.2, 0.3, 0.6, 0.7, 1.1, 2.5)  # few of them, and their sums, are exact
-GRADE_DTYPES = ("uint8", "int8", "uint16", "int16", "int32", "int64", "uint64", "float16", "float32", "float64", ">i4", ">f8")
-SCORE_DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint32", "uint64", "float16", "float32", "float64", ">i8", ">f4", ">f8")
+GRADE_DTYPES = (
+    "uint8",
+    "int8",
+    "uint16",
+    "int16",
+    "int32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    ">i4",
+    ">f8",
+)
+SCORE_DTYPES = (
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    ">i8",
+    ">f4",
+    ">f8",
+)
 
 
 # ---- rankings ----
@@ -57,7 +85,9 @@ class Ragged:
         for query in range(len(self.lengths)):
             rows = slice(offsets[query], offsets[query + 1])
             judged = None if pool is None else pool[1][pool[0][query] : pool[0][query + 1]].tolist()
-            found.append(oracle.Query(relevance[rows], scores[rows], None if flags is None else flags[rows], judged))
+            found.append(
+                oracle.Query(relevance[rows], scores[rows], None if flags is None else flags[rows], judged)
+            )
         return found
 
 
@@ -91,8 +121,16 @@ def score_values(draw: st.DrawFn, size: int, dtypes: Sequence[str] = SCORE_DTYPE
             edges += [2**53, 2**53 + 1, 2**53 + 2]
         alphabet = draw(st.sampled_from([[0, 1, 2], edges]))
     else:
-        near_one = [1.0, float(np.nextafter(dtype.type(1), dtype.type(2))), float(np.nextafter(dtype.type(1), dtype.type(0)))]
-        alphabet = draw(st.sampled_from([[0.0, 0.5, 1.0], [0.0, -0.0, -1.5, math.inf, -math.inf], near_one, [0.1, 0.2, 0.3, -0.1]]))
+        near_one = [
+            1.0,
+            float(np.nextafter(dtype.type(1), dtype.type(2))),
+            float(np.nextafter(dtype.type(1), dtype.type(0))),
+        ]
+        alphabet = draw(
+            st.sampled_from(
+                [[0.0, 0.5, 1.0], [0.0, -0.0, -1.5, math.inf, -math.inf], near_one, [0.1, 0.2, 0.3, -0.1]]
+            )
+        )
     chosen = draw(st.lists(st.sampled_from(alphabet), min_size=size, max_size=size))
     return in_layout(np.array(chosen, dtype=dtype), draw(layouts))
 
@@ -120,7 +158,13 @@ def ragged(
     size = sum(lengths)
     if continuous is None:
         continuous = draw(st.booleans())
-    dtype = np.dtype(draw(st.sampled_from([name for name in grade_dtypes if not continuous or np.dtype(name).kind == "f"] or ["float64"])))
+    dtype = np.dtype(
+        draw(
+            st.sampled_from(
+                [name for name in grade_dtypes if not continuous or np.dtype(name).kind == "f"] or ["float64"]
+            )
+        )
+    )
     alphabet = TENTHS if continuous else grades
     if dtype.kind == "u":
         alphabet = [grade for grade in alphabet if grade >= 0]
@@ -128,7 +172,9 @@ def ragged(
     scores = draw(score_values(size, score_dtypes))
     table = Ragged(lengths, relevance, scores)
     if judgments and draw(st.booleans()):
-        table.is_judged = np.array(draw(st.lists(st.booleans(), min_size=size, max_size=size)), dtype=np.bool_)
+        table.is_judged = np.array(
+            draw(st.lists(st.booleans(), min_size=size, max_size=size)), dtype=np.bool_
+        )
     if judgments and draw(st.booleans()):
         table.pool_lengths, pool = [], []
         for query in table.queries():
@@ -139,11 +185,21 @@ def ragged(
     return table
 
 
-def long_ragged(seed: int, lengths: Sequence[int], *, ties: int, continuous: bool, score_dtype: str = "float32", pool: bool = False) -> Ragged:
+def long_ragged(
+    seed: int,
+    lengths: Sequence[int],
+    *,
+    ties: int,
+    continuous: bool,
+    score_dtype: str = "float32",
+    pool: bool = False,
+) -> Ragged:
     """Long lists with about `ties` documents on each score."""
     rng = np.random.default_rng(seed)
     size = sum(lengths)
-    scores = np.concatenate([rng.integers(0, max(n // ties, 1), n) for n in lengths] or [np.empty(0)]).astype(score_dtype)
+    scores = np.concatenate([rng.integers(0, max(n // ties, 1), n) for n in lengths] or [np.empty(0)]).astype(
+        score_dtype
+    )
     if continuous:
         relevance = np.where(rng.random(size) < 0.5, 0.0, rng.choice([0.1, 0.3, 0.7, 1.9, 2.6, 3.3], size))
     else:
@@ -151,9 +207,14 @@ def long_ragged(seed: int, lengths: Sequence[int], *, ties: int, continuous: boo
     table = Ragged(list(lengths), relevance, scores)
     if pool:
         table.is_judged = rng.random(size) < 0.8
-        judged = [query.judged_grades() + rng.choice(relevance if size else [1], 5).tolist() for query in table.queries()]
+        judged = [
+            query.judged_grades() + rng.choice(relevance if size else [1], 5).tolist()
+            for query in table.queries()
+        ]
         table.pool_lengths = [len(grades) for grades in judged]
-        table.pool_relevance = np.array([grade for grades in judged for grade in grades], dtype=relevance.dtype)
+        table.pool_relevance = np.array(
+            [grade for grades in judged for grade in grades], dtype=relevance.dtype
+        )
     return table
 
 
@@ -172,20 +233,36 @@ def _steps(rank: int) -> float:
     return 1.0 if rank <= 2 else 0.25
 
 
-COARSE_GAINS: tuple[Any, ...] = ([0, 1, 3, 7, 15], [0.0, 0.1, 0.3, 0.6, 0.7], [0, 5, 1, 1, 2.5], {1: 0.1, 2: 0.2, 3: 0.7, 4: 0.9}, {0: 1, 1: 2, 2: 0, 3: 8, 4: 8})
+COARSE_GAINS: tuple[Any, ...] = (
+    [0, 1, 3, 7, 15],
+    [0.0, 0.1, 0.3, 0.6, 0.7],
+    [0, 5, 1, 1, 2.5],
+    {1: 0.1, 2: 0.2, 3: 0.7, 4: 0.9},
+    {0: 1, 1: 2, 2: 0, 3: 8, 4: 8},
+)
 ANY_GAINS: tuple[Any, ...] = ("linear", "exp2", "binary", cubed, math.sqrt)
-DISCOUNTS: tuple[Any, ...] = ("log2", "jarvelin", "reciprocal", "ln", 1.5, 10.0, [1 / (1 + i) ** 2 for i in range(64)], square_root, _steps)
+DISCOUNTS: tuple[Any, ...] = (
+    "log2",
+    "jarvelin",
+    "reciprocal",
+    "ln",
+    1.5,
+    10.0,
+    [1 / (1 + i) ** 2 for i in range(64)],
+    square_root,
+    _steps,
+)
 OVERRIDES: tuple[Any, ...] = ({2: 7}, {1: 0.3, 3: 2})
 TIES = ("average", "input", "worst", "best")
 IDEALS = ("judged", "scored", "returned", "full")
 EMPTIES: tuple[Any, ...] = (0.0, 1.0, 0.5, "nan", "skip")
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
-    "nDCG": ("gain", "discount", "ties", "ideal", "empty", "judged_only", "rel"),
-    "DCG": ("gain", "discount", "ties", "empty", "judged_only", "rel"),
-    "IDCG": ("gain", "discount", "ties", "ideal", "empty", "judged_only", "rel"),
-    "CG": ("gain", "ties", "empty", "judged_only", "rel"),
-    "NumRet": ("ties", "judged_only", "rel"),
+    "nDCG": ("gain", "discount", "ties", "ideal", "empty", "judged_only", "rel", "unjudged"),
+    "DCG": ("gain", "discount", "ties", "empty", "judged_only", "rel", "unjudged"),
+    "IDCG": ("gain", "discount", "ties", "ideal", "empty", "judged_only", "rel", "unjudged"),
+    "CG": ("gain", "ties", "empty", "judged_only", "rel", "unjudged"),
+    "NumRet": ("ties", "judged_only", "rel", "unjudged"),
 }
 
 
@@ -207,7 +284,13 @@ class Asked:
 
 
 @st.composite
-def asked(draw: st.DrawFn, *, coarse: bool = True, names: Sequence[str] = tuple(PARAMETERS), cutoffs: Sequence[int | None] = (None, 1, 2, 3, 4, 10)) -> Asked:
+def asked(
+    draw: st.DrawFn,
+    *,
+    coarse: bool = True,
+    names: Sequence[str] = tuple(PARAMETERS),
+    cutoffs: Sequence[int | None] = (None, 1, 2, 3, 4, 10),
+) -> Asked:
     """A measure with any parameters. `coarse`: grades are 0 to 4, so that gains listed by grade can be asked for."""
     name = draw(st.sampled_from(list(names)))
     gains = [*ANY_GAINS, *(COARSE_GAINS if coarse else ())]
@@ -219,11 +302,12 @@ def asked(draw: st.DrawFn, *, coarse: bool = True, names: Sequence[str] = tuple(
         "empty": st.sampled_from(EMPTIES),
         "judged_only": st.booleans(),
         "rel": st.sampled_from([None, 1, 2, 0.25]),
+        "unjudged": st.sampled_from([None, 0, 1, 3]),
     }
     chosen = {parameter: draw(values[parameter]) for parameter in PARAMETERS[name] if draw(st.booleans())}
+    if chosen.get("judged_only"):
+        chosen.pop("unjudged", None)  # what is dropped has no grade
     if "gain" in PARAMETERS[name] and draw(st.integers(0, 7)) == 0:
         chosen.pop("gain", None)
         chosen["gains"] = draw(st.sampled_from(OVERRIDES))
     return Asked(name, draw(st.sampled_from(list(cutoffs))), tuple(chosen.items()))
-
-

@@ -19,7 +19,23 @@ TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 # what a module may import of the package; the last ones are outside, looking in
 OUTSIDE = ("fastndcg.cli", "fastndcg.demo", "fastndcg.adapters", "fastndcg.report", "fastndcg.__main__")
-EXTRAS = ("pandas", "polars", "sklearn", "scipy", "typer", "click", "rich", "pyspark", "dask", "plotly", "lightgbm", "xgboost", "catboost", "ir_measures", "duckdb")
+EXTRAS = (
+    "pandas",
+    "polars",
+    "sklearn",
+    "scipy",
+    "typer",
+    "click",
+    "rich",
+    "pyspark",
+    "dask",
+    "plotly",
+    "lightgbm",
+    "xgboost",
+    "catboost",
+    "ir_measures",
+    "duckdb",
+)
 COMPILER = ("numba", "llvmlite")
 
 
@@ -50,7 +66,9 @@ def imported(path: Path, *, at_import: bool = False) -> set[str]:
                     package = package if path.name == "__init__.py" else package[:-1]
                     base = ".".join([*package[: len(package) - child.level + 1], *([base] if base else [])])
                 found.add(base)
-                found.update(f"{base}.{alias.name}" for alias in child.names if f"{base}.{alias.name}" in MODULES)
+                found.update(
+                    f"{base}.{alias.name}" for alias in child.names if f"{base}.{alias.name}" in MODULES
+                )
             visit(child)
 
     visit(TREES[path])
@@ -59,7 +77,11 @@ def imported(path: Path, *, at_import: bool = False) -> set[str]:
 
 def run(code: str, **environment: str) -> str:
     finished = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)} | environment, check=False
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)} | environment,
+        check=False,
     )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
@@ -137,6 +159,17 @@ ALLOWED = {
     "fastndcg.measures": {"errors"},
     "fastndcg.rankings": {"errors", "kernels", "sources"},
     "fastndcg.plan": {"errors", "measures", "kernels", "rankings"},
+    "fastndcg.ideals": {"errors", "measures", "plan", "rankings", "scores"},
+    "fastndcg.conventions": {
+        "api",
+        "errors",
+        "ideals",
+        "kernels",
+        "measures",
+        "rankings",
+        "scores",
+        "statistics",
+    },
     "fastndcg.launch": {"errors", "kernels", "measures", "plan", "rankings"},
     "fastndcg.scores": {"errors", "measures", "statistics", "files"},
 }
@@ -151,7 +184,14 @@ def test_arrows_point_one_way(name: str) -> None:
 
 
 def test_imports_at_import_time_have_no_cycle() -> None:
-    edges = {name: {target for target in imported(path, at_import=True) if target in MODULES and target not in (name, "fastndcg")} for name, path in MODULES.items()}
+    edges = {
+        name: {
+            target
+            for target in imported(path, at_import=True)
+            if target in MODULES and target not in (name, "fastndcg")
+        }
+        for name, path in MODULES.items()
+    }
     done: set[str] = set()
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
@@ -182,9 +222,13 @@ def test_no_assert_no_print_no_loose_ends(name: str) -> None:
     for node in ast.walk(TREES[path]):
         assert not isinstance(node, ast.Assert), f"{path.name}:{node.lineno} asserts"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id not in ("print", "breakpoint", "eval", "exec"), f"{path.name}:{node.lineno} calls {node.func.id}"
+            assert node.func.id not in ("print", "breakpoint", "eval", "exec"), (
+                f"{path.name}:{node.lineno} calls {node.func.id}"
+            )
         if isinstance(node, ast.Raise) and node.exc is not None:
-            assert "NotImplemented" not in ast.unparse(node.exc), f"{path.name}:{node.lineno} is not implemented"
+            assert "NotImplemented" not in ast.unparse(node.exc), (
+                f"{path.name}:{node.lineno} is not implemented"
+            )
         if isinstance(node, ast.ExceptHandler):
             assert node.type is not None, f"{path.name}:{node.lineno} catches everything"
     text = path.read_text(encoding="utf-8")
@@ -200,17 +244,29 @@ def test_compiled_functions_live_in_kernels(name: str) -> None:
         assert not {target for target in targets if target.split(".")[0] in COMPILER}
         for node in ast.walk(TREES[MODULES[name]]):
             if isinstance(node, ast.FunctionDef):
-                assert not any("jit" in ast.unparse(mark) or "vectorize" in ast.unparse(mark) for mark in node.decorator_list)
+                assert not any(
+                    "jit" in ast.unparse(mark) or "vectorize" in ast.unparse(mark)
+                    for mark in node.decorator_list
+                )
 
 
 def test_no_fastmath() -> None:
-    assert "fastmath" not in {keyword.arg for node in ast.walk(TREES[PACKAGE / "kernels.py"]) if isinstance(node, ast.Call) for keyword in node.keywords}
+    assert "fastmath" not in {
+        keyword.arg
+        for node in ast.walk(TREES[PACKAGE / "kernels.py"])
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+    }
 
 
 def test_public_names_are_documented() -> None:
     for name in dir(fastndcg):
         value = getattr(fastndcg, name)
-        if not name.startswith("_") and callable(value) and getattr(value, "__module__", "").startswith("fastndcg"):
+        if (
+            not name.startswith("_")
+            and callable(value)
+            and getattr(value, "__module__", "").startswith("fastndcg")
+        ):
             assert value.__doc__, f"{name} has no docstring"
     assert (PACKAGE / "py.typed").is_file()
 
@@ -218,5 +274,11 @@ def test_public_names_are_documented() -> None:
 def test_the_oracle_imports_nothing_of_the_package() -> None:
     tree = ast.parse((Path(__file__).parent / "oracle.py").read_text(encoding="utf-8"))
     for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names = (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
         assert not {name.split(".")[0] for name in names} & {"fastndcg", "numpy", "numba", "scipy"}

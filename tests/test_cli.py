@@ -143,6 +143,17 @@ def test_weight(tmp_path: Path) -> None:
     assert means(result)["nDCG@10"] == pytest.approx(np.average(values, weights=[3, 1, 0]), rel=1e-15)
 
 
+def test_nan_scores_rank_last_on_demand(tmp_path: Path) -> None:
+    path = tmp_path / "nan.parquet"
+    pq.write_table(table(score=[float("nan"), *SCORES[1:]]), path)
+    refused = run("score", path)
+    assert (refused.exit_code, "pass --nan" in only_line(refused.stderr)) == (1, True)
+    last = fn.Rankings.from_query_ids(QUERY_IDS, LABELS, [-math.inf, *SCORES[1:]])
+    assert (
+        means(run("score", path, "--nan", "last", "--format", "json")) == fn.evaluate(last, "nDCG@10").mean()
+    )
+
+
 def test_out_has_each_query_and_its_kept_columns(predictions: Path, tmp_path: Path) -> None:
     out = tmp_path / "per_query.parquet"
     result = run("score", predictions, "--keep", "country", "--out", out, "-m", "nDCG@1,2", "--threads", 2)
@@ -366,6 +377,23 @@ def test_help_imports_nothing_heavy() -> None:
 # ---- the process ----
 
 
+def test_pandas_is_not_needed(predictions: Path) -> None:
+    code = """
+import sys
+class NoPandas:
+    def find_spec(self, name, *_):
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, NoPandas())
+from fastndcg.__main__ import main
+main()
+"""
+    words = [sys.executable, "-c", code, "score", str(predictions), "--keep", "country", "--format", "csv"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == run("score", predictions, "--format", "csv").stdout.replace("\r\n", "\n")
+
+
 def test_as_a_module() -> None:
     done = in_process_of_its_own("--version")
     assert (done.stdout, done.stderr, done.returncode) == (f"fastndcg {fn.__version__}\n", "", 0)
@@ -511,3 +539,14 @@ def test_sample_of_nothing_is_refused(tmp_path: Path) -> None:
         fn.InputError, match="queries=0 leaves nothing to write; wanted a whole number from 1"
     ):
         write_sample(tmp_path / "sample.parquet", 0)
+
+
+def test_measures_lists_every_declaration() -> None:
+    names = [line.split()[0] for line in run("measures").stdout.splitlines()]
+    assert names == list(fn.measures.DEFINITIONS)
+    assert json.loads(run("measures", "--format", "json").stdout) == fn.measures.table()
+    rows = list(csv.DictReader(io.StringIO(run("measures", "MAP", "--format", "csv").stdout)))
+    assert [row["name"] for row in rows] == ["AP"]
+    for row in fn.measures.table():
+        assert all(row.values()), row["name"]
+        assert f"formula     {row['formula']}\n" in run("measures", row["name"]).stdout

@@ -22,7 +22,9 @@ RELATIVE = 1e-12
 
 
 def evaluate(table: Ragged, asked: Sequence[Any], **options: Any) -> fn.Scores:
-    return fn.evaluate(table.rankings(), [one.measure if isinstance(one, Asked) else one for one in asked], **options)
+    return fn.evaluate(
+        table.rankings(), [one.measure if isinstance(one, Asked) else one for one in asked], **options
+    )
 
 
 def close(got: float, wanted: float, scale: float = 0.0) -> bool:
@@ -36,7 +38,9 @@ def agree(table: Ragged, asked: Sequence[Asked], scale: float = 0.0) -> None:
     for one in asked:
         got, wanted = scores[one.measure].tolist(), one.expected(queries)
         for value, expected, query in zip(got, wanted, queries, strict=True):
-            assert close(value, expected, scale), f"{one.measure}: got {value!r}, the oracle has {expected!r} for {query}"
+            assert close(value, expected, scale), (
+                f"{one.measure}: got {value!r}, the oracle has {expected!r} for {query}"
+            )
 
 
 def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
@@ -71,7 +75,12 @@ def test_oracle_negative_grades(table: Ragged, asked: list[Asked]) -> None:
 
 
 @pytest.mark.pure
-@given(ours.ragged(continuous=False, grades=(0, 1000, 70_000, 2**40), grade_dtypes=("int64", "uint64", "float64")), st.lists(ours.asked(coarse=False), max_size=5))
+@given(
+    ours.ragged(
+        continuous=False, grades=(0, 1000, 70_000, 2**40), grade_dtypes=("int64", "uint64", "float64")
+    ),
+    st.lists(ours.asked(coarse=False), max_size=5),
+)
 def test_oracle_grades_far_apart(table: Ragged, asked: list[Asked]) -> None:
     """Grades too far apart for a table of levels; 2^rel - 1 would overflow."""
     asked = [one for one in asked if dict(one.parameters).get("gain") != "exp2"]
@@ -81,7 +90,14 @@ def test_oracle_grades_far_apart(table: Ragged, asked: list[Asked]) -> None:
 
 CROSSED = [
     {"gain": gain, "discount": discount, "ties": ties, "ideal": ideal}
-    for gain in ("linear", "exp2", "binary", [0, 0.1, 0.3, 0.6, 0.7], {1: 0.1, 2: 7, 3: 0, 4: 0.7}, ours.cubed)
+    for gain in (
+        "linear",
+        "exp2",
+        "binary",
+        [0, 0.1, 0.3, 0.6, 0.7],
+        {1: 0.1, 2: 7, 3: 0, 4: 0.7},
+        ours.cubed,
+    )
     for discount in ours.DISCOUNTS
     for ties in ours.TIES
     for ideal in ours.IDEALS
@@ -91,14 +107,18 @@ CROSSED = [
 def crossed_tables() -> list[Ragged]:
     """Three layouts of the same heavily tied queries: no pool, flags only, flags and pool."""
     rng = np.random.default_rng(5)
-    lengths = [0, 1, 2, 5, 6, 6, 3]
+    lengths = [0, 1, 2, 5, 6, 3]
     size = sum(lengths)
     relevance, scores = rng.integers(0, 5, size).astype(np.uint8), rng.integers(0, 2, size).astype(np.float32)
     flags = rng.random(size) < 0.7
     bare, flagged = Ragged(lengths, relevance, scores), Ragged(lengths, relevance, scores, flags)
     judged = [query.judged_grades() + rng.integers(0, 5, 2).tolist() for query in flagged.queries()]
     pool = np.array([grade for grades in judged for grade in grades], np.uint8)
-    return [bare, flagged, Ragged(lengths, relevance, scores, flags, [len(grades) for grades in judged], pool)]
+    return [
+        bare,
+        flagged,
+        Ragged(lengths, relevance, scores, flags, [len(grades) for grades in judged], pool),
+    ]
 
 
 @pytest.mark.parametrize("cutoff", [None, 1, 3])
@@ -106,8 +126,12 @@ def crossed_tables() -> list[Ragged]:
 def test_oracle_all_parameters_crossed(cutoff: int | None, judged_only: bool) -> None:
     """Every gain with every discount, tie rule and ideal, in one call, over tables with and without unjudged documents."""
     for table in crossed_tables():
-        asked = [Asked("nDCG", cutoff, tuple((words | {"judged_only": judged_only}).items())) for words in CROSSED]
-        some = asked if cutoff == 3 else asked[:: 3 if judged_only else 5]
+        asked = [
+            Asked("nDCG", cutoff, tuple((words | {"judged_only": judged_only}).items())) for words in CROSSED
+        ]
+        some = asked[
+            :: 5 if judged_only else 3
+        ]  # prime to the 16 pairs of tie rule and ideal, so each meets each gain and discount
         agree(table, some)
 
 
@@ -122,15 +146,30 @@ def test_oracle_lengths_around_every_block_size(score_dtype: str, ties: int, con
     queries = table.queries()
     gains: list[Any] = ["linear", "exp2"] if continuous else ["linear", "exp2", [0, 0.1, 0.3, 0.6, 0.7]]
     cutoffs = [None, 1, 5, 10, 16, 17, 100, 128, 129, 1000]
-    asked = [fn.nDCG(gain=gain) if cutoff is None else fn.nDCG(gain=gain) @ cutoff for gain in gains for cutoff in cutoffs]
+    asked = [
+        fn.nDCG(gain=gain) if cutoff is None else fn.nDCG(gain=gain) @ cutoff
+        for gain in gains
+        for cutoff in cutoffs
+    ]
     scores = evaluate(table, asked)
     for measure in asked:
         alone = evaluate(table, [measure])[measure]
         assert same_bits(alone, scores[measure])
         for value, query in zip(scores[measure].tolist(), queries, strict=True):
-            wanted = oracle.expected_ndcg(query, measure.cutoff, gain=list(measure.gain) if not isinstance(measure.gain, str) else measure.gain)
-            assert close(value, wanted or 0.0), f"{measure} of {len(query.grades)} documents: got {value!r}, the oracle has {wanted!r}"
-    fixed = [Asked(name, cutoff, (("ties", rule), ("gain", "exp2"))) for name in ("nDCG", "DCG") for rule in ("input", "worst", "best") for cutoff in (None, 10, 50)]
+            wanted = oracle.expected_ndcg(
+                query,
+                measure.cutoff,
+                gain=list(measure.gain) if not isinstance(measure.gain, str) else measure.gain,
+            )
+            assert close(value, wanted or 0.0), (
+                f"{measure} of {len(query.grades)} documents: got {value!r}, the oracle has {wanted!r}"
+            )
+    fixed = [
+        Asked(name, cutoff, (("ties", rule), ("gain", "exp2")))
+        for name in ("nDCG", "DCG")
+        for rule in ("input", "worst", "best")
+        for cutoff in (None, 10, 50)
+    ]
     agree(table, fixed)
 
 
@@ -142,10 +181,26 @@ def test_oracle_long_pools_and_condensed_lists(continuous: bool) -> None:
         for ideal in ("judged", "scored", "full"):
             measure = fn.nDCG(ideal=ideal) if cutoff is None else fn.nDCG(ideal=ideal) @ cutoff
             for value, query in zip(evaluate(table, [measure])[measure].tolist(), queries, strict=True):
-                assert close(value, oracle.expected_ndcg(query, cutoff, ideal=ideal) or 0.0), (measure, len(query.grades))
+                assert close(value, oracle.expected_ndcg(query, cutoff, ideal=ideal) or 0.0), (
+                    measure,
+                    len(query.grades),
+                )
     for cutoff in (None, 1, 10, 50):
-        agree(table, [Asked("nDCG", cutoff, (("ties", rule), ("judged_only", True), ("ideal", ideal))) for rule in ("input", "worst", "best") for ideal in ours.IDEALS])
-        agree(table, [Asked("NumRet", cutoff, (("ties", rule), ("judged_only", True), ("rel", 1))) for rule in ("input", "worst", "best")])
+        agree(
+            table,
+            [
+                Asked("nDCG", cutoff, (("ties", rule), ("judged_only", True), ("ideal", ideal)))
+                for rule in ("input", "worst", "best")
+                for ideal in ours.IDEALS
+            ],
+        )
+        agree(
+            table,
+            [
+                Asked("NumRet", cutoff, (("ties", rule), ("judged_only", True), ("rel", 1)))
+                for rule in ("input", "worst", "best")
+            ],
+        )
 
 
 @pytest.mark.parametrize("continuous", [False, True])
@@ -166,11 +221,13 @@ def test_oracle_ten_thousand_documents_with_heavy_ties(continuous: bool) -> None
 def test_case(case: cases.Case) -> None:
     rankings = fn.Rankings.from_lists(case.relevance, case.scores)
     values = fn.evaluate(rankings, case.measure)[case.measure].tolist()
-    assert values == pytest.approx(case.expected, rel=1e-15, nan_ok=True)
+    assert values == pytest.approx(case.expected, rel=1e-15, abs=0, nan_ok=True)
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("case", cases.REFUSALS, ids=lambda case: f"{case.number}-{case.title}-{case.measure}")
+@pytest.mark.parametrize(
+    "case", cases.REFUSALS, ids=lambda case: f"{case.number}-{case.title}-{case.measure}"
+)
 def test_refused_case(case: cases.Refusal) -> None:
     with pytest.raises(fn.InputError, match=case.message):
         fn.evaluate(fn.Rankings.from_lists(case.relevance, case.scores), case.measure)
@@ -185,7 +242,9 @@ def test_golden_query_of_other_systems(golden: cases.Golden) -> None:
         [np.array(cases.GOLDEN_SCORES)[rows]],
         judged=([0, len(cases.GOLDEN_POOL)], cases.GOLDEN_POOL) if golden.judged else None,
     )
-    assert fn.evaluate(rankings, golden.measure)[golden.measure].tolist() == pytest.approx([golden.expected], rel=1e-14)
+    assert fn.evaluate(rankings, golden.measure)[golden.measure].tolist() == pytest.approx(
+        [golden.expected], rel=1e-14
+    )
 
 
 @pytest.mark.pure
@@ -194,8 +253,21 @@ def test_literature() -> None:
     scores = fn.evaluate(fn.Rankings.from_lists([grades]), "nDCG@1,2,3,4,5")
     assert {measure.cutoff: round(float(scores[measure][0]), 2) for measure in scores.measures} == published
     grades, got, best = cases.LITERATURE_EXP2
-    scores = fn.evaluate(fn.Rankings.from_lists([grades]), "DCG(gain='exp2')@5, IDCG(gain='exp2')@5, nDCG(gain='exp2')@5")
+    scores = fn.evaluate(
+        fn.Rankings.from_lists([grades]), "DCG(gain='exp2')@5, IDCG(gain='exp2')@5, nDCG(gain='exp2')@5"
+    )
     assert scores.values[:, 0].tolist() == pytest.approx([got, best, got / best], rel=1e-15)
+
+
+def test_too_many_orders_for_an_exact_expectation() -> None:
+    """The ideal of what was returned differs between orders; with too many kinds of gain they cannot all be visited."""
+    n = 400
+    rankings = fn.Rankings.from_groups([n], np.arange(n) / 7, np.zeros(n))
+    with pytest.raises(
+        fn.InputError, match='too many ways.*Use ties="input", "worst" or "best", or ideal="judged"'
+    ):
+        fn.evaluate(rankings, "nDCG(ideal='returned')@200")
+    assert fn.evaluate(rankings, "nDCG(ideal='returned', ties='input')@200, nDCG@200").values.shape == (2, 1)
 
 
 # ---- scores are compared in their own precision ----
@@ -220,7 +292,10 @@ def test_float16_scores_keep_their_order() -> None:
 @pytest.mark.parametrize(
     ("dtype", "falling"),
     [
-        ("int64", [2**63 - 1, 2**63 - 2, 2**53 + 1, 2**53, 0, -1, -(2**53), -(2**53) - 1, -(2**63) + 1, -(2**63)]),
+        (
+            "int64",
+            [2**63 - 1, 2**63 - 2, 2**53 + 1, 2**53, 0, -1, -(2**53), -(2**53) - 1, -(2**63) + 1, -(2**63)],
+        ),
         ("uint64", [2**64 - 1, 2**64 - 2, 2**63 + 1, 2**63, 2**63 - 1, 2**53 + 1, 2**53, 1, 0]),
         ("uint32", [2**32 - 1, 2**32 - 2, 2**31, 2**24 + 1, 2**24, 0]),
         ("int32", [2**31 - 1, 2**31 - 2, 2**24 + 1, 2**24, 0, -(2**24), -(2**24) - 1, -(2**31)]),
@@ -248,22 +323,42 @@ def test_integers_are_compared_as_integers(dtype: str, falling: list[Any], order
 
 @pytest.mark.pure
 def test_zero_and_minus_zero_tie() -> None:
-    assert fn.ndcg([1, 0], [-0.0, 0.0]).tolist() == fn.ndcg([1, 0], [0.0, -0.0]).tolist() == pytest.approx([(cases.D[1] + cases.D[2]) / 2])
+    assert (
+        fn.ndcg([1, 0], [-0.0, 0.0]).tolist()
+        == fn.ndcg([1, 0], [0.0, -0.0]).tolist()
+        == pytest.approx([(cases.D[1] + cases.D[2]) / 2])
+    )
 
 
 @pytest.mark.pure
-@given(ours.ragged(judgments=False, score_dtypes=("int8", "uint8", "int16")), st.sampled_from(["float32", "float64", "int64", "float16", ">i4", "uint64"]))
+@given(
+    ours.ragged(judgments=False, score_dtypes=("int8", "uint8", "int16")),
+    st.sampled_from(["float32", "float64", "int64", "float16", ">i4", "uint64"]),
+)
 def test_the_dtype_of_scores_does_not_matter_where_it_holds_them(table: Ragged, dtype: str) -> None:
-    assume(dtype not in ("float16", "uint64") or not table.scores.size or 0 <= table.scores.min() <= table.scores.max() < 2048)
+    assume(
+        dtype not in ("float16", "uint64")
+        or not table.scores.size
+        or 0 <= table.scores.min() <= table.scores.max() < 2048
+    )
     other = Ragged(table.lengths, table.relevance, table.scores.astype(dtype))
-    assert same_bits(evaluate(table, ["nDCG", "nDCG(ties='worst')@2"]).values, evaluate(other, ["nDCG", "nDCG(ties='worst')@2"]).values)
+    assert same_bits(
+        evaluate(table, ["nDCG", "nDCG(ties='worst')@2"]).values,
+        evaluate(other, ["nDCG", "nDCG(ties='worst')@2"]).values,
+    )
 
 
 @pytest.mark.pure
-@given(ours.ragged(continuous=False, grade_dtypes=("int64",)), st.sampled_from(ours.GRADE_DTYPES), st.lists(ours.asked(), min_size=1, max_size=4))
+@given(
+    ours.ragged(continuous=False, grade_dtypes=("int64",)),
+    st.sampled_from(ours.GRADE_DTYPES),
+    st.lists(ours.asked(), min_size=1, max_size=4),
+)
 def test_the_dtype_of_grades_does_not_matter(table: Ragged, dtype: str, asked: list[Asked]) -> None:
     pool = None if table.pool_relevance is None else table.pool_relevance.astype(dtype)
-    other = Ragged(table.lengths, table.relevance.astype(dtype), table.scores, table.is_judged, table.pool_lengths, pool)
+    other = Ragged(
+        table.lengths, table.relevance.astype(dtype), table.scores, table.is_judged, table.pool_lengths, pool
+    )
     assert same_bits(evaluate(table, asked).values, evaluate(other, asked).values)
 
 
@@ -274,11 +369,22 @@ def test_truth_values_as_grades() -> None:
 
 # ---- the same bits everywhere ----
 
-BITWISE = ["nDCG", "nDCG@1,5,10", "nDCG(gain='exp2')@10", "nDCG(gain=[0, 0.1, 0.3, 0.6, 0.7])@7", "DCG(discount='ln')", "IDCG@20", "CG@3", "NumRet(rel=2)@9"]
+BITWISE = [
+    "nDCG",
+    "nDCG@1,5,10",
+    "nDCG(gain='exp2')@10",
+    "nDCG(gain=[0, 0.1, 0.3, 0.6, 0.7])@7",
+    "DCG(discount='ln')",
+    "IDCG@20",
+    "CG@3",
+    "NumRet(rel=2)@9",
+]
 
 
 def values_grades(table: Ragged) -> list[str]:
-    return [text for text in BITWISE if "gain=[" not in text] if table.relevance.dtype.kind == "f" else BITWISE
+    return (
+        [text for text in BITWISE if "gain=[" not in text] if table.relevance.dtype.kind == "f" else BITWISE
+    )
 
 
 @pytest.mark.parametrize("continuous", [False, True])
@@ -299,10 +405,14 @@ def test_one_thread_or_many(continuous: bool, pool: bool) -> None:
 @given(st.integers(0, 2**32), st.booleans(), st.sampled_from(["float32", "float64", "int64"]))
 @settings(max_examples=20)
 def test_row_order_within_queries_does_not_matter(seed: int, continuous: bool, score_dtype: str) -> None:
-    table = long_ragged(seed, [0, 1, 3, 17, 40, 90, 300], ties=6, continuous=continuous, score_dtype=score_dtype)
+    table = long_ragged(
+        seed, [0, 1, 3, 17, 40, 90, 300], ties=6, continuous=continuous, score_dtype=score_dtype
+    )
     rng = np.random.default_rng(seed)
     offsets = table.offsets
-    order = np.concatenate([start + rng.permutation(stop - start) for start, stop in zip(offsets[:-1], offsets[1:], strict=True)]).astype(int)
+    order = np.concatenate(
+        [start + rng.permutation(stop - start) for start, stop in zip(offsets[:-1], offsets[1:], strict=True)]
+    ).astype(int)
     shuffled = Ragged(table.lengths, table.relevance[order], table.scores[order])
     measures = [*values_grades(table), "nDCG(ties='worst')@5", "nDCG(ties='best')"]
     assert same_bits(evaluate(table, measures).values, evaluate(shuffled, measures).values)
@@ -316,7 +426,10 @@ def test_row_order_across_queries_does_not_matter(seed: int, continuous: bool) -
     ids = np.repeat(np.arange(5), table.lengths)
     order = np.random.default_rng(seed).permutation(len(ids))
     plain = fn.evaluate(fn.Rankings.from_query_ids(ids, table.relevance, table.scores), values_grades(table))
-    shuffled = fn.evaluate(fn.Rankings.from_query_ids(ids[order], table.relevance[order], table.scores[order]), values_grades(table))
+    shuffled = fn.evaluate(
+        fn.Rankings.from_query_ids(ids[order], table.relevance[order], table.scores[order]),
+        values_grades(table),
+    )
     where = np.argsort(shuffled.queries["query_id"].to_numpy())
     assert same_bits(plain.values, np.ascontiguousarray(shuffled.values[:, where]))
     assert plain.mean() == shuffled.mean()
@@ -333,7 +446,14 @@ def test_batches_give_the_bits_of_the_whole(continuous: bool) -> None:
         for first in range(0, len(table.lengths), size):
             last = min(first + size, len(table.lengths))
             rows, judged = slice(offsets[first], offsets[last]), slice(pool[0][first], pool[0][last])
-            part = Ragged(table.lengths[first:last], table.relevance[rows], table.scores[rows], table.is_judged[rows], table.pool_lengths[first:last], pool[1][judged])
+            part = Ragged(
+                table.lengths[first:last],
+                table.relevance[rows],
+                table.scores[rows],
+                table.is_judged[rows],
+                table.pool_lengths[first:last],
+                pool[1][judged],
+            )
             parts.append(evaluate(part, values_grades(table)).values)
         assert same_bits(whole, np.concatenate(parts, axis=1))
 
@@ -379,7 +499,14 @@ def test_a_continuous_query_does_not_change_its_neighbours() -> None:
     """Grades are coded to levels where all are small whole numbers, and not where one is a fraction: same bits both ways."""
     rng = np.random.default_rng(0)
     grades, scores = rng.integers(0, 5, 60).astype(float), rng.integers(0, 6, 60).astype(float)
-    measures = ["nDCG", "nDCG(gain='exp2')@7", "DCG(gain='exp2')", "nDCG(gain='binary', rel=2)@9", fn.nDCG(gain=ours.cubed) @ 20, "nDCG(gains={2: 0.3})"]
+    measures = [
+        "nDCG",
+        "nDCG(gain='exp2')@7",
+        "DCG(gain='exp2')",
+        "nDCG(gain='binary', rel=2)@9",
+        fn.nDCG(gain=ours.cubed) @ 20,
+        "nDCG(gains={2: 0.3})",
+    ]
     alone = fn.evaluate(fn.Rankings.from_groups([30, 30], grades, scores), measures)
     beside = fn.evaluate(fn.Rankings.from_groups([30, 30, 1], [*grades, 0.5], [*scores, 1]), measures)
     far = fn.evaluate(fn.Rankings.from_groups([30, 30, 1], [*grades, 30], [*scores, 1]), measures)
@@ -396,24 +523,39 @@ GAINS_THAT_DO_NOT_ADD_UP = [[0, 0.1, 0.3, 0.6, 0.7], [0, 0.1, 0.2, 0.3, 1.1], [0
     st.integers(0, 2**32), st.integers(1, 400), st.sampled_from(["linear", "exp2", "binary", *GAINS_THAT_DO_NOT_ADD_UP]),
     st.sampled_from(ours.DISCOUNTS[:6]), st.sampled_from([None, 1, 3, 10, 100, 1000]), st.sampled_from(ours.TIES), st.sampled_from(["judged", "scored", "returned"]),
 )  # fmt: skip
-def test_a_perfect_ranking_is_exactly_one(seed: int, n: int, gain: Any, discount: Any, cutoff: int | None, ties: str, ideal: str) -> None:
+def test_a_perfect_ranking_is_exactly_one(
+    seed: int, n: int, gain: Any, discount: Any, cutoff: int | None, ties: str, ideal: str
+) -> None:
     """Documents ordered by gain, in random rows, documents of equal gain tied or not."""
     rng = np.random.default_rng(seed)
     grades = rng.integers(0, 5, n)
     grades[0] = 1
     worth = np.array([oracle.gain_function(gain)(oracle.Document(int(grade))) for grade in grades])
     for scores in (worth, worth + rng.random(n) * 1e-9, np.round(worth * 64)):
-        if len(set(zip(np.round(worth * 64).tolist(), worth.tolist(), strict=True))) != len(set(worth.tolist())):
+        if len(set(zip(np.round(worth * 64).tolist(), worth.tolist(), strict=True))) != len(
+            set(worth.tolist())
+        ):
             continue
         measure = fn.nDCG(gain=gain, discount=discount, ties=ties, ideal=ideal)
         measure = measure if cutoff is None else measure @ cutoff
         assert fn.evaluate(fn.Rankings.from_groups([n], grades, scores), measure).values.tolist() == [[1.0]]
 
 
-@given(st.integers(0, 2**32), st.integers(1, 400), st.sampled_from([None, 1, 3, 10, 100]), st.sampled_from(["float32", "float64"]))
-def test_a_perfect_ranking_of_continuous_grades_is_exactly_one(seed: int, n: int, cutoff: int | None, dtype: str) -> None:
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 400),
+    st.sampled_from([None, 1, 3, 10, 100]),
+    st.sampled_from(["float32", "float64"]),
+)
+def test_a_perfect_ranking_of_continuous_grades_is_exactly_one(
+    seed: int, n: int, cutoff: int | None, dtype: str
+) -> None:
     rng = np.random.default_rng(seed)
-    grades = rng.choice([0.1, 0.2, 0.3, 1 / 3, 0.7, 1.1], n).astype(dtype) if seed % 2 else rng.random(n).astype(dtype)
+    grades = (
+        rng.choice([0.1, 0.2, 0.3, 1 / 3, 0.7, 1.1], n).astype(dtype)
+        if seed % 2
+        else rng.random(n).astype(dtype)
+    )
     for gain in ("linear", "exp2"):
         measure = fn.nDCG(gain=gain) if cutoff is None else fn.nDCG(gain=gain) @ cutoff
         assert fn.evaluate(fn.Rankings.from_groups([n], grades, grades), measure).values.tolist() == [[1.0]]
@@ -426,29 +568,49 @@ def test_two_thousand_perfect_rankings() -> None:
     grades = rng.integers(0, 5, int(lengths.sum()))
     grades[np.cumsum(lengths) - 1] = 4
     for gain in ("linear", "exp2", [0, 0.1, 0.3, 0.6, 0.7]):
-        scores = fn.evaluate(fn.Rankings.from_groups(lengths, grades, grades), [fn.nDCG(gain=gain), fn.nDCG(gain=gain) @ 10, fn.nDCG(gain=gain) @ 64])
+        scores = fn.evaluate(
+            fn.Rankings.from_groups(lengths, grades, grades),
+            [fn.nDCG(gain=gain), fn.nDCG(gain=gain) @ 10, fn.nDCG(gain=gain) @ 64],
+        )
         assert (scores.values == 1.0).all()
         assert set(scores.mean().values()) == {1.0}
 
 
 @pytest.mark.pure
-@given(st.lists(st.sampled_from([1.0, 1 + 2**-52, 1 + 2**-51, 1 - 2**-53, 0.1, math.nextafter(0.1, 1)]), min_size=1, max_size=9), st.data())
+@given(
+    st.lists(
+        st.sampled_from([1.0, 1 + 2**-52, 1 + 2**-51, 1 - 2**-53, 0.1, math.nextafter(0.1, 1)]),
+        min_size=1,
+        max_size=9,
+    ),
+    st.data(),
+)
 def test_nothing_is_above_one(grades: list[float], data: st.DataObject) -> None:
     """Gains that differ in the last bit, tied: the rounding of a mean must not lift a value above 1."""
     scores = data.draw(st.lists(st.integers(0, 1), min_size=len(grades), max_size=len(grades)))
     rankings = fn.Rankings.from_lists([grades], [scores])
-    measures = [fn.nDCG(ties=ties, ideal=ideal) @ cutoff for ties in ours.TIES for ideal in ("judged", "scored", "returned") for cutoff in (1, 2, 3, 9)]
+    measures = [
+        fn.nDCG(ties=ties, ideal=ideal) @ cutoff
+        for ties in ours.TIES
+        for ideal in ("judged", "scored", "returned")
+        for cutoff in (1, 2, 3, 9)
+    ]
     assert fn.evaluate(rankings, measures).values.max() <= 1.0
 
 
-@given(st.integers(0, 2**32), st.integers(2, 400), st.sampled_from(["linear", "exp2", *GAINS_THAT_DO_NOT_ADD_UP]))
+@given(
+    st.integers(0, 2**32), st.integers(2, 400), st.sampled_from(["linear", "exp2", *GAINS_THAT_DO_NOT_ADD_UP])
+)
 def test_nothing_is_above_one_in_nearly_perfect_long_lists(seed: int, n: int, gain: Any) -> None:
     """The scores of a perfect ranking, some made ties: values near 1."""
     rng = np.random.default_rng(seed)
     grades = rng.integers(0, 5, n)
     scores = np.argsort(np.argsort(grades, kind="stable")) // int(rng.integers(1, 4))
     scores = scores.astype(np.float32)
-    values = fn.evaluate(fn.Rankings.from_groups([n], grades, scores), [fn.nDCG(gain=gain, ties=ties) @ k for ties in ours.TIES for k in (1, 10, 1000)]).values
+    values = fn.evaluate(
+        fn.Rankings.from_groups([n], grades, scores),
+        [fn.nDCG(gain=gain, ties=ties) @ k for ties in ours.TIES for k in (1, 10, 1000)],
+    ).values
     assert values.max() <= 1.0
 
 
@@ -464,7 +626,9 @@ def test_one_query_of_one_document() -> None:
 @pytest.mark.pure
 def test_zero_queries() -> None:
     for relevance in (np.empty(0, np.uint8), np.empty(0), np.empty(0, np.int64)):
-        scores = fn.evaluate(fn.Rankings.from_offsets([0], relevance, np.empty(0, np.float32)), "nDCG@10, DCG")
+        scores = fn.evaluate(
+            fn.Rankings.from_offsets([0], relevance, np.empty(0, np.float32)), "nDCG@10, DCG"
+        )
         assert scores.values.shape == (2, 0)
         assert all(math.isnan(value) for value in scores.mean().values())
         assert scores.summary().rows[0]["queries"] == 0
@@ -482,7 +646,15 @@ def test_queries_without_documents_beside_others_and_alone() -> None:
 def test_a_pool_without_scored_documents() -> None:
     """Nothing was returned though something relevant is known: nDCG is 0, and not empty."""
     rankings = fn.Rankings.from_offsets([0, 0, 1], [1], [0.5], judged=([0, 2, 3], [1, 2, 1]))
-    scores = fn.evaluate(rankings, [fn.nDCG(empty=0.5) @ 2, fn.IDCG(empty=0.5) @ 1, fn.DCG(empty=0.5) @ 2, fn.nDCG(ideal="scored", empty=0.5)])
+    scores = fn.evaluate(
+        rankings,
+        [
+            fn.nDCG(empty=0.5) @ 2,
+            fn.IDCG(empty=0.5) @ 1,
+            fn.DCG(empty=0.5) @ 2,
+            fn.nDCG(ideal="scored", empty=0.5),
+        ],
+    )
     assert scores.values.tolist() == [[0.0, 1.0], [2.0, 1.0], [0.0, 1.0], [0.5, 1.0]]
 
 
@@ -517,7 +689,9 @@ def test_a_gain_is_called_once_per_distinct_grade_and_a_discount_once_per_rank()
 
     rankings = fn.Rankings.from_groups([40, 60], np.tile([0, 3, 1, 3], 25), np.arange(100.0))
     fn.evaluate(rankings, [fn.nDCG(gain=gain, discount=discount) @ 10])
-    assert len(ranks) == len(set(ranks)) and set(ranks) <= set(range(1, 61)) and set(range(1, 11)) <= set(ranks)
+    assert (
+        len(ranks) == len(set(ranks)) and set(ranks) <= set(range(1, 61)) and set(range(1, 11)) <= set(ranks)
+    )
     assert set(grades) == {0, 1, 3}
     assert len(grades) == 3
     assert all(isinstance(rank, int) for rank in ranks)
@@ -543,7 +717,10 @@ def test_a_gain_function_is_asked_again_in_a_later_call() -> None:
 def exact_mean(values: Sequence[float], weight: Sequence[float] | None = None) -> float:
     if weight is None:
         return float(sum(map(Fraction, values)) / len(values))
-    return float(sum(Fraction(w) * Fraction(v) for v, w in zip(values, weight, strict=True)) / sum(map(Fraction, weight)))
+    return float(
+        sum(Fraction(w) * Fraction(v) for v, w in zip(values, weight, strict=True))
+        / sum(map(Fraction, weight))
+    )
 
 
 @pytest.mark.pure
@@ -551,7 +728,9 @@ def exact_mean(values: Sequence[float], weight: Sequence[float] | None = None) -
 def test_the_mean_is_correctly_rounded(table: Ragged, data: st.DataObject) -> None:
     assume(table.lengths)
     weights = st.floats(0, 1e6) | st.sampled_from([0.1, 0.2, 0.3, 1e-300, 1e300, 5e-324])
-    table.weight = data.draw(st.none() | st.lists(weights, min_size=len(table.lengths), max_size=len(table.lengths)))
+    table.weight = data.draw(
+        st.none() | st.lists(weights, min_size=len(table.lengths), max_size=len(table.lengths))
+    )
     assume(table.weight is None or sum(table.weight) > 0)
     scores = evaluate(table, ["nDCG", "DCG@3", "CG(gain='exp2')"])
     for measure in scores.measures:
@@ -568,7 +747,9 @@ def test_the_mean_of_many_is_correctly_rounded_and_independent_of_order() -> Non
     scores = fn.evaluate(fn.Rankings.from_groups([3] * n, grades, marks, weight=weight), "nDCG, DCG")
     order = rng.permutation(n)
     rows = (3 * order[:, None] + np.arange(3)).ravel()
-    shuffled = fn.evaluate(fn.Rankings.from_groups([3] * n, grades[rows], marks[rows], weight=weight[order]), "nDCG, DCG")
+    shuffled = fn.evaluate(
+        fn.Rankings.from_groups([3] * n, grades[rows], marks[rows], weight=weight[order]), "nDCG, DCG"
+    )
     for name, value in scores.mean().items():
         assert value == exact_mean(scores[name].tolist(), weight.tolist())
         assert value == shuffled.mean()[name]
@@ -627,21 +808,43 @@ def test_the_summary_counts_queries_and_empty_ones() -> None:
     row = rows["nDCG"]
     assert row["mean"] == scores.mean()["nDCG"]
     assert row["std"] == pytest.approx(values.std(ddof=1), rel=1e-14)
-    assert [row[name] for name in ("min", "q25", "median", "q75", "max")] == pytest.approx(np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist())
+    assert [row[name] for name in ("min", "q25", "median", "q75", "max")] == pytest.approx(
+        np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
+    )
     assert rows["nDCG(empty='skip')"]["mean"] == scores.mean()["nDCG(empty='skip')"]
     text = repr(scores)
     assert "nDCG(empty='skip')" in text and "median" in text
     assert "<table" in scores._repr_html_() and "&#x27;skip&#x27;" in scores._repr_html_()
-    assert scores.summary().to_arrow().column_names == ["measure", "mean", "std", "min", "q25", "median", "q75", "max", "queries", "empty"]
+    assert scores.summary().to_arrow().column_names == [
+        "measure",
+        "mean",
+        "std",
+        "min",
+        "q25",
+        "median",
+        "q75",
+        "max",
+        "queries",
+        "empty",
+    ]
 
 
 @pytest.mark.pure
 def test_means_by_a_kept_column() -> None:
     queries = {"country": ["de", "fr", "de"], "device": [1, 1, 2]}
-    rankings = fn.Rankings.from_lists([[1, 0], [0, 1], [0, 1]], [[2, 1]] * 3, queries=queries, weight=[1.0, 1.0, 3.0], query_ids=["a", "b", "c"])
+    rankings = fn.Rankings.from_lists(
+        [[1, 0], [0, 1], [0, 1]],
+        [[2, 1]] * 3,
+        queries=queries,
+        weight=[1.0, 1.0, 3.0],
+        query_ids=["a", "b", "c"],
+    )
     scores = fn.evaluate(rankings, "nDCG")
     table = scores.by("country").to_pydict()
-    assert table["country"] == ["de", "fr"] and table["nDCG"] == [exact_mean([1.0, cases.D[2]], [1, 3]), cases.D[2]]
+    assert table["country"] == ["de", "fr"] and table["nDCG"] == [
+        exact_mean([1.0, cases.D[2]], [1, 3]),
+        cases.D[2],
+    ]
     with pytest.raises(fn.ColumnError, match='"country", |country'):
         scores.by("contry")
     with pytest.raises(fn.ColumnError, match=r'Did you mean "country"\?'):
@@ -653,9 +856,20 @@ def test_tables(tmp_path: Any) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], [[2, 1]] * 2, query_ids=["a", "b"], queries={"country": ["de", "fr"]}, weight=[1.0, 2.0])
+    rankings = fn.Rankings.from_lists(
+        [[1, 0], [0, 1]],
+        [[2, 1]] * 2,
+        query_ids=["a", "b"],
+        queries={"country": ["de", "fr"]},
+        weight=[1.0, 2.0],
+    )
     scores = fn.evaluate(rankings, "nDCG@2")
-    wanted = {"query_id": ["a", "b"], "country": ["de", "fr"], "weight": [1.0, 2.0], "nDCG@2": [1.0, cases.D[2]]}
+    wanted = {
+        "query_id": ["a", "b"],
+        "country": ["de", "fr"],
+        "weight": [1.0, 2.0],
+        "nDCG@2": [1.0, cases.D[2]],
+    }
     assert scores.to_arrow().to_pydict() == pa.table(scores).to_pydict() == wanted
     assert scores.to_pandas().to_dict("list") == wanted
     scores.write_parquet(tmp_path / "out.parquet")
@@ -670,8 +884,17 @@ def test_tables(tmp_path: Any) -> None:
 @pytest.mark.pure
 @given(ours.ragged(judgments=False, continuous=False))
 def test_ndcg_is_evaluate(table: Ragged) -> None:
-    words: dict[str, Any] = {"k": 3, "gain": "exp2", "discount": "ln", "ties": "worst", "ideal": "full", "empty": 1.0}
-    wanted = evaluate(table, [fn.nDCG(**{word: value for word, value in words.items() if word != "k"}) @ 3]).values[0]
+    words: dict[str, Any] = {
+        "k": 3,
+        "gain": "exp2",
+        "discount": "ln",
+        "ties": "worst",
+        "ideal": "full",
+        "empty": 1.0,
+    }
+    wanted = evaluate(
+        table, [fn.nDCG(**{word: value for word, value in words.items() if word != "k"}) @ 3]
+    ).values[0]
     assert same_bits(fn.ndcg(table.relevance, table.scores, offsets=table.offsets, **words), wanted)
     assert same_bits(fn.ndcg(table.relevance, table.scores, group=table.lengths, **words), wanted)
     ids = np.repeat(np.arange(len(table.lengths)), table.lengths)

@@ -35,7 +35,9 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 sequences = st.lists(finite | st.integers(-(2**60), 2**60), min_size=1, max_size=5)
 mappings = st.dictionaries(finite | st.integers(-5, 9), finite, min_size=1, max_size=4)
 functions = st.sampled_from([cube, another_cube, math.sqrt, math.exp, abs, len, np.log2, np.sqrt, ours.cubed])
-gain_values = st.sampled_from(["linear", "exp2", "binary"]) | sequences | sequences.map(tuple) | mappings | functions
+gain_values = (
+    st.sampled_from(["linear", "exp2", "binary"]) | sequences | sequences.map(tuple) | mappings | functions
+)
 discount_values = (
     st.sampled_from(["log2", "jarvelin", "reciprocal", "ln", 2, 2.0, math.e, 10])
     | st.floats(1, 1e6, exclude_min=True)
@@ -50,8 +52,18 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "empty": st.sampled_from([0, 0.0, -0.0, 1, 1.0, "nan", "skip", math.nan]) | finite,
     "judged_only": st.booleans(),
     "rel": st.none() | st.sampled_from([0, 1, 1.0, 2]) | finite,
+    "unjudged": st.none() | st.sampled_from([0, 1, 1.0, 2]) | finite,
 }
-DEFAULTS = {"gain": "linear", "discount": "log2", "ties": "average", "ideal": "judged", "empty": 0.0, "judged_only": False, "rel": None}
+DEFAULTS = {
+    "gain": "linear",
+    "discount": "log2",
+    "ties": "average",
+    "ideal": "judged",
+    "empty": 0.0,
+    "judged_only": False,
+    "rel": None,
+    "unjudged": None,
+}
 
 
 @st.composite
@@ -95,6 +107,7 @@ SMALL = {
     "empty": [0.0, 1.0, 0.5, "nan", "skip"],
     "judged_only": [False, True],
     "rel": [None, 1, 2],
+    "unjudged": [None, 0, 2],
 }
 
 
@@ -119,7 +132,7 @@ def test_defaults_do_not_print(name: str) -> None:
     assert str(measure) == name
     assert str(measure @ 10) == f"{name}@10"
     assert measure.name == name and measure.cutoff is None
-    assert dict(measure.params) == {word: DEFAULTS[word] for word in ours.PARAMETERS[name]}
+    assert dict(measure.params) == {word: DEFAULTS[word] for word in (*ours.PARAMETERS[name], "unjudged")}
     assert measure(**dict(measure.params)) == measure
     for word, value in measure.params.items():
         assert getattr(measure, word) == value
@@ -330,7 +343,11 @@ def test_ir_measures_objects() -> None:
     for theirs, measure in pairs:
         assert as_measure(theirs) == measure
         assert as_measures(theirs) == (measure,)
-    assert as_measures([theirs for theirs, _ in pairs[:3]]) == (fn.nDCG, fn.nDCG @ 10, fn.nDCG(gain="exp2") @ 10)
+    assert as_measures([theirs for theirs, _ in pairs[:3]]) == (
+        fn.nDCG,
+        fn.nDCG @ 10,
+        fn.nDCG(gain="exp2") @ 10,
+    )
 
 
 def test_this_package_s_plain_notation_is_ir_measures_notation() -> None:
@@ -344,7 +361,14 @@ def test_this_package_s_plain_notation_is_ir_measures_notation() -> None:
 
 @pytest.mark.parametrize(
     ("text", "nearest"),
-    [("nDGC@10", "nDCG"), ("ndcg@10", "NDCG|nDCG"), ("DCGG", "DCG"), ("numret", "NumRet"), ("IDGC@3", "IDCG"), ("nDCGs", "nDCG")],
+    [
+        ("nDGC@10", "nDCG"),
+        ("ndcg@10", "NDCG|nDCG"),
+        ("DCGG", "DCG"),
+        ("numret", "NumRet"),
+        ("IDGC@3", "IDCG"),
+        ("nDCGs", "nDCG"),
+    ],
 )
 def test_a_misspelt_measure_gets_the_nearest(text: str, nearest: str) -> None:
     with pytest.raises(MeasureError, match=rf'no measure is called .*Did you mean "({nearest})"\?'):
@@ -374,7 +398,9 @@ def test_what_is_no_notation_is_refused(text: str) -> None:
         fn.parse(text)
 
 
-@pytest.mark.parametrize("text", ["nDCG(gain=exp2)", "nDCG(gain=__import__('os'))", "nDCG(gain=1+1j)", "nDCG(gain=print)"])
+@pytest.mark.parametrize(
+    "text", ["nDCG(gain=exp2)", "nDCG(gain=__import__('os'))", "nDCG(gain=1+1j)", "nDCG(gain=print)"]
+)
 def test_values_in_notation_are_literals(text: str) -> None:
     with pytest.raises(MeasureError):
         fn.parse(text)
@@ -412,7 +438,10 @@ def test_any_text_is_read_or_refused_as_a_measure_error(text: str) -> None:
         ({"discount": math.inf}, "finite"),
         ({"ties": "mean"}, "ties='mean' is not known: ties is one of 'average', 'input', 'worst', 'best'"),
         ({"ties": "wurst"}, r"Did you mean \"worst\"\?"),
-        ({"ideal": "all"}, "ideal='all' is not known: ideal is one of 'judged', 'scored', 'returned', 'full'"),
+        (
+            {"ideal": "all"},
+            "ideal='all' is not known: ideal is one of 'judged', 'scored', 'returned', 'full'",
+        ),
         ({"empty": "zero"}, "a number, 'nan' or 'skip'"),
         ({"empty": None}, "empty"),
         ({"empty": True}, "empty=True"),
@@ -444,7 +473,7 @@ def test_the_boundary_values_are_accepted() -> None:
 
 @pytest.mark.parametrize("name", ["CG", "NumRet", "DCG"])
 def test_a_parameter_that_a_measure_does_not_have_is_refused(name: str) -> None:
-    for word in set(DEFAULTS) - set(ours.PARAMETERS[name]):
+    for word in set(DEFAULTS) - {*ours.PARAMETERS[name], "unjudged"}:
         with pytest.raises(MeasureError, match=f"{name} has no parameter '{word}'"):
             getattr(fn, name)(**{word: DEFAULTS[word]})
 

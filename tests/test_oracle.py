@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
+from functools import partial
 
 import cases
 import oracle
@@ -16,18 +18,30 @@ pytestmark = pytest.mark.pure
 def random_query(rng: random.Random, size: int = 6) -> Query:
     n = rng.randint(1, size)
     grades = [rng.choice([0, 0, 1, 2, 3, 4]) for _ in range(n)]
-    return Query(grades, [rng.randint(0, 2) for _ in range(n)], None, grades + [rng.choice([0, 1, 2]) for _ in range(rng.randint(0, 3))])
+    return Query(
+        grades,
+        [rng.randint(0, 2) for _ in range(n)],
+        None,
+        grades + [rng.choice([0, 1, 2]) for _ in range(rng.randint(0, 3))],
+    )
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_closed_form_equals_listing_the_orders(seed: int) -> None:
     rng = random.Random(seed)
     query, cutoff = random_query(rng), rng.choice([None, 1, 2, 3, 9])
-    words = {"gain": rng.choice(["linear", "exp2", "binary", [0, 0.1, 0.3, 2, 0.7]]), "discount": rng.choice(["log2", "reciprocal", "ln", 3.0, "jarvelin"])}
-    assert oracle.score("DCG", query, cutoff, **words) == pytest.approx(oracle.expected_dcg(query, cutoff, **words), rel=1e-14)
+    words = {
+        "gain": rng.choice(["linear", "exp2", "binary", [0, 0.1, 0.3, 2, 0.7]]),
+        "discount": rng.choice(["log2", "reciprocal", "ln", 3.0, "jarvelin"]),
+    }
+    assert oracle.score("DCG", query, cutoff, **words) == pytest.approx(
+        oracle.expected_dcg(query, cutoff, **words), rel=1e-14
+    )
     for ideal in ("judged", "scored", "full"):
         closed = oracle.expected_ndcg(query, cutoff, ideal=ideal, **words)
-        assert oracle.score("nDCG", query, cutoff, ideal=ideal, **words) == pytest.approx(closed or 0.0, rel=1e-14)
+        assert oracle.score("nDCG", query, cutoff, ideal=ideal, **words) == pytest.approx(
+            closed or 0.0, rel=1e-14
+        )
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -37,10 +51,15 @@ def test_worst_and_best_are_the_bounds_over_all_orders(seed: int) -> None:
     for name in ("nDCG", "DCG", "CG"):
         definition, accepted = oracle.GRADED[name]
         words = {word: oracle._DEFAULTS[word] for word in accepted}
-        bounds = oracle.bounds_over_orders(lambda ranked: definition(ranked, query, cutoff, **words), query) or (0.0, 0.0)  # noqa: B023
+        value = functools.partial(definition, query=query, cutoff=cutoff, **words)
+        value = partial(definition, query=query, cutoff=cutoff, **words)
+        bounds = oracle.bounds_over_orders(value, query) or (0.0, 0.0)
         worst, best = (oracle.score(name, query, cutoff, ties=ties) for ties in ("worst", "best"))
         assert (worst, best) == pytest.approx(bounds, rel=1e-14)
-        assert worst <= oracle.score(name, query, cutoff) + 1e-12 and oracle.score(name, query, cutoff) <= best + 1e-12
+        assert (
+            worst <= oracle.score(name, query, cutoff) + 1e-12
+            and oracle.score(name, query, cutoff) <= best + 1e-12
+        )
 
 
 @pytest.mark.parametrize("golden", cases.GOLDEN, ids=lambda golden: golden.system)
@@ -65,7 +84,9 @@ def test_literature() -> None:
         assert round(oracle.score("nDCG", query, cutoff), 2) == value
     grades, got, best = cases.LITERATURE_EXP2
     query = Query(grades, [5, 4, 3, 2, 1])
-    assert oracle.score("DCG", query, 5, gain="exp2") == pytest.approx(7 + 3 / math.log2(3) + 3.5 + 1 / math.log2(6), rel=1e-15)
+    assert oracle.score("DCG", query, 5, gain="exp2") == pytest.approx(
+        7 + 3 / math.log2(3) + 3.5 + 1 / math.log2(6), rel=1e-15
+    )
     assert oracle.score("DCG", query, 5, gain="exp2") == pytest.approx(got, rel=1e-15)
     assert oracle.score("IDCG", query, 5, gain="exp2") == pytest.approx(best, rel=1e-15)
 
@@ -80,20 +101,28 @@ def test_binary_measures_are_trec_eval_s() -> None:
         names = [f"d{i:02d}" for i in range(rng.randint(1, 12))]
         judgments = {name: rng.choice([-1, 0, 0, 1, 1, 2]) for name in names if rng.random() < 0.7}
         judgments |= {f"e{i}": rng.choice([-1, 0, 1, 2]) for i in range(rng.randint(0, 4))}
-        if max(judgments.values(), default=-1) < 0:  # pytrec_eval-terrier 0.5.11 does not come back from a query of -1 alone
+        if (
+            max(judgments.values(), default=-1) < 0
+        ):  # pytrec_eval-terrier 0.5.11 does not come back from a query of -1 alone
             continue
         run = {name: float(-i) for i, name in enumerate(names)}
         theirs = pytrec_eval.RelevanceEvaluator({"q": judgments}, asked).evaluate({"q": run})["q"]
         pool = [grade for grade in judgments.values() if grade >= 0]
-        ranked = [Document(judgments.get(name, 0), judgments.get(name, -1) >= 0, name in judgments) for name in names]
-        query = Query([document.grade for document in ranked], list(run.values()), [document.is_judged for document in ranked], pool)
+        ranked = [Document(judgments.get(name, 0), judgments.get(name, -1) >= 0) for name in names]
+        pooled = [Document(judgments.get(name, 0), name in judgments) for name in names]
+        query = Query(
+            [document.grade for document in ranked],
+            list(run.values()),
+            [document.is_judged for document in ranked],
+            pool,
+        )
         ours = {
             "map": oracle.average_precision(ranked, query, None), "map_cut_3": oracle.average_precision(ranked, query, 3),
             "recip_rank": oracle.reciprocal_rank(ranked, query, None), "P_5": oracle.precision(ranked, query, 5),
             "P_20": oracle.precision(ranked, query, 20), "recall_3": oracle.recall(ranked, query, 3),
             "Rprec": oracle.r_precision(ranked, query), "success_1": oracle.success(ranked, query, 1),
             "success_5": oracle.success(ranked, query, 5), "bpref": oracle.binary_preference(ranked, query, None),
-            "infAP": oracle.inferred_ap(ranked, query, None), "num_rel": oracle.num_rel(ranked, query),
+            "infAP": oracle.inferred_ap(pooled, query, None), "num_rel": oracle.num_rel(ranked, query),
             "iprec_at_recall_0.40": oracle.interpolated_precision(ranked, query, None, recall=0.4),
             "iprec_at_recall_1.00": oracle.interpolated_precision(ranked, query, None, recall=1.0),
             "set_P": oracle.precision(ranked, query, None), "set_recall": oracle.recall(ranked, query, None),

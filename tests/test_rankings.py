@@ -40,7 +40,11 @@ def test_from_offsets() -> None:
 
 def test_from_groups() -> None:
     assert columns(Rankings.from_groups([2, 0, 3], RELEVANCE, SCORES)) == (OFFSETS, RELEVANCE, SCORES)
-    assert columns(Rankings.from_groups(np.array([2, 0, 3], np.uint8), RELEVANCE, SCORES)) == (OFFSETS, RELEVANCE, SCORES)
+    assert columns(Rankings.from_groups(np.array([2, 0, 3], np.uint8), RELEVANCE, SCORES)) == (
+        OFFSETS,
+        RELEVANCE,
+        SCORES,
+    )
     assert columns(Rankings.from_groups([], [], [])) == ([0], [], [])
 
 
@@ -56,7 +60,9 @@ def test_from_dense() -> None:
 def test_from_lists() -> None:
     rankings = Rankings.from_lists([[1, 0], [], [2, 0, 1]], [[0.3, 0.9], [], [0.8, 0.7, 0.1]])
     assert columns(rankings) == (OFFSETS, RELEVANCE, SCORES)
-    arrow = Rankings.from_lists(pa.array([[1, 0], [], [2, 0, 1]]), pa.array([[0.3, 0.9], [], [0.8, 0.7, 0.1]]))
+    arrow = Rankings.from_lists(
+        pa.array([[1, 0], [], [2, 0, 1]]), pa.array([[0.3, 0.9], [], [0.8, 0.7, 0.1]])
+    )
     assert columns(arrow) == columns(rankings)
     assert columns(Rankings.from_lists([np.array([1, 0]), ()], [[1, 2], []])) == ([0, 2, 2], [1, 0], [1, 2])
     assert columns(Rankings.from_lists([])) == ([0], [], [])
@@ -74,6 +80,19 @@ def test_from_lists_in_rank_order() -> None:
 def test_from_lists_keeps_a_whole_array_of_large_integers() -> None:
     lists = [[2**53, 2**53 + 1], [], [2**53 + 2]]
     assert Rankings.from_lists([[0, 1], [], [1]], lists).scores.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
+
+
+@pytest.mark.parametrize(
+    "other", [np.array([0.5]), np.array([2**64 - 1], np.uint64)], ids=["float64", "uint64"]
+)
+def test_from_lists_of_several_dtypes_narrows_no_score_in_silence(other: np.ndarray) -> None:
+    """No dtype holds both exactly: refused, or still told apart."""
+    try:
+        rankings = Rankings.from_lists([[0, 1], [1]], [np.array([2**53, 2**53 + 1]), other])
+    except (InputError, InputTypeError) as error:
+        assert "scores" in str(error)
+        return
+    assert fn.evaluate(rankings, "nDCG@1").values.tolist() == [[1.0, 1.0]]
 
 
 def test_from_arrow_long_form() -> None:
@@ -95,10 +114,16 @@ IDS: dict[str, Any] = {
     "large strings": pa.array(["q5", "q3", "q5", "q9", "q3", "q5"], pa.large_string()),
     "string view": pa.array(["q5", "q3", "q5", "q9", "q3", "q5"], pa.string_view()),
     "dictionary": pa.array(["q5", "q3", "q5", "q9", "q3", "q5"]).dictionary_encode(),
-    "dictionary with values that do not occur, in another order": pa.DictionaryArray.from_arrays([3, 1, 3, 4, 1, 3], ["x", "q3", "y", "q5", "q9"]),
-    "dictionary with a value twice": pa.DictionaryArray.from_arrays([0, 1, 2, 3, 1, 0], ["q5", "q3", "q5", "q9"]),
+    "dictionary with values that do not occur, in another order": pa.DictionaryArray.from_arrays(
+        [3, 1, 3, 4, 1, 3], ["x", "q3", "y", "q5", "q9"]
+    ),
+    "dictionary with a value twice": pa.DictionaryArray.from_arrays(
+        [0, 1, 2, 3, 1, 0], ["q5", "q3", "q5", "q9"]
+    ),
     "chunks": pa.chunked_array([["q5", "q3"], [], ["q5", "q9", "q3", "q5"]]),
-    "chunks of dictionaries": pa.chunked_array([pa.array(["q5", "q3"]).dictionary_encode(), pa.array(["q5", "q9", "q3", "q5"]).dictionary_encode()]),
+    "chunks of dictionaries": pa.chunked_array(
+        [pa.array(["q5", "q3"]).dictionary_encode(), pa.array(["q5", "q9", "q3", "q5"]).dictionary_encode()]
+    ),
     "binary": pa.array([b"q5", b"q3", b"q5", b"q9", b"q3", b"q5"]),
     "dates": pa.array([5, 3, 5, 9, 3, 5], pa.int32()).cast(pa.date32()),
 }
@@ -109,10 +134,23 @@ def test_from_query_ids_in_order_of_first_appearance(kind: str) -> None:
     ids = IDS[kind]
     relevance, scores = [10, 20, 11, 30, 21, 12], [1.0, 2.0, 1.1, 3.0, 2.1, 1.2]
     rankings = Rankings.from_query_ids(
-        ids, relevance, scores, weight=[1.0, 2.0, 3.0], is_judged=[True, True, False, True, True, True], doc_ids=list("abcdef"), queries={"n": [1, 2, 3]}
+        ids,
+        relevance,
+        scores,
+        weight=[1.0, 2.0, 3.0],
+        is_judged=[True, True, False, True, True, True],
+        doc_ids=list("abcdef"),
+        queries={"n": [1, 2, 3]},
     )
     assert columns(rankings) == ([0, 3, 5, 6], [10, 11, 12, 20, 21, 30], [1.0, 1.1, 1.2, 2.0, 2.1, 3.0])
-    assert rankings.is_judged is not None and rankings.is_judged.tolist() == [True, False, True, True, True, True]
+    assert rankings.is_judged is not None and rankings.is_judged.tolist() == [
+        True,
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
     assert rankings.doc_ids is not None and rankings.doc_ids.to_pylist() == ["a", "c", "f", "b", "e", "d"]
     table = rankings.queries.to_pydict()
     values = ids.to_pylist() if hasattr(ids, "to_pylist") else list(ids)
@@ -138,7 +176,9 @@ def test_grouping_is_what_a_dict_would_do(ids: list[int], as_text: bool) -> None
     for row, name in enumerate(ids):
         wanted.setdefault(name, []).append(row)
     given_ids = [f"q{name}" for name in ids] if as_text else np.array(ids, np.int64)
-    rankings = Rankings.from_query_ids(pa.array(given_ids, pa.string()) if as_text else given_ids, np.arange(len(ids)), np.arange(len(ids)))
+    rankings = Rankings.from_query_ids(
+        pa.array(given_ids, pa.string()) if as_text else given_ids, np.arange(len(ids)), np.arange(len(ids))
+    )
     assert rankings.relevance.tolist() == [row for rows in wanted.values() for row in rows]
     assert rankings.lengths.tolist() == [len(rows) for rows in wanted.values()]
     assert rankings.queries["query_id"].to_pylist() == [f"q{name}" if as_text else name for name in wanted]
@@ -172,14 +212,23 @@ def test_there_is_no_constructor_without_a_name() -> None:
 
 
 def test_queries_hold_ids_then_kept_columns_then_weight() -> None:
-    rankings = Rankings.from_groups([1, 1], [1, 0], [1, 2], query_ids=["a", "b"], queries=pa.table({"country": ["de", "fr"], "n": [1, 2]}), weight=[1, 3])
+    rankings = Rankings.from_groups(
+        [1, 1],
+        [1, 0],
+        [1, 2],
+        query_ids=["a", "b"],
+        queries=pa.table({"country": ["de", "fr"], "n": [1, 2]}),
+        weight=[1, 3],
+    )
     assert rankings.queries.column_names == ["query_id", "country", "n", "weight"]
     assert rankings.weight is not None and rankings.weight.dtype == np.float64
     assert rankings.queries["weight"].to_pylist() == [1.0, 3.0]
 
 
 def test_a_pool() -> None:
-    rankings = Rankings.from_groups([1, 0], [1], [1], judged=(np.array([0, 2, 3], np.int32), np.array([1, 2, 3], np.uint8)))
+    rankings = Rankings.from_groups(
+        [1, 0], [1], [1], judged=(np.array([0, 2, 3], np.int32), np.array([1, 2, 3], np.uint8))
+    )
     assert rankings.judged is not None
     assert rankings.judged.offsets.tolist() == [0, 2, 3] and rankings.judged.relevance.tolist() == [1, 2, 3]
     assert rankings.judged.offsets.dtype == np.int64
@@ -191,12 +240,21 @@ def test_a_pool() -> None:
 # ---- copies ----
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
+)
 def test_columns_are_not_copied(dtype: str) -> None:
     relevance, scores = np.ones(5, dtype), np.arange(5).astype(dtype)
     offsets, flags = np.array(OFFSETS, np.int64), np.ones(5, bool)
     pool = np.ones(3, dtype)
-    rankings = Rankings.from_offsets(offsets, relevance, scores, is_judged=flags, judged=(np.array([0, 1, 2, 3], np.int64), pool), weight=(weight := np.ones(3)))
+    rankings = Rankings.from_offsets(
+        offsets,
+        relevance,
+        scores,
+        is_judged=flags,
+        judged=(np.array([0, 1, 2, 3], np.int64), pool),
+        weight=(weight := np.ones(3)),
+    )
     assert rankings.judged is not None and rankings.is_judged is not None and rankings.weight is not None
     for ours_, theirs in (
         (rankings.relevance, relevance), (rankings.scores, scores), (rankings.offsets, offsets), (rankings.is_judged, flags),
@@ -215,7 +273,9 @@ def test_sorted_ids_dense_matrices_and_arrow_are_not_copied() -> None:
     assert np.shares_memory(rankings.relevance, relevance) and np.shares_memory(rankings.scores, scores)
     grades, marks = pa.array(relevance), pa.array(scores)
     rankings = Rankings.from_groups([4], grades, marks)
-    assert np.shares_memory(rankings.relevance, grades.to_numpy()) and np.shares_memory(rankings.scores, marks.to_numpy())
+    assert np.shares_memory(rankings.relevance, grades.to_numpy()) and np.shares_memory(
+        rankings.scores, marks.to_numpy()
+    )
 
 
 @given(ours.ragged())
@@ -237,12 +297,21 @@ def test_the_input_is_not_changed() -> None:
 
 def test_immutable() -> None:
     relevance = np.array(RELEVANCE)
-    rankings = Rankings.from_offsets(OFFSETS, relevance, SCORES, is_judged=[True] * 5, weight=[1, 1, 1], judged=([0, 1, 2, 3], [1, 1, 1]))
+    rankings = Rankings.from_offsets(
+        OFFSETS, relevance, SCORES, is_judged=[True] * 5, weight=[1, 1, 1], judged=([0, 1, 2, 3], [1, 1, 1])
+    )
     for name in ("relevance", "scores", "offsets", "weight", "queries", "n_queries", "new"):
         with pytest.raises(AttributeError):
             setattr(rankings, name, 1)
     assert rankings.judged is not None and rankings.is_judged is not None and rankings.weight is not None
-    for array in (rankings.relevance, rankings.scores, rankings.offsets, rankings.is_judged, rankings.weight, *rankings.judged):
+    for array in (
+        rankings.relevance,
+        rankings.scores,
+        rankings.offsets,
+        rankings.is_judged,
+        rankings.weight,
+        *rankings.judged,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
     relevance[0] = 5  # one's own array stays one's own
@@ -258,12 +327,27 @@ def test_pickled_and_copied() -> None:
         assert again.queries.to_pydict() == rankings.queries.to_pydict()
         assert again.doc_ids.to_pylist() == list("vwxyz")
         measures = "nDCG, nDCG(judged_only=True)"
-        assert fn.evaluate(again, measures).values.tobytes() == fn.evaluate(rankings, measures).values.tobytes()
+        assert (
+            fn.evaluate(again, measures).values.tobytes() == fn.evaluate(rankings, measures).values.tobytes()
+        )
 
 
 def test_repr_says_what_it_holds() -> None:
-    text = repr(Rankings.from_offsets(OFFSETS, np.array(RELEVANCE, np.uint8), np.array(SCORES, np.float32), judged=([0, 1, 2, 3], [1, 1, 1])))
-    assert "3 queries" in text and "5 documents" in text and "uint8" in text and "float32" in text and "3 judged" in text
+    text = repr(
+        Rankings.from_offsets(
+            OFFSETS,
+            np.array(RELEVANCE, np.uint8),
+            np.array(SCORES, np.float32),
+            judged=([0, 1, 2, 3], [1, 1, 1]),
+        )
+    )
+    assert (
+        "3 queries" in text
+        and "5 documents" in text
+        and "uint8" in text
+        and "float32" in text
+        and "3 judged" in text
+    )
 
 
 # ---- qrels and runs ----
@@ -276,7 +360,9 @@ def test_from_qrels_run() -> None:
     run = {"q1": {"d1": 0.9, "d2": 0.8, "d3": 0.7}, "q2": {"d9": 1.0}}
     rankings = Rankings.from_qrels_run(qrels, run)
     scores = fn.evaluate(rankings, ["nDCG(ties='input')", "NumRet"])
-    by_query = dict(zip(scores.queries["query_id"].to_pylist(), scores["nDCG(ties='input')"].tolist(), strict=True))
+    by_query = dict(
+        zip(scores.queries["query_id"].to_pylist(), scores["nDCG(ties='input')"].tolist(), strict=True)
+    )
     pytrec_eval = pytest.importorskip("pytrec_eval")
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg"}).evaluate(run)
     assert by_query == pytest.approx({query: values["ndcg"] for query, values in theirs.items()})
@@ -363,7 +449,9 @@ def test_shapes_are_checked() -> None:
 
 def test_6_nan_scores_are_refused_by_query_and_row() -> None:
     scores = np.array([0.1, 0.2, np.nan, 0.3, np.nan])
-    message = r'scores has 2 NaN values; the first is at row 2, query "q-204". Drop those rows or pass nan="last".'
+    message = (
+        r'scores has 2 NaN values; the first is at row 2, query "q-204". Drop those rows or pass nan="last".'
+    )
     with refused(message):
         Rankings.from_groups([2, 3], RELEVANCE, scores, query_ids=["q-1", "q-204"])
     with refused("the first is at row 2, query 1"):
@@ -397,7 +485,18 @@ def test_9_nulls_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [["a", "b"], [1 + 1j, 2], [None, 1], [object(), 1], [np.datetime64("2020-01-01")] * 2, [[1], [2, 3]], [2**70, 1], [np.longdouble(1), 2]], ids=str
+    "values",
+    [
+        ["a", "b"],
+        [1 + 1j, 2],
+        [None, 1],
+        [object(), 1],
+        [np.datetime64("2020-01-01")] * 2,
+        [[1], [2, 3]],
+        [2**70, 1],
+        [np.longdouble(1), 2],
+    ],
+    ids=str,
 )
 def test_what_is_no_number_is_refused(values: Any) -> None:
     for relevance, scores, name in ((values, [1, 2], "relevance"), ([1, 2], values, "scores")):
@@ -429,4 +528,6 @@ def test_from_query_ids_of_categoricals() -> None:
         assert rankings.queries["query_id"].to_pylist() == ["b", "a"]
         assert rankings.relevance.tolist() == [1, 0, 2]
     with pytest.raises(fn.InputError, match="1 null; the first is at row 1"):
-        fn.Rankings.from_query_ids(pa.DictionaryArray.from_arrays([0, 1], pa.array(["b", None])), [1, 2], [2, 1])
+        fn.Rankings.from_query_ids(
+            pa.DictionaryArray.from_arrays([0, 1], pa.array(["b", None])), [1, 2], [2, 1]
+        )

@@ -81,15 +81,24 @@ def test_parquet_finds_its_columns(data: Path, name: str, score: str) -> None:
 def test_pytrec_eval_by_document_order(data: Path, name: str, score: str) -> None:
     """It compares scores as float32 and breaks ties by falling document id."""
     ordered = rankings(data, name, score, order="falling ids")
-    narrow = fn.Rankings.from_offsets(ordered.offsets, ordered.relevance, ordered.scores.astype(np.float32), query_ids=ordered.queries["query_id"])
+    narrow = fn.Rankings.from_offsets(
+        ordered.offsets,
+        ordered.relevance,
+        ordered.scores.astype(np.float32),
+        query_ids=ordered.queries["query_id"],
+    )
     for cutoff in (1, 3, 5, 10, 20, 100, None):
         measure = fn.nDCG(ties="input") if cutoff is None else fn.nDCG(ties="input") @ cutoff
-        wanted = reference(data, name, score, "pytrec_eval", "ndcg" if cutoff is None else f"ndcg_cut_{cutoff}")
+        wanted = reference(
+            data, name, score, "pytrec_eval", "ndcg" if cutoff is None else f"ndcg_cut_{cutoff}"
+        )
         assert len(wanted) == narrow.n_queries
         assert values(fn.evaluate(narrow, measure), measure) == pytest.approx(wanted, rel=1e-12, abs=1e-15)
 
 
-_TOOL = re.compile(r"(?P<tool>lightgbm|xgboost) ndcg(@(?P<cutoff>\w+))?-? (?P<gain>exp2|linear) empty=(?P<empty>[01]) ties=input order")
+_TOOL = re.compile(
+    r"(?P<tool>lightgbm|xgboost) ndcg(@(?P<cutoff>\w+))?-? (?P<gain>exp2|linear) empty=(?P<empty>[01]) ties=input order"
+)
 
 
 @pytest.mark.parametrize("tool", ["lightgbm", "xgboost"])
@@ -118,16 +127,25 @@ def test_lightgbm_s_own_training_log(data: Path, name: str, score: str) -> None:
     if name != "lightgbm_lambdarank" or score != "score":
         pytest.skip("only the scores of the logged model")
     reported = json.loads((data / name / "lightgbm_reported.json").read_text())["reported"]["test"]
-    measures = {cutoff: fn.nDCG(gain="exp2", ties="input", empty=1.0) @ int(cutoff.partition("@")[2]) for cutoff in reported}
+    measures = {
+        cutoff: fn.nDCG(gain="exp2", ties="input", empty=1.0) @ int(cutoff.partition("@")[2])
+        for cutoff in reported
+    }
     means = fn.evaluate(rankings(data, name, score), list(measures.values())).mean()
-    assert {cutoff: means[str(measure)] for cutoff, measure in measures.items()} == pytest.approx(reported, rel=1e-9)
+    assert {cutoff: means[str(measure)] for cutoff, measure in measures.items()} == pytest.approx(
+        reported, rel=1e-9
+    )
 
 
 def test_row_order_and_threads_change_nothing(data: Path, name: str, score: str) -> None:
     table = rows(data / name / SETS[name])
     shuffled = table.take(np.random.default_rng(0).permutation(table.num_rows))
     one = fn.evaluate(rankings(data, name, score), "nDCG@10, nDCG")
-    other = fn.evaluate(fn.Rankings.from_query_ids(shuffled["qid"], shuffled["label"].to_numpy(), shuffled[score].to_numpy()), "nDCG@10, nDCG", threads=2)
+    other = fn.evaluate(
+        fn.Rankings.from_query_ids(shuffled["qid"], shuffled["label"].to_numpy(), shuffled[score].to_numpy()),
+        "nDCG@10, nDCG",
+        threads=2,
+    )
     assert one.mean() == other.mean()
     for measure in one.measures:
         assert values(one, measure) == values(other, measure)

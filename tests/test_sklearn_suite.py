@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 
-sklearn_metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed: pip install 'fastndcg[test]'")
+sklearn_metrics = pytest.importorskip(
+    "sklearn.metrics", reason="scikit-learn is not installed: pip install 'fastndcg[test]'"
+)
 
 HERE = Path(__file__).resolve().parent
 PAIRS = [(fn.ndcg_score, sklearn_metrics.ndcg_score), (fn.dcg_score, sklearn_metrics.dcg_score)]
@@ -32,7 +34,9 @@ def test_scikit_learn_s_own_tests(file: str, at_least: int, tmp_path: Path) -> N
     tests = Path(sklearn_metrics.__file__).parent / "tests" / file
     if not tests.is_file():
         pytest.skip(f"this scikit-learn was installed without its tests: no {tests.name}")
-    paths = os.pathsep.join([str(HERE), str(Path(fn.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join(
+        [str(HERE), str(Path(fn.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    )
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     finished = subprocess.run(
         [sys.executable, "-m", "pytest", "-c", tmp_path / "pytest.ini", "--rootdir", tmp_path, "-p", "sklearn_plugin", "-p", "no:cacheprovider",
@@ -40,7 +44,10 @@ def test_scikit_learn_s_own_tests(file: str, at_least: int, tmp_path: Path) -> N
         capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths}, check=False,
     )  # fmt: skip
     assert finished.returncode == 0, finished.stdout[-8000:] + finished.stderr[-2000:]
-    passed, calls = re.search(r"(\d+) passed", finished.stdout), re.search(r"'ndcg_score': (\d+), 'dcg_score': (\d+)", finished.stdout)
+    passed, calls = (
+        re.search(r"(\d+) passed", finished.stdout),
+        re.search(r"'ndcg_score': (\d+), 'dcg_score': (\d+)", finished.stdout),
+    )
     assert passed is not None and calls is not None
     assert int(passed[1]) + len(re.findall("skipped", finished.stdout)) * 4 >= at_least
     assert min(map(int, calls.groups())) >= 20
@@ -54,7 +61,9 @@ def matrices(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
     rows, width = draw(st.integers(1, 5)), draw(st.integers(2, 9))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     true = rng.integers(0, 4, (rows, width)) if draw(st.booleans()) else rng.random((rows, width)).round(1)
-    score = rng.integers(0, 4, (rows, width)).astype(draw(st.sampled_from([np.int64, np.float32, np.float64])))
+    score = rng.integers(0, 4, (rows, width)).astype(
+        draw(st.sampled_from([np.int64, np.float32, np.float64]))
+    )
     return true, score, rng.random(rows) + 0.1 if draw(st.booleans()) else None
 
 
@@ -63,7 +72,9 @@ def matrices(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
 def test_random_matrices_with_heavy_ties(given_: Any, k: int | None) -> None:
     true, score, weight = given_
     for ours, theirs in PAIRS:
-        assert ours(true, score, k=k, sample_weight=weight) == pytest.approx(theirs(true, score, k=k, sample_weight=weight), rel=1e-12, abs=1e-15)
+        assert ours(true, score, k=k, sample_weight=weight) == pytest.approx(
+            theirs(true, score, k=k, sample_weight=weight), rel=1e-12, abs=1e-15
+        )
 
 
 @pytest.mark.pure
@@ -71,7 +82,9 @@ def test_random_matrices_with_heavy_ties(given_: Any, k: int | None) -> None:
 def test_random_bases(given_: Any, k: int | None, log_base: float) -> None:
     true, score, weight = given_
     words = {"k": k, "log_base": log_base, "sample_weight": weight}
-    assert fn.dcg_score(true, score, **words) == pytest.approx(sklearn_metrics.dcg_score(true, score, **words), rel=1e-12, abs=1e-15)
+    assert fn.dcg_score(true, score, **words) == pytest.approx(
+        sklearn_metrics.dcg_score(true, score, **words), rel=1e-12, abs=1e-15
+    )
 
 
 @pytest.mark.pure
@@ -85,7 +98,9 @@ def test_ignoring_ties_is_the_stable_reverse_order(given_: Any, k: int | None) -
     distinct = np.argsort(np.lexsort((position, score)), axis=1).astype(float)
     words = {"k": k, "sample_weight": weight, "ignore_ties": True}
     for ours, theirs in PAIRS:
-        assert ours(true, score, **words) == pytest.approx(theirs(true, distinct, **words), rel=1e-12, abs=1e-15)
+        assert ours(true, score, **words) == pytest.approx(
+            theirs(true, distinct, **words), rel=1e-12, abs=1e-15
+        )
 
 
 @pytest.mark.pure
@@ -96,7 +111,9 @@ def test_wide_matrices(ours: Any, theirs: Any) -> None:
     weight = rng.random(20)
     for k in (None, 1, 10, 250, 300, 500):
         assert ours(true, score, k=k) == pytest.approx(theirs(true, score, k=k), rel=1e-12)
-        assert ours(true, score, k=k, sample_weight=weight) == pytest.approx(theirs(true, score, k=k, sample_weight=weight), rel=1e-12)
+        assert ours(true, score, k=k, sample_weight=weight) == pytest.approx(
+            theirs(true, score, k=k, sample_weight=weight), rel=1e-12
+        )
 
 
 @pytest.mark.pure
@@ -105,7 +122,14 @@ def test_anything_array_like(ours: Any, theirs: Any) -> None:
     pandas = pytest.importorskip("pandas")
     true, score = [[3, 0, 1], [0, 2, 1]], [[0.1, 0.1, 0.7], [0.5, 0.4, 0.4]]
     wanted = theirs(true, score, sample_weight=[1, 2])
-    for kind in (list, np.array, np.asfortranarray, pandas.DataFrame, lambda values: tuple(map(tuple, values)), lambda values: np.array(values, np.float32)):
+    for kind in (
+        list,
+        np.array,
+        np.asfortranarray,
+        pandas.DataFrame,
+        lambda values: tuple(map(tuple, values)),
+        lambda values: np.array(values, np.float32),
+    ):
         assert ours(kind(true), kind(score), sample_weight=[1, 2]) == pytest.approx(wanted, rel=1e-7)
     assert isinstance(ours(true, score), float)
     assert ours(true, score, sample_weight=pandas.Series([1, 2])) == pytest.approx(wanted)
@@ -113,7 +137,11 @@ def test_anything_array_like(ours: Any, theirs: Any) -> None:
 
 @pytest.mark.pure
 def test_empty_rows_count_as_zero() -> None:
-    assert fn.ndcg_score([[0, 0], [1, 0]], [[1, 2], [2, 1]]) == sklearn_metrics.ndcg_score([[0, 0], [1, 0]], [[1, 2], [2, 1]]) == 0.5
+    assert (
+        fn.ndcg_score([[0, 0], [1, 0]], [[1, 2], [2, 1]])
+        == sklearn_metrics.ndcg_score([[0, 0], [1, 0]], [[1, 2], [2, 1]])
+        == 0.5
+    )
 
 
 @pytest.mark.pure
@@ -167,7 +195,10 @@ def test_what_scikit_learn_refuses_is_refused(true: Any, score: Any, words: dict
 
 @pytest.mark.pure
 def test_the_words_of_scikit_learn_s_errors() -> None:
-    with pytest.raises(ValueError, match="Computing NDCG is only meaningful when there is more than 1 document. Got 1 instead."):
+    with pytest.raises(
+        ValueError,
+        match="Computing NDCG is only meaningful when there is more than 1 document. Got 1 instead.",
+    ):
         fn.ndcg_score([[1]], [[1]])
     with pytest.raises(ValueError, match="ndcg_score should not be used on negative y_true values"):
         fn.ndcg_score([[-1, 1]], [[1, 2]])

@@ -504,7 +504,9 @@ def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[i
         raise InputTypeError(
             f'column "{name}" is {kind}{shown}; wanted {wanted} that are integers or floats. Cast it, or name another column.'
         )
-    return _joined([_view(chunk) for chunk in column.chunks], np.dtype(kind.to_pandas_dtype()))
+    return _joined(
+        [_view(chunk) for chunk in column.chunks], pa.array([], kind).to_numpy(zero_copy_only=False).dtype
+    )
 
 
 def _undecimal(name: str, chunk: pa.Array) -> Array:

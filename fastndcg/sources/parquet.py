@@ -94,6 +94,7 @@ def read_parquet(
     Examples
     --------
     >>> import tempfile
+    >>> import pyarrow.parquet as pq
     >>> table = pa.table({"qid": ["a", "b", "a"], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pq.write_table(table, f"{folder}/predictions.parquet")
@@ -129,6 +130,7 @@ def find_parquet_columns(
     """Which columns `read_parquet` would take, seen from the footer of the first file. Raises as it does.
 
     >>> import tempfile
+    >>> import pyarrow.parquet as pq
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pq.write_table(pa.table({"qid": ["a"], "label": [1], "score": [0.5]}), f"{folder}/a.parquet")
     ...     find_parquet_columns(f"{folder}/a.parquet")
@@ -421,7 +423,9 @@ def _joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if is_list(one) and is_list(other):
         values = _joined_type(one.value_type, other.value_type)
         return None if values is None else pa.large_list(values)
-    kinds = [np.dtype(kind.to_pandas_dtype()) for kind in (one, other) if is_number(kind)]
+    kinds = [
+        pa.array([], kind).to_numpy(zero_copy_only=False).dtype for kind in (one, other) if is_number(kind)
+    ]
     if len(kinds) < 2:
         return None
     joined = np.promote_types(*kinds)

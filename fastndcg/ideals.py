@@ -1,0 +1,111 @@
+"""Ideal rankings whose length is not the measure's cutoff: they are rankings of their own, and their DCG divides.
+
+    "judged_uncut"      all judged documents, whatever the cutoff
+    "judged_returned"   the best judged documents, as many as were returned, up to the cutoff
+
+The kernels cut a ranking and its ideal at the same rank. For these two the ideal is laid out as a `Rankings`, already in its
+order, and summed by the same kernel, so that a perfect ranking is exactly 1.0 here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg import plan
+from fastndcg.errors import InputError
+from fastndcg.measures import DCG, Measure
+from fastndcg.rankings import Rankings
+
+if TYPE_CHECKING:
+    from fastndcg.scores import Scores
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+LAID_OUT = ("judged_uncut", "judged_returned")
+_ROUNDING = 1e-12  # what two orders of one sum can differ by
+
+
+def summed(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
+    """What the kernels sum for each measure: its DCG where the ideal is laid out, the measure itself otherwise."""
+    return tuple(_dcg(measure) if _is_laid_out(measure) else measure for measure in measures)
+
+
+def divide(
+    measures: tuple[Measure, ...],
+    values: Float64,
+    rankings: Rankings,
+    evaluate: Callable[[Rankings, Measure], Scores],
+) -> None:
+    """Divide the rows of measures whose ideal is laid out by the DCG of that ideal, in place; NaN where it is 0."""
+    for row, measure in enumerate(measures):
+        if not _is_laid_out(measure):
+            continue
+        ideal = _laid_out(rankings, measure)
+        dcg = _dcg(measure)(ties="input", judged_only=False)
+        if measure.ideal == "judged_uncut":
+            dcg = DCG(**dcg.params)
+        best = evaluate(ideal, dcg).values[0]
+        if measure.definition.ranking == "ideal":
+            nothing = (rankings.lengths == 0) & (ideal.lengths == 0)
+            values[row] = np.where(nothing, np.nan, best)
+            continue
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(best > 0, np.nan_to_num(values[row]) / best, np.nan)
+        values[row] = np.where((ratio > 1) & (ratio < 1 + _ROUNDING), 1.0, ratio)
+
+
+def _is_laid_out(measure: Measure) -> bool:
+    return measure.params.get("ideal") in LAID_OUT
+
+
+def _dcg(measure: Measure) -> Measure:
+    taken = {name: value for name, value in measure.params.items() if name in DCG.params and name != "empty"}
+    dcg = DCG(**taken)
+    return dcg if measure.cutoff is None else dcg @ measure.cutoff
+
+
+def _laid_out(rankings: Rankings, measure: Measure) -> Rankings:
+    """The ideal ranking of each query: its judged documents by falling gain, each with its place as score."""
+    offsets, relevance = pool(rankings)
+    query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
+    worth = gains(measure, relevance)
+    if worth.size and worth.min() < 0:
+        grade = relevance[np.argmin(worth)]
+        raise InputError(
+            f"{measure} is not defined for the gain {worth.min():g} of grade {grade}. Map it to 0 or more, as in nDCG(rel=1)."
+        )
+    order = np.lexsort((-worth, query))
+    place = np.arange(len(order)) - offsets[query]
+    if measure.ideal == "judged_returned":
+        order, query = order[(kept := place < _returned(rankings, measure)[query])], query[kept]
+    lengths = np.bincount(query, minlength=rankings.n_queries)
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Rankings.from_offsets(ends, relevance[order], -np.arange(len(order), dtype=np.int64))
+
+
+def pool(rankings: Rankings) -> tuple[Int64, npt.NDArray[Any]]:
+    """Offsets and grades of the judged documents: the pool, or the scored documents that are judged."""
+    if rankings.judged is not None:
+        return rankings.judged
+    if rankings.is_judged is None:
+        return rankings.offsets, rankings.relevance
+    counted = np.concatenate([[0], np.cumsum(rankings.is_judged)])
+    return counted[rankings.offsets].astype(np.int64), rankings.relevance[rankings.is_judged]
+
+
+def _returned(rankings: Rankings, measure: Measure) -> Int64:
+    if not measure.judged_only or rankings.is_judged is None:
+        return rankings.lengths
+    return np.diff(np.concatenate([[0], np.cumsum(rankings.is_judged)])[rankings.offsets])
+
+
+def gains(measure: Measure, relevance: npt.NDArray[Any]) -> Float64:
+    """Gain of each grade."""
+    grades, places = np.unique(relevance, return_inverse=True)
+    worth = plan.worth_of(measure)
+    return np.array([plan._gain(worth, grade) for grade in grades.tolist()], dtype=np.float64)[places]

@@ -1,0 +1,371 @@
+"""Files of lines: opened by what they are, read in blocks of whole lines, and scanned into columns by the kernels.
+
+A file may be plain or packed by gzip, bzip2 or Zstandard; its first bytes say which, not its name. A plain file of more
+than a few megabytes is scanned in as many parts as there are threads.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.errors import InputTypeError, SourceError
+
+if TYPE_CHECKING:
+    from fastndcg.kernels import TextColumns
+
+Array = npt.NDArray[Any]
+PathLike = str | os.PathLike[str]
+# a compiled scanner: block, powers of ten, columns, how far they are filled -> -1 or where a malformed line begins
+Scanner = Callable[[Array, Array, "TextColumns", Array], int]
+
+_BLOCK = 1 << 20  # bytes: with what is made of them they stay in the second-level cache
+_PART = 8 << 20  # bytes of a plain file for which another thread is worth while
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+_POWERS = 10.0 ** np.arange(23)
+_UNBOUNDED = 1 << 62  # where the last part ends: a file may be a pipe, or packed
+_FEWEST_BYTES = 2  # of a line with a row on it
+
+
+class Lines(NamedTuple):
+    """Columns of a file, a row for each line that is neither empty nor a comment."""
+
+    path: str
+    query_codes: Array  # for each row, which of `queries`
+    queries: pa.Array  # distinct query ids in order of first appearance
+    docs: (
+        pa.Array
+    )  # large_string, or large_binary where some id is not UTF-8; empty where the lines have no ids
+    values: npt.NDArray[np.float64]
+    skipped: Array  # rows before which a line was skipped
+
+    def line_of(self, row: int) -> int:
+        """Line of a row in the file, from 1."""
+        return row + 1 + int(np.searchsorted(self.skipped, row, side="right"))
+
+
+def path_of(path: Any, name: str) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise InputTypeError(f"{name} is a {type(path).__name__}; wanted the path of a file")
+    return os.fspath(path)
+
+
+def open_unpacked(path: str) -> io.FileIO | pa.NativeFile:
+    """A stream of the file's unpacked bytes.
+
+    Raises `SourceError` where the file cannot be opened.
+    """
+    try:
+        stream = io.FileIO(path)
+        start = stream.read(4) if stream.seekable() else b""
+        codec = next((codec for magic, codec in _PACKED.items() if start.startswith(magic)), None)
+        if codec is None:
+            if start:
+                stream.seek(0)
+            return stream
+        stream.close()
+        return pa.CompressedInputStream(pa.OSFile(path), codec)
+    except OSError as error:
+        raise cannot_read(path, error) from None
+
+
+def cannot_read(path: str, error: BaseException) -> SourceError:
+    if isinstance(error, FileNotFoundError):
+        folder = Path(path).parent
+        where = f"; its folder {folder} does not exist either" if not folder.is_dir() else ""
+        return SourceError(f"{path} does not exist{where}. Check the path.")
+    if isinstance(error, IsADirectoryError):
+        return SourceError(f"{path} is a folder; wanted a file")
+    reason = getattr(error, "strerror", None) or str(error)
+    return SourceError(f"{path} cannot be read: {reason}. Is it complete, and may you read it?")
+
+
+def read_lines(path: PathLike, scan: Scanner, wanted: str, *, threads: int | None = None) -> Lines:
+    """Columns of all lines of a file.
+
+    Parameters
+    ----------
+    path : path of a plain, gzip, bzip2 or Zstandard file
+    scan : kernel that reads the lines of a block
+    wanted : str
+        What a line should look like, for messages.
+    threads : int, optional
+        Default: as many as this process may use.
+
+    Raises
+    ------
+    SourceError
+        A file that cannot be read, or a malformed line, with its number and text.
+    """
+    path = path_of(path, "path")
+    cuts = _cuts(path, threads or processors())
+    parts = [_Part(path, scan, wanted, start, stop) for start, stop in pairwise(cuts)]
+    if len(parts) == 1:
+        parts[0].read()
+    else:
+        with ThreadPoolExecutor(len(parts)) as pool:
+            list(pool.map(_Part.read, parts))  # of several errors the one that stands first in the file
+    return _joined(path, parts)
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _cuts(path: str, threads: int) -> list[int]:
+    """Where each part begins, at the beginning of a line, and where the last one ends."""
+    stream = open_unpacked(path)
+    try:
+        if isinstance(stream, pa.NativeFile) or not stream.seekable():
+            return [0, _UNBOUNDED]
+        size = os.fstat(stream.fileno()).st_size
+        n_parts = max(1, min(threads, size // _PART))
+        cuts = [0]
+        for part in range(1, n_parts):
+            at = size * part // n_parts
+            stream.seek(at)
+            while (block := stream.read(_BLOCK // 16)) and (newline := block.find(b"\n")) < 0:
+                at += len(block)
+            if block and cuts[-1] < at + newline + 1 < size:
+                cuts.append(at + newline + 1)
+        return [*cuts, _UNBOUNDED]
+    except OSError as error:
+        raise cannot_read(path, error) from None
+    finally:
+        stream.close()
+
+
+class _Part:
+    """Part of a file, from the beginning of a line, and what is read from it."""
+
+    def __init__(self, path: str, scan: Scanner, wanted: str, start: int, stop: int) -> None:
+        from fastndcg import kernels
+
+        self.path, self.scan, self.wanted, self.start, self.stop = path, scan, wanted, start, stop
+        self.filled = np.zeros(kernels.ODD + 1, np.int64)
+        self.columns = kernels.TextColumns(
+            np.empty(0, np.uint8),
+            np.empty(0, np.int64),
+            np.empty(0, np.uint8),
+            np.empty(0, np.int64),
+            np.empty(0, np.int64),
+            np.empty(0, np.float64),
+            np.empty(0, np.int64),
+            np.empty((0, 3), np.int64),
+            np.empty(0, np.int32),
+        )
+
+    def read(self) -> None:
+        from fastndcg.kernels import ODD, ROWS, SKIPPED
+
+        done, total = 0, self._size()
+        for block in self._blocks():
+            self._reserve(len(block), 1.02 * total / done if done else 1.0)
+            done += len(block)
+            malformed = self.scan(block, _POWERS, self.columns, self.filled)
+            if malformed >= 0:
+                raise self._malformed(block, malformed, int(self.filled[ROWS] + self.filled[SKIPPED]) + 1)
+            if self.filled[ODD]:
+                self._read_odd(block)
+
+    def _size(self) -> int:
+        if self.stop < _UNBOUNDED:
+            return self.stop - self.start
+        try:
+            return Path(self.path).stat().st_size - self.start
+        except OSError:
+            return 0
+
+    def _blocks(self) -> Iterator[Array]:
+        """Blocks of whole lines; each is overwritten by the next one."""
+        stream = open_unpacked(self.path)
+        try:
+            if self.start:
+                stream.seek(self.start)
+            left = self.stop - self.start
+            buffer = bytearray(_BLOCK)
+            kept, first = 0, self.start == 0  # bytes of a line that has no end yet
+            while True:
+                if kept + 1 >= len(buffer):
+                    buffer = buffer + bytes(len(buffer))
+                with memoryview(buffer) as view, view[kept : min(len(buffer) - 1, kept + left)] as room:
+                    got = stream.readinto(room) if len(room) else 0
+                if first and buffer.startswith(b"\xef\xbb\xbf"):  # a byte-order mark, read as blanks
+                    buffer[:3] = b"   "
+                first = False
+                left -= got or 0
+                end = kept + (got or 0)
+                if not got:
+                    if kept:  # the last line of the file, without a newline
+                        buffer[kept] = 10
+                        yield np.frombuffer(buffer, np.uint8, kept + 1)
+                    return
+                stop = buffer.rfind(b"\n", kept, end) + 1
+                if stop:
+                    yield np.frombuffer(buffer, np.uint8, stop)
+                    buffer[: end - stop] = buffer[stop:end]
+                    kept = end - stop
+                else:
+                    kept = end
+        except OSError as error:
+            raise cannot_read(self.path, error) from None
+        finally:
+            stream.close()
+
+    def _reserve(self, size: int, ahead: float) -> None:
+        """Room for all that `size` more bytes can hold; when room is made, then for `ahead` times what there is."""
+        from fastndcg import kernels
+
+        rows = size // _FEWEST_BYTES + 1
+        more = (size, rows + 1, size, rows, rows, rows, size, rows, size)
+        filled = self.filled
+        at = (
+            filled[kernels.DOC_BYTES],
+            filled[kernels.ROWS],
+            filled[kernels.QUERY_BYTES],
+            filled[kernels.QUERIES],
+            filled[kernels.QUERIES],
+            filled[kernels.ROWS],
+            filled[kernels.SKIPPED],
+            0,
+            0,
+        )
+        self.columns = kernels.TextColumns(
+            *(
+                column
+                if len(column) >= used + room
+                else _enlarged(column, int(used), int(used * max(ahead, 2.0)) + room)
+                for column, used, room in zip(self.columns, at, more, strict=True)
+            )
+        )
+
+    def _read_odd(self, block: Array) -> None:
+        """Numbers that need more care than the scanner takes: many digits, large exponents, infinities."""
+        from fastndcg import kernels
+
+        odd = self.columns.odd[: self.filled[kernels.ODD]]
+        self.filled[kernels.ODD] = 0
+        text = np.empty(int((odd[:, 2] - odd[:, 1]).sum()), np.uint8)
+        ends = np.empty(len(odd), np.int64)
+        kernels.cut_out(block, odd, text, ends)
+        numbers = large_text(text, _after_zero(ends))
+        try:
+            self.columns.values[odd[:, 0]] = numbers.cast(pa.float64()).to_numpy()
+        except pa.ArrowInvalid:
+            for row, number in zip(odd.tolist(), numbers.to_pylist(), strict=True):
+                try:
+                    if "_" in number:  # which Python takes for a number
+                        raise ValueError
+                    self.columns.values[row[0]] = float(number)
+                except ValueError:
+                    start = block[: row[1]].tobytes().rfind(b"\n") + 1
+                    line = (
+                        row[0]
+                        + 1
+                        + int((self.columns.skipped[: self.filled[kernels.SKIPPED]] <= row[0]).sum())
+                    )
+                    raise self._malformed(block, start, line, f'"{number}" is not a number') from None
+
+    def _malformed(self, block: Array, start: int, line: int, reason: str = "") -> SourceError:
+        """The error that names the line beginning at `start` of the block, which is number `line` of this part."""
+        data = block.tobytes()
+        text = data[start : data.index(b"\n", start)].rstrip(b"\r").decode("utf-8", "backslashreplace")
+        line += _newlines_before(self.path, self.start)
+        shown = text if len(text) <= 120 else text[:117] + "..."
+        return SourceError(
+            f'{self.path}, line {line}: {reason or _fields(text)} in "{shown}"; wanted {self.wanted}'
+        )
+
+
+def _fields(text: str) -> str:
+    fields = len(text.split())
+    return f"{fields} field" + ("" if fields == 1 else "s")
+
+
+def _enlarged(column: Array, used: int, size: int) -> Array:
+    larger = np.empty((size, *column.shape[1:]), column.dtype)
+    larger[:used] = column[:used]
+    return larger
+
+
+def _newlines_before(path: str, stop: int) -> int:
+    total = 0
+    if stop:
+        with Path(path).open("rb") as stream:
+            while stop > 0 and (block := stream.read(min(_BLOCK, stop))):
+                total += block.count(b"\n")
+                stop -= len(block)
+    return total
+
+
+def _joined(path: str, parts: list[_Part]) -> Lines:
+    from fastndcg import kernels
+
+    def column(name: str, entry: int, shifts: Any = None) -> Array:
+        pieces: list[Array] = [getattr(part.columns, name)[: part.filled[entry]] for part in parts]
+        if len(pieces) == 1:
+            return pieces[0]
+        if shifts is not None:
+            pieces = [piece + shift for piece, shift in zip(pieces, shifts, strict=True)]
+        return np.concatenate(pieces)
+
+    def shifts(entry: int) -> list[int]:
+        return [0, *accumulate(int(part.filled[entry]) for part in parts[:-1])]
+
+    doc_bytes, query_bytes = (
+        column("doc_bytes", kernels.DOC_BYTES),
+        column("query_bytes", kernels.QUERY_BYTES),
+    )
+    docs = large_text(doc_bytes, _doc_offsets(parts, len(doc_bytes)))
+    runs = large_text(
+        query_bytes, _after_zero(column("query_ends", kernels.QUERIES, shifts(kernels.QUERY_BYTES)))
+    ).dictionary_encode()
+    values = column("values", kernels.ROWS)
+    first_rows = column("query_rows", kernels.QUERIES, shifts(kernels.ROWS))
+    codes = np.repeat(runs.indices.to_numpy(), np.diff(np.append(first_rows, len(values))))
+    queries = (
+        runs.dictionary.cast(pa.string())
+        if pa.types.is_large_string(runs.dictionary.type)
+        else runs.dictionary
+    )
+    return Lines(path, codes, queries, docs, values, column("skipped", kernels.SKIPPED, shifts(kernels.ROWS)))
+
+
+def _doc_offsets(parts: list[_Part], n_bytes: int) -> Array:
+    from fastndcg import kernels
+
+    if not n_bytes:
+        return np.zeros(1, np.int64)
+    pieces, end = [], 0
+    for part in parts:
+        offsets = part.columns.doc_offsets[: part.filled[kernels.ROWS] + 1]
+        pieces.append(offsets if len(parts) == 1 else offsets[:-1] + end)
+        end += part.filled[kernels.DOC_BYTES]
+    return pieces[0] if len(parts) == 1 else np.concatenate([*pieces, [end]])
+
+
+def _after_zero(ends: Array) -> Array:
+    return np.concatenate([[0], ends]).astype(np.int64, copy=False)
+
+
+def large_text(data: Array, offsets: Array) -> pa.Array:
+    """Strings that lie one after the other in `data`; binary where they are not UTF-8."""
+    n, buffers = len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    text = pa.Array.from_buffers(pa.large_string(), n, buffers)
+    # most ids are ASCII, and to see that takes a tenth of the time of a full check
+    if len(data) and data.max() > 127:
+        try:
+            text.validate(full=True)
+        except pa.ArrowInvalid:
+            return pa.Array.from_buffers(pa.large_binary(), n, buffers)
+    return text

@@ -1,0 +1,188 @@
+"""LETOR and svmlight files with `qid:`, and LightGBM's files with a `.query` file beside them, to `Rankings`.
+
+Only the label and the qid of a line are read. What follows, features in any order, repeated, `NULL`, or a comment, is
+passed over.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.errors import ColumnError, InputError, SourceError
+from fastndcg.rankings import Rankings, _as_array
+from fastndcg.sources.columns import find_column
+from fastndcg.sources.lines import Lines, PathLike, cannot_read, open_unpacked, path_of, read_lines
+from fastndcg.sources.trec import whole
+
+Array = npt.NDArray[Any]
+
+LTR_LINE = "label qid:query feature:value ..."
+
+
+def read_ltr(
+    path: PathLike,
+    *,
+    scores: Any,
+    query_file: PathLike | None = None,
+    score_column: str | None = None,
+    threads: int | None = None,
+) -> Rankings:
+    r"""Rankings from a LETOR or svmlight file and the scores of its rows.
+
+    Parameters
+    ----------
+    path : path
+        Plain, gzip, bzip2 or Zstandard. A line is `label qid:query feature:value ...`; empty lines and lines that begin
+        with # are passed over. Rows of a query may stand apart.
+    scores : array-like, or path
+        A score for each row: of a Parquet file (a column), a .npy file, or a text file with a number on each line.
+    query_file : path, optional
+        The number of rows of each query, in order, one on each line; queries are then numbered from 0, and any qid in the
+        file is passed over. Default: `path` + ".query" where lines have no qid and such a file exists.
+    score_column : str, optional
+        Column of a Parquet file of scores. Default: its only column, or the one with a usual name.
+    threads : int, optional
+        For reading; default: as many as this process may use.
+
+    Raises
+    ------
+    SourceError
+        A file that cannot be read or has no rows; a malformed line, with its number and text.
+    InputError
+        Numbers of rows, scores and group sizes that do not fit together; all that `Rankings` refuses.
+    ColumnError
+        A column of scores that is missing or ambiguous.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.txt"
+    >>> _ = path.write_text("2 qid:7 1:0.5 2:NULL # doc A\n0 qid:7 2:0.1 1:0.3\n1 qid:9 1:1\n")
+    >>> rankings = read_ltr(path, scores=[0.2, 0.4, 0.1])
+    >>> rankings.relevance, rankings.offsets, rankings.query_ids.to_pylist()
+    (array([2, 0, 1]), array([0, 2, 3]), [7, 9])
+    """
+    name = path_of(path, "path")
+    lines = _read(name, threads)
+    labels = whole(lines.values)
+    without = pc.index(lines.queries, "").as_py()
+    if query_file is None and without >= 0:
+        query_file = _query_file_beside(name, lines, without)
+    values, origin = _scores_of(scores, score_column)
+    if len(values) != len(labels):
+        raise InputError(
+            f"{origin} has {len(values):,} scores and {name} {len(labels):,} rows; give one score for each row, in row order"
+        )
+    if query_file is not None:
+        return Rankings.from_groups(
+            _group_sizes(path_of(query_file, "query_file"), name, len(labels)), labels, values
+        )
+    ids = _numbered(lines.queries)
+    of_rows = pa.DictionaryArray.from_arrays(pa.array(lines.query_codes), ids)
+    return Rankings.from_query_ids(
+        of_rows.cast(ids.type) if pa.types.is_integer(ids.type) else of_rows, labels, values
+    )
+
+
+def _query_file_beside(name: str, lines: Lines, without: int) -> str:
+    """The `.query` file of a file whose lines have no qid; `without` is the code of those that have none."""
+    if len(lines.queries) > 1:
+        row = int(np.argmax(lines.query_codes == without))
+        raise SourceError(
+            f"{name}, line {lines.line_of(row)}: no qid: where other lines have one; wanted {LTR_LINE}"
+        )
+    beside = f"{name}.query"
+    if not Path(beside).exists():
+        raise SourceError(
+            f"{name} has no qid: on its lines, and there is no {beside}; pass query_file= with the number of rows of each query"
+        )
+    return beside
+
+
+def _read(name: str, threads: int | None) -> Lines:
+    from fastndcg import kernels
+
+    lines = read_lines(name, kernels.scan_ltr, LTR_LINE, threads=threads)
+    if not len(lines.values):
+        raise SourceError(f"{name} has no rows; wanted at least one: {LTR_LINE}")
+    return lines
+
+
+def _numbered(ids: pa.Array) -> pa.Array:
+    """Query ids as integers where each is written as one writes an integer, so that no two become the same."""
+    try:
+        numbers = ids.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return ids
+    return numbers if numbers.cast(pa.string()).equals(ids.cast(pa.string())) else ids
+
+
+def _group_sizes(path: str, of: str, rows: int) -> Array:
+    sizes = _one_number_a_line(path, pa.int64(), "the number of rows of a query")
+    if len(sizes) and sizes.min() < 0:
+        raise InputError(
+            f"{path} has a negative size, {sizes.min()}; wanted the number of rows of each query"
+        )
+    if sizes.sum() != rows:
+        raise InputError(
+            f"{path} adds up to {sizes.sum():,} rows, but {of} has {rows:,}; wanted the number of rows of each query, in row order"
+        )
+    return sizes
+
+
+def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
+    """The scores, and what to call where they are from."""
+    if not isinstance(scores, str | os.PathLike):
+        return _as_array("scores", scores), "scores"
+    path = os.fspath(scores)
+    with open_unpacked(path) as stream:
+        magic = stream.read(6)
+    if magic[:4] == b"PAR1":
+        return _parquet_scores(path, column), path
+    if magic == b"\x93NUMPY":
+        try:
+            return _as_array("scores", np.load(path, allow_pickle=False)), path
+        except (OSError, ValueError) as error:
+            raise SourceError(f"{path} cannot be read as a .npy file: {error}") from None
+    return _one_number_a_line(path, pa.float64(), "one score"), path
+
+
+def _parquet_scores(path: str, column: str | None) -> Array:
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            wanted = names[0] if len(names) == 1 and column is None else find_column(names, "score", column)
+            return _as_array(wanted, file.read(columns=[wanted])[wanted])
+    except ColumnError as error:
+        raise ColumnError(f"{path}: {error}") from None
+    except (OSError, pa.ArrowInvalid) as error:
+        raise cannot_read(path, error) from None
+
+
+def _one_number_a_line(path: str, kind: pa.DataType, wanted: str) -> Array:
+    import pyarrow.csv as pa_csv
+
+    try:
+        with open_unpacked(path) as stream:
+            table = pa_csv.read_csv(
+                stream,
+                read_options=pa_csv.ReadOptions(column_names=["number"], use_threads=False),
+                parse_options=pa_csv.ParseOptions(delimiter="\t", quote_char=False),
+                convert_options=pa_csv.ConvertOptions(column_types={"number": kind}, null_values=[]),
+            )
+    except pa.ArrowInvalid as error:
+        if "Empty CSV" in str(error):
+            raise SourceError(f"{path} is empty; wanted {wanted} on each line") from None
+        raise SourceError(f"{path}: {error}; wanted {wanted} on each line") from None
+    except OSError as error:
+        raise cannot_read(path, error) from None
+    return _as_array("number", table["number"])

@@ -1,0 +1,691 @@
+"""Judgments and a run to `Rankings`: TREC files, two tables, dicts and named tuples, all through one join.
+
+    qrels, run -> Side, Side -> join by query and document -> rows of tied documents in the order asked for -> Rankings
+
+A negative grade means "in the pool, unjudged", as trec_eval reads it: such a document gains nothing, is not part of the
+pool, and its `is_judged` is False.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
+from fastndcg.rankings import Rankings, _as_array, _combined, _id_column
+from fastndcg.sources.columns import find_column
+from fastndcg.sources.lines import (
+    Lines,
+    PathLike,
+    cannot_read,
+    open_unpacked,
+    path_of,
+    processors,
+    read_lines,
+)
+
+if TYPE_CHECKING:
+    from fastndcg.kernels import Ids
+
+Array = npt.NDArray[Any]
+Missing = Literal["zero", "skip"]
+Ties = Literal["docid_desc", "docid_asc", "input"]
+NaN = Literal["refuse", "last"]
+
+QRELS_LINE = "a line of a TREC qrels file: query iteration doc grade"
+RUN_LINE = "a line of a TREC run: query Q0 doc rank score tag"
+
+
+class Side(NamedTuple):
+    """The judgments or the run: a row for each of its documents."""
+
+    name: str
+    queries: pa.Array  # distinct query ids in order of first appearance
+    codes: Array  # for each row, which of `queries`
+    docs: pa.Array | pa.ChunkedArray
+    values: Array  # grades or scores
+    place: Callable[[int], str]  # where a row was found, for messages
+    is_text: bool  # ids were read from text, so that "7" may be meant as the number
+
+
+class Columns(NamedTuple):
+    """Names of columns, where the usual ones are not meant."""
+
+    query: str | None = None
+    doc_id: str | None = None
+    relevance: str | None = None
+    score: str | None = None
+
+
+def read_trec(
+    qrels: PathLike,
+    run: PathLike,
+    *,
+    missing: Missing = "zero",
+    ties: Ties = "docid_desc",
+    nan: NaN = "refuse",
+    score_dtype: npt.DTypeLike = np.float64,
+    threads: int | None = None,
+) -> Rankings:
+    r"""Rankings from a TREC qrels file and a TREC run.
+
+    Parameters
+    ----------
+    qrels, run : paths
+        Plain, gzip, bzip2 or Zstandard. Fields stand apart by blanks or tabs; empty lines and lines that begin with # are
+        passed over.
+    missing : "zero" or "skip"
+        "zero": every query of the qrels counts, one that the run lacks with an empty ranking (`trec_eval -c`, ir_measures).
+        "skip": queries in both. Queries of the run that the qrels lack never count.
+    ties : "docid_desc", "docid_asc" or "input"
+        Order of rows. The first two order them by falling score and then by the bytes of the document id, so that measures
+        with ties="input" break ties as trec_eval does (descending) or the other way round; "input" keeps the order of the
+        file. Measures with other ties do not see the difference.
+    nan : "refuse" or "last"
+        "last" ranks documents with a NaN score below all others.
+    score_dtype : float64 or float32
+        pytrec_eval and trec_eval up to 9.0.7 read scores as float32, in which more of them are tied.
+    threads : int, optional
+        For reading; default: as many as this process may use.
+
+    Returns
+    -------
+    Rankings
+        Queries in the order of the qrels, with the judged pool, `is_judged` and `doc_ids`.
+
+    Raises
+    ------
+    SourceError
+        A file that cannot be read or has no rows; a malformed line, with its number and text.
+    InputError
+        The same document twice for a query, naming file, line, query and document; a NaN score.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "qrels").write_text("301 0 A 1\n301 0 B 2\n302 0 A 1\n")
+    >>> _ = (folder / "run").write_text("301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n")
+    >>> rankings = read_trec(folder / "qrels", folder / "run")
+    >>> rankings.offsets, rankings.relevance, rankings.is_judged
+    (array([0, 2, 2]), array([0, 2]), array([False,  True]))
+    """
+    _check_options(missing, ties, nan)
+    dtype = np.dtype(score_dtype)
+    if dtype not in (np.float32, np.float64):
+        raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
+    judged = _text_side(qrels, has_rank=False, threads=threads)
+    scored = _text_side(run, has_rank=True, threads=threads)
+    return join(
+        judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties, nan, threads
+    )
+
+
+def read_qrels_run(
+    qrels: PathLike,
+    run: PathLike,
+    *,
+    missing: Missing = "zero",
+    ties: Ties = "docid_desc",
+    nan: NaN = "refuse",
+    query: str | None = None,
+    doc_id: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+    threads: int | None = None,
+) -> Rankings:
+    """Rankings from judgments and predictions in two files, joined on query and document id.
+
+    Parameters
+    ----------
+    qrels, run : paths
+        Each a Parquet file or a TREC file, known by its first bytes.
+    missing, ties, nan, threads
+        As in `read_trec`. Whole-number ids are ordered as numbers.
+    query, doc_id, relevance, score : str, optional
+        Columns of Parquet files; by default the usual names. Only these columns are read.
+
+    Raises
+    ------
+    SourceError, ColumnError, InputError
+        As `read_trec` does, and for a column that is missing or ambiguous, or has nulls.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, pyarrow.parquet as pq
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> pq.write_table(pa.table({"qid": [1, 1, 2], "docid": [7, 8, 7], "rel": [1, 2, 1]}), folder / "qrels.parquet")
+    >>> pq.write_table(pa.table({"qid": [1, 1], "docid": [9, 8], "score": [2.5, 1.5]}), folder / "run.parquet")
+    >>> read_qrels_run(folder / "qrels.parquet", folder / "run.parquet").relevance
+    array([0, 2])
+    """
+    _check_options(missing, ties, nan)
+    columns = Columns(query, doc_id, relevance, score)
+    judged = _file_side(qrels, "relevance", columns, threads)
+    return join(judged, _file_side(run, "score", columns, threads), missing, ties, nan, threads)
+
+
+def rankings_from_qrels_run(
+    qrels: Any,
+    run: Any,
+    *,
+    missing: Missing = "zero",
+    ties: Ties = "docid_desc",
+    nan: NaN = "refuse",
+    query: str | None = None,
+    doc_id: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+) -> Rankings:
+    """What `Rankings.from_qrels_run` does.
+
+    >>> rankings_from_qrels_run({"q1": {"a": 1, "b": 0}}, {"q1": {"b": 0.5, "c": 0.1}}).is_judged
+    array([ True, False])
+    """
+    _check_options(missing, ties, nan)
+    columns = Columns(query, doc_id, relevance, score)
+    judged = _given_side("qrels", qrels, "relevance", columns)
+    return join(judged, _given_side("run", run, "score", columns), missing, ties, nan)
+
+
+def _check_options(missing: str, ties: str, nan: str) -> None:
+    options = (
+        ("missing", missing, get_args(Missing)),
+        ("ties", ties, get_args(Ties)),
+        ("nan", nan, get_args(NaN)),
+    )
+    for name, value, wanted in options:
+        if value not in wanted:
+            choice = ", ".join(f'"{word}"' for word in wanted[:-1]) + f' or "{wanted[-1]}"'
+            raise InputError(f"{name}={value!r} is not known; wanted {choice}.{suggest(str(value), wanted)}")
+
+
+# ---- sides from files ----
+
+
+def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
+    from fastndcg import kernels
+
+    def scan(block: Array, powers: Array, columns: kernels.TextColumns, filled: Array) -> int:
+        return kernels.scan_trec(block, has_rank, powers, columns, filled)
+
+    name = path_of(path, "run" if has_rank else "qrels")
+    lines = read_lines(name, scan, RUN_LINE if has_rank else QRELS_LINE, threads=threads)
+    if not len(lines.values):
+        raise SourceError(
+            f"{name} has no {'documents' if has_rank else 'judgments'}; wanted at least one: {RUN_LINE if has_rank else QRELS_LINE}"
+        )
+    return Side(
+        name,
+        lines.queries,
+        lines.query_codes,
+        lines.docs,
+        lines.values if has_rank else whole(lines.values),
+        _line_namer(lines),
+        True,
+    )
+
+
+def _line_namer(lines: Lines) -> Callable[[int], str]:
+    return lambda row: f"{lines.path}, line {lines.line_of(row)}"
+
+
+def whole(values: npt.NDArray[np.float64]) -> Array:
+    """Grades as integers where all of them are."""
+    with np.errstate(invalid="ignore"):
+        integers = values.astype(np.int64)
+    return integers if np.array_equal(integers, values) and (abs(integers) < 1 << 53).all() else values
+
+
+def find_qrels_run_columns(
+    qrels: PathLike,
+    run: PathLike,
+    *,
+    query: str | None = None,
+    doc_id: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+) -> tuple[Columns | None, Columns | None]:
+    """The columns that `read_qrels_run` takes of each file; None for a TREC file, which has none. Raises as it does."""
+    columns = Columns(query, doc_id, relevance, score)
+    found: list[Columns | None] = [None, None]
+    roles: tuple[Literal["relevance", "score"], ...] = ("relevance", "score")
+    for side, (path, role) in enumerate(zip((qrels, run), roles, strict=True)):
+        name = path_of(path, ("qrels", "run")[side])
+        if _is_parquet(name):
+            found[side] = Columns(
+                **dict(zip(("query", "doc_id", role), _parquet_columns(name, role, columns), strict=True))
+            )
+    return found[0], found[1]
+
+
+def _is_parquet(name: str) -> bool:
+    with open_unpacked(name) as stream:
+        return bool(stream.read(4) == b"PAR1")
+
+
+def _parquet_columns(
+    name: str, role: Literal["relevance", "score"], columns: Columns
+) -> tuple[str, str, str]:
+    import pyarrow.parquet as pq
+
+    try:
+        names = pq.read_schema(name).names
+    except (OSError, pa.ArrowInvalid) as error:
+        raise cannot_read(name, error) from None
+    return _find(name, names, role, columns)
+
+
+def _file_side(
+    path: PathLike, role: Literal["relevance", "score"], columns: Columns, threads: int | None
+) -> Side:
+    name = path_of(path, "qrels" if role == "relevance" else "run")
+    if not _is_parquet(name):
+        return _text_side(name, has_rank=role == "score", threads=threads)
+    import pyarrow.parquet as pq
+
+    names = _parquet_columns(name, role, columns)
+    try:
+        with pq.ParquetFile(name, read_dictionary=[names[0]]) as file:
+            table = file.read(columns=list(names))
+    except (OSError, pa.ArrowInvalid) as error:
+        raise cannot_read(name, error) from None
+    return _table_side(name, table, names)
+
+
+# ---- sides from memory ----
+
+
+def _given_side(name: str, data: Any, role: Literal["relevance", "score"], columns: Columns) -> Side:
+    if isinstance(data, str | os.PathLike):
+        raise InputTypeError(
+            f"{name} is the path {os.fspath(data)!r}; read_trec and read_qrels_run read files"
+        )
+    if isinstance(data, Mapping):
+        return _side_of_dicts(name, data)
+    if hasattr(data, "collect") and not hasattr(data, "__arrow_c_stream__"):  # a lazy frame
+        data = data.collect()
+    table = _as_table(data)
+    if table is not None:
+        return _table_side(name, table, _find(name, table.column_names, role, columns))
+    if isinstance(data, Iterable):
+        return _side_of_tuples(name, data, role)
+    raise InputTypeError(
+        f"{name} is a {type(data).__name__}; wanted a dict of dicts, a DataFrame, an Arrow table, or ir_measures' "
+        f"{'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
+    )
+
+
+def _as_table(data: Any) -> pa.Table | None:
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    return None
+
+
+def _side_of_dicts(name: str, data: Mapping[Any, Any]) -> Side:
+    for query, documents in data.items():
+        if not isinstance(documents, Mapping):
+            raise InputTypeError(
+                f"{name}[{query!r}] is a {type(documents).__name__}; wanted a dict from document id to number"
+            )
+    sizes = [len(documents) for documents in data.values()]
+    queries = _ids(name, "query", list(data))
+    docs = _ids(name, "document", list(chain.from_iterable(data.values())))
+    values = _numbers(name, list(chain.from_iterable(documents.values() for documents in data.values())))
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    return Side(name, queries, codes, docs, values, lambda _: name, False)
+
+
+def _side_of_tuples(name: str, data: Iterable[Any], role: Literal["relevance", "score"]) -> Side:
+    rows = list(data)
+    try:
+        query = [row.query_id for row in rows]
+        doc = [row.doc_id for row in rows]
+        value = [getattr(row, role) for row in rows]
+    except AttributeError as error:
+        raise InputTypeError(
+            f"{name} holds {type(error.obj).__name__} without {error.name}; wanted tuples with query_id, doc_id and {role}"
+        ) from None
+    return _side(name, _ids(name, "query", query), _ids(name, "document", doc), _numbers(name, value))
+
+
+def _table_side(name: str, table: pa.Table, names: tuple[str, str, str]) -> Side:
+    for column in names:
+        if table[column].null_count:
+            nulls = table[column].is_null().to_numpy()
+            raise InputError(
+                f"{name}: column {column} has {nulls.sum():,} nulls; the first is at row {int(np.argmax(nulls))}. Drop those rows."
+            )
+    query, doc, value = (_without_views(table[column]) for column in names)
+    if pa.types.is_floating(doc.type) or pa.types.is_nested(doc.type):
+        raise InputTypeError(
+            f"{name}: column {names[1]} is {doc.type}; wanted whole numbers or strings as document ids"
+        )
+    return _side(name, query, doc, _as_array(names[2], value))
+
+
+def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Strings as Arrow's functions know them: they cannot take rows of string views, which Polars hands out."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
+
+
+def _side(
+    name: str, query: pa.Array | pa.ChunkedArray, docs: pa.Array | pa.ChunkedArray, values: Array
+) -> Side:
+    from fastndcg import kernels
+
+    ids = _id_column(query)
+    if not pa.types.is_dictionary(ids.type):
+        ids = ids.dictionary_encode()
+    indices = ids.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False).view()
+    indices.flags.writeable = False
+    codes, first_rows = kernels.codes_by_first_appearance(indices, len(ids.dictionary))
+    queries = ids.dictionary.take(pa.array(indices[first_rows]))
+    return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row}", False)
+
+
+def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
+    if not values:
+        return pa.array([], pa.string())
+    try:
+        ids = pa.array(values)
+    except (TypeError, ValueError, pa.ArrowInvalid) as error:
+        raise InputTypeError(
+            f"{name} has {of} ids of mixed or unknown types: {error}. Make all of them strings, or all of them whole numbers."
+        ) from None
+    if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
+        raise InputTypeError(f"{name} has {of} ids that are {ids.type}; wanted strings or whole numbers")
+    if ids.null_count:
+        raise InputError(f"{name} has {ids.null_count:,} {of} ids that are None; name them or drop them")
+    return ids
+
+
+def _numbers(name: str, values: list[Any]) -> Array:
+    array = np.array(values) if values else np.empty(0, np.int64)
+    if array.dtype.kind not in "buif" or array.ndim != 1:
+        raise InputTypeError(
+            f"{name} holds values that are not numbers, beginning with {values[0]!r}; wanted a number for each document"
+        )
+    return array
+
+
+def _find(
+    name: str, present: list[str], role: Literal["relevance", "score"], columns: Columns
+) -> tuple[str, str, str]:
+    """Names of the query, document and value columns."""
+    try:
+        query, doc_id = (
+            find_column(present, wanted, getattr(columns, wanted)) for wanted in ("query", "doc_id")
+        )
+        return query, doc_id, find_column(present, role, getattr(columns, role))
+    except ColumnError as error:
+        raise ColumnError(f"{name}: {error}") from None
+
+
+# ---- the join ----
+
+
+_PART = 250_000  # rows for which another thread is worth while
+
+
+def join(
+    qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN, threads: int | None = None
+) -> Rankings:
+    """Rankings of the queries of `qrels`, with the grade of each document of `run`."""
+    from fastndcg import kernels
+
+    _check_values(qrels, "grade")
+    if nan == "last" and run.values.dtype.kind == "f":
+        run = run._replace(values=np.where(np.isnan(run.values), run.values.dtype.type(-np.inf), run.values))
+    _check_values(run, "score")
+    judged_queries, run_queries = _alike(qrels, run, qrels.queries, run.queries, "query")
+    judged_docs, run_docs = _alike(qrels, run, qrels.docs, run.docs, "document")
+
+    to_judged = (
+        pc.index_in(run_queries, judged_queries).fill_null(len(judged_queries)).to_numpy().astype(np.int64)
+    )
+    queries = qrels.queries
+    judged_codes, run_codes = qrels.codes, to_judged[run.codes]
+    if missing == "skip":
+        kept = np.flatnonzero(np.bincount(run_codes, minlength=len(queries) + 1)[:-1])
+        if not len(kept):
+            raise InputError(
+                f"{qrels.name} and {run.name} have no query in common: {_sample(qrels.queries)} there, {_sample(run.queries)} here. "
+                'Compare how ids are written, or pass missing="zero".'
+            )
+        renumbered = np.full(len(queries) + 1, len(kept), np.int64)
+        renumbered[kept] = np.arange(len(kept))
+        queries, judged_codes, run_codes = (
+            queries.take(pa.array(kept)),
+            renumbered[judged_codes],
+            renumbered[run_codes],
+        )
+
+    judged_offsets, judged_rows = _grouped(judged_codes, len(queries))
+    offsets, rows = _grouped(run_codes, len(queries))
+    judged_ids, run_ids = _digested(judged_docs, threads), _digested(run_docs, threads)
+    found = np.empty(len(rows), np.int64)
+
+    def join_part(part: slice) -> tuple[int, int, int]:
+        return kernels.join_documents(
+            judged_offsets[part], judged_rows, judged_ids, offsets[part], rows, run_ids, found
+        )
+
+    for twice, first, second in _each_part(join_part, judged_offsets + offsets, threads):
+        if twice:
+            raise _duplicate(qrels if twice == 1 else run, first, second)
+    if ties != "input":
+        order, keys = np.empty(len(rows), np.int64), _falling(run.values)
+        _each_part(
+            lambda part: kernels.order_documents(
+                offsets[part], rows, keys, run_ids, ties == "docid_asc", order
+            ),
+            offsets,
+            threads,
+        )
+        if not _ascends(order):
+            rows, found = rows[order], found[order]
+
+    in_pool = qrels.values >= 0
+    pool_kept = in_pool[judged_rows]
+    pool_offsets = np.concatenate([[0], np.cumsum(pool_kept, dtype=np.int64)])[judged_offsets]
+    is_judged = found >= 0
+    relevance = np.zeros(len(rows), qrels.values.dtype)
+    is_judged[is_judged] = in_pool[found[is_judged]]
+    relevance[is_judged] = qrels.values[found[is_judged]]
+    in_place = len(rows) == len(run.values) and _ascends(rows)
+    return Rankings.from_offsets(
+        offsets,
+        relevance,
+        run.values if in_place else run.values[rows],
+        judged=(pool_offsets, qrels.values[judged_rows[pool_kept]]),
+        is_judged=is_judged,
+        doc_ids=run.docs if in_place else run.docs.take(pa.array(rows)),
+        query_ids=queries,
+    )
+
+
+def _check_values(side: Side, what: Literal["grade", "score"]) -> None:
+    """Refuse what no ranking can hold here, where file and line are still known."""
+    if side.values.dtype.kind not in "buif":
+        raise InputTypeError(f"{side.name} has {what}s of dtype {side.values.dtype}; wanted numbers")
+    if side.values.dtype.kind != "f":
+        return
+    bad = np.isnan(side.values) if what == "score" else ~np.isfinite(side.values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{side.place(row)}: {what} {side.values[row]} of {_named(side, row)}; {bad.sum():,} in all. "
+            + ('Drop those rows or pass nan="last".' if what == "score" else "Drop those rows.")
+        )
+
+
+def _duplicate(side: Side, first: int, second: int) -> InputError:
+    return InputError(
+        f"{side.place(second)}: {_named(side, second)} is there twice, first at {side.place(first)}. A document has one "
+        f"{'grade' if side.name == 'qrels' else 'entry'} for a query: drop one of the two."
+    )
+
+
+def _named(side: Side, row: int) -> str:
+    return f"document {_shown(side.docs[row])} of query {_shown(side.queries[int(side.codes[row])])}"
+
+
+def _shown(scalar: pa.Scalar) -> str:
+    value = scalar.as_py()
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "backslashreplace")
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _sample(ids: pa.Array) -> str:
+    return "none" if not len(ids) else f"{_shown(ids[0])}" + (" ..." if len(ids) > 1 else "")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_binary(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def _alike(qrels: Side, run: Side, left: Any, right: Any, of: str) -> tuple[pa.Array, pa.Array]:
+    """Ids of both sides as int64 or uint64, or as large_binary, so that equal ids have equal bytes."""
+    left, right = _plain_ids(left), _plain_ids(right)
+    numbers = [pa.types.is_integer(ids.type) for ids in (left, right)]
+    if numbers[0] != numbers[1] and len(left) and len(right):
+        number_side = qrels if numbers[0] else run
+        if not (run if numbers[0] else qrels).is_text:
+            raise InputTypeError(
+                f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name}, which never match; "
+                f"cast those of {number_side.name} to strings, or the others to numbers"
+            )
+        left, right = (
+            ids.cast(pa.string()) if is_number else ids
+            for ids, is_number in zip((left, right), numbers, strict=True)
+        )
+    elif numbers[0] and numbers[1]:
+        unsigned = [
+            ids.type == pa.uint64() and len(ids) and pc.max(ids).as_py() >= 1 << 63 for ids in (left, right)
+        ]
+        if not any(unsigned):
+            return left.cast(pa.int64()), right.cast(pa.int64())
+        try:
+            return left.cast(pa.uint64()), right.cast(pa.uint64())
+        except pa.ArrowInvalid:
+            raise InputTypeError(
+                f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name} and fit no common type; cast both alike"
+            ) from None
+    return tuple(
+        ids.cast(pa.large_binary())
+        if not pa.types.is_integer(ids.type)
+        else ids.cast(pa.string()).cast(pa.large_binary())
+        for ids in (left, right)
+    )
+
+
+def _plain_ids(ids: Any) -> pa.Array:
+    kind = ids.type
+    if pa.types.is_dictionary(kind):
+        ids = ids.cast(kind.value_type)
+        kind = kind.value_type
+    if not pa.types.is_integer(kind):
+        ids = ids.cast(pa.large_binary() if _is_binary(kind) else pa.large_string())
+    return _combined(ids)
+
+
+def _grouped(codes: Array, n_codes: int) -> tuple[Array, Array]:
+    """Offsets and rows of the codes below `n_codes`; rows of other codes are left out."""
+    from fastndcg import kernels
+
+    if not len(codes) or (codes[1:] >= codes[:-1]).all():
+        offsets = np.searchsorted(codes, np.arange(n_codes + 1)).astype(np.int64)
+        return offsets, np.arange(offsets[-1], dtype=np.int64)
+    codes = codes.astype(np.int64, copy=False).view()
+    codes.flags.writeable = False
+    offsets, rows = kernels.rows_by_code(codes, n_codes + 1)
+    return offsets[:-1], rows[: offsets[-2]]
+
+
+def _each_part(kernel: Callable[[slice], Any], offsets: Array, threads: int | None) -> list[Any]:
+    """Results of a kernel for runs of queries, or of rows, of about equal size, in threads; `offsets[part]` are a part's."""
+    n_parts = max(1, min(threads or processors(), int(offsets[-1]) // _PART, len(offsets) - 1))
+    cuts = np.unique(
+        [0, *np.searchsorted(offsets, np.arange(1, n_parts) * (offsets[-1] / n_parts)), len(offsets) - 1]
+    )
+    parts = [slice(start, stop + 1) for start, stop in pairwise(cuts.tolist())]
+    if len(parts) < 2:
+        return [kernel(slice(None))]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(kernel, parts))
+
+
+def _digested(ids: pa.Array, threads: int | None) -> Ids:
+    from fastndcg import kernels
+
+    if pa.types.is_integer(ids.type):
+        numbers = ids.to_numpy(zero_copy_only=False)
+        leading = (
+            (numbers ^ np.uint64(1 << 63)).view(np.int64) if numbers.dtype == np.uint64 else numbers.view()
+        )
+        # 31 times 32 bits stay within int64
+        hashes = (((leading ^ (leading >> 32)) & 0x7FFFFFFF) * 0x9E3779B1) & 0xFFFFFFFF
+        return kernels.Ids(
+            hashes ^ (hashes >> 15), np.array(leading), np.empty(0, np.int64), np.empty(0, np.uint8)
+        )
+    _, offset_buffer, data_buffer = ids.buffers()
+    offsets = (
+        np.frombuffer(offset_buffer, np.int64, len(ids) + 1, ids.offset * 8)
+        if len(ids)
+        else np.zeros(1, np.int64)
+    )
+    data = (
+        np.frombuffer(data_buffer, np.uint8)
+        if data_buffer is not None and data_buffer.size
+        else np.empty(0, np.uint8)
+    )
+    offsets, data = offsets.view(), data.view()
+    offsets.flags.writeable = data.flags.writeable = False
+    hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
+    _each_part(
+        lambda part: kernels.digest_ids(
+            offsets[part],
+            data,
+            hashes[part][: len(offsets[part]) - 1],
+            leading[part][: len(offsets[part]) - 1],
+        ),
+        np.arange(len(offsets)),
+        threads,
+    )
+    return kernels.Ids(hashes, leading, offsets, data)
+
+
+def _falling(scores: Array) -> npt.NDArray[np.int64]:
+    """Keys that rise where scores fall, equal where they are equal."""
+    if scores.dtype == np.uint64:
+        rising = (scores ^ np.uint64(1 << 63)).view(np.int64)
+    elif scores.dtype.kind in "bui":
+        rising = scores.astype(np.int64)
+    else:
+        bits = (scores.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes -0.0 the zero it equals
+        rising = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
+    return ~rising
+
+
+def _ascends(rows: Array) -> bool:
+    return not len(rows) or bool(rows[0] == 0 and rows[-1] == len(rows) - 1 and (rows[1:] > rows[:-1]).all())

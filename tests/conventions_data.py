@@ -1,0 +1,43 @@
+"""Queries as `Rankings`, and the check that a convention's numbers are the tool's."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+import fastndcg as fn
+
+if TYPE_CHECKING:
+    from rivals import Query, Values
+
+
+def rankings_of(queries: list[Query], *, weight=None) -> fn.Rankings:
+    pools = [list(query.qrels.values()) for query in queries]
+    return fn.Rankings.from_groups(
+        [len(query.grades) for query in queries],
+        np.array([grade for query in queries for grade in query.grades], np.int64),
+        np.array([score for query in queries for score in query.scores], np.float64),
+        judged=(
+            np.cumsum([0] + [len(pool) for pool in pools]),
+            np.array([grade for pool in pools for grade in pool], np.int64),
+        ),
+        doc_ids=pa.array([document for query in queries for document in query.doc_ids], pa.string()),
+        query_ids=[query.name for query in queries],
+        weight=weight,
+    )
+
+
+def differences(queries: list[Query], name: str, k: int | None, theirs: Values) -> list[str]:
+    """Queries whose value differs by more than the convention promises, with both values."""
+    convention = fn.conventions[name]
+    measure = fn.nDCG if k is None else fn.nDCG @ k
+    ours = fn.evaluate(rankings_of(queries), measure, convention=convention)[measure].tolist()
+    tolerance = convention.tolerance
+    return [
+        f"query {query.name}: {name} says {their}, the convention {our}"
+        for query, our, their in zip(queries, ours, theirs, strict=True)
+        if math.isnan(our) != (their is None) or (their is not None and not abs(our - their) <= tolerance)
+    ]

@@ -1,0 +1,691 @@
+"""The tools themselves, each as a function (queries, k) -> value of each query, None where the tool reports nothing.
+
+Every tool is run the way its users run it; what is asked of all of them is the same ragged data. `RIVALS` says which packages a
+tool needs. Those that install together run in the tests; the others run in scripts/regenerate_golden.py, which stores what they
+said in tests/golden/.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+import json
+import math
+import shutil
+import subprocess
+import sys
+import tempfile
+import types
+import unittest.mock
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Query(NamedTuple):
+    name: str
+    grades: list[int]
+    scores: list[float]
+    doc_ids: list[str]
+    unretrieved: list[int]  # grades of judged documents that were not returned
+
+    @property
+    def qrels(self) -> dict[str, int]:
+        return dict(zip(self.doc_ids, self.grades, strict=True)) | {
+            f"u{i}": grade for i, grade in enumerate(self.unretrieved)
+        }
+
+    @property
+    def ranked(self) -> list[int]:
+        """Rows by falling score, ties in row order."""
+        return sorted(range(len(self.scores)), key=lambda row: -self.scores[row])
+
+
+Values = list[float | None]
+Tool = Callable[[list[Query], int | None], Values]
+
+
+class Rival(NamedTuple):
+    run: Tool
+    package: str
+    modules: tuple[str, ...]
+    least: int = 1  # documents that a query must have, and must return
+    needs_perl: bool = False
+    uncut: bool = True  # the tool has a form without cutoff
+    ties: bool = True  # it says what it does about ties
+    longest: int | None = None
+
+    @property
+    def missing(self) -> str | None:
+        for module in self.modules:
+            try:
+                if importlib.util.find_spec(module) is None:
+                    return f"there is no {module}"
+            except ImportError as error:
+                return str(error)
+        return "there is no perl" if self.needs_perl and shutil.which("perl") is None else None
+
+    @property
+    def version(self) -> str:
+        return f"{self.package} {importlib.metadata.version(self.package)}"
+
+
+def random_queries(
+    seed: int,
+    n: int = 48,
+    *,
+    least: int = 1,
+    longest: int = 60,
+    highest: int = 4,
+    ties: bool = True,
+    zero_every: int = 6,
+) -> list[Query]:
+    """Ragged queries with ties, unretrieved judged documents, and every sixth without a relevant document.
+
+    Scores are multiples of 1/8 and so the same in every precision; document ids are shuffled, and of uneven length.
+    """
+    random = np.random.default_rng(seed)
+    queries = []
+    for number in range(n):
+        size = (
+            int(random.integers(least, longest + 1))
+            if number % 3
+            else int(random.integers(least, min(max(least, 9), longest) + 1))
+        )
+        grades = random.integers(0, highest + 1, size) * (random.random(size) < 0.6)
+        unretrieved = random.integers(0, highest + 1, int(random.integers(0, 6)))
+        if zero_every and number % zero_every == 5:
+            grades, unretrieved = grades * 0, unretrieved * 0
+        scores = random.integers(0, max(size // 2, 2), size) / 8 if ties else random.permutation(size) / 8
+        ids = random.permutation(size * 3)[:size]
+        queries.append(
+            Query(
+                str(number + 1),
+                grades.tolist(),
+                scores.tolist(),
+                [f"d{i}" for i in ids],
+                unretrieved.tolist(),
+            )
+        )
+    return queries
+
+
+# ---- learning to rank: lists of labels and scores ----
+
+
+def sklearn(queries: list[Query], k: int | None) -> Values:
+    from sklearn.metrics import ndcg_score
+
+    return [float(ndcg_score([query.grades], [query.scores], k=k)) for query in queries]
+
+
+def lightgbm(queries: list[Query], k: int | None) -> Values:
+    return [lightgbm_mean([query], k) for query in queries]
+
+
+def lightgbm_mean(queries: list[Query], k: int | None, weight: list[float] | None = None) -> float:
+    """The metric of a model without trees on data with initial scores: the scores alone."""
+    import lightgbm
+
+    parameters = {
+        "objective": "lambdarank", "metric": "ndcg", "eval_at": [k or 100_000], "verbose": -1, "num_threads": 1,
+        "min_data_in_leaf": 1, "min_data_in_bin": 1, "feature_pre_filter": False,
+    }  # fmt: skip
+    lengths = [len(query.grades) for query in queries]
+    columns = {
+        "data": np.arange(sum(lengths), dtype=np.float64)[:, None],
+        "label": [grade for query in queries for grade in query.grades],
+        "init_score": [score for query in queries for score in query.scores],
+        "group": lengths,
+        "weight": None if weight is None else np.repeat(weight, lengths),
+    }
+    training = lightgbm.Dataset(**columns, params=parameters)
+    booster = lightgbm.Booster(parameters, training)
+    booster.add_valid(lightgbm.Dataset(**columns, reference=training, params=parameters), "valid")
+    return float(booster.eval_valid()[0][2])
+
+
+def _xgboost(minus: str) -> Tool:
+    def run(queries: list[Query], k: int | None) -> Values:
+        return [xgboost_mean([query], k, minus) for query in queries]
+
+    return run
+
+
+def xgboost_mean(
+    queries: list[Query], k: int | None, minus: str = "", weight: list[float] | None = None
+) -> float:
+    import xgboost
+
+    grades = [grade for query in queries for grade in query.grades]
+    data = xgboost.DMatrix(
+        np.zeros((len(grades), 1)), label=grades, base_margin=[s for query in queries for s in query.scores]
+    )
+    data.set_group([len(query.grades) for query in queries])
+    if weight is not None:
+        data.set_weight(weight)
+    metric = "ndcg" if k is None else f"ndcg@{k}"
+    if minus:
+        metric = metric + "-" if k is not None else metric + "@-"
+    parameters = {
+        "objective": "rank:ndcg",
+        "eval_metric": metric,
+        "nthread": 1,
+        "verbosity": 0,
+        "lambdarank_pair_method": "mean",
+    }
+    booster = xgboost.train(parameters, data, num_boost_round=0)
+    return float(booster.eval(data).rpartition(":")[2])  # it prints all digits
+
+
+def _catboost(kind: str, denominator: str) -> Tool:
+    def run(queries: list[Query], k: int | None) -> Values:
+        return [catboost_mean([query], k, kind, denominator) for query in queries]
+
+    return run
+
+
+def catboost_mean(
+    queries: list[Query],
+    k: int | None,
+    kind: str = "Base",
+    denominator: str = "LogPosition",
+    weight: list[float] | None = None,
+) -> float:
+    from catboost.utils import eval_metric
+
+    metric = f"NDCG:top={-1 if k is None else k};type={kind};denominator={denominator}"
+    return eval_metric(
+        [grade for query in queries for grade in query.grades],
+        [score for query in queries for score in query.scores],
+        metric,
+        group_id=[number for number, query in enumerate(queries) for _ in query.grades],
+        group_weight=None
+        if weight is None
+        else [w for w, query in zip(weight, queries, strict=True) for _ in query.grades],
+        thread_count=1,
+    )[0]
+
+
+def torchmetrics(queries: list[Query], k: int | None) -> Values:
+    import torch
+    from torchmetrics.retrieval import RetrievalNormalizedDCG
+
+    return [
+        float(
+            RetrievalNormalizedDCG(top_k=k)(
+                torch.tensor(query.scores),
+                torch.tensor(query.grades),
+                indexes=torch.zeros(len(query.grades), dtype=torch.long),
+            )
+        )
+        for query in queries
+    ]
+
+
+def ignite(queries: list[Query], k: int | None) -> Values:
+    import torch
+    from ignite.exceptions import NotComputableError
+    from ignite.metrics.rec_sys.ndcg import NDCG
+
+    values: Values = []
+    for query in queries:
+        metric = NDCG(top_k=[k or len(query.grades)])
+        metric.update((torch.tensor([query.scores]), torch.tensor([query.grades], dtype=torch.float32)))
+        try:
+            values.append(metric.compute()[0])
+        except NotComputableError:
+            values.append(None)
+    return values
+
+
+def allrank(queries: list[Query], k: int | None) -> Values:
+    import torch
+
+    ndcg = _allrank_metrics().ndcg
+    return [
+        float(
+            ndcg(
+                torch.tensor([query.scores]),
+                torch.tensor([query.grades], dtype=torch.float32),
+                ats=None if k is None else [k],
+            )
+        )
+        for query in queries
+    ]
+
+
+def _allrank_metrics():
+    # its metrics take one constant from the module that loads data, and that one needs an old torchvision
+    loading = types.SimpleNamespace(PADDED_Y_VALUE=-1)
+    with unittest.mock.patch.dict(sys.modules, {"allrank.data.dataset_loading": loading}):
+        return importlib.import_module("allrank.models.metrics")
+
+
+def rax(queries: list[Query], k: int | None) -> Values:
+    import jax.numpy as jnp
+    import rax as package
+
+    return [
+        float(package.ndcg_metric(jnp.array(query.scores), jnp.array(query.grades, dtype=float), topn=k))
+        for query in queries
+    ]
+
+
+_DRAWS = 2000
+
+
+def tf_ranking(queries: list[Query], k: int | None) -> Values:
+    """The expectation of what TF-Ranking draws: its mean over orders of ties in which each document takes each place equally often.
+
+    That suffices because DCG is a sum over ranks. That it does shuffle ties fairly is checked on real draws.
+    """
+    values: Values = []
+    for query in queries:
+        orders = _rotations_of_ties(query.scores)
+        grades = [[query.grades[row] for row in order] for order in orders]
+        distinct = [[-float(rank) for rank in range(len(query.grades))]] * len(orders)
+        expected = float(np.mean(_tf_ranking(grades, distinct, k)))
+        if len(orders) > 1 and len(values) < 6:
+            draws = _tf_ranking([query.grades] * _DRAWS, [query.scores] * _DRAWS, k)
+            if abs(np.mean(draws) - expected) > 5 * np.std(draws) / math.sqrt(_DRAWS) + 1e-6:
+                raise AssertionError(
+                    f"query {query.name}: draws average to {np.mean(draws)}, where {expected} was expected"
+                )
+        values.append(expected)
+    return values
+
+
+def _tf_ranking(grades: list[list[int]], scores: list[list[float]], k: int | None) -> np.ndarray:
+    import tensorflow as tf
+    from tensorflow_ranking.python.metrics_impl import NDCGMetric
+
+    metric = NDCGMetric("ndcg", k)
+    values, _ = metric.compute(tf.constant(grades, tf.float32), tf.constant(scores, tf.float32), None)
+    return values.numpy()[:, 0].astype(np.float64)
+
+
+def tf_ranking_weighted_mean(queries: list[Query], k: int, weight: list[float]) -> float:
+    """The mean that its Keras metric takes: documents of a query have its weight, and padding has label -1."""
+    import tensorflow as tf
+    import tensorflow_ranking as tfr
+
+    width = max(len(query.grades) for query in queries)
+
+    def padded(lists: list[list[float]], filler: float):
+        return tf.constant([[*each, *[filler] * (width - len(each))] for each in lists], tf.float32)
+
+    metric = tfr.keras.metrics.NDCGMetric(topn=k)
+    metric.update_state(
+        padded([query.grades for query in queries], -1),
+        padded([query.scores for query in queries], 0),
+        padded([[w] * len(query.grades) for query, w in zip(queries, weight, strict=True)], 0),
+    )
+    return float(metric.result())
+
+
+def _rotations_of_ties(scores: list[float]) -> list[list[int]]:
+    groups = [
+        [row for row, each in enumerate(scores) if each == score]
+        for score in sorted(set(scores), reverse=True)
+    ]
+    turns = math.lcm(*map(len, groups)) if groups else 1
+    return [
+        [group[(place + turn) % len(group)] for group in groups for place in range(len(group))]
+        for turn in range(turns)
+    ]
+
+
+# ---- retrieval: qrels and runs ----
+
+
+def _qrels_and_run(queries: list[Query]):
+    qrels = {
+        query.name: {document: int(grade) for document, grade in query.qrels.items()} for query in queries
+    }
+    run = {query.name: dict(zip(query.doc_ids, query.scores, strict=True)) for query in queries}
+    return qrels, {name: documents for name, documents in run.items() if documents}
+
+
+def pytrec_eval(queries: list[Query], k: int | None) -> Values:
+    import pytrec_eval as package
+
+    qrels, run = _qrels_and_run(queries)
+    name = "ndcg" if k is None else f"ndcg_cut_{k}"
+    found = package.RelevanceEvaluator(qrels, {"ndcg" if k is None else f"ndcg_cut.{k}"}).evaluate(run)
+    return [found[query.name][name] if query.name in found else None for query in queries]
+
+
+def ir_measures(queries: list[Query], k: int | None) -> Values:
+    import ir_measures as package
+
+    qrels, run = _qrels_and_run(queries)
+    measure = package.nDCG if k is None else package.nDCG @ k
+    found = {each.query_id: each.value for each in package.pytrec_eval.iter_calc([measure], qrels, run)}
+    mean = package.pytrec_eval.calc_aggregate([measure], qrels, run)[measure]
+    values = [found.get(query.name, 0.0) if query.qrels else None for query in queries]
+    counted = [value for value in values if value is not None]
+    if not math.isclose(mean, sum(counted) / len(counted), abs_tol=1e-12):
+        raise AssertionError(
+            f"ir_measures averages to {mean} what averages to {sum(counted) / len(counted)} here"
+        )
+    return values
+
+
+def gdeval(queries: list[Query], k: int | None) -> Values:
+    import ir_measures as package
+
+    qrels, run = _qrels_and_run(queries)
+    measure = package.nDCG(dcg="exp-log2") @ (k or 1000)
+    found = {each.query_id: each.value for each in package.gdeval.iter_calc([measure], qrels, run)}
+    printed = _printed_by_gdeval(qrels, run, k or 1000)
+    # ir_measures fills what gdeval.pl does not print
+    return [found[query.name] if query.name in printed else None for query in queries]
+
+
+def _printed_by_gdeval(qrels, run, k: int) -> set[str]:
+    import ir_measures as package
+
+    script = Path(package.__file__).parent / "bin" / "gdeval.pl"
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, "qrels"), Path(folder, "run")]
+        files[0].write_text("".join(f"{q} 0 {d} {g}\n" for q, each in qrels.items() for d, g in each.items()))
+        files[1].write_text(
+            "".join(f"{q} Q0 {d} 1 {s} run\n" for q, each in run.items() for d, s in each.items())
+        )
+        output = subprocess.run(
+            [shutil.which("perl"), script, *files, str(k)], check=True, capture_output=True, text=True
+        ).stdout
+    return {line.split(",")[1] for line in output.splitlines()[1:]} - {"amean"}
+
+
+def _ranx(metric: str) -> Tool:
+    """In a process of its own: importing ranx sets Numba's threading layer, and evaluating its number of threads, for good."""
+
+    def run(queries: list[Query], k: int | None) -> Values:
+        worker = _ranx_worker()
+        worker.stdin.write(json.dumps([metric, queries, k]) + "\n")
+        worker.stdin.flush()
+        return json.loads(worker.stdout.readline())
+
+    return run
+
+
+@functools.cache
+def _ranx_worker() -> subprocess.Popen:
+    worker = subprocess.Popen(
+        [sys.executable, "-W", "ignore", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    atexit.register(worker.terminate)
+    return worker
+
+
+def _ranx_here(metric: str) -> Tool:
+    def run(queries: list[Query], k: int | None) -> Values:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import ranx as package
+
+            qrels, run = _qrels_and_run(queries)
+            kept = {name: run[name] for name in qrels if name in run and qrels[name]}
+            name = metric if k is None else f"{metric}@{k}"
+            lists = {q: {d: float(s) for d, s in each.items()} for q, each in kept.items()}
+            results = package.Run(lists)
+            package.evaluate(package.Qrels({q: qrels[q] for q in kept}), results, name)
+            found = results.scores[name]
+        # make_comparable=True gives queries without results an empty list, and they count as 0
+        return [
+            found[query.name] if query.name in kept else (0.0 if qrels[query.name] else None)
+            for query in queries
+        ]
+
+    return run
+
+
+# ---- recommendation: lists of items in their order, and truth ----
+
+
+def _lenskit(gain: str | None) -> Tool:
+    def run(queries: list[Query], k: int | None) -> Values:
+        from lenskit.data import ItemList
+        from lenskit.metrics import NDCG
+
+        values: Values = []
+        for query in queries:
+            truth = query.qrels if gain else {item: 1 for item, grade in query.qrels.items() if grade >= 1}
+            items = [query.doc_ids[row] for row in query.ranked]
+            recommended = ItemList(item_ids=np.array(items, dtype=str), ordered=True)
+            test = ItemList(
+                item_ids=np.array(list(truth), dtype=str), rating=np.array(list(truth.values()), dtype=float)
+            )
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                value = float(NDCG(k, gain=gain).measure_list(recommended, test)) if truth else math.nan
+            values.append(None if math.isnan(value) else value)
+        return values
+
+    return run
+
+
+def _rectools(achievable: bool) -> Tool:
+    def run(queries: list[Query], k: int | None) -> Values:
+        import pandas as pd
+        from rectools.metrics import NDCG
+
+        recommended = pd.DataFrame(
+            [
+                (query.name, query.doc_ids[row], rank)
+                for query in queries
+                for rank, row in enumerate(query.ranked, 1)
+            ],
+            columns=["user_id", "item_id", "rank"],
+        )
+        truth = pd.DataFrame(
+            [(query.name, item) for query in queries for item, grade in query.qrels.items() if grade >= 1],
+            columns=["user_id", "item_id"],
+        )
+        found = NDCG(k, divide_by_achievable=achievable).calc_per_user(recommended, truth)
+        return [float(found[query.name]) if query.name in found.index else None for query in queries]
+
+    return run
+
+
+def _truth(query: Query) -> list[str]:
+    return [item for item, grade in query.qrels.items() if grade >= 1]
+
+
+def cornac(queries: list[Query], k: int | None) -> Values:
+    from cornac.metrics import NDCG
+
+    metric = NDCG(-1 if k is None else k)
+    values: Values = []
+    for query in queries:
+        numbers = {item: number for number, item in enumerate(query.qrels)}
+        positives = np.array([numbers[item] for item in _truth(query)])
+        ranked = np.array([numbers[query.doc_ids[row]] for row in query.ranked])
+        values.append(float(metric.compute(gt_pos=positives, pd_rank=ranked)) if len(positives) else None)
+    return values
+
+
+def recpack(queries: list[Query], k: int | None) -> Values:
+    import scipy.sparse
+    from recpack.metrics import NDCGK
+
+    values: Values = []
+    for query in queries:
+        items = list(query.qrels)
+        truth, scores = np.zeros((1, len(items))), np.zeros((1, len(items)))
+        for item in _truth(query):
+            truth[0, items.index(item)] = 1
+        for item, score in zip(query.doc_ids, query.scores, strict=True):
+            scores[0, items.index(item)] = score + 1  # a score of 0 is no score in a sparse matrix
+        metric = NDCGK(k)
+        if not truth.any():
+            values.append(None)
+            continue
+        metric.calculate(scipy.sparse.csr_matrix(truth), scipy.sparse.csr_matrix(scores))
+        values.append(float(metric.value))
+    return values
+
+
+def recommenders(queries: list[Query], k: int | None) -> Values:
+    import pandas as pd
+    from recommenders.evaluation.python_evaluation import ndcg_at_k
+
+    values: Values = []
+    for query in queries:
+        truth = _truth(query)
+        if not truth:
+            values.append(None)
+            continue
+        true = pd.DataFrame({"userID": 1, "itemID": truth, "rating": 1.0})
+        rows = query.ranked
+        predicted = pd.DataFrame(
+            {
+                "userID": 1,
+                "itemID": [query.doc_ids[row] for row in rows],
+                "prediction": [query.scores[row] for row in rows],
+            }
+        )
+        values.append(float(ndcg_at_k(true, predicted, k=k)))
+    return values
+
+
+def replay(queries: list[Query], k: int | None) -> Values:
+    import pandas as pd
+    from replay.metrics import NDCG, PerUser
+
+    metric = NDCG([k], query_column="user", item_column="item", rating_column="rating", mode=PerUser())
+    recommended = pd.DataFrame(
+        [
+            (query.name, item, score)
+            for query in queries
+            for item, score in zip(query.doc_ids, query.scores, strict=True)
+        ],
+        columns=["user", "item", "rating"],
+    )
+    truth = pd.DataFrame(
+        [(query.name, item) for query in queries for item in _truth(query)], columns=["user", "item"]
+    )
+    found = metric(recommended, truth)[f"NDCG-PerUser@{k}"]
+    return [float(found[query.name]) if query.name in found else None for query in queries]
+
+
+def recbole(queries: list[Query], k: int | None) -> Values:
+    vars(np)["float"] = float  # RecBole 1.2.1 uses the name that NumPy 1.24 took away
+    from recbole.evaluator.metrics import NDCG
+
+    values: Values = []
+    for query in queries:
+        truth = set(_truth(query))
+        hits = np.array([[query.doc_ids[row] in truth for row in query.ranked][:k]])
+        hits = np.pad(hits, ((0, 0), (0, k - hits.shape[1])))
+        result = NDCG.metric_info(None, hits, np.array([len(truth)])) if truth else None
+        values.append(None if result is None else float(result[0, k - 1]))
+    return values
+
+
+def sentence_transformers(queries: list[Query], k: int | None) -> Values:
+    """InformationRetrievalEvaluator.compute_metrics, on hits: it needs no model."""
+    evaluator = _information_retrieval_evaluator()
+    values: Values = []
+    for query in queries:
+        truth = set(_truth(query))
+        if not truth:
+            values.append(None)
+            continue
+        fields = {f"{name}_at_k": [] for name in ("accuracy", "precision_recall", "mrr", "map")}
+        self = types.SimpleNamespace(
+            queries_ids=["q"], queries=["q"], relevant_docs={"q": truth}, ndcg_at_k=[k],
+            compute_dcg_at_k=evaluator.compute_dcg_at_k, **fields,
+        )  # fmt: skip
+        hits = [
+            {"corpus_id": item, "score": score}
+            for item, score in zip(query.doc_ids, query.scores, strict=True)
+        ]
+        values.append(float(evaluator.compute_metrics(self, [hits])["ndcg@k"][k]))
+    return values
+
+
+def _information_retrieval_evaluator():
+    from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
+
+    return InformationRetrievalEvaluator
+
+
+def implicit(queries: list[Query], k: int | None) -> Values:
+    """ndcg_at_k asks a model for its recommendations; this one gives the lists."""
+    import scipy.sparse
+    from implicit.evaluation import ndcg_at_k
+
+    values: Values = []
+    for query in queries:
+        items = list(query.qrels)
+        truth = scipy.sparse.csr_matrix(
+            [[float(grade >= 1) for grade in query.qrels.values()] + [0.0]]
+        )  # its AUC needs a negative
+        truth.eliminate_zeros()
+        if not truth.nnz:
+            values.append(None)
+            continue
+        ranked = np.array([[items.index(query.doc_ids[row]) for row in query.ranked][:k]], dtype=np.int32)
+        ranked = np.pad(ranked, ((0, 0), (0, k - ranked.shape[1])), constant_values=-1)
+        model = types.SimpleNamespace(
+            recommend=lambda *_, ranked=ranked, **__: (ranked, np.zeros(ranked.shape, np.float32))
+        )
+        values.append(float(ndcg_at_k(model, truth, truth, K=k, show_progress=False)))
+    return values
+
+
+RIVALS: dict[str, Rival] = {
+    "sklearn": Rival(sklearn, "scikit-learn", ("sklearn",), least=2),
+    "pytrec_eval": Rival(pytrec_eval, "pytrec_eval-terrier", ("pytrec_eval",)),
+    "ir_measures": Rival(ir_measures, "ir_measures", ("ir_measures", "pytrec_eval")),
+    "gdeval": Rival(gdeval, "ir_measures", ("ir_measures",), uncut=False, needs_perl=True),
+    "ranx": Rival(_ranx("ndcg"), "ranx", ("ranx",)),
+    "ranx_burges": Rival(_ranx("ndcg_burges"), "ranx", ("ranx",)),
+    "lightgbm": Rival(lightgbm, "lightgbm", ("lightgbm",)),
+    "xgboost": Rival(_xgboost(""), "xgboost", ("xgboost",)),
+    "xgboost-": Rival(_xgboost("-"), "xgboost", ("xgboost",)),
+    "catboost": Rival(_catboost("Base", "LogPosition"), "catboost", ("catboost",)),
+    "catboost_exp": Rival(_catboost("Exp", "LogPosition"), "catboost", ("catboost",)),
+    "catboost_position": Rival(_catboost("Base", "Position"), "catboost", ("catboost",)),
+    "catboost_exp_position": Rival(_catboost("Exp", "Position"), "catboost", ("catboost",)),
+    "torchmetrics": Rival(torchmetrics, "torchmetrics", ("torchmetrics",)),
+    "ignite": Rival(ignite, "pytorch-ignite", ("ignite",)),
+    "allrank": Rival(allrank, "allrank", ("allrank", "torch"), longest=16),
+    "rax": Rival(rax, "rax", ("rax",)),
+    "tf_ranking": Rival(tf_ranking, "tensorflow-ranking", ("tensorflow_ranking",)),
+    "lenskit": Rival(_lenskit("rating"), "lenskit", ("lenskit",)),
+    "lenskit_binary": Rival(_lenskit(None), "lenskit", ("lenskit",)),
+    "rectools": Rival(_rectools(achievable=False), "rectools", ("rectools",), uncut=False),
+    "rectools_achievable": Rival(_rectools(achievable=True), "rectools", ("rectools",), uncut=False),
+    "cornac": Rival(cornac, "cornac", ("cornac.metrics",)),
+    "recpack": Rival(recpack, "recpack", ("recpack.metrics",), uncut=False, ties=False),
+    "recommenders": Rival(
+        recommenders, "recommenders", ("recommenders.evaluation.python_evaluation",), uncut=False
+    ),
+    "replay": Rival(replay, "replay-rec", ("replay.metrics",), uncut=False),
+    "recbole": Rival(recbole, "recbole", ("recbole.evaluator.metrics",), uncut=False, ties=False),
+    "sentence_transformers": Rival(
+        sentence_transformers,
+        "sentence-transformers",
+        ("sentence_transformers.sentence_transformer.evaluation",),
+        uncut=False,
+    ),
+    "implicit": Rival(implicit, "implicit", ("implicit.evaluation",), uncut=False),
+}
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        wanted, rows, cutoff = json.loads(line)
+        answer = _ranx_here(wanted)([Query(*row) for row in rows], cutoff)
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()

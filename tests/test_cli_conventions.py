@@ -1,0 +1,130 @@
+"""`fastndcg conventions` and `fastndcg score --like`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rivals import random_queries
+from test_cli import run
+
+import fastndcg as fn
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    queries = random_queries(14, 12)
+    file = tmp_path_factory.mktemp("conventions") / "predictions.parquet"
+    columns = {
+        "qid": [query.name for query in queries for _ in query.grades],
+        "doc_id": [document for query in queries for document in query.doc_ids],
+        "label": [grade for query in queries for grade in query.grades],
+        "score": [score for query in queries for score in query.scores],
+    }
+    pq.write_table(pa.table(columns), file)
+    return file
+
+
+def test_the_list_has_every_convention_and_what_is_refused() -> None:
+    shown = run("conventions").stdout
+    assert all(name in shown for name in fn.conventions)
+    assert all(name in shown for name in fn.conventions.refused)
+    rows = json.loads(run("conventions", "--format", "json").stdout)
+    assert [row["name"] for row in rows] == list(fn.conventions)
+    assert rows[0]["caveats"] == list(fn.conventions["sklearn"].caveats)
+    names = [
+        row["name"]
+        for row in csv.DictReader(io.StringIO(run("conventions", "-n", "ranx", "--format", "csv").stdout))
+    ]
+    assert names == ["ranx"]
+
+
+def test_everybodys_number(path: Path) -> None:
+    result = run("conventions", path, "-k", 5, "--format", "json")
+    rows = {row["name"]: row for row in json.loads(result.stdout)}
+    assert list(rows) == list(fn.conventions)
+    assert "doc_id=doc_id" in result.stderr
+    rankings = fn.read_parquet(path, doc_id="doc_id")
+    for name in ("sklearn", "trec_eval", "lightgbm", "quepid"):
+        mean = fn.evaluate(rankings, "nDCG@5", convention=name).mean()["nDCG@5"]
+        assert rows[name]["value"] == pytest.approx(mean, abs=1e-15)
+    assert rows["recpack"]["value"] is None and "to chance" in rows["recpack"]["refused"]
+
+
+def test_the_printed_steps_add_up(path: Path) -> None:
+    lines = run("conventions", path, "-k", 5, "--explain", "sklearn", "lightgbm").stdout.splitlines()
+    first, *steps = [line.split() for line in lines[1:]]
+    total = round(float(first[-1]) * 1e6)
+    for step in steps:
+        total += round(float(step[-2]) * 1e6)
+        assert total == round(float(step[-1]) * 1e6)
+    assert [step[0] for step in steps] == ["gain", "ties", "empty", "weights"]
+
+    header, *rows = [
+        line.split()
+        for line in run("conventions", path, "-k", 5, "-n", "sklearn", "-n", "trec_eval").stdout.splitlines()
+    ]
+    assert header[:3] == ["name", "value", "difference"]
+    start, end = (round(float(row[1]) * 1e6) for row in rows)
+    assert start + sum(round(float(cell) * 1e6) for cell in rows[1][3:]) == end
+
+
+def test_one_query_alone(path: Path) -> None:
+    rankings = fn.read_parquet(path, doc_id="doc_id")
+    at = rankings.query_ids.to_pylist().index("3")
+    rows = json.loads(run("conventions", path, "--query", "3", "-n", "catboost", "--format", "json").stdout)
+    assert rows[0]["value"] == pytest.approx(
+        fn.evaluate(rankings, "nDCG@10", convention="catboost")["nDCG@10"][at]
+    )
+    missing = run("conventions", path, "--query", "303")
+    assert missing.exit_code == 1 and 'there is no query "303"' in missing.stderr
+
+
+def test_without_a_cutoff_each_tool_has_its_own(path: Path) -> None:
+    steps = json.loads(
+        run("conventions", path, "--uncut", "--explain", "lightgbm", "xgboost", "--format", "json").stdout
+    )
+    assert [(step["choice"], step["before"], step["after"]) for step in steps][:2] == [
+        ("lightgbm", None, None),
+        ("cutoff", "none", "32"),
+    ]
+
+
+def test_score_like_a_tool(path: Path) -> None:
+    rows = json.loads(run("score", path, "-m", "nDCG@5", "--like", "trec_eval", "--format", "json").stdout)
+    expected = fn.evaluate(fn.read_parquet(path, doc_id="doc_id"), "nDCG@5", convention="trec_eval").mean()[
+        "nDCG@5"
+    ]
+    assert rows["like"] == "trec_eval"
+    assert rows["measures"][0]["mean"] == expected == float(f"{expected:.4f}")
+    assert rows["columns"]["doc_id"] == "doc_id"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["score", "--like", "lightgmb"],
+        ["conventions", "-n", "lightgmb"],
+        ["conventions", "--explain", "lightgmb", "sklearn"],
+    ],
+)
+def test_a_misspelt_name_is_wrong_usage(path: Path, arguments: list[str]) -> None:
+    result = run(arguments[0], path, *arguments[1:])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        f'{ {"-n": "--name"}.get(arguments[1], arguments[1]) }: no convention is called "lightgmb"'
+    )
+    assert 'Did you mean "lightgbm"?' in result.stderr
+    assert not result.stdout
+
+
+def test_what_needs_data_says_so(path: Path) -> None:
+    result = run("conventions", "--explain", "sklearn", "lightgbm")
+    assert result.exit_code == 2 and "need data" in result.stderr
+    refused = run("conventions", path, "--explain", "sklearn", "recpack")
+    assert refused.exit_code == 1 and "there is no way from sklearn to recpack" in refused.stderr

@@ -1,0 +1,396 @@
+"""Conventions as values, as parameters, side by side, and step by step. That they are the tools' is in test_conventions_rivals."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conventions_data import rankings_of
+from hypothesis import given
+from hypothesis import strategies as st
+from rivals import Query, random_queries
+
+import fastndcg as fn
+from fastndcg.conventions import CHOICES, ConventionError, Rounding
+
+# six documents with ties, and a judged one that was not retrieved; what each tool printed for them
+GOLDEN_QUERY = Query(
+    "q", [3, 0, 2, 1, 0, 1], [0.9, 0.8, 0.8, 0.7, 0.1, 0.1], ["d1", "d2", "d3", "d4", "d5", "d6"], [2]
+)
+GOLDEN = [
+    ("pytrec_eval", None, 0.8355097821539982),
+    ("pytrec_eval", 3, 0.8099531166420328),
+    ("ranx", None, 0.7873955500483762),
+    ("ranx", 3, 0.7601875334318685),
+    ("ranx_burges", None, 0.8284228178513983),
+    ("ranx_burges", 3, 0.8178747578506881),
+    ("sklearn", None, 0.9500437256203499),
+    ("sklearn", 3, 0.8675034925694373),
+    ("lightgbm", 3, 0.9049495058460971),
+    ("lightgbm", 6, 0.9453775191460313),
+    ("xgboost", 3, 0.9049495058460971),
+    ("xgboost", None, 0.9453775191460311),
+    ("catboost", None, 0.9218778040363993),
+    ("catboost", 3, 0.8400079830158564),
+    ("catboost_exp", 3, 0.9049495058460971),
+    ("catboost_position", 3, 0.8461538461538461),
+    ("rax", 3, 0.9049494),
+    ("lenskit", 3, 0.6806060567602009),
+]
+NAMES = [
+    "sklearn",
+    "trec_eval",
+    "trec_eval9",
+    "pytrec_eval",
+    "gdeval",
+    "ir_measures",
+    "ranx",
+    "ranx_burges",
+    "lightgbm",
+    "xgboost",
+    "xgboost-",
+    "catboost",
+    "catboost_exp",
+    "catboost_position",
+    "catboost_exp_position",
+    "tf_ranking",
+    "rax",
+    "torchmetrics",
+    "ignite",
+    "allrank",
+    "ranklib",
+    "spark",
+    "elasticsearch",
+    "opensearch",
+    "quepid",
+    "rectools",
+    "rectools_achievable",
+    "replay",
+    "recpack",
+    "cornac",
+    "implicit",
+    "recbole",
+    "recommenders",
+    "sentence_transformers",
+    "pyvespa",
+    "elliot",
+    "lenskit",
+    "jarvelin2002",
+    "burges2005",
+]
+
+
+@pytest.fixture(scope="module")
+def golden() -> fn.Rankings:
+    return rankings_of([GOLDEN_QUERY])
+
+
+@pytest.fixture(scope="module")
+def many() -> fn.Rankings:
+    return rankings_of(random_queries(3, 40))
+
+
+# ---- the mapping ----
+
+
+def test_there_is_a_convention_for_each_tool() -> None:
+    assert set(NAMES) <= set(fn.conventions)
+    assert all(name == convention.name for name, convention in fn.conventions.items())
+    assert all(convention.tool and convention.source for convention in fn.conventions.values())
+    assert len(fn.conventions) == len(set(fn.conventions))
+
+
+def test_conventions_do_not_change() -> None:
+    with pytest.raises(TypeError):
+        fn.conventions["mine"] = fn.conventions["sklearn"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        fn.conventions["sklearn"].gain = "exp2"
+    mine = fn.conventions["lightgbm"].replace(name="mine", gain=[0, 1, 3, 7, 15])
+    assert fn.conventions["lightgbm"].gain == "exp2"
+    assert mine != fn.conventions["lightgbm"]
+    assert hash(mine) == hash(fn.conventions["lightgbm"].replace(name="mine", gain=(0, 1, 3, 7, 15)))
+    assert pickle.loads(pickle.dumps(mine)) == mine
+
+
+def test_what_does_not_exist_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(
+        ConventionError, match=r'no convention is called "lightgmb".* Did you mean "lightgbm"\?'
+    ):
+        fn.conventions["lightgmb"]
+    assert "lightgmb" not in fn.conventions
+    assert fn.conventions.get("lightgmb") is None
+    with pytest.raises(fn.MeasureError, match="no field 'gains'"):
+        fn.conventions["sklearn"].replace(gains="exp2")
+    with pytest.raises(fn.MeasureError, match="ties='chance' is not known"):
+        fn.Convention("mine", ties="chance")
+    with pytest.raises(fn.InputTypeError, match="convention is a int"):
+        fn.evaluate(rankings_of([GOLDEN_QUERY]), "nDCG", convention=3)
+
+
+@pytest.mark.parametrize(
+    "name", ["sklearn_ignore_ties", "tf_ranking_draw", "torch_sort", "spark_graded", "cwl_eval"]
+)
+def test_what_cannot_be_reproduced_is_refused_with_its_reason(name: str) -> None:
+    reason = fn.conventions.refused[name]
+    with pytest.raises(ConventionError, match=f'"{name}" cannot be reproduced: ') as refused:
+        fn.nDCG(like=name)
+    assert str(refused.value).endswith(reason)
+
+
+# ---- as parameters ----
+
+
+@pytest.mark.parametrize("name", fn.conventions)
+def test_a_measure_like_a_tool_prints_its_parameters(name: str) -> None:
+    convention = fn.conventions[name]
+    measure = fn.nDCG(like=name) @ 10
+    assert fn.parse(str(measure)) == measure == convention.measure(10)
+    assert "like" not in str(measure)
+    assert fn.parse(f"nDCG(like='{name}')@10") == measure
+    assert fn.nDCG(like=name).cutoff == convention.default_cutoff
+
+
+def test_named_parameters_win_over_those_of_a_tool() -> None:
+    assert str(fn.nDCG(like="lightgbm") @ 10) == "nDCG(gain='exp2', ties='input', ideal='scored', empty=1)@10"
+    assert (
+        str(fn.nDCG(like="lightgbm", gain="linear", empty="skip"))
+        == "nDCG(ties='input', ideal='scored', empty='skip')"
+    )
+    assert fn.nDCG(gain="exp2")(like="sklearn").gain == "linear"
+    assert (fn.nDCG @ 5)(like="xgboost").cutoff == 5
+    with pytest.raises(fn.MeasureError, match="DCG has no convention"):
+        fn.DCG(like="sklearn")
+
+
+# ---- as a whole ----
+
+
+@pytest.mark.parametrize(("name", "k", "value"), GOLDEN)
+def test_what_each_tool_printed_for_six_documents(
+    golden: fn.Rankings, name: str, k: int | None, value: float
+) -> None:
+    measure = fn.nDCG if k is None else fn.nDCG @ k
+    scores = fn.evaluate(golden, measure, convention=name)
+    assert scores[measure] == pytest.approx([value], abs=max(fn.conventions[name].tolerance, 1e-12))
+    assert scores.mean()[str(measure)] == scores[measure][0]
+
+
+def test_scores_are_found_by_the_name_asked_and_as_resolved(golden: fn.Rankings) -> None:
+    scores = fn.evaluate(golden, ["nDCG@3", fn.nDCG(empty="skip") @ 5], convention="lightgbm")
+    assert [str(measure) for measure in scores.measures] == ["nDCG@3", "nDCG(empty='skip')@5"]
+    assert [str(measure) for measure in scores.resolved] == [
+        "nDCG(gain='exp2', ties='input', ideal='scored', empty=1)@3",
+        "nDCG(gain='exp2', ties='input', ideal='scored', empty='skip')@5",
+    ]
+    assert scores[scores.resolved[0]] is not None and np.array_equal(
+        scores[scores.resolved[0]], scores["nDCG@3"]
+    )
+    assert "as lightgbm computes them" in repr(scores)
+    with pytest.raises(fn.MeasureError, match="NumRet has no convention: lightgbm is a way to compute nDCG"):
+        fn.evaluate(golden, "NumRet", convention="lightgbm")
+
+
+def test_printed_values_are_rounded_after_the_mean_and_stored_ones_before() -> None:
+    queries = [
+        Query(str(i), grades, [0.3, 0.2, 0.1], ["a", "b", "c"], [])
+        for i, grades in enumerate([[1, 0, 1], [0, 1, 1], [0, 0, 1]])
+    ]
+    exact = fn.evaluate(rankings_of(queries), "nDCG", convention="pytrec_eval")
+    printed = fn.evaluate(rankings_of(queries), "nDCG", convention="trec_eval")
+    assert printed["nDCG"].tolist() == [float(f"{value:.4f}") for value in exact["nDCG"]]
+    assert printed.mean()["nDCG"] == float(f"{exact.mean()['nDCG']:.4f}")
+    stored = fn.evaluate(rankings_of(queries), "nDCG", convention="opensearch")
+    assert stored["nDCG"].tolist() == [0.92, 0.69, 0.5]
+    assert stored.mean()["nDCG"] == float((Fraction(0.92) + Fraction(0.69) + Fraction(0.5)) / 3)
+    assert stored.summary().rows[0]["mean"] == stored.mean()["nDCG"]
+
+
+def test_means_of_groups_follow_the_convention_too() -> None:
+    queries = [Query("1", [0, 0], [2, 1], ["a", "b"], []), Query("2", [1, 0], [2, 1], ["a", "b"], [])]
+    rankings = fn.Rankings.from_groups(
+        [2, 2], [0, 0, 1, 0], [2, 1, 2, 1], weight=[0.5, 0.5], queries=pa.table({"country": ["de", "de"]})
+    )
+    assert len(queries) == rankings.n_queries
+    assert fn.evaluate(rankings, "nDCG", convention="lightgbm").by("country")["nDCG"].to_pylist() == [1.5]
+
+
+@pytest.mark.parametrize("name", ["trec_eval", "sentence_transformers", "replay"])
+def test_ties_by_document_id_need_ids_only_where_there_are_ties(name: str) -> None:
+    tied, untied = Query("t", [0, 1], [1, 1], ["a", "b"], []), Query("u", [0, 1], [2, 1], ["a", "b"], [])
+
+    def without_ids(query: Query) -> fn.Rankings:
+        return fn.Rankings.from_lists([query.grades], [query.scores])
+
+    for query in (tied, untied):
+        fn.evaluate(rankings_of([query]), "nDCG@1", convention=name)
+    fn.evaluate(without_ids(untied), "nDCG@1", convention=name)
+    with pytest.raises(
+        ConventionError,
+        match=rf"{name} orders ties by document id.*query 0 has tied documents.*Give doc_ids=",
+    ):
+        fn.evaluate(without_ids(tied), "nDCG@1", convention=name)
+
+
+def test_ids_are_compared_as_their_bytes_and_numbers_as_numbers() -> None:
+    rankings = fn.Rankings.from_lists([[0, 1]], [[1, 1]], doc_ids=[9, 10])
+    assert (
+        fn.evaluate(rankings, "nDCG@1", convention="trec_eval").mean()["nDCG@1"] == 0.0
+    )  # "9" is after "10"
+    assert fn.evaluate(rankings, "nDCG@1", convention="replay").mean()["nDCG@1"] == 1.0
+    accented = fn.Rankings.from_lists(
+        [[0, 1, 0]], [[1, 1, 1]], doc_ids=pa.array(["z", "é", "Z"]).dictionary_encode()
+    )
+    assert fn.evaluate(accented, "nDCG@1", convention="trec_eval").mean()["nDCG@1"] == 1.0
+    assert fn.evaluate(accented, "nDCG@1", convention="sentence_transformers").mean()["nDCG@1"] == 0.0
+
+
+def test_ties_that_a_tool_leaves_to_chance_are_refused() -> None:
+    short = fn.Rankings.from_lists([[1] + [0] * 15], [[1] * 16])
+    long = fn.Rankings.from_lists([[1] + [0] * 16], [[1] * 17])
+    alike = fn.Rankings.from_lists([[0] * 17], [[1] * 17])
+    assert fn.evaluate(short, "nDCG@1", convention="allrank").mean() == {"nDCG@1": 1.0}
+    assert fn.evaluate(alike, "nDCG@1", convention="allrank").mean() == {"nDCG@1": 1.0}
+    with pytest.raises(
+        ConventionError, match="to chance in lists of more than 16, and query 0 has tied documents"
+    ):
+        fn.evaluate(long, "nDCG@1", convention="allrank")
+    with pytest.raises(
+        ConventionError, match=r"recpack leaves the order of ties to chance, and query 0 .*like=\"recpack\""
+    ):
+        fn.evaluate(short, "nDCG@1", convention="recpack")
+
+
+# ---- ideals with a length of their own ----
+
+
+@pytest.mark.parametrize("ideal", ["judged_uncut", "judged_returned"])
+def test_laid_out_ideals_by_hand(ideal: str) -> None:
+    rankings = fn.Rankings.from_lists(
+        [[1, 2], [0], [], []],
+        [[2, 1], [1], [], []],
+        judged=([0, 3, 4, 6, 6], [1, 2, 3, 0, 1, 1]),
+        is_judged=[True, True, True],
+    )
+    discounts = 1 / np.log2(np.arange(2, 5))
+    dcg, best = 1 + 2 * discounts[1], np.array([3, 2, 1]) @ discounts
+    if ideal == "judged_returned":
+        best = np.array([3, 2]) @ discounts[:2]
+    scores = fn.evaluate(rankings, [fn.nDCG(ideal=ideal, empty="nan") @ 2, fn.IDCG(ideal=ideal) @ 2])
+    uncut = 1 + discounts[1] if ideal == "judged_uncut" else 0.0
+    assert scores.values[0] == pytest.approx(
+        [dcg / best, np.nan, 0.0 if uncut else np.nan, np.nan], nan_ok=True
+    )
+    assert scores.values[1] == pytest.approx([best, 0.0, uncut, 0.0])
+
+
+@pytest.mark.parametrize("ideal", ["judged_uncut", "judged_returned"])
+def test_a_perfect_ranking_by_a_laid_out_ideal_is_exactly_one(ideal: str) -> None:
+    rng = np.random.default_rng(4)
+    grades = [np.sort(rng.random(rng.integers(1, 40)))[::-1] for _ in range(200)]
+    values = fn.evaluate(fn.Rankings.from_lists(grades), fn.nDCG(ideal=ideal, discount="reciprocal")).values
+    assert (values == 1.0).all()
+    with pytest.raises(fn.InputError, match="is not defined for the gain -1 of grade -1"):
+        fn.evaluate(fn.Rankings.from_lists([[-1, 2]]), fn.nDCG(ideal=ideal))
+
+
+# ---- side by side ----
+
+
+def test_the_comparison_has_everybodys_number_and_what_moves_it(many: fn.Rankings) -> None:
+    for k in (10, None):
+        table = fn.compare_conventions(many, k)
+        assert table["name"].to_pylist() == list(fn.conventions)
+        first = table["value"][0].as_py()
+        for row in table.to_pylist():
+            if row["value"] is None:
+                assert "to chance" in row["refused"]
+                continue
+            measure = fn.nDCG if k is None else fn.nDCG @ k
+            mean = fn.evaluate(many, measure, convention=row["name"]).mean()[str(measure)]
+            assert row["value"] == pytest.approx(mean, abs=1e-15)
+            effects = [Fraction(row[choice]) for choice in CHOICES]
+            assert Fraction(first) + sum(effects) == Fraction(row["value"])
+            assert row["difference"] == row["value"] - first
+
+
+def test_a_choice_that_is_the_same_moves_nothing(many: fn.Rankings) -> None:
+    rows = {
+        row["name"]: row
+        for row in fn.compare_conventions(many, 5, ["sklearn", "lightgbm", "xgboost-"]).to_pylist()
+    }
+    assert rows["lightgbm"]["discount"] == rows["lightgbm"]["ideal"] == rows["lightgbm"]["rounding"] == 0.0
+    assert rows["lightgbm"]["empty"] > 0 and rows["lightgbm"]["gain"] != 0 and rows["lightgbm"]["ties"] != 0
+    assert rows["xgboost-"]["empty"] == 0
+
+
+def test_a_comparison_begins_with_a_value_and_takes_conventions_too(golden: fn.Rankings) -> None:
+    mine = fn.conventions["sklearn"].replace(name="mine", gain="exp2")
+    table = fn.compare_conventions(golden, 3, ["sklearn", mine]).to_pylist()
+    assert [row["name"] for row in table] == ["sklearn", "mine"]
+    assert table[1]["gain"] == table[1]["difference"] != 0
+    with pytest.raises(ConventionError, match="recpack has no value here to compare with"):
+        fn.compare_conventions(golden, 3, ["recpack", "sklearn"])
+    with pytest.raises(ConventionError, match="no convention was named"):
+        fn.compare_conventions(golden, 3, [])
+    with pytest.raises(fn.InputTypeError, match="wanted Rankings"):
+        fn.compare_conventions([1, 2], 3)
+
+
+def test_grades_that_a_tool_cannot_bear_leave_the_others_their_values() -> None:
+    rankings = fn.Rankings.from_lists([[-1, 2, 0]], [[3, 2, 1]])
+    rows = {
+        row["name"]: row
+        for row in fn.compare_conventions(rankings, 3, ["ranx", "sklearn", "spark"]).to_pylist()
+    }
+    assert rows["sklearn"]["value"] is None and "grade -1" in rows["sklearn"]["refused"]
+    assert rows["ranx"]["value"] == pytest.approx(1 / np.log2(3)) and rows["spark"]["refused"] is None
+
+
+# ---- step by step ----
+
+
+@given(
+    st.sampled_from(list(fn.conventions)),
+    st.sampled_from(list(fn.conventions)),
+    st.sampled_from([1, 3, 10, None]),
+)
+def test_steps_add_up_exactly(start: str, end: str, k: int | None) -> None:
+    rankings = rankings_of(random_queries(12, 10, ties=False))
+    table = fn.explain_conventions(rankings, start, end, k).to_pylist()
+    assert table[0]["choice"] == start and table[0]["effect"] is None
+    total = table[0]["value"]
+    for step in table[1:]:
+        assert step["choice"] in CHOICES and step["before"] != step["after"]
+        total += step["effect"]
+        assert total == step["value"]
+    measure = fn.nDCG if k is None else fn.nDCG @ k
+    assert total == pytest.approx(
+        fn.evaluate(rankings, measure, convention=end).mean()[str(measure)], abs=1e-15
+    )
+
+
+def test_one_choice_at_a_time(golden: fn.Rankings) -> None:
+    steps = fn.explain_conventions(golden, "sklearn", "elasticsearch", 3).to_pylist()
+    assert [(step["choice"], step["before"], step["after"]) for step in steps] == [
+        ("sklearn", None, None),
+        ("queries", "missing skip, unjudged skip", "missing value, unjudged value"),
+        ("gain", "linear", "exp2"),
+        ("ideal", "scored", "judged_returned"),
+        ("ties", "average", "input"),
+        ("weights", "weighted", "ignored"),
+    ]
+    assert len(fn.explain_conventions(golden, "sklearn", "sklearn", 3)) == 1
+    with pytest.raises(ConventionError, match="there is no way from sklearn to recpack on this data"):
+        fn.explain_conventions(golden, "sklearn", "recpack", 3)
+
+
+def test_rules_beyond_the_measure_are_told() -> None:
+    assert fn.conventions["trec_eval9"].beyond_measure == {
+        "ties": "docid_desc", "score_dtype": "float32", "rounding": Rounding(4, "printed"), "missing": "skip", "unjudged": "skip",
+        "weights": "ignored",
+    }  # fmt: skip
+    assert "lightgbm" in repr(fn.conventions) and "nDCG(gain='exp2'" in repr(fn.conventions)

@@ -1,0 +1,243 @@
+"""Every convention against its tool: run where it is installed, stored values where not, the published formula where no pip has it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from conventions_data import differences, rankings_of
+from golden_conventions import FILE, golden_cutoffs, golden_queries, weighted_queries
+from published import PUBLISHED
+from rivals import RIVALS, Query, catboost_mean, lightgbm_mean, random_queries, xgboost_mean
+
+import fastndcg as fn
+
+STORED = json.loads(FILE.read_text())
+CUTOFFS = [1, 3, 10, None]
+# the tools warn about each other's versions
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def installed(name: str):
+    rival = RIVALS[name]
+    if rival.missing is not None:
+        pytest.skip(f"{name} is not installed here: {rival.missing}")
+    return rival
+
+
+def test_every_convention_is_held_by_its_tool_or_by_a_published_formula() -> None:
+    unproved = set(fn.conventions) - set(RIVALS) - set(PUBLISHED)
+    assert not unproved
+    assert {name for name in RIVALS if name not in STORED} <= set(fn.conventions)
+
+
+@pytest.mark.parametrize("k", CUTOFFS)
+@pytest.mark.parametrize("name", RIVALS)
+def test_the_tool_says_so(name: str, k: int | None) -> None:
+    rival = installed(name)
+    if k is None and not rival.uncut:
+        pytest.skip(f"{name} has no form without a cutoff")
+    queries = random_queries(5, least=rival.least, longest=rival.longest or 60, ties=rival.ties)
+    assert not differences(queries, name, k, rival.run(queries, k))
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_the_tool_said_so(name: str) -> None:
+    rival = RIVALS[name]
+    queries = golden_queries(rival)
+    for k in golden_cutoffs(rival):
+        assert not differences(queries, name, k, STORED[name]["values"][str(k)]), STORED[name]["version"]
+
+
+@pytest.mark.parametrize("k", CUTOFFS)
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_its_formula_says_so(name: str, k: int | None) -> None:
+    queries = random_queries(6)
+    assert not differences(queries, name, k, [PUBLISHED[name](query, k) for query in queries])
+
+
+def test_trec_eval_compares_doubles_and_its_predecessor_floats() -> None:
+    query = Query("1", [0, 1], [1.0000000002, 1.0000000001], ["a", "b"], [])
+    rankings = rankings_of([query])
+    values = {
+        name: fn.evaluate(rankings, "nDCG@1", convention=name).mean()["nDCG@1"]
+        for name in ("trec_eval", "trec_eval9")
+    }
+    assert values == {"trec_eval": 0.0, "trec_eval9": 1.0}
+    if RIVALS["pytrec_eval"].missing is None:
+        assert RIVALS["pytrec_eval"].run([query], 1) == [1.0]
+
+
+# ---- queries that the run lacks, or the qrels ----
+
+
+@pytest.mark.parametrize("name", ["pytrec_eval", "ir_measures", "gdeval", "ranx"])
+def test_queries_without_results_or_without_judgments(name: str) -> None:
+    rival = installed(name)
+    missing = Query("100", [], [], [], [2, 0, 1])
+    queries = [*random_queries(7, 6), missing]
+    assert not differences(queries, name, 10, rival.run(queries, 10))
+
+    unjudged = fn.Rankings.from_groups(
+        [2, 2], [0, 0, 0, 1], [0.2, 0.1, 0.2, 0.1], judged=([0, 0, 2], [0, 1]), is_judged=[False, False, True, True],
+        doc_ids=["a", "b", "a", "b"],
+    )  # fmt: skip
+    scores = fn.evaluate(unjudged, "nDCG@10", convention=name)
+    assert np.isnan(scores["nDCG@10"][0])
+    assert scores.mean()["nDCG@10"] == pytest.approx(1 / np.log2(3), abs=1e-4)
+
+
+# ---- means, with and without weights ----
+
+
+def test_weights_as_lightgbm_counts_them() -> None:
+    installed("lightgbm")
+    queries, weight = (
+        [Query("1", [0, 0], [0.2, 0.1], ["a", "b"], []), Query("2", [1, 0], [0.2, 0.1], ["a", "b"], [])],
+        [0.1, 0.1],
+    )
+    ours = fn.evaluate(rankings_of(queries, weight=weight), "nDCG@2", convention="lightgbm").mean()["nDCG@2"]
+    assert ours == pytest.approx(5.5, abs=1e-12)
+    assert lightgbm_mean(queries, 2, weight) == pytest.approx(ours, abs=1e-6)  # its weights are float32
+
+    queries = random_queries(8, 30)
+    weight = np.random.default_rng(8).integers(1, 9, 30) / 4
+    ours = fn.evaluate(rankings_of(queries, weight=weight), "nDCG@5", convention="lightgbm").mean()["nDCG@5"]
+    assert lightgbm_mean(queries, 5, weight.tolist()) == pytest.approx(ours, abs=1e-9)
+    plain = fn.evaluate(rankings_of(queries), "nDCG@5", convention="lightgbm").mean()["nDCG@5"]
+    assert lightgbm_mean(queries, 5) == pytest.approx(plain, abs=1e-9)
+
+
+def test_weights_as_xgboost_counts_them() -> None:
+    installed("xgboost")
+    queries = random_queries(9, 30)
+    weight = 1 + np.random.default_rng(9).integers(0, 9, 30) / 4
+    for name, minus in (("xgboost", ""), ("xgboost-", "-")):
+        ours = fn.evaluate(rankings_of(queries, weight=weight), "nDCG@5", convention=name).mean()["nDCG@5"]
+        assert xgboost_mean(queries, 5, minus, weight.tolist()) == pytest.approx(ours, abs=1e-9)
+
+    queries, weight = (
+        [Query("1", [0, 0], [0.2, 0.1], ["a", "b"], []), Query("2", [1, 0], [0.2, 0.1], ["a", "b"], [])],
+        [0.1, 0.1],
+    )
+    with pytest.raises(Exception, match="Invalid output score"):
+        xgboost_mean(queries, 2, "", weight)
+    with pytest.raises(fn.MeasureError, match="xgboost ends here"):
+        fn.evaluate(rankings_of(queries, weight=weight), "nDCG@2", convention="xgboost").mean()
+
+
+def test_weights_as_catboost_and_scikit_learn_count_them() -> None:
+    queries = random_queries(10, 30, least=6, longest=6)
+    weight = np.random.default_rng(10).integers(1, 9, 30) / 4
+    rankings = rankings_of(queries, weight=weight)
+    if RIVALS["catboost"].missing is None:
+        ours = fn.evaluate(rankings, "nDCG@5", convention="catboost").mean()["nDCG@5"]
+        assert catboost_mean(queries, 5, weight=weight.tolist()) == pytest.approx(ours, abs=1e-9)
+    sklearn_metrics = pytest.importorskip("sklearn.metrics")
+    ours = fn.evaluate(rankings_of(queries, weight=weight), "nDCG@5", convention="sklearn").mean()["nDCG@5"]
+    lists = [query.grades for query in queries], [query.scores for query in queries]
+    assert sklearn_metrics.ndcg_score(*lists, k=5, sample_weight=weight) == pytest.approx(ours, abs=1e-12)
+
+
+def test_weights_as_tf_ranking_counted_them() -> None:
+    queries, weight = weighted_queries()
+    ours = fn.evaluate(rankings_of(queries, weight=weight), "nDCG@5", convention="tf_ranking").mean()[
+        "nDCG@5"
+    ]
+    assert STORED["tf_ranking"]["weighted_mean_at_5"] == pytest.approx(ours, abs=1e-6)
+    assert ours != pytest.approx(
+        fn.evaluate(rankings_of(queries), "nDCG@5", convention="tf_ranking").mean()["nDCG@5"], abs=1e-3
+    )
+
+
+def test_xgboost_cuts_at_32_where_no_cutoff_is_named() -> None:
+    query = Query(
+        "1", [0] * 32 + [1] + [0] * 67, [100.0 - i for i in range(100)], [f"d{i}" for i in range(100)], []
+    )
+    scores = fn.evaluate(rankings_of([query]), ["nDCG", "nDCG@100"], convention="xgboost")
+    assert scores.mean() == {"nDCG": 0.0, "nDCG@100": pytest.approx(0.1966, abs=5e-5)}
+    assert str(scores.resolved[0]).endswith("@32")
+    if RIVALS["xgboost"].missing is None:
+        assert xgboost_mean([query], None) == 0.0
+
+
+# ---- real data ----
+
+
+def read(data, folder: str, score: str = "score") -> list[Query]:
+    source = {"lightgbm_lambdarank": "scored_test.parquet", "mq2008": "scored.parquet"}[folder]
+    table = pq.read_table(data / folder / source)
+    columns = {name: table[name].to_pylist() for name in ("qid", "label", score)}
+    queries: dict[str, Query] = {}
+    for row, (qid, label, value) in enumerate(zip(*columns.values(), strict=True)):
+        query = queries.setdefault(str(qid), Query(str(qid), [], [], [], []))
+        query.grades.append(int(label))
+        query.scores.append(float(np.float32(value)))
+        query.doc_ids.append(f"d{row:07d}")
+    return list(queries.values())
+
+
+@pytest.mark.parametrize(
+    ("folder", "score"),
+    [("lightgbm_lambdarank", "score"), ("lightgbm_lambdarank", "score_1dp"), ("mq2008", "score")],
+)
+@pytest.mark.parametrize("name", RIVALS)
+def test_the_tool_says_so_on_real_data(data, name: str, folder: str, score: str) -> None:
+    rival = installed(name)
+    queries = [
+        query
+        for query in read(data, folder, score)
+        if len(query.grades) >= rival.least and len(query.grades) <= (rival.longest or 10**9)
+    ]
+    if not rival.ties:
+        queries = [query for query in queries if len(set(query.scores)) == len(query.scores)]
+    assert not differences(queries, name, 10, rival.run(queries, 10))
+
+
+@pytest.fixture(scope="module")
+def robust(data) -> list[Query]:
+    folder = data / "robust03"
+    qrels: dict[str, dict[str, int]] = {}
+    with gzip.open(folder / "qrels.robust03.txt.gz", "rt") as lines:
+        for name, _, document, grade in map(str.split, lines):
+            qrels.setdefault(name, {})[document] = int(grade)
+    run: dict[str, dict[str, float]] = {}
+    with gzip.open(folder / "run.MU03rob01.gz", "rt") as lines:
+        for name, _, document, _, score, _ in map(str.split, lines):
+            run.setdefault(name, {})[document] = float(score)
+    return [
+        Query(
+            name,
+            [qrels[name].get(document, 0) for document in documents],
+            list(documents.values()),
+            list(documents),
+            [grade for document, grade in qrels[name].items() if document not in documents],
+        )
+        for name, documents in run.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "peer", "measure"),
+    [("trec_eval", "trec_eval10", f"ndcg_cut_{k}") for k in (1, 3, 5, 10, 20, 100)]
+    + [("pytrec_eval", "pytrec_eval", f"ndcg_cut_{k}") for k in (1, 3, 5, 10, 20, 100)]
+    + [
+        ("trec_eval", "trec_eval10", "ndcg"),
+        ("pytrec_eval", "pytrec_eval", "ndcg"),
+        ("gdeval", "gdeval", "nDCG@20"),
+    ],
+)
+def test_reference_values_of_a_run_with_90_099_tied_lines(
+    data, robust, name: str, peer: str, measure: str
+) -> None:
+    columns = pq.read_table(data / "robust03" / "reference_per_query.parquet").to_pydict()
+    rows = zip(columns["qid"], columns["peer"], columns["measure"], columns["value"], strict=True)
+    reference = {qid: value for qid, whose, which, value in rows if (whose, which) == (peer, measure)}
+    assert len(reference) == 100
+    k = {"ndcg": None, "nDCG@20": 20}.get(measure) or (
+        int(measure.rpartition("_")[2]) if "cut" in measure else None
+    )
+    assert not differences(robust, name, k, [reference.get(query.name) for query in robust])

@@ -1,0 +1,230 @@
+"""LETOR and svmlight files: labels and queries against the same data in tables, scores from everywhere, every fault named."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastndcg as fn
+from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
+from fastndcg.sources import lines
+from fastndcg.sources.ltr import read_ltr
+
+FILE = "2 qid:7 1:0.5 2:NULL # doc A\n0 qid:7 2:0.1 1:0.3 1:0.4\n1 qid:9 1:1 #docid = x inc = 1\n"
+SCORES = [0.25, 0.5, 0.125]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, text):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def facts(rankings):
+    return (
+        rankings.query_ids.to_pylist(),
+        rankings.offsets.tolist(),
+        rankings.relevance.tolist(),
+        rankings.scores.tolist(),
+    )
+
+
+PLAIN = ([7, 9], [0, 2, 3], [2, 0, 1], SCORES)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text,
+        lambda text: text.replace(" ", "\t"),
+        lambda text: text.replace(" ", "  "),
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.removesuffix("\n"),
+        lambda text: "# header\n\n" + text,
+        lambda text: "\ufeff" + text,
+        lambda text: "".join(" ".join(line.split()[:2]) + "\n" for line in text.splitlines()),
+        lambda text: text.replace("2 qid", "2.0 qid").replace("1 qid", "+1e0 qid"),
+    ],
+    ids=["plain", "tabs", "double", "crlf", "no-newline", "comments", "bom", "no-features", "floats"],
+)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress], ids=["plain", "gz", "bz2"])
+def test_forms_of_lines(write, change, pack):
+    assert facts(read_ltr(write("file", pack(change(FILE).encode())), scores=SCORES)) == PLAIN
+
+
+def test_rows_of_a_query_may_stand_apart(write):
+    path = write("file", "1 qid:b\n0 qid:a\n2 qid:b\n")
+    assert facts(read_ltr(path, scores=[3, 2, 1])) == (["b", "a"], [0, 2, 3], [1, 2, 0], [3, 1, 2])
+
+
+@pytest.mark.pure
+def test_query_ids_become_numbers_only_where_that_loses_nothing(write):
+    for ids, wanted in (
+        (["1", "-2"], [1, -2]),
+        (["1", "01"], ["1", "01"]),
+        (["1", "x"], ["1", "x"]),
+        (["1", "9" * 30], ["1", "9" * 30]),
+    ):
+        path = write("file", "".join(f"0 qid:{name} 1:1\n" for name in ids))
+        assert read_ltr(path, scores=[1, 2]).query_ids.to_pylist() == wanted
+
+
+@pytest.mark.pure
+def test_scores_from_everywhere(write, tmp_path):
+    path = write("file", FILE)
+    np.save(tmp_path / "scores.npy", np.array(SCORES, np.float32))
+    pq.write_table(
+        pa.table({"id": [1, 2, 3], "score": SCORES, "other": [0, 0, 0]}), tmp_path / "table.parquet"
+    )
+    pq.write_table(pa.table({"anything": SCORES}), tmp_path / "one.parquet")
+    texts = [
+        write("a.txt", "0.25\n0.5\n0.125\n"),
+        write("b.txt", "2.5e-1\r\n 0.5\r\n0.125"),
+        write("c.gz", gzip.compress(b"0.25\n0.5\n.125\n")),
+    ]
+    for scores in (*texts, str(texts[0]), tmp_path / "scores.npy", tmp_path / "table.parquet", tmp_path / "one.parquet",
+                   SCORES, np.array(SCORES), pa.array(SCORES), pa.chunked_array([SCORES[:1], SCORES[1:]])):  # fmt: skip
+        assert facts(read_ltr(path, scores=scores)) == PLAIN
+    assert read_ltr(path, scores=tmp_path / "table.parquet", score_column="other").scores.tolist() == [
+        0,
+        0,
+        0,
+    ]
+    assert read_ltr(path, scores=tmp_path / "scores.npy").scores.dtype == np.float32
+
+
+@pytest.mark.pure
+def test_query_files(write):
+    path = write("rank.test", "2 1:0.5\n0 2:0.1\n1\n")
+    with pytest.raises(
+        SourceError,
+        match=r"rank\.test has no qid: on its lines, and there is no .*rank\.test\.query; pass query_file=",
+    ):
+        read_ltr(path, scores=SCORES)
+    sizes = write("rank.test.query", "2\n1\n")
+    wanted = ([0, 1], *PLAIN[1:])
+    assert facts(read_ltr(path, scores=SCORES)) == wanted
+    assert facts(read_ltr(path, scores=SCORES, query_file=sizes)) == wanted
+    assert facts(read_ltr(write("with.qid", FILE), scores=SCORES, query_file=sizes)) == wanted
+    write("rank.test.query", "2\n2\n")
+    with pytest.raises(InputError, match=r"rank\.test\.query adds up to 4 rows, but .*rank\.test has 3"):
+        read_ltr(path, scores=SCORES)
+    with pytest.raises(InputError, match="has a negative size, -1"):
+        read_ltr(path, scores=SCORES, query_file=write("negative", "4\n-1\n"))
+    with pytest.raises(
+        SourceError, match=r"words: .*'two'.*; wanted the number of rows of a query on each line"
+    ):
+        read_ltr(path, scores=SCORES, query_file=write("words", "two\n"))
+    with pytest.raises(SourceError, match="absent does not exist"):
+        read_ltr(path, scores=SCORES, query_file="absent")
+
+
+@pytest.mark.parametrize(
+    ("file", "folder"), [("rank.test", "lightgbm_lambdarank"), ("Fold1.test.txt.gz", "mq2008")]
+)
+@pytest.mark.parametrize("column", ["score", "score_1dp"])
+def test_real_files_as_their_tables(data, file, folder, column):
+    table = next((data / folder).glob("scored*.parquet"))
+    rankings = read_ltr(data / folder / file, scores=table, score_column=column)
+    columns = pq.read_table(table)
+    wanted = fn.Rankings.from_query_ids(columns["qid"], columns["label"], columns[column])
+    assert np.array_equal(rankings.relevance, wanted.relevance)
+    assert np.array_equal(rankings.offsets, wanted.offsets)
+    assert rankings.query_ids.to_pylist() == wanted.query_ids.to_pylist()
+    reference = pq.read_table(data / folder / "reference_per_query.parquet").to_pylist()
+    values = fn.evaluate(rankings, "nDCG@10").values[0].tolist()
+    expected = [
+        row["value"] for row in reference
+        if (row["scores"], row["peer"], row["measure"], row["gain"]) == (column, "sklearn", "ndcg@10", "linear")
+    ]  # fmt: skip
+    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
+
+
+labels = st.integers(-3, 10**6) | st.floats(-1e3, 1e3, allow_nan=False)
+features = st.lists(
+    st.tuples(st.integers(1, 10**6), st.sampled_from(["NULL", "nan", "1", "-0.5", "1e-9"])), max_size=8
+)
+
+
+@given(
+    st.lists(st.tuples(labels, st.integers(0, 5), features), min_size=1, max_size=40),
+    st.sampled_from([16, 61, 1 << 20]),
+)
+def test_any_file(tmp_path_factory, rows, block):
+    path = tmp_path_factory.mktemp("ltr") / "file"
+    path.write_text(
+        "".join(
+            f"{label!r} qid:{query} {' '.join(f'{i}:{value}' for i, value in values)}\n"
+            for label, query, values in rows
+        )
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "_BLOCK", block)
+        rankings = read_ltr(path, scores=np.arange(len(rows)))
+    wanted = fn.Rankings.from_query_ids(
+        [query for _, query, _ in rows], [label for label, _, _ in rows], np.arange(len(rows))
+    )
+    assert facts(rankings) == facts(wanted)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "1 qid:1\nx qid:1 1:2\n",
+            r'file, line 2: "x" is not a number in "x qid:1 1:2"; wanted label qid:query feature:value',
+        ),
+        ("1 qid:1\n\n# c\n2 qid: 1:2\n", r'file, line 4: .* in "2 qid: 1:2"'),
+        ("1 qid:1\n\n2 1:0.5\n", r"file, line 3: no qid: where other lines have one"),
+        ("", r"file has no rows; wanted at least one"),
+        ("1:0.5 2:1\n", r'file, line 1: "1:0.5" is not a number'),
+    ],
+)
+def test_faulty_lines(write, text, message):
+    with pytest.raises(SourceError, match=message):
+        read_ltr(write("file", text), scores=SCORES)
+
+
+@pytest.mark.pure
+def test_faulty_scores(write, tmp_path):
+    path = write("file", FILE)
+    with pytest.raises(
+        InputError, match=r"scores has 2 scores and .*file 3 rows; give one score for each row"
+    ):
+        read_ltr(path, scores=SCORES[:2])
+    with pytest.raises(InputError, match=r"short\.txt has 1 scores and .*file 3 rows"):
+        read_ltr(path, scores=write("short.txt", "1\n"))
+    with pytest.raises(SourceError, match=r"words\.txt: .*'a'.*; wanted one score on each line"):
+        read_ltr(path, scores=write("words.txt", "1\na\n3\n"))
+    with pytest.raises(SourceError, match=r"empty\.txt is empty; wanted one score on each line"):
+        read_ltr(path, scores=write("empty.txt", ""))
+    with pytest.raises(SourceError, match=r"absent\.txt does not exist"):
+        read_ltr(path, scores=tmp_path / "absent.txt")
+    with pytest.raises(SourceError, match="cut cannot be read"):
+        read_ltr(write("cut", gzip.compress(FILE.encode() * 1000)[:60]), scores=SCORES)
+    with pytest.raises(SourceError, match=r"cut\.npy cannot be read as a \.npy file"):
+        read_ltr(path, scores=write("cut.npy", b"\x93NUMPY\x01"))
+    with pytest.raises(InputError, match="NaN"):
+        read_ltr(path, scores=[1.0, np.nan, 2.0])
+    with pytest.raises(InputTypeError, match="scores is of dtype"):
+        read_ltr(path, scores=["a", "b", "c"])
+    pq.write_table(pa.table({"a": SCORES, "b": SCORES}), tmp_path / "two.parquet")
+    with pytest.raises(ColumnError, match=r"two\.parquet.*score"):
+        read_ltr(path, scores=tmp_path / "two.parquet")
+    with pytest.raises(
+        ColumnError, match=r'two\.parquet: there is no column "aa" for score.*Did you mean "a"\?'
+    ):
+        read_ltr(path, scores=tmp_path / "two.parquet", score_column="aa")

@@ -1,0 +1,829 @@
+"""TREC files and joined tables: what trec_eval and pytrec_eval make of them, in every form, and every fault named."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastndcg as fn
+from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
+from fastndcg.rankings import Rankings
+from fastndcg.sources import lines, trec
+from fastndcg.sources.trec import read_qrels_run, read_trec
+
+QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
+RUN = "301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n302 Q0 A 1 0.5 me\n999 Q0 A 1 0.5 me\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, text):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def both(write):
+    return lambda qrels=QRELS, run=RUN: (write("qrels", qrels), write("run", run))
+
+
+def facts(rankings):
+    return {
+        "queries": rankings.query_ids.to_pylist(),
+        "offsets": rankings.offsets.tolist(),
+        "docs": rankings.doc_ids.cast(pa.string()).to_pylist(),
+        "relevance": rankings.relevance.tolist(),
+        "scores": rankings.scores.tolist(),
+        "is_judged": rankings.is_judged.tolist(),
+        "pool": [rankings.judged.offsets.tolist(), rankings.judged.relevance.tolist()],
+    }
+
+
+PLAIN = {
+    "queries": ["301", "302", "303"],
+    "offsets": [0, 2, 3, 3],
+    "docs": ["C", "B", "A"],
+    "relevance": [0, 2, 1],
+    "scores": [2.5, 1.5, 0.5],
+    "is_judged": [False, True, True],
+    "pool": [[0, 2, 3, 4], [1, 2, 1, 0]],
+}
+
+
+# ---- forms of one file ----
+
+
+@pytest.mark.pure
+def test_plain_files(both):
+    assert facts(read_trec(*both())) == PLAIN
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace(" ", "  "),
+        lambda text: text.replace(" ", "\t"),
+        lambda text: text.replace(" ", " \t "),
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\n", "   \n"),
+        lambda text: text.removesuffix("\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: "# comment\n\n" + text.replace("\n", "\n# another one\n  \n"),
+        lambda text: "".join("  " + line for line in text.splitlines(keepends=True)),
+        lambda text: text.replace(" 0 ", " 4.5 ").replace(" Q0 ", " 4.5 "),
+    ],
+    ids=[
+        "double",
+        "tabs",
+        "mixed",
+        "crlf",
+        "trailing",
+        "no-newline",
+        "bom",
+        "comments",
+        "leading",
+        "iteration",
+    ],
+)
+def test_forms_of_lines(both, change):
+    assert facts(read_trec(*both(change(QRELS), change(RUN)))) == PLAIN
+
+
+def _zstd(data):
+    packed = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(packed, "zstd") as out:
+        out.write(data)
+    return packed.getvalue().to_pybytes()
+
+
+PACKERS = {"gz": gzip.compress, "bz2": bz2.compress, "zst": _zstd}
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("packer", PACKERS)
+@pytest.mark.parametrize("named", ["run.{}", "run.txt"])
+def test_packed_files_are_known_by_their_bytes(write, packer, named):
+    pack = PACKERS[packer]
+    run = write(named.format(packer), pack(RUN.encode()))
+    assert facts(read_trec(write("qrels", pack(QRELS.encode())), run)) == PLAIN
+
+
+def test_a_gzip_of_several_members(write):
+    run = write("run.gz", b"".join(gzip.compress(line.encode()) for line in RUN.splitlines(keepends=True)))
+    assert facts(read_trec(write("qrels", QRELS), run)) == PLAIN
+
+
+@pytest.mark.pure
+def test_hash_begins_a_comment_only_at_the_beginning_of_a_line(both):
+    rankings = read_trec(*both("q 0 CR#93 1\n", "q Q0 CR#93 1 0.5 #tag\n"))
+    assert facts(rankings)["docs"] == ["CR#93"]
+    assert rankings.relevance.tolist() == [1]
+
+
+@pytest.mark.pure
+def test_rows_of_a_query_may_stand_apart(both):
+    run = "302 Q0 A 1 0.5 me\n301 Q0 C 1 2.5 me\n999 Q0 A 1 0.5 me\n301 Q0 B 2 1.5 me\n"
+    assert facts(read_trec(*both(run=run))) == PLAIN
+    assert facts(read_trec(*both(run=run), ties="input")) == PLAIN
+    qrels = "301 0 A 1\n302 0 A 1\n301 0 B 2\n303 0 Z 0\n"
+    assert facts(read_trec(*both(qrels, run))) == PLAIN
+
+
+@pytest.mark.pure
+def test_negative_grades_are_unjudged(both):
+    rankings = read_trec(
+        *both("q 0 A -1\nq 0 B -2\nq 0 C 1\nr 0 A -1\n", "q Q0 A 1 3 t\nq Q0 C 2 2 t\nq Q0 D 3 1 t\n")
+    )
+    assert rankings.relevance.tolist() == [0, 1, 0]
+    assert rankings.is_judged.tolist() == [False, True, False]
+    assert rankings.judged.offsets.tolist() == [0, 1, 1]
+    assert rankings.judged.relevance.tolist() == [1]
+    assert fn.evaluate(rankings, ["nDCG@2", "nDCG(judged_only=True)@1"]).values[
+        :, 0
+    ].tolist() == pytest.approx([1 / np.log2(3), 1.0])
+
+
+@pytest.mark.pure
+def test_grades_with_a_fraction(both):
+    rankings = read_trec(*both("q 0 A 0.5\nq 0 B 2.0\n", "q Q0 A 1 3 t\n"))
+    assert rankings.judged.relevance.tolist() == [0.5, 2.0]
+
+
+NUMBERS = ["0", "-0", "1", "+1.5", "-2.5", ".5", "5.", "1e3", "1E-3", "1.5e+05", "inf", "-inf", "+inf", "-Infinity", "1e400", "1e-400",
+           "0.1", "0.30000000000000004", "9007199254740993", "123456789012345678901234567890", "1.7976931348623157e308", "5e-324",
+           "0.000000000000000000000000000001", "1e22", "1e23", "12345678901234567", "1e0000000005", "3.141592653589793238462643"]  # fmt: skip
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_are_read_as_python_reads_them(both, number):
+    got = read_trec(*both(run=f"301 Q0 A 1 {number} t\n")).scores
+    assert got.tobytes() == np.array([float(number)]).tobytes()
+
+
+@given(
+    st.lists(
+        st.floats(allow_nan=False)
+        | st.integers(-(10**20), 10**20)
+        | st.decimals(allow_nan=False, allow_infinity=False, places=6),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_any_number(tmp_path_factory, numbers):
+    folder = tmp_path_factory.mktemp("numbers")
+    (folder / "qrels").write_text("q 0 A 1\n")
+    (folder / "run").write_text("".join(f"q Q0 d{i} 1 {number} t\n" for i, number in enumerate(numbers)))
+    got = read_trec(folder / "qrels", folder / "run", ties="input").scores
+    assert got.tolist() == [float(str(number)) for number in numbers]
+
+
+def test_files_are_read_in_parts_and_blocks_of_any_size(both, monkeypatch):
+    generator = np.random.default_rng(0)
+    run = "".join(
+        f"q{i // 7} Q0 doc{'x' * int(generator.integers(0, 60))}-{i} {i} {generator.normal():.6f} t\n"
+        for i in range(700)
+    )
+    run = run.replace("\nq3", "\n# comment\nq3")
+    qrels, run = both("".join(f"q{i} 0 doc-{i * 7} 1\n" for i in range(100)), run)
+    whole = facts(read_trec(qrels, run, threads=1))
+    assert len(whole["docs"]) == 700
+    for block, part, threads in ((16, 1 << 30, 1), (100, 1000, 3), (1 << 20, 64, 5), (33, 33, 2)):
+        monkeypatch.setattr(lines, "_BLOCK", block)
+        monkeypatch.setattr(lines, "_PART", part)
+        assert facts(read_trec(qrels, run, threads=threads)) == whole
+
+
+# ---- ties and missing queries ----
+
+
+@pytest.mark.pure
+def test_ties_are_ordered_by_the_bytes_of_the_document_id(both):
+    ids = ["a", "B", "aa", "a-very-long-document-id-1", "a-very-long-document-id-2", "é", "z", "10", "9"]
+    run = "".join(
+        f"q Q0 {doc} 1 {score} t\n" for score, doc in zip([1, 1, 2, 2, 2, 2, 1, 1, 1], ids, strict=True)
+    )
+    paths = both("q 0 a 1\n", run)
+    ordered = {"docid_asc": sorted, "docid_desc": lambda docs: sorted(docs, reverse=True)}
+    for ties, order in ordered.items():
+        groups = [[doc.encode() for doc in ids[2:6]], [doc.encode() for doc in ids[:2] + ids[6:]]]
+        assert facts(read_trec(*paths, ties=ties))["docs"] == [
+            doc.decode() for group in groups for doc in order(group)
+        ]
+    assert facts(read_trec(*paths, ties="input"))["docs"] == ids
+
+
+@given(st.data())
+def test_order_of_rows_is_a_sort_by_score_and_id(data):
+    docs = data.draw(
+        st.lists(st.text("ab\0é", min_size=1, max_size=12), unique=True, min_size=1, max_size=80)
+    )
+    scores = data.draw(
+        st.lists(
+            st.sampled_from([-1.5, -0.0, 0.0, 1.0, 2.0, np.inf, -np.inf]),
+            min_size=len(docs),
+            max_size=len(docs),
+        )
+    )
+    run = {"q": dict(zip(docs, scores, strict=True))}
+    for ties, turn in (("docid_asc", 1), ("docid_desc", -1)):
+        ordered = sorted(docs, key=str.encode, reverse=turn < 0)
+        wanted = sorted(ordered, key=lambda doc: -run["q"][doc])
+        assert Rankings.from_qrels_run({"q": {"a": 1}}, run, ties=ties).doc_ids.to_pylist() == wanted
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "uint64", "float32", "float64", "float16"])
+def test_scores_of_every_dtype_are_ordered_in_their_own_precision(dtype):
+    scores = np.array([0, 1, 100, 1, 0, 127], dtype)
+    if dtype == "uint64":
+        scores[2] = 2**63 + 1
+        scores[5] = 2**63 + 2
+    run = pa.table({"qid": ["q"] * 6, "docid": list("abcdef"), "score": scores})
+    rankings = Rankings.from_qrels_run({"q": {"a": 1}}, run)
+    assert "".join(rankings.doc_ids.to_pylist()) == "fcdbea"
+
+
+@pytest.mark.pure
+def test_missing_queries(both):
+    paths = both()
+    assert facts(read_trec(*paths, missing="zero"))["queries"] == ["301", "302", "303"]
+    skipped = facts(read_trec(*paths, missing="skip"))
+    assert skipped["queries"] == ["301", "302"]
+    assert skipped["offsets"] == [0, 2, 3]
+    assert skipped["pool"] == [[0, 2, 3], [1, 2, 1]]
+    one = facts(read_trec(*both("1 0 a 1\n2 0 b 1\n3 0 c 1\n", "2 Q0 b 1 1 t\n"), missing="skip"))
+    assert (one["queries"], one["docs"], one["relevance"], one["pool"]) == (["2"], ["b"], [1], [[0, 1], [1]])
+    zero = read_trec(*both("1 0 a 1\n", "2 Q0 b 1 1 t\n"))
+    assert fn.evaluate(zero, "nDCG").values.tolist() == [[0.0]]
+    with pytest.raises(InputError, match=r'qrels and .*run have no query in common: "1" there, "2" here'):
+        read_trec(*both("1 0 a 1\n", "2 Q0 b 1 1 t\n"), missing="skip")
+
+
+@pytest.mark.pure
+def test_float32_scores_tie_more(both):
+    run = "q Q0 A 1 1.0000000002 t\nq Q0 B 2 1.0000000001 t\n"
+    assert facts(read_trec(*both("q 0 A 1\n", run)))["docs"] == ["A", "B"]
+    assert facts(read_trec(*both("q 0 A 1\n", run), score_dtype="float32"))["docs"] == ["B", "A"]
+    with pytest.raises(InputTypeError, match="score_dtype is int64; wanted float64 or float32"):
+        read_trec(*both(), score_dtype=np.int64)
+
+
+@pytest.mark.pure
+def test_nan_scores_ranked_last(both):
+    paths = both(run="301 Q0 A 1 nan t\n301 Q0 B 1 -inf t\n301 Q0 C 1 0 t\n")
+    with pytest.raises(
+        InputError,
+        match=r'run, line 1: score nan of document "A" of query "301"; 1 in all. .* or pass nan="last"',
+    ):
+        read_trec(*paths)
+    assert facts(read_trec(*paths, nan="last"))["docs"] == ["C", "B", "A"]
+    assert Rankings.from_qrels_run(
+        {"q": {"a": 1}}, {"q": {"a": np.nan, "b": 1.0}}, nan="last"
+    ).relevance.tolist() == [0, 1]
+
+
+# ---- against the references ----
+
+
+@pytest.mark.parametrize("measure", ["ndcg", "ndcg_cut_1", "ndcg_cut_10", "ndcg_cut_100"])
+def test_robust03_as_pytrec_eval_has_it(data, measure):
+    rankings = read_trec(data / "robust03/qrels.robust03.txt.gz", data / "robust03/run.MU03rob01.gz")
+    table = pq.read_table(data / "robust03/reference_per_query.parquet").to_pylist()
+    wanted = {
+        row["qid"]: row["value"]
+        for row in table
+        if row["peer"] == "pytrec_eval" and row["measure"] == measure
+    }
+    ours = fn.nDCG(ties="input") if measure == "ndcg" else fn.nDCG(ties="input") @ int(measure[9:])
+    got = dict(zip(rankings.query_ids.to_pylist(), fn.evaluate(rankings, ours).values[0], strict=True))
+    assert got.keys() == wanted.keys()
+    np.testing.assert_allclose([got[query] for query in wanted], list(wanted.values()), rtol=0, atol=1e-12)
+
+
+def test_tie_order_is_not_seen_by_averaged_ties(data):
+    paths = data / "robust03/qrels.robust03.txt.gz", data / "robust03/run.MU03rob01.gz"
+    values = [
+        fn.evaluate(read_trec(*paths, ties=ties), ["nDCG@10", "nDCG"]).values
+        for ties in ("input", "docid_desc", "docid_asc")
+    ]
+    assert np.array_equal(values[0], values[1])
+    assert np.array_equal(values[0], values[2])
+
+
+def _golden(path):
+    """nDCG of each query, and "all", at each cutoff."""
+    rows = [line.split() for line in path.read_text().splitlines()]
+    return [
+        (row[0].removeprefix("ndcg").removeprefix("_cut_"), *row[1:])
+        for row in rows
+        if row[0] == "ndcg" or row[0].startswith("ndcg_cut_")
+    ]
+
+
+def _check_golden(rankings, golden):
+    queries = rankings.query_ids.to_pylist()
+    measures = {
+        cutoff: fn.nDCG(ties="input") @ int(cutoff) if cutoff else fn.nDCG(ties="input")
+        for cutoff, _, _ in golden
+    }
+    values = fn.evaluate(rankings, list(measures.values()))
+    assert {query for _, query, _ in golden} == {*queries, "all"}
+    for cutoff, query, value in golden:
+        measure = measures[cutoff]
+        got = values.mean()[str(measure)] if query == "all" else values[measure][queries.index(query)]
+        assert f"{got:.4f}" == value
+
+
+def test_trec_evals_own_files(data):
+    folder = data / "trec_eval"
+    _check_golden(read_trec(folder / "qrels.test", folder / "results.test"), _golden(folder / "out.test.aq"))
+
+
+def test_trec_evals_own_file_without_a_query(data, write):
+    # trec_eval -c of a run cut short: it lacks query 302 and has the first 84 documents of query 303
+    folder = data / "trec_eval"
+    rows = (folder / "results.test").read_text().splitlines(keepends=True)
+    parts = {query: [row for row in rows if row.startswith(query)] for query in ("301", "303")}
+    run = write("run", "".join(parts["301"] + parts["303"][:84]))
+    _check_golden(read_trec(folder / "qrels.test", run), _golden(folder / "out.test.aqc"))
+
+
+def test_trec_evals_own_file_with_comments(data):
+    folder = data / "trec_eval"
+    rankings = [
+        read_trec(folder / name, folder / "results.test")
+        for name in ("qrels.test", "qrels.test.with-comments")
+    ]
+    assert rankings[0].query_ids.equals(rankings[1].query_ids)
+    assert len(rankings[0].judged.relevance) == len(rankings[1].judged.relevance)
+
+
+ids = st.text(
+    st.characters(
+        codec="utf-8", exclude_categories=("Cc", "Zs", "Zl", "Zp", "Cs"), exclude_characters="#\ufeff"
+    ),
+    min_size=1,
+    max_size=10,
+)
+numbers = st.floats(-1e6, 1e6, allow_nan=False, width=32) | st.sampled_from([0.0, 0.5, 1.0])
+
+
+@given(
+    st.dictionaries(
+        ids, st.dictionaries(ids, st.integers(-2, 4), min_size=1, max_size=6), min_size=1, max_size=5
+    ),
+    st.dictionaries(ids, st.dictionaries(ids, numbers, min_size=1, max_size=6), min_size=1, max_size=5),
+    st.sampled_from(["docid_desc", "docid_asc", "input"]),
+)
+def test_every_way_in_is_the_same(tmp_path_factory, qrels, run, ties):
+    ir_measures = pytest.importorskip("ir_measures")
+    folder = tmp_path_factory.mktemp("same")
+    (folder / "qrels").write_text(
+        "".join(f"{q} 0 {d} {g}\n" for q, docs in qrels.items() for d, g in docs.items()),
+        encoding="utf-8",
+        newline="",
+    )
+    (folder / "run").write_text(
+        "".join(f"{q} Q0 {d} 1 {s!r} t\n" for q, docs in run.items() for d, s in docs.items()),
+        encoding="utf-8",
+        newline="",
+    )
+    wanted = facts(read_trec(folder / "qrels", folder / "run", ties=ties))
+    judged = [ir_measures.Qrel(q, d, g) for q, docs in qrels.items() for d, g in docs.items()]
+    scored = [ir_measures.ScoredDoc(q, d, s) for q, docs in run.items() for d, s in docs.items()]
+    assert facts(Rankings.from_qrels_run(qrels, run, ties=ties)) == wanted
+    assert facts(Rankings.from_qrels_run(iter(judged), scored, ties=ties)) == wanted
+    tables = (
+        pa.table(
+            {
+                "query_id": [q.query_id for q in judged],
+                "doc_id": [q.doc_id for q in judged],
+                "relevance": [q.relevance for q in judged],
+            }
+        ),
+        pa.table(
+            {
+                "query_id": [q.query_id for q in scored],
+                "doc_id": [q.doc_id for q in scored],
+                "score": [q.score for q in scored],
+            }
+        ),
+    )
+    assert facts(Rankings.from_qrels_run(*tables, ties=ties)) == wanted
+
+
+def test_pytrec_eval_on_random_runs():
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    generator = np.random.default_rng(3)
+    for _ in range(20):
+        qrels = {
+            f"q{q}": {
+                f"d{d}": int(generator.integers(-1, 4)) for d in generator.choice(50, 20, replace=False)
+            }
+            for q in range(10)
+        }
+        run = {
+            f"q{q}": {
+                f"d{d}": float(generator.integers(0, 6)) for d in generator.choice(50, 30, replace=False)
+            }
+            for q in range(3, 14)
+        }
+        wanted = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"}).evaluate(run)
+        rankings = Rankings.from_qrels_run(qrels, run, missing="skip")
+        got = dict(
+            zip(
+                rankings.query_ids.to_pylist(),
+                fn.evaluate(rankings, "nDCG(ties='input')@10").values[0],
+                strict=True,
+            )
+        )
+        assert got.keys() == wanted.keys()
+        for query, value in got.items():
+            assert value == pytest.approx(wanted[query]["ndcg_cut_10"], abs=1e-12)
+
+
+# ---- tables ----
+
+JUDGED = {"query_id": [301, 301, 302, 303], "doc_id": [7, 8, 7, 9], "relevance": [1, 2, 1, 0]}
+SCORED = {"query_id": [301, 301, 302, 999], "doc_id": [6, 8, 7, 7], "score": [2.5, 1.5, 0.5, 0.5]}
+
+
+def _as_strings(columns):
+    return {
+        name: [f"long-enough-to-be-hashed-{value}" for value in values] if name.endswith("_id") else values
+        for name, values in columns.items()
+    }
+
+
+def _polars(columns):
+    return pytest.importorskip("polars").DataFrame(columns)
+
+
+def _lazy(columns):
+    return pytest.importorskip("polars").LazyFrame(columns)
+
+
+def _pandas(columns):
+    return pytest.importorskip("pandas").DataFrame(columns)
+
+
+def _categories(columns):
+    return pytest.importorskip("pandas").DataFrame(columns).astype({"query_id": "category"})
+
+
+def _dictionaries(columns):
+    table = pa.table(columns)
+    for name in ("query_id", "doc_id"):
+        table = table.set_column(table.column_names.index(name), name, table[name].dictionary_encode())
+    return table
+
+
+def _chunks(columns):
+    table = pa.table(columns)
+    return pa.concat_tables([table[:1], table[1:1], table[1:]])
+
+
+@pytest.mark.parametrize("make", [pa.table, _polars, _lazy, _pandas, _categories, _dictionaries, _chunks])
+@pytest.mark.parametrize("kind", [dict, _as_strings])
+@pytest.mark.parametrize("ties", ["docid_desc", "input"])
+def test_tables_of_every_library(make, kind, ties):
+    rankings = Rankings.from_qrels_run(make(kind(JUDGED)), make(kind(SCORED)), ties=ties)
+    assert rankings.relevance.tolist() == [0, 2, 1]
+    assert rankings.offsets.tolist() == [0, 2, 3, 3]
+    assert rankings.judged.offsets.tolist() == [0, 2, 3, 4]
+    assert rankings.query_ids.to_pylist() == list(dict.fromkeys(kind(JUDGED)["query_id"]))
+
+
+def test_unused_categories_are_no_queries():
+    table = pa.table(JUDGED)
+    ids = pa.DictionaryArray.from_arrays(pa.array([2, 2, 0, 3]), pa.array([302, 5, 301, 303]))
+    rankings = Rankings.from_qrels_run(table.set_column(0, "query_id", ids), SCORED_TABLE())
+    assert rankings.query_ids.to_pylist() == [301, 302, 303]
+
+
+def SCORED_TABLE():
+    return pa.table(SCORED)
+
+
+@pytest.mark.parametrize("left", ["int16", "uint16", "int64", "uint64"])
+@pytest.mark.parametrize("right", ["int32", "uint64"])
+def test_integer_ids_of_two_widths(left, right):
+    judged, scored = (
+        {k: pa.array(v, t) if k.endswith("id") else v for k, v in c.items()}
+        for c, t in ((JUDGED, left), (SCORED, right))
+    )
+    assert Rankings.from_qrels_run(pa.table(judged), pa.table(scored)).relevance.tolist() == [0, 2, 1]
+
+
+def test_large_unsigned_ids():
+    top = 2**64 - 1
+    judged = pa.table(
+        {
+            "qid": pa.array([top, 1], pa.uint64()),
+            "docid": pa.array([top, top - 1], pa.uint64()),
+            "rel": [1, 2],
+        }
+    )
+    scored = pa.table(
+        {
+            "qid": pa.array([top, top], pa.uint64()),
+            "docid": pa.array([5, top], pa.uint64()),
+            "score": [1.0, 1.0],
+        }
+    )
+    assert Rankings.from_qrels_run(judged, scored).doc_ids.to_pylist() == [top, 5]
+    signed = pa.table({"qid": [-1], "docid": [5], "score": [1.0]})
+    with pytest.raises(
+        InputTypeError, match="query ids are uint64 in qrels and int64 in run and fit no common type"
+    ):
+        Rankings.from_qrels_run(judged, signed)
+
+
+def test_parquet_files(tmp_path, both):
+    for kind in (dict, _as_strings):
+        pq.write_table(
+            pa.table(kind(JUDGED)).append_column("note", pa.array(["x"] * 4)),
+            tmp_path / "q.parquet",
+            row_group_size=2,
+        )
+        pq.write_table(pa.table(kind(SCORED)), tmp_path / "r.parquet", row_group_size=3)
+        assert read_qrels_run(tmp_path / "q.parquet", tmp_path / "r.parquet").relevance.tolist() == [0, 2, 1]
+    assert facts(read_qrels_run(*both())) == PLAIN
+    # text has no types: numbers of the other file are compared as they are written
+    pq.write_table(
+        pa.table({"query_id": [301, 302], "doc_id": ["B", "A"], "score": [1.0, 2.0]}), tmp_path / "r.parquet"
+    )
+    assert read_qrels_run(both()[0], tmp_path / "r.parquet").relevance.tolist() == [2, 1]
+    renamed = pa.table(JUDGED).rename_columns(["topic", "passage", "gain"])
+    pq.write_table(renamed, tmp_path / "q.parquet")
+    pq.write_table(pa.table(SCORED).rename_columns(["topic", "passage", "score"]), tmp_path / "r.parquet")
+    assert (
+        read_qrels_run(
+            tmp_path / "q.parquet", tmp_path / "r.parquet", query="topic", doc_id="passage", relevance="gain"
+        ).n_docs
+        == 3
+    )
+    with pytest.raises(ColumnError, match=r"q\.parquet.*query"):
+        read_qrels_run(tmp_path / "q.parquet", tmp_path / "r.parquet")
+    with pytest.raises(ColumnError, match="topics"):
+        read_qrels_run(tmp_path / "q.parquet", tmp_path / "r.parquet", query="topics")
+    whole = (tmp_path / "r.parquet").read_bytes()
+    (tmp_path / "r.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(SourceError, match=r"r\.parquet cannot be read"):
+        read_qrels_run(
+            tmp_path / "q.parquet", tmp_path / "r.parquet", query="topic", doc_id="passage", relevance="gain"
+        )
+
+
+@pytest.mark.parametrize("part", [7, 1000, 250_000])
+def test_a_join_of_many_documents(monkeypatch, part):
+    monkeypatch.setattr(trec, "_PART", part)
+    monkeypatch.setattr(trec, "processors", lambda: 3)
+    generator = np.random.default_rng(1)
+    for as_text in (False, True):
+        docs = generator.choice(10_000, 4_000, replace=False)
+        grades = generator.integers(0, 5, 2_000)
+        name = (lambda d: f"document-{d}") if as_text else int
+        qrels = {
+            "a": {name(d): int(g) for d, g in zip(docs[:2000], grades, strict=True)},
+            "b": {name(docs[0]): 4},
+        }
+        run = {
+            "b": {name(d): 1.0 for d in docs[:300]},
+            "a": {name(d): float(i) for i, d in enumerate(docs[1000:])},
+        }
+        rankings = Rankings.from_qrels_run(qrels, run)
+        found = dict(
+            zip(rankings.doc_ids[:3000].to_pylist(), rankings.relevance[:3000].tolist(), strict=True)
+        )
+        assert found == {doc: qrels["a"].get(doc, 0) for doc in run["a"]}
+        assert rankings.is_judged.sum() == 1001
+
+
+@pytest.mark.pure
+def test_ids_of_one_hash_are_told_apart(monkeypatch):
+    digest = trec._digested
+    monkeypatch.setattr(
+        trec,
+        "_digested",
+        lambda ids, threads: digest(ids, threads)._replace(hashes=np.zeros(len(ids), np.int64)),
+    )
+    qrels = {"q": {f"d{i}": i for i in range(20)}}
+    rankings = Rankings.from_qrels_run(qrels, {"q": {f"d{i}": 1.0 for i in range(10, 40)}})
+    found = dict(zip(rankings.doc_ids.to_pylist(), rankings.relevance.tolist(), strict=True))
+    assert found == {f"d{i}": i if i < 20 else 0 for i in range(10, 40)}
+
+
+@pytest.mark.pure
+def test_empty_dicts():
+    rankings = Rankings.from_qrels_run({"q": {"a": 1}, "r": {}}, {})
+    assert (rankings.n_queries, rankings.n_docs) == (2, 0)
+    assert fn.evaluate(rankings, "nDCG").values.tolist() == [[0.0, 0.0]]
+    assert Rankings.from_qrels_run({}, {"q": {"a": 1.0}}).n_queries == 0
+
+
+# ---- faults ----
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("qrels", "run", "message"),
+    [
+        ("301 0 A\n", RUN, r'qrels, line 1: 3 fields in "301 0 A"; wanted a line of a TREC qrels file'),
+        ("301 0 A 1\n\n# c\n301 0 B 1 9\n", RUN, r'qrels, line 4: 5 fields in "301 0 B 1 9"'),
+        ("301 0 A one\n", RUN, r'qrels, line 1: "one" is not a number in "301 0 A one"'),
+        ("301 0 A 1_0\n", RUN, r'qrels, line 1: "1_0" is not a number'),
+        ("301 0 A inf\n", RUN, r'qrels, line 1: grade inf of document "A" of query "301"'),
+        (
+            QRELS,
+            "# c\n301 Q0 A 1 0.5 t\n301 Q0 B 1 0.5\n",
+            r'run, line 3: 5 fields in "301 Q0 B 1 0.5"; wanted a line of a TREC run',
+        ),
+        (QRELS, "301 Q0 A 1 0.5 my run\n", r'run, line 1: 7 fields in "301 Q0 A 1 0.5 my run"'),
+        (
+            QRELS,
+            "301 Q0 A 1 0.5 t\n\n301 Q0 B 1 0,5 t\r\n",
+            r'run, line 3: "0,5" is not a number in "301 Q0 B 1 0,5 t"',
+        ),
+        (QRELS, "301 Q0 A 1 nan t\n", r'run, line 1: score nan of document "A" of query "301"; 1 in all'),
+        (QRELS, "301\n", r'run, line 1: 1 field in "301"'),
+        (
+            QRELS,
+            "# c\n301 Q0 A 1 0.5 t\n302 Q0 A 1 2 t\n\n301 Q0 A 2 0.4 t\n",
+            r'run, line 5: document "A" of query "301" is there twice, first at .*run, line 2',
+        ),
+        (
+            "301 0 A 1\n301 0 A 1\n",
+            RUN,
+            r'qrels, line 2: document "A" of query "301" is there twice, first at .*qrels, line 1',
+        ),
+        (
+            QRELS,
+            "301 Q0 X 1 1 t\n301 Q0 X 2 2 t\n",
+            r'run, line 2: document "X" of query "301" is there twice',
+        ),
+        ("", RUN, r"qrels has no judgments; wanted at least one"),
+        (QRELS, "# nothing\n", r"run has no documents; wanted at least one"),
+        (QRELS, b"\x00\x01\x02" * 50, r"run has no documents"),
+    ],
+)
+def test_faulty_files(both, qrels, run, message):
+    with pytest.raises(InputError, match=message):
+        read_trec(*both(qrels, run))
+
+
+def test_the_line_of_a_fault_in_a_later_part(both, monkeypatch):
+    monkeypatch.setattr(lines, "_BLOCK", 64)
+    monkeypatch.setattr(lines, "_PART", 256)
+    rows = [f"q Q0 d{i} 1 0.5 t" for i in range(100)]
+    for line, text, message in (
+        (77, "q Q0 d", "3 fields"),
+        (90, "q Q0 d 1 x t", "not a number"),
+        (95, "q Q0 d3 1 1 t", "twice, first at .*line 4"),
+    ):
+        broken = [*rows[: line - 1], text, *rows[line:]]
+        with pytest.raises(InputError, match=rf"run, line {line}: .*{message}"):
+            read_trec(
+                *both(run="\n".join(broken) + "\n"), threads=3
+            ) if "twice" not in message else read_trec(
+                *both("q 0 x 1\n", run="\n".join(broken) + "\n"), threads=3
+            )
+
+
+@pytest.mark.pure
+def test_files_that_cannot_be_read(write, tmp_path):
+    good = write("good", QRELS)
+    with pytest.raises(SourceError, match=r"absent does not exist\. Check the path\."):
+        read_trec(good, tmp_path / "absent")
+    with pytest.raises(SourceError, match=r"its folder .*nowhere does not exist either"):
+        read_trec(tmp_path / "nowhere" / "qrels", good)
+    with pytest.raises(SourceError, match="is a folder; wanted a file"):
+        read_trec(tmp_path, good)
+    with pytest.raises(InputTypeError, match="run is a list; wanted the path of a file"):
+        read_trec(good, [])
+    for packer, pack in PACKERS.items():
+        packed = pack(
+            "".join(f"q{i} Q0 d{i * 7919 % 1000003} 1 {i * 0.37} t\n" for i in range(20_000)).encode()
+        )
+        with pytest.raises(SourceError, match=f"cut.{packer} cannot be read"):
+            read_trec(good, write(f"cut.{packer}", packed[: len(packed) // 2]))
+
+
+@pytest.mark.pure
+def test_ids_that_are_not_utf8(both):
+    rankings = read_trec(*both(b"q 0 caf\xe9 1\n", b"q Q0 caf\xe9 1 1 t\nq Q0 b 1 1 t\n"))
+    assert rankings.relevance.tolist() == [1, 0]
+    with pytest.raises(InputError, match=r'document "caf\\xe9" of query "q" is there twice'):
+        read_trec(*both(b"q 0 caf\xe9 1\n", b"q Q0 caf\xe9 1 1 t\nq Q0 caf\xe9 1 1 t\n"))
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("qrels", "run", "error", "message"),
+    [
+        ({"q": [1]}, {}, InputTypeError, r"qrels\['q'\] is a list; wanted a dict from document id to number"),
+        (
+            {"q": {"a": "1"}},
+            {},
+            InputTypeError,
+            r"qrels holds values that are not numbers, beginning with '1'",
+        ),
+        ({"q": {"a": 1}}, 5, InputTypeError, "run is a int; wanted a dict of dicts"),
+        (
+            {"q": {"a": 1}},
+            "run.txt",
+            InputTypeError,
+            "run is the path 'run.txt'; read_trec and read_qrels_run read files",
+        ),
+        (
+            {"q": {"a": 1}},
+            [("q", "a", 1)],
+            InputTypeError,
+            "run holds tuple without query_id; wanted tuples with query_id, doc_id and score",
+        ),
+        (
+            {"q": {"a": 1}},
+            {"q": {"a": float("nan")}},
+            InputError,
+            'run: score nan of document "a" of query "q"',
+        ),
+        (
+            {1: {"a": 1}},
+            {"1": {"a": 1.0}},
+            InputTypeError,
+            "query ids are int64 in qrels and .*string in run, which never match",
+        ),
+        (
+            {"q": {1: 1}},
+            {"q": {"1": 1.0}},
+            InputTypeError,
+            "document ids are int64 in qrels and .*string in run",
+        ),
+        ({"q": {"a": 1, 2: 1}}, {}, InputTypeError, "qrels has document ids of mixed or unknown types"),
+        (
+            {"q": {1.5: 1}},
+            {},
+            InputTypeError,
+            "qrels has document ids that are double; wanted strings or whole numbers",
+        ),
+        ({None: {"a": 1}, "q": {"a": 1}}, {}, InputError, "qrels has 1 query ids that are None"),
+    ],
+)
+def test_faulty_values(qrels, run, error, message):
+    with pytest.raises(error, match=message):
+        Rankings.from_qrels_run(qrels, run)
+
+
+def test_faulty_tables():
+    good = pa.table(SCORED)
+    with pytest.raises(InputError, match="run: column score has 1 nulls; the first is at row 2"):
+        Rankings.from_qrels_run(
+            pa.table(JUDGED), good.set_column(2, "score", pa.array([1.0, 2.0, None, 3.0]))
+        )
+    with pytest.raises(
+        InputError, match="run, row 4: document 6 of query 301 is there twice, first at run, row 0"
+    ):
+        Rankings.from_qrels_run(pa.table(JUDGED), pa.concat_tables([good, good[:1]]))
+    with pytest.raises(ColumnError, match=r"qrels.*relevance"):
+        Rankings.from_qrels_run(pa.table(JUDGED).drop(["relevance"]), good)
+    with pytest.raises(ColumnError, match="doc_id"):
+        Rankings.from_qrels_run(pa.table(JUDGED).append_column("docid", pa.array([1] * 4)), good)
+    with pytest.raises(InputTypeError, match="column doc_id is double; wanted whole numbers or strings"):
+        Rankings.from_qrels_run(pa.table(JUDGED).set_column(1, "doc_id", pa.array([1.0] * 4)), good)
+    with pytest.raises(InputTypeError, match="wanted numbers"):
+        Rankings.from_qrels_run(pa.table(JUDGED), good.set_column(2, "score", pa.array(list("abcd"))))
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("option", "message"), [({"missing": "none"}, 'missing=\'none\' is not known; wanted "zero" or "skip"'), ({"ties": "docid"}, "ties='docid' is not known; wanted \"docid_desc\", \"docid_asc\" or \"input\".")])  # fmt: skip
+def test_unknown_options(both, option, message):
+    with pytest.raises(InputError, match=message):
+        read_trec(*both(), **option)
+    with pytest.raises(InputError, match=message):
+        Rankings.from_qrels_run({}, {}, **option)
+
+
+def test_reading_needs_no_extra_packages():
+    import subprocess
+    import sys
+
+    code = "import sys, fastndcg.sources.trec, fastndcg.sources.ltr; print(*sorted({'numba', 'pandas', 'polars'} & set(sys.modules)))"
+    root = Path(fn.__file__).parent.parent
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True
+        ).stdout.strip()
+        == ""
+    )
