@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import numpy as np
 import oracle
 import pytest
 
-import fastndcg as fn
 from bench import (
     cold,
     compare,
@@ -29,6 +29,9 @@ from bench import (
 )
 from bench.errors import BenchError, WrongAnswerError
 from bench.record import Row
+
+if TYPE_CHECKING:
+    import fastndcg as fn
 
 ROOT = record.FOLDER.parent.parent
 MET = Row("kernels", "even", "roofline", "ns/doc", 1.5, 1.25, 0.5, 0.25, ratio=5.0, bar=6.0, moonshot=4.0)
