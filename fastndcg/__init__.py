@@ -15,6 +15,7 @@ Where everything is:
     conventions   how each established tool computes nDCG, by name, and what makes two of them differ
     ideals        ideal rankings with a length of their own
     statistics    exact sums and means
+    streams       rankings of any size, a part at a time
     api           evaluate, ndcg, ndcg_score, dcg_score
     sources       Parquet, Arrow, TREC and LETOR files to Rankings
     files         files that appear whole or not at all
@@ -32,6 +33,8 @@ from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
 from fastndcg.sources.ltr import read_ltr
 from fastndcg.sources.parquet import read_parquet
+from fastndcg.sources.scan import scan_parquet
 from fastndcg.sources.trec import read_qrels_run, read_trec
+from fastndcg.streams import RankingsStream
 
 __version__ = "0.1.0"
