@@ -37,8 +37,9 @@ class RankingsStream(ABC):
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pq.write_table(table, f"{folder}/predictions.parquet")
     ...     stream = scan_parquet(folder)
-    ...     [rankings.n_docs for rankings in stream], [rankings.n_docs for rankings in stream]
-    ([3], [3])
+    ...     counts = [[rankings.n_docs for rankings in stream] for _ in range(2)]
+    >>> counts
+    [[3], [3]]
     """
 
     grouped: bool | None

@@ -212,23 +212,27 @@ class ParquetStream(RankingsStream):
             if not len(table):
                 continue
             ids, offsets, continues = groups.of(table, first_row)
+            last = first_row + len(table) == self.n_rows
             waited = sum(map(len, waiting))
-            if continues and len(ids) == 1:
+            if continues and len(ids) == 1 and not last:
                 waiting.append(table)
-            else:
-                ends = offsets[1:-1] + waited
-                if waiting and not continues:
-                    ids, ends = pa.concat_arrays([waiting_id, ids]), np.append(waited, ends)
-                if len(ids) > 1:
-                    rows = pa.concat_tables([*waiting, table.slice(0, int(offsets[-2]))])
-                    whole = Grouped(ids[:-1], np.append(0, ends), None)
-                    yield self._rankings(rows, waiting_row if waiting else first_row, whole)
-                waiting, waiting_row = [table.slice(int(offsets[-2]))], first_row + int(offsets[-2])
-                waiting_id = ids.take(pa.array([len(ids) - 1]))
+                self._tell(first_row + len(table))
+                continue
+            starts = offsets[:-1] + waited
+            if waiting and continues:
+                starts[0] = 0
+            elif waiting:
+                ids, starts = pa.concat_arrays([waiting_id, ids]), np.append(0, starts)
+            end = waited + len(table)
+            whole = len(ids) if last else len(ids) - 1
+            if whole:
+                cut = end if last else int(starts[-1])
+                queries = Grouped(ids[:whole], np.append(starts[:whole], cut), None)
+                rows = pa.concat_tables([*waiting, table.slice(0, cut - waited)])
+                yield self._rankings(rows, waiting_row if waiting else first_row, queries)
+            waiting, waiting_row = [table.slice(int(offsets[-2]))], first_row + int(offsets[-2])
+            waiting_id = ids.take(pa.array([len(ids) - 1]))
             self._tell(first_row + len(table))
-        if waiting:
-            rows = pa.concat_tables(waiting)
-            yield self._rankings(rows, waiting_row, Grouped(waiting_id, np.array([0, len(rows)]), None))
 
     def _stands_grouped(self) -> bool:
         """Whether rows are grouped, seen from the query ids alone where no pass over all columns has shown it yet."""
@@ -498,7 +502,7 @@ def _bytes_of_a_chunk(dataset: parquet.Dataset, name: str, chunk: Any) -> float:
         kind = kind.value_type
     values = float(chunk.num_values)
     try:
-        return max(values * kind.bit_width / 8, 1.0)
+        return max(values * float(kind.bit_width) / 8, 1.0)
     except ValueError:  # strings: their own bytes and an offset, or the code of a dictionary
         return values * 8 + float(chunk.total_uncompressed_size)
 
@@ -572,8 +576,8 @@ def keys_of(ids: pa.Array) -> UInt64:
         return keys
     if pa.types.is_integer(kind):
         numbers = ids.to_numpy(zero_copy_only=False)
-        keys = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64).view(np.uint64)
-        return keys
+        wide: npt.NDArray[Any] = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64)
+        return wide.view(np.uint64)
     if pa.types.is_temporal(kind):
         ids = ids.cast(pa.int32()) if kind.bit_width == 32 else ids
         return keys_of(ids.cast(pa.int64()))
