@@ -16,6 +16,7 @@ Where everything is:
     ideals        ideal rankings with a length of their own
     ranges        how far ties, and what nobody judged, could move a measure
     statistics    exact sums and means
+    streams       rankings of any size, a part at a time
     api           evaluate, ndcg, ndcg_score, dcg_score
     sources       Parquet, Arrow, TREC and LETOR files to Rankings
     files         files that appear whole or not at all
@@ -66,6 +67,8 @@ from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
 from fastndcg.sources.ltr import read_ltr
 from fastndcg.sources.parquet import read_parquet
+from fastndcg.sources.scan import scan_parquet
 from fastndcg.sources.trec import read_qrels_run, read_trec
+from fastndcg.streams import RankingsStream
 
 __version__ = "0.1.0"

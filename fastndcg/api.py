@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg import ideals, launch, plan, statistics
+from fastndcg import ideals, launch, plan, statistics, streams
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.measures import DCG, Measure, as_measures, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores
+from fastndcg.streams import RankingsStream
 
 if TYPE_CHECKING:
     from fastndcg.conventions import Convention
@@ -21,7 +22,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 def evaluate(
-    rankings: Rankings,
+    rankings: Rankings | RankingsStream,
     measures: Any,
     *,
     convention: str | Convention | None = None,
@@ -31,7 +32,8 @@ def evaluate(
 
     Parameters
     ----------
-    rankings : Rankings
+    rankings : Rankings or RankingsStream
+        A stream, as `scan_parquet` gives it, is evaluated in bounded memory: only the results of each query are kept.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     convention : name or Convention, optional
         Compute nDCG as this tool does, as a whole: parameters that a measure leaves at their defaults, the order of tied
@@ -58,9 +60,18 @@ def evaluate(
     >>> evaluate(rankings, ["nDCG@2", nDCG(gain="exp2") @ 2])["nDCG@2"]
     array([0.70391809, 0.63092975])
     """
+    if isinstance(rankings, RankingsStream):
+        if convention is not None:
+            raise InputTypeError(
+                "a convention needs all rankings at once and was given a stream; read them with read_parquet, or name its "
+                "choices in a measure, as in nDCG(gain='exp2', ties='input')"
+            )
+        asked = as_measures(measures)
+        return streams.evaluate(rankings, lambda part: evaluate(part, asked, threads=threads))
     if not isinstance(rankings, Rankings):
         raise InputTypeError(
-            f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, from_query_ids, from_arrow or read_parquet"
+            f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, from_query_ids, from_arrow or "
+            "read_parquet, or a stream of them, made by scan_parquet"
         )
     if convention is not None:
         from fastndcg.conventions import evaluate_by_convention  # here, because it calls this function

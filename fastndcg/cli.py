@@ -16,9 +16,10 @@ import re
 import shlex
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
@@ -37,8 +38,11 @@ from fastndcg.measures import Measure, parse, parse_many
 from fastndcg.measures import table as measure_table
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from fastndcg.rankings import Rankings
-    from fastndcg.scores import Scores, Summary
+    from fastndcg.scores import ResultsFile, Scores, Summary
+    from fastndcg.sources.scan import ParquetStream
 
 P = ParamSpec("P")
 
@@ -196,6 +200,14 @@ def score(
     out: Annotated[Path | None, typer.Option(help="Parquet file to write each query's values to.")] = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="As in 512MB. PATH that takes more is scored a part at a time: same values, any size.",
+            show_default="1GB",
+        ),
+    ] = None,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(
@@ -224,6 +236,23 @@ def score(
     if out is not None:
         _check_out(out, [path for path in (*paths, qrels, run) if path is not None])
     convention = None if like is None else _convention("--like", like)
+    if paths and convention is None:
+        stream, bar = _scan(
+            paths,
+            memory,
+            query=query,
+            relevance=relevance,
+            score=score,
+            keep=keep or [],
+            weight=weight,
+            nan=nan,
+            threads=threads,
+        )
+        if stream is not None:
+            scores, documents = _score_stream(stream, bar, measures, out, threads)
+            taken = {role: getattr(stream.columns, role) for role in ("query", "relevance", "score")}
+            _report(scores, documents, taken, format, {}, gates)
+            return
     if qrels is not None and run is not None:
         named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
         rankings, columns = _read_qrels_run(qrels, run, named, missing or Missing.zero, nan, threads)
@@ -241,12 +270,23 @@ def score(
             with_ids=_needs_ids(convention),
         )
     scores = evaluate(rankings, measures, convention=convention, threads=threads)
-    summary = scores.summary()
     if out is not None:
         scores.write_parquet(out)
-    _tell(rankings, columns)
-    facts = {"queries": rankings.n_queries, "documents": rankings.n_docs, "columns": columns}
-    _write_summary(summary, format, facts | ({"like": like} if like is not None else {}))
+    _report(scores, rankings.n_docs, columns, format, {} if like is None else {"like": like}, gates)
+
+
+def _report(
+    scores: Scores,
+    documents: int,
+    columns: dict[str, str | None],
+    format: Format,  # noqa: A002 - the option's name
+    more: dict[str, Any],
+    gates: list[tuple[Measure, float]],
+) -> None:
+    summary = scores.summary()
+    _tell(scores.n_queries, documents, columns)
+    facts = {"queries": scores.n_queries, "documents": documents, "columns": columns}
+    _write_summary(summary, format, facts | more)
     _hold(gates, scores)
 
 
@@ -309,7 +349,7 @@ def conventions(
         table = explain_conventions(rankings, *explain, k, threads=threads)
     else:
         table = compare_conventions(rankings, k, names, threads=threads)
-    _tell(rankings, columns)
+    _tell(rankings.n_queries, rankings.n_docs, columns)
     _write_table(table, format)
 
 
@@ -451,18 +491,18 @@ def demo(
     from fastndcg.demo import write_sample
 
     clock = _Clock()
-    with _progress("Writing the sample") as advance:
-        sample = write_sample(out, queries, seed, progress=advance)
+    with _Progress("Writing the sample", "queries") as bar:
+        sample = write_sample(out, queries, seed, progress=bar.advance)
     clock.lap("write")
     rankings, columns = _read([str(out)], None, None, None, [], None, "refuse", threads)
     clock.lap("read")
     measures = _measures(["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"], [])
-    with _progress("Scoring, after compiling if this is the first run"):
+    with _Progress("Scoring, after compiling if this is the first run"):
         evaluate(rankings, measures, threads=threads)
     clock.lap("first_score")
     scores = evaluate(rankings, measures, threads=threads)
     clock.lap("score")
-    _tell(rankings, columns)
+    _tell(rankings.n_queries, rankings.n_docs, columns)
 
     facts = {
         "path": str(out),
@@ -606,15 +646,72 @@ def _read(
         )
     if ids is not None:
         taken["doc_id"] = ids
-    with _progress("Reading") as advance:
+    with _Progress("Reading") as bar:
         rankings = read_parquet(
-            source, **taken, keep=keep, weight=weight, nan=nan, threads=threads, progress=advance
+            source, **taken, keep=keep, weight=weight, nan=nan, threads=threads, progress=bar.advance
         )
     if not rankings.n_queries:
         raise InputError(
             f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query."
         )
     return rankings, taken
+
+
+_IN_MEMORY = "1GB"  # larger input is streamed
+
+
+def _scan(paths: list[str], memory: str | None, **options: Any) -> tuple[ParquetStream | None, _Progress]:
+    """The paths as a stream, if they are too large to be read at once, and what shows its progress."""
+    from fastndcg.sources.scan import bytes_of, scan_parquet
+
+    try:
+        budget = bytes_of(memory or _IN_MEMORY)
+    except InputError as error:
+        _end(2, f"--memory: {error}")
+    bar = _Progress("Scoring")
+    stream = scan_parquet(
+        paths[0] if len(paths) == 1 else paths,
+        memory=None if memory is None else budget,
+        progress=bar.advance,
+        **options,
+    )
+    return (stream if stream.nbytes > budget else None), bar
+
+
+class _Results:
+    """Counts the results of a stream and passes them on to a file."""
+
+    def __init__(self, bar: _Progress, file: ResultsFile | None) -> None:
+        self._bar, self._file = bar, file
+        self.documents = 0
+
+    def write(self, results: pa.Table) -> None:
+        self._bar.queries += len(results)
+        if self._file is not None:
+            self._file.write(results)
+
+    def restart(self) -> None:
+        self._bar.queries = self.documents = 0
+        if self._file is not None:
+            self._file.restart()
+
+
+def _score_stream(
+    stream: ParquetStream, bar: _Progress, measures: list[Measure], out: Path | None, threads: int | None
+) -> tuple[Scores, int]:
+    """Scores and the number of documents."""
+    from fastndcg.scores import results_file
+    from fastndcg.streams import evaluate as evaluate_stream
+
+    with bar, nullcontext() if out is None else results_file(out) as file:
+        results = _Results(bar, file)
+
+        def score_part(rankings: Rankings) -> Scores:
+            results.documents += rankings.n_docs
+            return evaluate(rankings, measures, threads=threads)
+
+        scores = evaluate_stream(stream, score_part, results)
+    return scores, results.documents
 
 
 def _usual_doc_id(find: Callable[[str], object]) -> str | None:
@@ -633,11 +730,11 @@ def _usual_doc_id(find: Callable[[str], object]) -> str | None:
     return found[0] if found else None
 
 
-def _tell(rankings: Rankings, taken: dict[str, str | None]) -> None:
+def _tell(queries: int, documents: int, taken: dict[str, str | None]) -> None:
     """Say on stderr what was read; once nothing can fail, so that a failing command leaves one line there."""
     named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
     listed = f"; columns: {named}" if named else ""
-    sys.stderr.write(f"{rankings.n_queries:,} queries, {rankings.n_docs:,} documents{listed}\n")
+    sys.stderr.write(f"{queries:,} queries, {documents:,} documents{listed}\n")
 
 
 def _check_sources(
@@ -663,7 +760,7 @@ def _read_qrels_run(
 
     found = find_qrels_run_columns(qrels, run, **named)
     options: dict[str, Any] = {**named, "missing": missing.value, "nan": nan.value, "threads": threads}
-    with _progress("Reading"):
+    with _Progress("Reading"):
         rankings = read_qrels_run(qrels, run, **options)
     judged, scored = ({} if columns is None else columns._asdict() for columns in found)
     taken: dict[str, str | None] = {}
@@ -753,15 +850,70 @@ def _table(summary: Summary) -> str:
     return capture.get()
 
 
-@contextmanager
-def _progress(task: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on stderr while the body runs, if stderr is a terminal; yields what tells it how much of how much is done."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
+_PATIENCE = 1.0  # seconds after which a terminal shows how far a task is
 
-    with Progress(console=Console(stderr=True), transient=True) as bars:
-        bar = bars.add_task(task, total=None)
-        yield lambda done, total: bars.update(bar, completed=done, total=total)
+
+class _Progress:
+    """How far a task is, on stderr: nothing where stderr is no terminal, and nothing for what is done in a moment."""
+
+    def __init__(self, task: str, unit: str = "rows") -> None:
+        self._task, self._unit = task, unit
+        self._done, self._total, self._started = 0, 0, time.monotonic()
+        self._bars: Any = None
+        self._bar: Any = None
+        self._timer: threading.Timer | None = None
+        self.queries = 0
+
+    def __enter__(self) -> Self:
+        self._started = time.monotonic()
+        if sys.stderr.isatty():
+            self._timer = threading.Timer(_PATIENCE, self._show)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+        if self._bars is not None:
+            self._bars.stop()
+
+    def advance(self, done: int, total: int) -> None:
+        """So much of so much is done."""
+        self._done, self._total = done, total
+        if self._bars is not None:
+            self._bars.update(self._bar, completed=done, total=total, counts=self.counts())
+
+    def counts(self) -> str:
+        """What is done, how much there is, and how fast it goes."""
+        if not self._total:
+            return ""
+        rate = self._done / max(time.monotonic() - self._started, 1e-9)
+        queries = f", {self.queries:,} queries" if self.queries else ""
+        return f"{self._done:,} of {self._total:,} {self._unit}{queries}, {_short(rate)} {self._unit}/s"
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            "{task.description}",
+            BarColumn(20),
+            TextColumn("{task.fields[counts]}"),
+            TimeRemainingColumn(),
+        )
+        bars = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._bar = bars.add_task(
+            self._task, total=self._total or None, completed=self._done, counts=self.counts()
+        )
+        bars.start()
+        self._bars = bars
+
+
+def _short(number: float) -> str:
+    """A number in three digits or so, as in 34.5 M."""
+    for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.1f} {name}"
+    return f"{number:.0f}"

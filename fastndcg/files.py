@@ -49,7 +49,7 @@ def _draft(target: Path) -> Path:
 
 
 def _refuse(target: Path, error: OSError) -> NoReturn:
-    reason = error.strerror or str(error)
+    reason = str(error) if error.errno is None else os.strerror(error.errno)
     raise SourceError(
         f"{target} cannot be written: {reason}. Name a file in a folder that exists and is writable."
     ) from None

@@ -479,6 +479,14 @@ class Rankings:
         scored, *pool = self._grade_arrays()
         return (scored if self.is_judged is None else scored[self.is_judged], *pool)
 
+    def numbered_from(self, first_row: int) -> Rankings:
+        """The same rankings, whose first document is row `first_row` of something larger in messages."""
+        if not first_row:
+            return self
+        numbered = object.__new__(Rankings)
+        numbered.__dict__.update(self.__dict__, _first_row=first_row)
+        return numbered
+
     def __len__(self) -> int:
         return self.n_queries
 
@@ -567,7 +575,8 @@ class Rankings:
         >>> Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9], query_ids=["a", "b"]).place(2)
         'row 2, query "b"'
         """
-        return f"row {row}, query {self.name_of(int(np.searchsorted(self.offsets, row, side='right')) - 1)}"
+        query = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return f"row {row + self.__dict__.get('_first_row', 0)}, query {self.name_of(query)}"
 
     def name_of(self, query: int) -> str:
         """Id of a query as messages show it: strings in quotes."""

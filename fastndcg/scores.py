@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -116,9 +117,10 @@ class Scores:
             raise ColumnError(
                 f'there is no column "{column}"; kept were: {", ".join(kept)}. Name it in keep=.{suggest(column, kept)}'
             )
-        groups = (
-            pa.chunked_array(self.queries[column]).combine_chunks().dictionary_encode(null_encoding="encode")
-        )
+        values = self.queries[column]
+        if pa.types.is_dictionary(values.type):
+            values = values.cast(values.type.value_type)
+        groups = pa.chunked_array(values).combine_chunks().dictionary_encode(null_encoding="encode")
         codes = groups.indices.to_numpy(zero_copy_only=False)
         order = np.argsort(codes, kind="stable")
         parts = np.split(order, np.searchsorted(codes[order], np.arange(1, len(groups.dictionary))))
@@ -173,6 +175,62 @@ class Scores:
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
+
+
+_ROW_GROUP = 1 << 17  # queries that are written together
+
+
+class ResultsFile:
+    """Results of queries, written to Parquet as they come."""
+
+    def __init__(self, path: os.PathLike[str]) -> None:
+        self._path = path
+        self._waiting: list[pa.Table] = []
+        self._writer: Any = None
+
+    def write(self, results: pa.Table) -> None:
+        """The next queries."""
+        self._waiting.append(results)
+        if sum(map(len, self._waiting)) >= _ROW_GROUP:
+            self._flush()
+
+    def restart(self) -> None:
+        """Forget all that was written."""
+        self._waiting.clear()
+        self.close()
+
+    def close(self) -> None:
+        """Write what waits, and the footer."""
+        if self._waiting:
+            self._flush()
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            writer.close()
+
+    def _flush(self) -> None:
+        import pyarrow.parquet as pq
+
+        table = pa.concat_tables(self._waiting)
+        self._waiting.clear()
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._path, table.schema)
+        self._writer.write_table(table)
+
+
+@contextmanager
+def results_file(path: str | os.PathLike[str]) -> Iterator[ResultsFile]:
+    """A file of results that are written as they come; it appears whole at the end, or not at all.
+
+    Raises `SourceError` where it cannot be written.
+    """
+    with whole_file(path) as draft:
+        results = ResultsFile(draft)
+        try:
+            yield results
+            results.close()
+        finally:
+            with suppress(OSError, pa.ArrowException):  # an error that is on its way says more
+                results.restart()
 
 
 class Summary:

@@ -454,8 +454,10 @@ class TestPosix:
         import pty
 
         terminal, stderr = pty.openpty()
+        # what is done in a moment shows no bar
+        code = f"import sys, fastndcg.cli as cli; cli._PATIENCE = 0; sys.argv[1:] = ['score', {str(predictions)!r}]; cli.main()"
         done = subprocess.run(
-            command("score", predictions), stdout=subprocess.PIPE, stderr=stderr, text=True, check=False
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=stderr, text=True, check=False
         )
         os.close(stderr)
         shown = os.read(terminal, 100_000).decode()

@@ -97,9 +97,18 @@ def rankings_from_arrow(
 
 
 def rankings_from_table(
-    table: pa.Table, wanted: Wanted, *, nan: str = "refuse", decode: Collection[str] = ()
+    table: pa.Table,
+    wanted: Wanted,
+    *,
+    nan: str = "refuse",
+    decode: Collection[str] = (),
+    numbers: int | Int64 = 0,
+    grouped: Grouped | None = None,
 ) -> Rankings:
     """Rankings from the wanted columns of a table; `decode` names kept dictionaries that are to come out as plain values.
+
+    Where the table is a part of something larger, `numbers` has the number that each of its rows has there, for messages
+    and for ids that are row numbers: an array, or that of the first row. `grouped` spares grouping rows a second time.
 
     Raises as `rankings_from_arrow` does.
     """
@@ -111,7 +120,27 @@ def rankings_from_table(
             f'column "{listed[0]}" holds lists and column "{other}" {table.schema.field(other).type}; wanted both as '
             "lists, a row for each query, or both as numbers, a row for each document"
         )
-    return (_from_lists if listed else _from_long)(table, wanted, nan, decode)
+    if listed:
+        return _from_lists(table, wanted, nan, decode, numbers)
+    return _from_long(table, wanted, nan, decode, numbers, grouped)
+
+
+def grouped_rows(table: pa.Table, wanted: Wanted, numbers: int | Int64 = 0) -> Grouped:
+    """Rows of a table in long form by query, ids as plain values; raises as `rankings_from_table` does for ids.
+
+    >>> from fastndcg.sources.columns import Columns
+    >>> wanted = Wanted(Columns("qid", "label", "score", None), (), None, None)
+    >>> grouped_rows(pa.table({"qid": [7, 7, 3], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]}), wanted).offsets
+    array([0, 2, 3])
+    """
+    grouped = _grouped(checked_ids(table, wanted, numbers))
+    return grouped._replace(query_ids=_decoded(grouped.query_ids))
+
+
+def plain_table(table: pa.Table) -> pa.Table:
+    """The same values without dictionaries, views or other types that not every function of pyarrow knows."""
+    columns = [_decoded(_plain(column)) for column in table.columns]
+    return pa.table(columns, names=table.column_names)
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -244,17 +273,35 @@ def _readable(read: Callable[[], Any]) -> Any:
 # ---- long form ----
 
 
-def _from_long(table: pa.Table, wanted: Wanted, nan: str, decode: Collection[str]) -> Rankings:
-    columns = wanted.columns
-    if columns.query is None:
+def _number_of(row: int, numbers: int | Int64) -> int:
+    return row + numbers if isinstance(numbers, int) else int(numbers[row])
+
+
+def checked_ids(table: pa.Table, wanted: Wanted, numbers: int | Int64 = 0) -> pa.ChunkedArray:
+    """Query ids of a table's rows; raises as `rankings_from_table` does."""
+    name = wanted.columns.query
+    if name is None:
         raise ColumnError(
             "a row for each document needs the query it belongs to; name its column, as in query=..."
         )
-    ids = _ids(columns.query, table[columns.query])
-    _refuse_nulls(columns.query, ids, lambda row: f"row {row}")
+    ids = _ids(name, table[name])
+    _refuse_nulls(name, ids, lambda row: f"row {_number_of(row, numbers)}")
+    return ids
+
+
+def _from_long(
+    table: pa.Table,
+    wanted: Wanted,
+    nan: str,
+    decode: Collection[str],
+    numbers: int | Int64,
+    grouped: Grouped | None,
+) -> Rankings:
+    columns = wanted.columns
+    ids = checked_ids(table, wanted, numbers)
 
     def place(row: int) -> str:
-        return f"row {row}, query {_shown(ids[row])}"
+        return f"row {_number_of(row, numbers)}, query {_shown(ids[row])}"
 
     relevance = _numbers(columns.relevance, table[columns.relevance], "grades", place)
     scores = _numbers(columns.score, table[columns.score], "scores", place)
@@ -264,8 +311,8 @@ def _from_long(table: pa.Table, wanted: Wanted, nan: str, decode: Collection[str
     )
     doc_ids = None if columns.doc_id is None else _doc_ids(columns.doc_id, table[columns.doc_id], place)
 
-    grouped = _grouped(ids)
-    query_level = _QueryLevel(grouped, ids)
+    grouped = _grouped(ids) if grouped is None else grouped
+    query_level = _QueryLevel(grouped, ids, numbers)
     kept = {name: query_level.column(name, table[name]) for name in wanted.keep}
     kept |= {name: _decoded(column) for name, column in kept.items() if name in decode}
     if weight is not None and wanted.weight is not None:
@@ -358,8 +405,8 @@ def _with_long_offsets(column: pa.ChunkedArray) -> pa.ChunkedArray:
 class _QueryLevel:
     """Columns of one value within each query, cut down to a row for each query."""
 
-    def __init__(self, grouped: Grouped, ids: pa.ChunkedArray) -> None:
-        self._ids, self._rows = ids, grouped.rows
+    def __init__(self, grouped: Grouped, ids: pa.ChunkedArray, numbers: int | Int64) -> None:
+        self._ids, self._rows, self._numbers = ids, grouped.rows, numbers
         self._starts = grouped.offsets[:-1]
         self._first_rows = self._starts if grouped.rows is None else grouped.rows[self._starts]
 
@@ -372,9 +419,10 @@ class _QueryLevel:
         differing = None if self._surely_constant(column) else self._differing(column)
         if differing is not None:
             first, other = self._first_row_of(differing), self._source_row(differing)
+            rows = _number_of(first, self._numbers), _number_of(other, self._numbers)
             raise InputError(
-                f'column "{name}" differs within query {_shown(self._ids[other])}: {_shown(column[first])} at row {first}, '
-                f"{_shown(column[other])} at row {other}; keep and weight take columns with one value for each query"
+                f'column "{name}" differs within query {_shown(self._ids[other])}: {_shown(column[first])} at row {rows[0]}, '
+                f"{_shown(column[other])} at row {rows[1]}; keep and weight take columns with one value for each query"
             )
         return _take(
             column, self._first_rows
@@ -410,14 +458,14 @@ class _QueryLevel:
 # ---- list columns ----
 
 
-def _from_lists(table: pa.Table, wanted: Wanted, nan: str, decode: Collection[str]) -> Rankings:
+def _from_lists(
+    table: pa.Table, wanted: Wanted, nan: str, decode: Collection[str], numbers: int | Int64
+) -> Rankings:
     columns = wanted.columns
-    ids = None if columns.query is None else _ids(columns.query, table[columns.query])
-    if columns.query is not None:
-        _refuse_nulls(columns.query, ids, lambda row: f"row {row}")
+    ids = None if columns.query is None else checked_ids(table, wanted, numbers)
 
     def place(row: int) -> str:
-        return f"query {row if ids is None else _shown(ids[row])}"
+        return f"query {_number_of(row, numbers) if ids is None else _shown(ids[row])}"
 
     offsets, grades = _ragged(columns.relevance, table[columns.relevance], place)
 
@@ -453,10 +501,16 @@ def _from_lists(table: pa.Table, wanted: Wanted, nan: str, decode: Collection[st
         document,
         is_judged=judged,
         doc_ids=doc_ids,
-        query_ids=None if ids is None else _decoded(ids),
+        query_ids=_row_numbers(len(table), numbers) if ids is None else _decoded(ids),
         weight=weight,
         queries=pa.table(kept) if kept else None,
     )
+
+
+def _row_numbers(rows: int, numbers: int | Int64) -> Int64 | None:
+    if isinstance(numbers, int):
+        return np.arange(numbers, numbers + rows) if numbers else None
+    return numbers
 
 
 def _ragged(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> tuple[Int64, pa.ChunkedArray]:

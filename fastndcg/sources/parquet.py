@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import numpy as np
@@ -102,18 +102,23 @@ def read_parquet(
     >>> rankings.queries["query_id"].to_pylist(), rankings.offsets
     (['a', 'b'], array([0, 2, 3]))
     """
-    workers = _threads(threads)
-    paths = _as_list(path)
+    workers = threads_of(threads)
+    paths = as_list(path)
+    dataset, wanted = open_dataset(paths, workers, query, relevance, score, keep, weight, doc_id, is_judged)
+    table = _read(dataset, workers, progress)
+    with naming(paths):
+        return rankings_from_table(table, wanted, nan=nan, decode=dataset.encoded)
+
+
+def open_dataset(paths: list[Path_], threads: int, *columns: Any) -> tuple[Dataset, Wanted]:
+    """The files of the paths as their footers show them, and which of their columns are wanted."""
     files = _find(paths)
     parts = [
-        _Part(file, *footer) for file, footer in zip(files, _in_order(_footer, files, workers), strict=True)
+        _Part(file, *footer) for file, footer in zip(files, _in_order(_footer, files, threads), strict=True)
     ]
-    with _naming(paths):
-        wanted = _choose(parts[0], query, relevance, score, keep, weight, doc_id, is_judged)
-        dataset = _fit(parts, wanted)
-    table = _read(dataset, workers, progress)
-    with _naming(paths):
-        return rankings_from_table(table, wanted, nan=nan, decode=dataset.encoded)
+    with naming(paths):
+        wanted = _choose(parts[0], *columns)
+        return _fit(parts, wanted), wanted
 
 
 def find_parquet_columns(
@@ -136,9 +141,9 @@ def find_parquet_columns(
     ...     find_parquet_columns(f"{folder}/a.parquet")
     Columns(query='qid', relevance='label', score='score', doc_id=None)
     """
-    paths = _as_list(path)
+    paths = as_list(path)
     file = _find(paths)[0]
-    with _naming(paths):
+    with naming(paths):
         return _choose(
             _Part(file, *_footer(file)), query, relevance, score, keep, weight, doc_id, is_judged
         ).columns
@@ -160,7 +165,7 @@ class _File(NamedTuple):
         return {key: None if value == _HIVE_NULL else value for key, value in pairs}
 
 
-def _as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
+def as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
     if isinstance(path, str | os.PathLike):
         return [path]
     if isinstance(path, bytes | bytearray) or not isinstance(path, Iterable) or hasattr(path, "read"):
@@ -292,12 +297,29 @@ def _base(path: str) -> str:
 # ---- footers and types ----
 
 
+class _Stamp(NamedTuple):
+    """What changes when a file is written anew."""
+
+    size: int | None
+    modified: int | None
+    inode: int | None
+
+
+def _stamp(file: _File) -> _Stamp:
+    if isinstance(file.filesystem, fs.LocalFileSystem):
+        status = os.stat(file.path)  # noqa: PTH116 - filesystems have texts as paths
+        return _Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+    info = file.filesystem.get_file_info(file.path)
+    return _Stamp(info.size, info.mtime_ns, None)
+
+
 class _Part(NamedTuple):
     """A file and what its footer says."""
 
     file: _File
     metadata: pq.FileMetaData
     schema: pa.Schema
+    stamp: _Stamp
 
     def has(self, name: str) -> bool:
         return name in self.schema.names or name in self.file.partition
@@ -307,7 +329,7 @@ class _Part(NamedTuple):
         return self.schema.field(name).type if name in self.schema.names else None
 
 
-class _Dataset(NamedTuple):
+class Dataset(NamedTuple):
     """Files that fit together, and how to read their columns."""
 
     parts: list[_Part]
@@ -319,12 +341,14 @@ class _Dataset(NamedTuple):
         return sum(part.metadata.num_rows for part in self.parts)
 
 
-def _footer(file: _File) -> tuple[pq.FileMetaData, pa.Schema]:
+def _footer(file: _File) -> tuple[pq.FileMetaData, pa.Schema, _Stamp]:
     import pyarrow.parquet as pq
 
-    with _reading(file.path), file.filesystem.open_input_file(file.path) as source:
-        opened = pq.ParquetFile(source, pre_buffer=False)
-        return opened.metadata, opened.schema_arrow
+    with _reading(file.path):
+        stamp = _stamp(file)  # before the footer: a file that changes in between is found out later
+        with file.filesystem.open_input_file(file.path) as source:
+            opened = pq.ParquetFile(source, pre_buffer=False)
+            return opened.metadata, opened.schema_arrow, stamp
 
 
 def _choose(
@@ -357,14 +381,14 @@ def _choose(
     )
 
 
-def _fit(parts: list[_Part], wanted: Wanted) -> _Dataset:
+def _fit(parts: list[_Part], wanted: Wanted) -> Dataset:
     """One type for each column in all files. Raises `SourceError` where there is none."""
     types = {name: _common_type(parts, name) for name in wanted.names}
     # a query id stands on each of its documents: a dictionary decodes five times as fast as the strings themselves
     repeated = () if is_list(types[wanted.columns.relevance]) else (wanted.columns.query, *wanted.keep)
     encoded = frozenset(name for name in repeated if name is not None and _is_text(types[name]))
     partitions = {name for name in wanted.names if any(part.type_of(name) is None for part in parts)}
-    return _Dataset(parts, types, encoded | partitions)
+    return Dataset(parts, types, encoded | partitions)
 
 
 def _common_type(parts: list[_Part], name: str) -> pa.DataType:
@@ -442,7 +466,7 @@ def _is_text(kind: pa.DataType) -> bool:
 # ---- reading ----
 
 
-class _Span(NamedTuple):
+class Span(NamedTuple):
     """Row groups of one file that are read together."""
 
     part: _Part
@@ -450,7 +474,7 @@ class _Span(NamedTuple):
     rows: int
 
 
-def _read(dataset: _Dataset, threads: int, progress: Progress | None) -> pa.Table:
+def _read(dataset: Dataset, threads: int, progress: Progress | None) -> pa.Table:
     """The wanted columns of all files, in order."""
     names = list(dataset.types)
     spans = list(_spans(dataset, threads, len(names)))
@@ -461,18 +485,18 @@ def _read(dataset: _Dataset, threads: int, progress: Progress | None) -> pa.Tabl
     done, total = 0, dataset.n_rows
     if progress is not None:
         progress(0, total)
-    for (_, span, columns), arrays in zip(tasks, _in_order(_read_span, tasks, threads), strict=True):
+    for (_, span, columns), arrays in zip(tasks, _in_order(read_span, tasks, threads), strict=True):
         for name, column in zip(columns, arrays, strict=True):
             chunks[name].extend(column.chunks)
         if columns is sets[-1]:
             done += span.rows
             if progress is not None:
                 progress(done, total)
-    read_types = {name: _read_type(dataset, name) for name in names}
+    read_types = {name: read_type(dataset, name) for name in names}
     return pa.table({name: pa.chunked_array(chunks[name], read_types[name]) for name in names})
 
 
-def _spans(dataset: _Dataset, threads: int, n_columns: int) -> Iterator[_Span]:
+def _spans(dataset: Dataset, threads: int, n_columns: int) -> Iterator[Span]:
     share = dataset.n_rows * n_columns // threads
     longest = min(max(share, _FEWEST_ROWS), _MOST_ROWS)
     for part in dataset.parts:
@@ -480,14 +504,15 @@ def _spans(dataset: _Dataset, threads: int, n_columns: int) -> Iterator[_Span]:
         start, rows = 0, 0
         for group, size in enumerate(sizes):
             if rows and rows + size > longest:
-                yield _Span(part, range(start, group), rows)
+                yield Span(part, range(start, group), rows)
                 start, rows = group, 0
             rows += size
         if rows:
-            yield _Span(part, range(start, len(sizes)), rows)
+            yield Span(part, range(start, len(sizes)), rows)
 
 
-def _read_span(task: tuple[_Dataset, _Span, list[str]]) -> list[pa.ChunkedArray]:
+def read_span(task: tuple[Dataset, Span, list[str]]) -> list[pa.ChunkedArray]:
+    """The named columns of a span."""
     dataset, span, names = task
     part = span.part
     stored = [name for name in names if part.type_of(name) is not None]
@@ -498,28 +523,58 @@ def _read_span(task: tuple[_Dataset, _Span, list[str]]) -> list[pa.ChunkedArray]
     return [columns[name] for name in names]
 
 
-def _read_stored(dataset: _Dataset, span: _Span, names: list[str]) -> dict[str, pa.ChunkedArray]:
+def _read_stored(dataset: Dataset, span: Span, names: list[str]) -> dict[str, pa.ChunkedArray]:
+    with opened(dataset, span.part, names) as file:
+        table = file.read_row_groups(list(span.groups), columns=names, use_threads=False)
+        return {name: _as_read_type(dataset, name, table[name]) for name in names}
+
+
+@contextmanager
+def opened(dataset: Dataset, part: _Part, names: list[str], buffer: int = 0) -> Iterator[pq.ParquetFile]:
+    """A file whose columns are about to be read. Raises `SourceError` where it is no longer the file that was found."""
     import pyarrow.parquet as pq
 
-    part = span.part
     local = isinstance(part.file.filesystem, fs.LocalFileSystem)
-    with _reading(part.file.path), part.file.filesystem.open_input_file(part.file.path) as source:
+    with _reading(part.file.path):
+        _check_unchanged(part)
         # not memory-mapped: it spared 3 to 7 %, and a file cut short meanwhile would kill the process
-        opened = pq.ParquetFile(
-            source,
-            metadata=part.metadata,
-            read_dictionary=[name for name in names if name in dataset.encoded],
-            pre_buffer=not local,
+        with part.file.filesystem.open_input_file(part.file.path) as source:
+            try:
+                yield pq.ParquetFile(
+                    source,
+                    metadata=part.metadata,
+                    read_dictionary=[name for name in names if name in dataset.encoded],
+                    pre_buffer=not (local or buffer),
+                    buffer_size=buffer,
+                    page_checksum_verification=True,  # where the writer left checksums
+                )
+            except (pa.ArrowException, OSError):
+                _check_unchanged(part)  # why it cannot be read, then
+                raise
+        _check_unchanged(part)
+
+
+def _check_unchanged(part: _Part) -> None:
+    if _stamp(part.file) != part.stamp:
+        raise SourceError(
+            f"{part.file.path} was replaced or written to while it was read; read it again once it is complete, and write "
+            "a new version under another name."
         )
-        table = opened.read_row_groups(list(span.groups), columns=names, use_threads=False)
-        columns: dict[str, pa.ChunkedArray] = {}
-        for name in names:
-            column, kind = table[name], _read_type(dataset, name)
-            columns[name] = column if column.type == kind else _cast(column, kind)
-        return columns
 
 
-def _read_type(dataset: _Dataset, name: str) -> pa.DataType:
+def column_of(dataset: Dataset, part: _Part, table: pa.Table, name: str) -> pa.ChunkedArray:
+    """A wanted column for rows of a file, of the type that it has in all files."""
+    if part.type_of(name) is None:
+        return _partition_column(part.file.partition[name], len(table), dataset.types[name])
+    return _as_read_type(dataset, name, table[name])
+
+
+def _as_read_type(dataset: Dataset, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = read_type(dataset, name)
+    return column if column.type == kind else _cast(column, kind)
+
+
+def read_type(dataset: Dataset, name: str) -> pa.DataType:
     kind = dataset.types[name]
     return pa.dictionary(pa.int32(), kind) if name in dataset.encoded else kind
 
@@ -547,7 +602,7 @@ def _partition_column(value: str | None, rows: int, kind: pa.DataType) -> pa.Chu
 # ---- threads and messages ----
 
 
-def _threads(threads: int | None) -> int:
+def threads_of(threads: int | None) -> int:
     if threads is None:
         return int(pa.cpu_count())
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
@@ -593,7 +648,7 @@ def _unreadable(path: str, error: BaseException) -> SourceError:
 
 
 @contextmanager
-def _naming(paths: list[Path_]) -> Iterator[None]:
+def naming(paths: list[Path_]) -> Iterator[None]:
     """Put the path before messages about what is in it."""
     try:
         yield

@@ -1,0 +1,712 @@
+"""Parquet as a stream of `Rankings`: decoded ahead, cut between queries, regrouped on disk where rows are not grouped."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from queue import Empty, Full, Queue
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.errors import InputError, InputTypeError, SourceError
+from fastndcg.rankings import Grouped, Rankings
+from fastndcg.sources import parquet
+from fastndcg.sources.arrow import checked_ids, grouped_rows, is_list, plain_table, rankings_from_table
+from fastndcg.streams import NotGroupedError, RankingsStream
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from fastndcg.sources.columns import Columns
+
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+_MEMORY = 256 << 20
+_LEAST_MEMORY = 1 << 20
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+_SCORING = (
+    24  # bytes of a row beside its columns: joined columns, runs of ids, and what Arrow's allocator keeps
+)
+_GROUPING = 64  # the same where rows are sorted by query: codes, orders and a copy in the new order
+_BUFFER = (
+    1 << 20
+)  # compressed bytes read ahead of a column of a row group that is too large to be read at once
+_POLL = 0.05  # seconds after which a waiting decoder looks whether it is still wanted
+
+
+def scan_parquet(
+    path: parquet.Path_ | Iterable[parquet.Path_],
+    *,
+    query: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+    keep: str | Sequence[str] = (),
+    weight: str | None = None,
+    doc_id: str | None = None,
+    is_judged: str | None = None,
+    nan: str = "refuse",
+    grouped: bool | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    progress: parquet.Progress | None = None,
+) -> ParquetStream:
+    """A stream of `Rankings` from Parquet of any size, to be evaluated in bounded memory.
+
+    Files and row groups come in order, and a query that they cut is joined. `evaluate` of the stream gives the same bits, in
+    the same order, as that of `read_parquet`.
+
+    Parameters
+    ----------
+    path, query, relevance, score, keep, weight, doc_id, is_judged, nan
+        As in `read_parquet`.
+    grouped : bool, optional
+        True: rows of a query stand together, and a file where they do not is refused. None: where they do not, which is
+        noticed, rows are set aside by query in a temporary file (in the folder that `TMPDIR` names), as large as the
+        decoded columns and gone at the end, however the process ends.
+    memory : int or str, optional
+        Bytes that rows may take at a time, as in "512 MB"; default 256 MiB. One query must fit, and the results of all
+        queries, 8 bytes for each measure and their ids, come on top.
+    threads : int, optional
+        How many threads decode ahead; default all that pyarrow has, up to four.
+    progress : callable, optional
+        Called as `progress(rows_done, rows_total)`, from the thread that iterates.
+
+    Returns
+    -------
+    ParquetStream
+        Iterating it yields `Rankings` of whole queries, in order of first appearance. Where rows are not grouped it yields
+        them in another order, after a look at all query ids; `evaluate` restores the order.
+
+    Raises
+    ------
+    SourceError
+        As `read_parquet` does; also, while it is iterated, for a file that changes or vanishes, and a disk that is full.
+    ColumnError, InputError, InputTypeError
+        As `read_parquet` does; under `grouped=True` also `InputError` for a query that returns after it ended.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow.parquet as pq
+    >>> from fastndcg import evaluate
+    >>> table = pa.table({"qid": ["a", "b", "a"], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(table, f"{folder}/predictions.parquet")
+    ...     scores = evaluate(scan_parquet(folder), "nDCG@10")
+    >>> scores.queries["query_id"].to_pylist(), scores["nDCG@10"]
+    (['a', 'b'], array([1., 0.]))
+    """
+    return ParquetStream(
+        path,
+        (query, relevance, score, keep, weight, doc_id, is_judged),
+        nan=nan,
+        grouped=grouped,
+        memory=memory,
+        threads=threads,
+        progress=progress,
+    )
+
+
+class ParquetStream(RankingsStream):
+    """What `scan_parquet` returns.
+
+    Attributes
+    ----------
+    columns : Columns
+        Which column plays which role.
+    n_rows : int
+        Rows of all files, as their footers say.
+    nbytes : int
+        About how much memory the columns take when they are read whole.
+    grouped : bool or None
+    """
+
+    def __init__(
+        self,
+        path: parquet.Path_ | Iterable[parquet.Path_],
+        columns: tuple[Any, ...],
+        *,
+        nan: str,
+        grouped: bool | None,
+        memory: int | str | None,
+        threads: int | None,
+        progress: parquet.Progress | None,
+    ) -> None:
+        if grouped is not None and not isinstance(grouped, bool):
+            raise InputTypeError(f"grouped={grouped!r} is not known; wanted True, or None to find out")
+        if nan not in ("refuse", "last"):
+            raise InputError(f'nan={nan!r} is not known; wanted "refuse" or "last"')
+        self.grouped = grouped or None
+        self._memory = bytes_of(memory)
+        self._threads = parquet.threads_of(threads) if threads is not None else min(pa.cpu_count(), 4)
+        self._paths = parquet.as_list(path)
+        self._dataset, self._wanted = parquet.open_dataset(self._paths, self._threads, *columns)
+        self._nan, self._progress = nan, progress
+        self._known_grouped = is_list(self._dataset.types[self._wanted.columns.relevance])
+        self._per_row = _bytes_of_a_row(self._dataset)
+
+    @property
+    def columns(self) -> Columns:
+        return self._wanted.columns
+
+    @property
+    def n_rows(self) -> int:
+        return self._dataset.n_rows
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._per_row * self.n_rows)
+
+    def __repr__(self) -> str:
+        files = len(self._dataset.parts)
+        return f"ParquetStream({files} file{'s' if files > 1 else ''}, {self.n_rows:,} rows)"
+
+    def __iter__(self) -> Iterator[Rankings]:
+        if self._stands_grouped():
+            yield from self.in_order()
+        else:
+            for rankings, _ in self.regrouped():
+                yield rankings
+
+    def nothing(self) -> Rankings:
+        """The rankings of no query, with the columns of this stream."""
+        schema = pa.schema([(name, parquet.read_type(self._dataset, name)) for name in self._dataset.types])
+        return self._rankings(schema.empty_table())
+
+    # ---- rows of a query stand together ----
+
+    def in_order(self) -> Generator[Rankings, None, None]:
+        """All rankings, in order; raises `NotGroupedError` as soon as a query returns after it ended."""
+        self._tell(0)
+        with closing(self._tables(list(self._dataset.types))) as tables:
+            yield from self._whole_lists(tables) if self._is_lists else self._whole_queries(tables)
+        self._known_grouped = True
+
+    @property
+    def _is_lists(self) -> bool:
+        return is_list(self._dataset.types[self._wanted.columns.relevance])
+
+    def _whole_lists(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
+        for first_row, table in tables:
+            if len(table):
+                yield self._rankings(table, first_row)
+            self._tell(first_row + len(table))
+
+    def _whole_queries(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
+        """The last query of a table waits for the next one, which may continue it."""
+        waiting: list[pa.Table] = []
+        waiting_id, waiting_row = pa.nulls(0), 0
+        groups = _Groups(self)
+        for first_row, table in tables:
+            if not len(table):
+                continue
+            ids, offsets, continues = groups.of(table, first_row)
+            last = first_row + len(table) == self.n_rows
+            waited = sum(map(len, waiting))
+            if continues and len(ids) == 1 and not last:
+                waiting.append(table)
+                self._tell(first_row + len(table))
+                continue
+            starts = offsets[:-1] + waited
+            if waiting and continues:
+                starts[0] = 0
+            elif waiting:
+                ids, starts = pa.concat_arrays([waiting_id, ids]), np.append(0, starts)
+            end = waited + len(table)
+            whole = len(ids) if last else len(ids) - 1
+            if whole:
+                cut = end if last else int(starts[-1])
+                queries = Grouped(ids[:whole], np.append(starts[:whole], cut), None)
+                rows = pa.concat_tables([*waiting, table.slice(0, cut - waited)])
+                yield self._rankings(rows, waiting_row if waiting else first_row, queries)
+            waiting, waiting_row = [table.slice(int(offsets[-2]))], first_row + int(offsets[-2])
+            waiting_id = ids.take(pa.array([len(ids) - 1]))
+            self._tell(first_row + len(table))
+
+    def _stands_grouped(self) -> bool:
+        """Whether rows are grouped, seen from the query ids alone where no pass over all columns has shown it yet."""
+        if not (self.grouped or self._known_grouped):
+            groups = _Groups(self)
+            try:
+                with closing(
+                    self._tables([name for name in (self.columns.query,) if name is not None])
+                ) as tables:
+                    for first_row, table in tables:
+                        if len(table):
+                            groups.of(table, first_row)
+            except NotGroupedError:
+                return False
+            self._known_grouped = True
+        return True
+
+    # ---- rows of a query are anywhere ----
+
+    def regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
+        """All rankings, by the hash of their query; and the first row of each query."""
+        self._tell(0)
+        n_parts = 1 + int((self._per_row + _GROUPING) * self.n_rows // (self._memory // 2))
+        done, names = 0, list(self._dataset.types)
+        with _Spill(n_parts, int(self._per_row + 8) * self.n_rows) as spill:
+            with closing(self._tables(names)) as tables:
+                for first_row, table in tables:
+                    if len(table):
+                        with parquet.naming(self._paths):
+                            ids = checked_ids(table, self._wanted, first_row)
+                        spill.add(plain_table(table), _partition(ids, n_parts), first_row)
+                    done += len(table)
+                    self._tell(done // 2)
+            if not done:
+                yield self.nothing(), np.empty(0, np.int64)
+            for part in range(n_parts):
+                table, rows = spill.part(part)
+                if not len(table):
+                    continue
+                table = self._with_categories(table)
+                with parquet.naming(self._paths):
+                    grouped = grouped_rows(table, self._wanted, rows)
+                starts = grouped.offsets[:-1]
+                first_rows = rows[starts if grouped.rows is None else grouped.rows[starts]]
+                yield self._rankings(table, rows, grouped), first_rows
+                done += len(table)
+                self._tell(done // 2)
+
+    def _with_categories(self, table: pa.Table) -> pa.Table:
+        """Kept columns that are dictionaries in the file are dictionaries again."""
+        for place, name in enumerate(table.column_names):
+            kind = self._dataset.types[name]
+            if pa.types.is_dictionary(kind) and name in self._wanted.keep:
+                table = table.set_column(place, name, table[name].dictionary_encode().cast(kind))
+        return table
+
+    # ---- reading ----
+
+    def _tables(self, names: list[str]) -> Generator[tuple[int, pa.Table], None, None]:
+        """Tables of the named columns, in order, and the number of the first row of each."""
+        in_flight = 2 * self._threads + 4
+        most = max(1, int(self._memory / ((self._per_row + _SCORING) * in_flight)))
+        readers = (_read(self._dataset, span, names, most) for span in _spans(self._dataset, most))
+        first_row = 0
+        with closing(_decoded_ahead(readers, self._threads)) as tables:
+            for table in tables:
+                yield first_row, table
+                first_row += len(table)
+
+    def _rankings(
+        self, table: pa.Table, numbers: int | Int64 = 0, grouped: Grouped | None = None
+    ) -> Rankings:
+        with parquet.naming(self._paths):
+            rankings = rankings_from_table(
+                table,
+                self._wanted,
+                nan=self._nan,
+                decode=self._dataset.encoded,
+                numbers=numbers,
+                grouped=grouped,
+            )
+        return rankings.numbered_from(numbers) if isinstance(numbers, int) else rankings
+
+    def _tell(self, done: int) -> None:
+        if self._progress is not None:
+            self._progress(done, self.n_rows)
+
+    def refuse(self, ids: pa.Array, row: int) -> NotGroupedError:
+        """The error for a query that returns."""
+        name = ids[0].as_py()
+        shown = f'"{name}"' if isinstance(name, str) else str(name)
+        try:
+            with parquet.naming(self._paths):
+                raise NotGroupedError(
+                    f"query {shown} returns at row {row} after other queries, so rows are not grouped by "
+                    f'"{self.columns.query}"; sort them by it, or pass grouped=None to have them regrouped on disk'
+                )
+        except NotGroupedError as error:
+            return error
+
+    def occurs_before(self, ids: pa.Array, row: int) -> bool:
+        """Whether a query has rows before this row: equal hashes raise a suspicion, which ids confirm."""
+        with closing(self._tables([str(self.columns.query)])) as tables:
+            for first_row, table in tables:
+                if first_row >= row:
+                    break
+                before = plain_table(table.slice(0, row - first_row)).column(0)
+                if pc.any(pc.equal(before, ids[0])).as_py():
+                    return True
+        return False
+
+
+def bytes_of(memory: int | str | None) -> int:
+    """A number of bytes, as a number or as people write it.
+
+    >>> bytes_of("512 MB"), bytes_of("1.5g")
+    (536870912, 1610612736)
+    """
+    number = float(_MEMORY)
+    if isinstance(memory, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", memory, re.IGNORECASE)
+        if found is None:
+            raise InputError(f'memory="{memory}" is no amount of memory; wanted bytes, or as in "512 MB"')
+        number = float(found[1]) * (1 << _UNITS[found[2].lower()])
+    elif memory is not None:
+        if isinstance(memory, bool) or not isinstance(memory, int | float | np.number):
+            raise InputTypeError(f'memory={memory!r} is no amount of memory; wanted bytes, or as in "512 MB"')
+        number = float(memory)
+    if not _LEAST_MEMORY <= number < 1 << 60:
+        raise InputError(
+            f'memory={memory!r} is too {"little" if number < _LEAST_MEMORY else "much"}; wanted at least "1 MB"'
+        )
+    return int(number)
+
+
+# ---- decoding ahead ----
+
+
+def _spans(dataset: parquet.Dataset, most: int) -> Iterator[parquet.Span]:
+    """Consecutive row groups of a file, of `most` rows together; one alone may have more."""
+    for part in dataset.parts:
+        start, rows = 0, 0
+        for group in range(part.metadata.num_row_groups):
+            size = part.metadata.row_group(group).num_rows
+            if rows and rows + size > most:
+                yield parquet.Span(part, range(start, group), rows)
+                start, rows = group, 0
+            rows += size
+        if rows:
+            yield parquet.Span(part, range(start, part.metadata.num_row_groups), rows)
+
+
+def _read(
+    dataset: parquet.Dataset, span: parquet.Span, names: list[str], most: int
+) -> Generator[pa.Table, None, None]:
+    """Tables of at most `most` rows."""
+    stored = [name for name in names if span.part.type_of(name) is not None]
+    if span.rows <= most or not stored:
+        yield pa.table(parquet.read_span((dataset, span, names)), names=names)
+        return
+    with parquet.opened(dataset, span.part, stored, buffer=_BUFFER) as file:
+        for batch in file.iter_batches(most, row_groups=list(span.groups), columns=stored, use_threads=False):
+            table = pa.Table.from_batches([batch])
+            yield pa.table(
+                [parquet.column_of(dataset, span.part, table, name) for name in names], names=names
+            )
+
+
+def _decoded_ahead(
+    readers: Iterator[Generator[pa.Table, None, None]], threads: int
+) -> Generator[pa.Table, None, None]:
+    """Tables of all readers, in order, while the next ones are decoded."""
+    turns = threading.Semaphore(threads)
+    running: deque[_Decoder] = deque()
+    try:
+        for reader in islice(readers, threads + 1):
+            running.append(_Decoder(reader, turns))
+        while running:
+            yield from running[0].tables()
+            running.popleft()
+            for reader in islice(readers, 1):
+                running.append(_Decoder(reader, turns))
+    finally:
+        for decoder in running:
+            decoder.stop()
+        for decoder in running:
+            decoder.join()
+
+
+class _Decoder:
+    """A thread that decodes one reader's tables, one ahead.
+
+    Not a pool: its threads would be waited for at exit, also where somebody holds a stream half-way.
+    """
+
+    def __init__(self, reader: Generator[pa.Table, None, None], turns: threading.Semaphore) -> None:
+        self._reader, self._turns = reader, turns
+        self._decoded: Queue[pa.Table | BaseException | None] = Queue(1)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="fastndcg-scan", daemon=True)
+        self._thread.start()
+
+    def tables(self) -> Iterator[pa.Table]:
+        while (item := self._next()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    def _next(self) -> pa.Table | BaseException | None:
+        while True:
+            try:
+                return self._decoded.get(timeout=1)
+            except Empty:
+                if not self._thread.is_alive() and self._decoded.empty():  # as after a fork
+                    raise SourceError(
+                        "the thread that decodes is gone, as in a forked process; iterate the stream anew there"
+                    ) from None
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            with closing(self._reader):
+                while not self._stopped.is_set():
+                    with self._turns:
+                        table = next(self._reader, None)
+                    if not self._put(table) or table is None:
+                        return
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
+            self._put(error)
+
+    def _put(self, item: pa.Table | BaseException | None) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self._decoded.put(item, timeout=_POLL)
+            except Full:
+                continue
+            return True
+        return False
+
+
+def _bytes_of_a_row(dataset: parquet.Dataset) -> float:
+    """About how much a decoded row takes, judged by the first row groups."""
+    total, rows = 0.0, 0
+    for part in dataset.parts[:8]:
+        for group in range(min(part.metadata.num_row_groups, 8)):
+            footer = part.metadata.row_group(group)
+            rows += footer.num_rows
+            for leaf in range(footer.num_columns):
+                chunk = footer.column(leaf)
+                name = next(
+                    (name for name in dataset.types if f"{chunk.path_in_schema}.".startswith(f"{name}.")),
+                    None,
+                )
+                if name is not None:
+                    total += _bytes_of_a_chunk(dataset, name, chunk)
+    return total / rows + 4 if rows else 4.0
+
+
+def _bytes_of_a_chunk(dataset: parquet.Dataset, name: str, chunk: Any) -> float:
+    kind = dataset.types[name]
+    if is_list(kind):
+        kind = kind.value_type
+    values = float(chunk.num_values)
+    try:
+        return max(values * float(kind.bit_width) / 8, 1.0)
+    except ValueError:  # strings: their own bytes and an offset, or the code of a dictionary
+        return values * 8 + float(chunk.total_uncompressed_size)
+
+
+# ---- which queries were seen ----
+
+
+class _Groups:
+    """Watches that no query returns after it ended."""
+
+    def __init__(self, stream: ParquetStream) -> None:
+        self._stream = stream
+        self._last: pa.Scalar | None = None
+        self._seen = _Seen()
+
+    def of(self, table: pa.Table, first_row: int) -> tuple[pa.Array, Int64, bool]:
+        """Ids and offsets of the queries of a table, and whether the first continues the last of the table before."""
+        stream = self._stream
+        with parquet.naming(stream._paths):
+            grouped = grouped_rows(table, stream._wanted, first_row)
+        ids, offsets = grouped.query_ids, grouped.offsets
+        if grouped.rows is not None:
+            row = int(np.argmax(np.diff(grouped.rows) != 1)) + 1
+            query = int(np.searchsorted(offsets, row, side="right")) - 1
+            raise stream.refuse(ids[query:], first_row + int(grouped.rows[row]))
+        continues = bool(self._last is not None and ids[0] == self._last)
+        new = int(continues)
+        for place in (self._seen.add(keys_of(ids)[new:]) + new).tolist():
+            row = first_row + int(offsets[place])
+            # rows that are regrouped are right, whether needed or not
+            if not stream.grouped or stream.occurs_before(ids[place:], row):
+                raise stream.refuse(ids[place:], row)
+        self._last = ids[-1]
+        return ids, offsets, continues
+
+
+class _Seen:
+    """A set of keys, 8 bytes for each: sorted arrays, each more than twice as long as the next."""
+
+    def __init__(self) -> None:
+        self._sorted: list[UInt64] = []
+
+    def add(self, keys: UInt64) -> Int64:
+        """Add keys; returns the places of those that were there, or are there twice."""
+        order = np.argsort(keys, kind="stable")
+        new = keys[order]
+        found = np.zeros(len(new), np.bool_)
+        found[1:] = new[1:] == new[:-1]
+        for old in self._sorted:
+            if len(new) and old[0] <= new[-1] and new[0] <= old[-1]:
+                place = np.searchsorted(old, new)
+                found |= old[np.minimum(place, len(old) - 1)] == new
+        if len(new):
+            self._sorted.append(new)
+        while len(self._sorted) > 1 and len(self._sorted[-2]) <= 2 * len(self._sorted[-1]):
+            last = self._sorted.pop()
+            # a stable sort of integers merges what is sorted already
+            self._sorted[-1] = np.sort(np.concatenate([self._sorted[-1], last]), kind="stable")
+        return np.sort(order[found])
+
+
+def keys_of(ids: pa.Array) -> UInt64:
+    """64 bits for each id: integers themselves, hashes of all others.
+
+    >>> keys_of(pa.array(["a", "b", "a"]))[[0, 2]] == keys_of(pa.array(["a"]))
+    array([ True,  True])
+    """
+    kind = ids.type
+    if pa.types.is_dictionary(kind):
+        keys: UInt64 = keys_of(ids.dictionary)[ids.indices.to_numpy(zero_copy_only=False)]
+        return keys
+    if pa.types.is_integer(kind):
+        numbers = ids.to_numpy(zero_copy_only=False)
+        wide: npt.NDArray[Any] = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64)
+        return wide.view(np.uint64)
+    if pa.types.is_temporal(kind):
+        ids = ids.cast(pa.int32()) if kind.bit_width == 32 else ids
+        return keys_of(ids.cast(pa.int64()))
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        ids = ids if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else ids.cast(pa.string())
+    return _hashed(ids.cast(pa.large_binary()))
+
+
+def _hashed(texts: pa.Array) -> UInt64:
+    """Hashes of texts, eight bytes of all of them at a time."""
+    if not len(texts):
+        return np.empty(0, np.uint64)
+    _, offset_buffer, data_buffer = texts.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64, len(texts) + 1, texts.offset * 8)
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
+    padded = np.concatenate([data[offsets[0] : offsets[-1]], np.zeros(8, np.uint8)])
+    words = np.ndarray(len(padded) - 7, np.dtype("<u8"), padded.data, strides=(1,))
+    starts, left = offsets[:-1] - offsets[0], np.diff(offsets)
+    hashes = _mixed(left.astype(np.uint64))
+    rows = np.arange(len(texts))
+    while len(rows):
+        unread = left[rows] > 0
+        if not unread.all():
+            rows = rows[unread]
+        short = np.minimum(left[rows], 8)
+        word = words[starts[rows]] & _FIRST_BYTES[short]
+        hashes[rows] = _mixed(hashes[rows] ^ word) + np.uint64(0x9E3779B97F4A7C15)
+        starts[rows] += 8
+        left[rows] -= 8
+    return hashes
+
+
+_FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
+
+
+def _mixed(values: UInt64) -> UInt64:
+    """Another number for each number, all bits of which depend on all bits (the finaliser of SplitMix64)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _partition(ids: pa.ChunkedArray, n_parts: int) -> npt.NDArray[Any]:
+    """The part of each row."""
+    codes = [_part_of(chunk, n_parts) for chunk in ids.chunks]
+    return np.concatenate(codes)
+
+
+def _part_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:
+    if pa.types.is_dictionary(ids.type):
+        of_rows: npt.NDArray[Any] = _part_of(ids.dictionary, n_parts)[
+            ids.indices.to_numpy(zero_copy_only=False)
+        ]
+        return of_rows
+    parts = _mixed(keys_of(ids)) % np.uint64(n_parts)
+    # NumPy sorts 16 bits by counting, in linear time
+    return parts.astype(np.uint16 if n_parts <= 1 << 16 else np.int64)
+
+
+# ---- rows on disk ----
+
+
+class _Spill:
+    """Rows set aside by part, as Arrow record batches in one temporary file.
+
+    The file has no name where the system knows such files, so that nothing is left even of a process that is killed.
+    """
+
+    def __init__(self, n_parts: int, expected: int) -> None:
+        self._expected = expected
+        self._segments: list[list[tuple[int, int]]] = [[] for _ in range(n_parts)]
+        self._schema = pa.schema([])
+        self._end = 0
+        try:
+            self._file = tempfile.TemporaryFile(prefix="fastndcg-", suffix=".arrow")  # noqa: SIM115 - closed by __exit__
+        except OSError as error:
+            raise self._refused(error) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._file.close()
+        except OSError:
+            if kind is None:
+                raise
+
+    def add(self, table: pa.Table, parts: npt.NDArray[Any], first_row: int) -> None:
+        order = np.argsort(parts, kind="stable")
+        rows = pa.array(order + first_row)
+        table = pa.table([*table.take(pa.array(order)).columns, rows], names=[*table.column_names, ""])
+        self._schema = table.schema
+        ends = np.cumsum(np.bincount(parts, minlength=len(self._segments)))
+        try:
+            for part, (start, end) in enumerate(zip(np.append(0, ends), ends, strict=False)):
+                if start == end:
+                    continue
+                for batch in table.slice(int(start), int(end - start)).combine_chunks().to_batches():
+                    data = batch.serialize()
+                    self._file.write(data)
+                    self._segments[part].append((self._end, data.size))
+                    self._end += data.size
+        except OSError as error:
+            raise self._refused(error) from None
+
+    def part(self, part: int) -> tuple[pa.Table, Int64]:
+        """Rows of a part in their order, and their numbers."""
+        batches = []
+        try:
+            for start, size in self._segments[part]:
+                self._file.seek(start)
+                data = pa.py_buffer(self._file.read(size))
+                batches.append(pa.ipc.read_record_batch(data, self._schema))
+        except (OSError, pa.ArrowException) as error:
+            raise SourceError(
+                f"a temporary file in {tempfile.gettempdir()} cannot be read back: {error}. Set TMPDIR to a folder on another disk."
+            ) from None
+        if not batches:
+            return pa.table({}), np.empty(0, np.int64)
+        table = pa.Table.from_batches(batches)
+        rows = table.column(table.num_columns - 1).to_numpy()
+        return table.select(range(table.num_columns - 1)), rows
+
+    def _refused(self, error: OSError) -> SourceError:
+        return SourceError(
+            f"a temporary file in {tempfile.gettempdir()} cannot be written: {error.strerror or error}. Rows are not grouped by "
+            f"query, so about {max(self._expected / 1e9, 0.1):.1f} GB of them are set aside there; free so much, set TMPDIR to a "
+            "folder on another disk, or sort the rows by query."
+        )

@@ -1,0 +1,138 @@
+"""Streams: rankings of any size, a part at a time, and their evaluation in bounded memory.
+
+Only the values of each query are kept. They are the same bits as in memory, since no value depends on what else is scored.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.errors import InputError
+from fastndcg.scores import Scores
+
+if TYPE_CHECKING:
+    from fastndcg.rankings import Rankings
+
+Int64 = npt.NDArray[np.int64]
+
+
+class NotGroupedError(InputError):
+    """Rows of a query that do not stand together."""
+
+
+class RankingsStream(ABC):
+    """A stream of `Rankings` made of whole queries; it can be iterated again and again.
+
+    >>> import tempfile
+    >>> import pyarrow.parquet as pq
+    >>> from fastndcg import scan_parquet
+    >>> table = pa.table({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(table, f"{folder}/predictions.parquet")
+    ...     stream = scan_parquet(folder)
+    ...     counts = [[rankings.n_docs for rankings in stream] for _ in range(2)]
+    >>> counts
+    [[3], [3]]
+    """
+
+    grouped: bool | None
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Rankings]:
+        """All rankings: in order of first appearance where rows are grouped by query, in another order otherwise."""
+
+    @abstractmethod
+    def in_order(self) -> Generator[Rankings, None, None]:
+        """All rankings, in order; raises `NotGroupedError` as soon as a query returns after it ended."""
+
+    @abstractmethod
+    def regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
+        """All rankings, in any order, whatever the order of the rows; and the first row of each query."""
+
+    @abstractmethod
+    def nothing(self) -> Rankings:
+        """The rankings of no query, with the columns of this stream."""
+
+
+class Sink(Protocol):
+    """Takes results of queries as they come."""
+
+    def write(self, results: pa.Table) -> None:
+        """The next queries."""
+
+    def restart(self) -> None:
+        """Forget all that was written."""
+
+
+def evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None = None) -> Scores:
+    """Scores of all queries of a stream, in the order in which they first appear.
+
+    `score` evaluates one part; `sink` is written to as values come, or at the end where the rows are not grouped by query.
+    """
+    try:
+        parts = []
+        with closing(stream.in_order()) as whole:
+            for rankings in whole:
+                parts.append(_detached(score(rankings)))
+                if sink is not None:
+                    sink.write(parts[-1].to_arrow())
+        scores = _joined(parts or [score(stream.nothing())])
+        if sink is not None and not parts:
+            sink.write(scores.to_arrow())
+        return scores
+    except NotGroupedError:
+        if stream.grouped:
+            raise
+    if sink is not None:
+        sink.restart()
+    parts, first_rows = [], []
+    with closing(stream.regrouped()) as regrouped:
+        for rankings, rows in regrouped:
+            parts.append(_detached(score(rankings)))
+            first_rows.append(rows)
+    scores = _ordered(_joined(parts), np.argsort(np.concatenate(first_rows)))
+    if sink is not None:
+        sink.write(scores.to_arrow())
+    return scores
+
+
+def _detached(scores: Scores) -> Scores:
+    """The same scores, holding nothing of the documents."""
+    queries = scores.queries
+    for place, field in enumerate(queries.schema):
+        if pa.types.is_dictionary(field.type):
+            queries = queries.set_column(place, field, _compact(queries[field.name]))
+    return Scores(scores.measures, scores.values, scores._empty, queries, scores.weight)
+
+
+def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A dictionary column that holds no other values than those that occur."""
+    if sum(len(chunk.dictionary) for chunk in column.chunks) <= len(column):
+        return column
+    return column.cast(column.type.value_type).dictionary_encode().cast(column.type)
+
+
+def _joined(parts: list[Scores]) -> Scores:
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    weight = None
+    if first.weight is not None:
+        weight = np.concatenate([part.weight for part in parts if part.weight is not None])
+    values = np.concatenate([part.values for part in parts], axis=1)
+    queries = pa.concat_tables([part.queries for part in parts]).unify_dictionaries()
+    empty = np.sum([part._empty for part in parts], axis=0)
+    return Scores(first.measures, values, empty, queries, weight)
+
+
+def _ordered(scores: Scores, order: Int64) -> Scores:
+    weight = None if scores.weight is None else scores.weight[order]
+    queries = scores.queries.take(pa.array(order))
+    return Scores(scores.measures, scores.values[:, order], scores._empty, queries, weight)

@@ -1,0 +1,680 @@
+"""Streams: the same bits as in memory, whatever cuts the rows; and what happens when files or disks fail."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastndcg as fn
+from fastndcg import InputError, InputTypeError, Rankings, SourceError, scan_parquet
+from fastndcg.sources import scan
+from fastndcg.sources.scan import _Seen, bytes_of, keys_of
+
+MEASURES = ["nDCG@3", "nDCG(ties='input', gain='exp2')", "nDCG(ties='worst', empty='nan')@5", "NumRet"]
+SMALL = 4000  # bytes: some ten rows at a time
+
+
+@pytest.fixture(autouse=True)
+def _little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "_LEAST_MEMORY", 1)
+
+
+@pytest.fixture
+def spool(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of temporary files."""
+    folder = tmp_path_factory.mktemp("spool")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def rows(n_queries: int = 60, *, text: bool = False, seed: int = 0, longest: int = 12) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest, n_queries)
+    numbers = np.repeat(rng.permutation(n_queries) + 10 * seed, lengths)
+    ids = pa.array([f"q{number:05d}" for number in numbers]) if text else pa.array(numbers)
+    n = len(ids)
+    columns = {
+        "qid": ids,
+        "label": rng.integers(0, 5, n),
+        "score": (rng.integers(0, 9, n) / 4).astype(np.float32),
+    }
+    columns["lang"] = pa.array([("de", "en", None)[number % 3] for number in numbers])
+    columns["kind"] = pa.array([f"kind {number % 5}" for number in numbers]).dictionary_encode()
+    columns["traffic"] = numbers % 7 / 4
+    return pa.table(columns)
+
+
+def shuffled(table: pa.Table, seed: int = 1) -> pa.Table:
+    return table.take(pa.array(np.random.default_rng(seed).permutation(len(table))))
+
+
+def write(table: pa.Table, path: Path, **options: Any) -> Path:
+    pq.write_table(table, path, **({"row_group_size": 17} | options))
+    return path
+
+
+def assert_same(stream: Any, whole: Rankings) -> None:
+    """The same values to the last bit, for the same queries in the same order, with the same columns."""
+    got, wanted = fn.evaluate(stream, MEASURES), fn.evaluate(whole, MEASURES)
+    assert got.values.tobytes() == wanted.values.tobytes()
+    assert got.queries.schema == wanted.queries.schema
+    assert got.queries.to_pylist() == wanted.queries.to_pylist()
+    assert got.to_arrow().schema == wanted.to_arrow().schema
+    assert repr(got.summary()) == repr(wanted.summary())
+    assert (got.weight is None) == (wanted.weight is None)
+    if got.weight is not None and wanted.weight is not None:
+        assert got.weight.tobytes() == wanted.weight.tobytes()
+
+
+# ---- the same bits ----
+
+OPTIONS: dict[str, Any] = {"keep": ["lang", "kind"], "weight": "traffic"}
+
+
+@pytest.mark.parametrize("memory", [300, SMALL, 60_000, None])
+@pytest.mark.parametrize("text", [False, True], ids=["int", "string"])
+@pytest.mark.parametrize("mixed", [False, True], ids=["grouped", "shuffled"])
+def test_a_file(tmp_path: Path, spool: Path, memory: int | None, text: bool, mixed: bool) -> None:
+    table = shuffled(rows(text=text)) if mixed else rows(text=text)
+    path = write(table, tmp_path / "a.parquet")
+    stream = scan_parquet(path, **OPTIONS, memory=memory, threads=2)
+    assert_same(stream, fn.read_parquet(path, **OPTIONS))
+    assert_same(stream, fn.read_parquet(path, **OPTIONS))  # once more
+    assert os.listdir(spool) == []
+    parts = list(stream)
+    assert sum(part.n_docs for part in parts) == len(table)
+    ids = [name for part in parts for name in part.query_ids.to_pylist()]
+    assert len(ids) == len(set(ids)) == len(np.unique(table["qid"].to_numpy(zero_copy_only=False)))
+    if memory == SMALL:
+        assert len(parts) > 5
+    if not mixed:
+        assert ids == fn.read_parquet(path).query_ids.to_pylist()
+        assert_same(
+            scan_parquet(path, **OPTIONS, memory=memory, grouped=True), fn.read_parquet(path, **OPTIONS)
+        )
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_queries_cut_by_row_groups_and_files(tmp_path: Path, size: int) -> None:
+    table = rows(20, text=True, longest=40)
+    for part, start in enumerate(range(0, len(table), 13)):
+        write(table.slice(start, 13), tmp_path / f"{part:03d}.parquet", row_group_size=size)
+    for memory in (300, SMALL, None):
+        assert_same(scan_parquet(tmp_path, memory=memory, threads=1), Rankings.from_arrow(table))
+
+
+@given(
+    lengths=st.lists(st.integers(1, 9), max_size=30),
+    order=st.randoms(use_true_random=False),
+    mixed=st.booleans(),
+    text=st.booleans(),
+    memory=st.integers(200, 5000),
+    size=st.integers(1, 40),
+    files=st.integers(1, 4),
+)
+def test_any_layout(
+    lengths: list[int], order: Any, mixed: bool, text: bool, memory: int, size: int, files: int
+) -> None:
+    numbers = [number for number, length in enumerate(lengths) for _ in range(length)]
+    if mixed:
+        order.shuffle(numbers)
+    grades = [order.randrange(4) for _ in numbers]
+    scores = [order.randrange(3) / 2 for _ in numbers]
+    ids = (
+        pa.array([f"{number}" for number in numbers], pa.string()) if text else pa.array(numbers, pa.int64())
+    )
+    table = pa.table(
+        {"qid": ids, "label": pa.array(grades, pa.int8()), "score": pa.array(scores, pa.float64())}
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        cuts = sorted(order.randrange(len(table) + 1) for _ in range(files - 1))
+        for part, (start, stop) in enumerate(zip([0, *cuts], [*cuts, len(table)], strict=True)):
+            write(table.slice(start, stop - start), Path(folder) / f"{part}.parquet", row_group_size=size)
+        assert_same(scan_parquet(folder, memory=memory, threads=2), fn.read_parquet(folder))
+
+
+def test_row_groups_larger_than_the_memory(tmp_path: Path) -> None:
+    for name, table in {"grouped": rows(300, text=True), "shuffled": shuffled(rows(300, text=True))}.items():
+        path = write(table, tmp_path / f"{name}.parquet", row_group_size=1 << 20, data_page_size=500)
+        assert pq.read_metadata(path).num_row_groups == 1
+        assert_same(scan_parquet(path, **OPTIONS, memory=SMALL), fn.read_parquet(path, **OPTIONS))
+
+
+@pytest.mark.parametrize("ids", [True, False], ids=["ids", "row numbers"])
+def test_list_columns(tmp_path: Path, ids: bool) -> None:
+    whole = Rankings.from_arrow(rows())
+    lists = {
+        "label": pa.ListArray.from_arrays(whole.offsets.astype(np.int32), pa.array(whole.relevance)),
+        "score": pa.LargeListArray.from_arrays(whole.offsets, pa.array(whole.scores)),
+    }
+    names = {"qid": pa.array([f"q{number % 50}" for number in range(60)])} if ids else {}
+    path = write(pa.table(names | lists), tmp_path / "lists.parquet", row_group_size=7)
+    for memory in (300, SMALL, None):
+        assert_same(scan_parquet(path, memory=memory), fn.read_parquet(path))
+    assert len(list(scan_parquet(path, memory=SMALL))) > 2
+
+
+def test_hive_partitions_and_types_that_differ(tmp_path: Path) -> None:
+    table = rows(text=True)
+    cut = int(Rankings.from_arrow(table).offsets[30])
+    for part, (start, stop, kind) in enumerate([(0, cut, pa.int8()), (cut, len(table), pa.int64())]):
+        folder = tmp_path / f"day={part}"
+        folder.mkdir()
+        piece = table.slice(start, stop - start)
+        write(piece.set_column(1, "label", piece["label"].cast(kind)), folder / "a.parquet")
+    assert_same(scan_parquet(tmp_path, keep="day", memory=SMALL), fn.read_parquet(tmp_path, keep="day"))
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [b"x", b"y", b"x"],
+        pa.array([1, 2, 1], pa.uint64()),
+        pa.array([1, 2, 1], pa.date32()),
+        pa.array([1, 2, 1], pa.timestamp("us")),
+        pa.array(["1.5", "2.5", "1.5"]).cast(pa.decimal128(5, 2)),
+        [True, False, True],
+        pa.array(["a", "b", "a"], pa.large_string()),
+        pa.array(["a", "b", "a"]).dictionary_encode(),
+    ],
+)
+def test_ids_of_every_type_return(tmp_path: Path, ids: Any) -> None:
+    path = write(
+        pa.table({"qid": ids, "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]}),
+        tmp_path / "a.parquet",
+        row_group_size=1,
+    )
+    assert_same(scan_parquet(path, memory=300), fn.read_parquet(path))
+    with pytest.raises(InputError, match="returns at row 2"):
+        list(scan_parquet(path, memory=300, grouped=True))
+
+
+def test_many_queries_of_one_document_and_one_of_many(tmp_path: Path) -> None:
+    n = 20_000
+    rng = np.random.default_rng(3)
+    for name, ids in {"single": rng.permutation(n), "whole": np.zeros(n, np.int64)}.items():
+        table = pa.table({"qid": ids, "label": rng.integers(0, 3, n), "score": rng.random(n)})
+        path = write(table, tmp_path / f"{name}.parquet", row_group_size=1000)
+        assert_same(scan_parquet(path, memory=100_000), fn.read_parquet(path))
+        assert_same(scan_parquet(path, memory=100_000, grouped=True), fn.read_parquet(path))
+
+
+@pytest.mark.parametrize("grouped", [None, True])
+def test_no_rows(tmp_path: Path, grouped: bool | None) -> None:
+    path = write(rows()[:0], tmp_path / "a.parquet")
+    stream = scan_parquet(path, **OPTIONS, grouped=grouped)
+    assert list(stream) == []
+    assert_same(stream, fn.read_parquet(path, **OPTIONS))
+    write(rows(), tmp_path / "b.parquet")
+    assert_same(scan_parquet(tmp_path, **OPTIONS), fn.read_parquet(tmp_path, **OPTIONS))
+
+
+def test_scores_of_a_stream_are_like_any_other(tmp_path: Path) -> None:
+    path = write(rows(), tmp_path / "a.parquet")
+    got = fn.evaluate(scan_parquet(path, **OPTIONS, memory=SMALL), "nDCG@3")
+    wanted = fn.evaluate(fn.read_parquet(path, **OPTIONS), "nDCG@3")
+    for column in ("lang", "kind"):
+        assert got.by(column).to_pydict() == wanted.by(column).to_pydict()
+    got.write_parquet(tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet").to_pylist() == wanted.to_arrow().to_pylist()
+
+
+def test_threads_change_nothing_and_are_gone(tmp_path: Path) -> None:
+    path = write(rows(400), tmp_path / "a.parquet")
+    whole = fn.read_parquet(path)
+    for threads in (1, 2, 5):
+        assert_same(scan_parquet(path, memory=SMALL, threads=threads), whole)
+    half_way = iter(scan_parquet(path, memory=SMALL, grouped=True))
+    next(half_way)
+    half_way.close()  # type: ignore[attr-defined]
+    assert not [thread for thread in threading.enumerate() if thread.name == "fastndcg-scan"]
+
+
+def test_a_stream_left_half_way_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    path = write(rows(400), tmp_path / "a.parquet")
+    code = f"""
+        import fastndcg as fn
+        from fastndcg.sources import scan
+        scan._LEAST_MEMORY = 1
+        kept = iter(fn.scan_parquet({str(path)!r}, memory=4000))
+        print(next(kept).n_queries > 0)
+    """
+    assert run(code).stdout == "True\n"
+
+
+# ---- queries that return ----
+
+
+def test_grouped_rows_are_demanded(tmp_path: Path) -> None:
+    table = pa.table(
+        {"qid": ["b", "a", "a", "b", "c"], "label": [1, 0, 2, 1, 0], "score": [0.5, 0.1, 0.9, 0.2, 0.3]}
+    )
+    for size in (1, 2, 5):
+        path = write(table, tmp_path / "predictions.parquet", row_group_size=size)
+        with pytest.raises(
+            InputError, match=r'predictions\.parquet: query "b" returns at row 3 .*"qid"; sort .*grouped=None'
+        ):
+            fn.evaluate(scan_parquet(path, grouped=True, memory=300), "nDCG")
+
+
+def test_a_query_that_returns_at_the_very_end(tmp_path: Path, spool: Path) -> None:
+    table = rows(300, text=True)
+    again = pa.concat_tables([table, table.slice(0, 1)])
+    path = write(again, tmp_path / "a.parquet")
+    assert_same(scan_parquet(path, memory=SMALL), fn.read_parquet(path))
+    with pytest.raises(InputError, match=f"returns at row {len(table)}"):
+        list(scan_parquet(path, memory=SMALL, grouped=True))
+    assert os.listdir(spool) == []
+
+
+def test_equal_hashes_are_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "keys_of", lambda ids: keys_of(ids) % np.uint64(7))
+    path = write(rows(100, text=True), tmp_path / "a.parquet")
+    assert_same(scan_parquet(path, memory=SMALL, grouped=True), fn.read_parquet(path))
+    assert_same(scan_parquet(path, memory=SMALL), fn.read_parquet(path))
+
+
+@given(st.lists(st.text(max_size=40) | st.sampled_from(["", "a", "aaaaaaaa", "aaaaaaaab"]), max_size=60))
+def test_hashes_tell_texts_apart(texts: list[str]) -> None:
+    keys = keys_of(pa.array(texts, pa.string()))
+    assert len(set(keys.tolist())) == len(set(texts))
+    part = keys_of(pa.array(["x", *texts, "y"]).slice(1, len(texts)))
+    assert part.tolist() == keys.tolist(), "where a text stands does not matter"
+
+
+@given(st.lists(st.lists(st.integers(-50, 50), max_size=20), max_size=12))
+def test_seen_keys(batches: list[list[int]]) -> None:
+    seen, known = _Seen(), set()
+    for batch in batches:
+        wanted = []
+        for place, key in enumerate(batch):
+            if key in known:
+                wanted.append(place)
+            known.add(key)
+        assert seen.add(np.array(batch, np.int64).view(np.uint64)).tolist() == wanted
+
+
+# ---- options ----
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1MB", 1 << 20), (" 2 GiB ", 2 << 30), ("1.5g", 3 << 29), (5e6, 5_000_000)]
+)
+def test_memory(text: Any, size: int) -> None:
+    assert bytes_of(text) == size
+
+
+@pytest.mark.parametrize("memory", ["much", "-1MB", "1 XB", 10, True, [1]])
+def test_memory_that_is_none(tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "_LEAST_MEMORY", 1 << 20)
+    path = write(rows(), tmp_path / "a.parquet")
+    with pytest.raises((InputError, InputTypeError), match="memory="):
+        scan_parquet(path, memory=memory)
+
+
+def test_options_that_are_refused(tmp_path: Path) -> None:
+    path = write(rows(), tmp_path / "a.parquet")
+    with pytest.raises(InputTypeError, match="grouped='yes' is not known; wanted True, or None"):
+        scan_parquet(path, grouped="yes")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="nan='first' is not known"):
+        scan_parquet(path, nan="first")
+    with pytest.raises(fn.ColumnError, match=r'a\.parquet: there is no column "labl"'):
+        scan_parquet(path, relevance="labl")
+    with pytest.raises(InputTypeError, match="convention needs all rankings at once"):
+        fn.evaluate(scan_parquet(path), "nDCG", convention="lightgbm")
+
+
+def test_progress(tmp_path: Path) -> None:
+    table = rows(100)
+    for name, data in {"grouped": table, "shuffled": shuffled(table)}.items():
+        seen: list[tuple[int, int]] = []
+        path = write(data, tmp_path / f"{name}.parquet")
+        fn.evaluate(scan_parquet(path, memory=SMALL, progress=lambda *now: seen.append(now)), "nDCG")  # noqa: B023
+        assert seen[0] == (0, len(table))
+        assert seen[-1] == (len(table), len(table))
+        restart = max(place for place, now in enumerate(seen) if now[0] == 0)
+        assert seen[restart:] == sorted(seen[restart:])
+        assert len(seen) - restart > 5
+
+
+# ---- messages ----
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["grouped", "shuffled"])
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("score", float("nan"), r'column "score" has 1 NaN value; the first is at row {row}, query'),
+        ("label", None, r'column "label" has 1 null; the first is at row {row}, query'),
+        ("qid", None, r'column "qid" has 1 null; the first is at row {row}'),
+    ],
+)
+def test_rows_are_named_as_they_stand_in_the_file(
+    tmp_path: Path, spool: Path, mixed: bool, column: str, value: Any, message: str
+) -> None:
+    table = shuffled(rows(100)) if mixed else rows(100)
+    row = 3 * len(table) // 4
+    values = table[column].to_pylist()
+    values[row] = value
+    place = table.column_names.index(column)
+    path = write(
+        table.set_column(place, column, pa.array(values, table[column].type)), tmp_path / "bad.parquet"
+    )
+    with pytest.raises(InputError, match=r"bad\.parquet: " + message.format(row=row)):
+        fn.evaluate(scan_parquet(path, memory=SMALL), "nDCG")
+    assert os.listdir(spool) == []
+
+
+def test_grades_are_named_as_they_stand_in_the_file(tmp_path: Path) -> None:
+    table = rows(100)
+    grades = table["label"].to_numpy().copy()
+    grades[400] = -1
+    path = write(table.set_column(1, "label", pa.array(grades)), tmp_path / "bad.parquet")
+    with pytest.raises(InputError, match="grade -1, which occurs at row 400, query"):
+        fn.evaluate(scan_parquet(path, memory=SMALL), "nDCG")
+
+
+# ---- faults ----
+
+
+def start_then(path: Path, change: Any, **options: Any) -> None:
+    """Iterate; change the file once the first rankings are there; go on to the end."""
+    stream = iter(scan_parquet(path, memory=SMALL, grouped=True, threads=1, **options))
+    next(stream)
+    change()
+    list(stream)
+
+
+def test_a_file_that_is_truncated(tmp_path: Path) -> None:
+    path = write(rows(), tmp_path / "cut.parquet")
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(SourceError, match=r"cut\.parquet cannot be read"):
+        scan_parquet(path)
+
+
+def test_a_file_that_is_truncated_while_it_is_read(tmp_path: Path) -> None:
+    path = write(rows(2000), tmp_path / "cut.parquet", row_group_size=200)
+    with pytest.raises(SourceError, match=r"cut\.parquet was replaced or written to while it was read"):
+        start_then(path, lambda: os.truncate(path, path.stat().st_size // 2))
+
+
+@pytest.mark.parametrize("checksums", [False, True])
+def test_a_row_group_with_a_corrupt_page(tmp_path: Path, checksums: bool) -> None:
+    path = tmp_path / "corrupt.parquet"
+    write(rows(2000), path, row_group_size=500, write_page_checksum=checksums, compression="snappy")
+    chunk = pq.read_metadata(path).row_group(7).column(2)
+    data = bytearray(path.read_bytes())
+    middle = chunk.data_page_offset + 40
+    data[middle : middle + 60] = bytes(byte ^ 0x5A for byte in data[middle : middle + 60])
+    path.write_bytes(data)
+    if not checksums:  # then some damage cannot be told from data; this must not end the process at least
+        with pytest.raises(SourceError, match=r"corrupt\.parquet") if _unreadable(path) else _nothing():
+            fn.evaluate(scan_parquet(path, memory=60_000), "nDCG")
+        return
+    for stream in (scan_parquet(path, memory=60_000), scan_parquet(path, memory=2000, threads=1)):
+        with pytest.raises(SourceError, match=r"corrupt\.parquet cannot be read"):
+            fn.evaluate(stream, "nDCG")
+    with pytest.raises(SourceError, match=r"corrupt\.parquet cannot be read"):
+        fn.read_parquet(path)
+
+
+def _unreadable(path: Path) -> bool:
+    try:
+        pq.read_table(path)
+    except (OSError, pa.ArrowException):
+        return True
+    return False
+
+
+def _nothing() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def test_a_file_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
+    path = write(rows(2000), tmp_path / "a.parquet", row_group_size=200)
+    other = write(rows(2000, seed=5), tmp_path / "other", row_group_size=200)
+    with pytest.raises(
+        SourceError, match=r"a\.parquet was replaced or written to while it was read; read it again"
+    ):
+        start_then(path, lambda: other.replace(path))
+
+
+def test_a_file_that_is_replaced_before_it_is_read(tmp_path: Path) -> None:
+    path = write(rows(), tmp_path / "a.parquet")
+    stream = scan_parquet(path)
+    write(rows(seed=5), path)
+    with pytest.raises(SourceError, match=r"a\.parquet was replaced"):
+        fn.evaluate(stream, "nDCG")
+
+
+def test_a_file_that_is_deleted_while_it_is_read(tmp_path: Path) -> None:
+    first = write(rows(200), tmp_path / "a.parquet")
+    last = write(rows(200, seed=50), tmp_path / "b.parquet")
+    for path in (last, first):
+        with pytest.raises(SourceError, match=rf"{path.name} cannot be read: No such file"):
+            start_then(tmp_path, path.unlink)
+        write(rows(200, seed=50), path)
+
+
+def test_a_column_that_changes_type_between_files(tmp_path: Path) -> None:
+    table = rows()
+    write(table, tmp_path / "a.parquet")
+    write(table.set_column(0, "qid", table["qid"].cast(pa.string())), tmp_path / "b.parquet")
+    with pytest.raises(
+        SourceError, match=r'column "qid" is int64 in .*a\.parquet and string in .*b\.parquet'
+    ):
+        scan_parquet(tmp_path)
+
+
+class FullDisk(io.RawIOBase):
+    """A temporary file on a disk that soon is full."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+    def write(self, data: Any) -> int:
+        self.left -= len(memoryview(data))
+        if self.left < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return len(memoryview(data))
+
+
+def test_a_disk_that_is_full_while_rows_are_set_aside(
+    tmp_path: Path, spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(shuffled(rows(500)), tmp_path / "a.parquet")
+    out = tmp_path / "out.parquet"
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: FullDisk(5000))
+    with pytest.raises(
+        SourceError, match=r"temporary file in .*spool.* cannot be written: No space left .*TMPDIR.*sort"
+    ):
+        fn.evaluate(scan_parquet(path, memory=SMALL), "nDCG")
+    assert not out.exists()
+    assert os.listdir(spool) == []
+
+
+def run(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        capture_output=True, text=True, check=False, timeout=300,
+        env=os.environ | {"PYTHONPATH": str(Path(fn.__file__).parent.parent)} | environment,
+    )  # fmt: skip
+
+
+LIMITED = """
+    import resource, sys
+    import fastndcg.cli as cli
+    from fastndcg.sources import scan
+    scan._LEAST_MEMORY = 1
+    limit = int(sys.argv.pop(1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    cli.main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits as POSIX has them")
+@pytest.mark.parametrize(("mixed", "limit"), [(True, 5_000), (False, 5_000)], ids=["spilling", "writing"])
+def test_files_that_may_not_grow(tmp_path: Path, spool: Path, mixed: bool, limit: int) -> None:
+    """The limit on the size of files stands for a full disk."""
+    table = rows(3000)
+    path = write(shuffled(table) if mixed else table, tmp_path / "a.parquet", row_group_size=1000)
+    out = tmp_path / "out.parquet"
+    done = run(
+        LIMITED, str(limit), "score", str(path), "--memory", "10KB", "--out", str(out), TMPDIR=str(spool)
+    )
+    assert done.returncode == 1, done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert ("temporary file" if mixed else "out.parquet") in done.stderr
+    assert "cannot be written: File too large" in done.stderr
+    assert os.listdir(tmp_path) == ["a.parquet"]
+    assert os.listdir(spool) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+@pytest.mark.parametrize("mixed", [False, True], ids=["grouped", "shuffled"])
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
+def test_interrupted_leaves_nothing(
+    tmp_path: Path, spool: Path, mixed: bool, sent: signal.Signals, code: int
+) -> None:
+    table = rows(4000)
+    path = write(shuffled(table) if mixed else table, tmp_path / "a.parquet")
+    slow = """
+        import sys, time
+        import fastndcg.cli as cli
+        from fastndcg.sources import scan
+        scan._LEAST_MEMORY = 1
+        mark = sys.argv.pop()
+        def tell(self, done):
+            if done > 2000:
+                open(mark, "w").close()
+                time.sleep(0.2)
+        scan.ParquetStream._tell = tell
+        cli.main()
+    """
+    mark, out = tmp_path / "mark", tmp_path / "out.parquet"
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(slow), "score", str(path), "--memory", "10KB", "--out", str(out), str(mark)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(fn.__file__).parent.parent), "TMPDIR": str(spool)},
+    )  # fmt: skip
+    with process:
+        while not mark.exists() and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(sent)
+        stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode in {code, -sent}, stderr
+    assert (stdout, "Traceback" in stderr) == ("", False)
+    assert os.listdir(spool) == []
+    left = set(os.listdir(tmp_path)) - {"mark", "a.parquet"}
+    assert not left or (sent == signal.SIGKILL and all(name.endswith(".draft") for name in left))
+
+
+# ---- memory ----
+
+PEAK = """
+    import resource, sys
+    import fastndcg as fn
+    fn.evaluate(fn.scan_parquet(sys.argv[1], memory="16MB", threads=1), "nDCG@10", threads=1)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is measured as Linux tells it")
+@pytest.mark.parametrize("text", [False, True], ids=["int", "string"])
+def test_memory_is_flat(tmp_path: Path, text: bool) -> None:
+    peaks = []
+    for n_rows in (400_000, 4_000_000):
+        numbers = np.arange(n_rows) // 100
+        ids = pa.DictionaryArray.from_arrays(
+            pa.array(numbers), pa.array([f"query {number}" for number in range(numbers[-1] + 1)])
+        )
+        rng = np.random.default_rng(0)
+        table = pa.table(
+            {
+                "qid": ids.cast(pa.string()) if text else numbers,
+                "label": rng.integers(0, 4, n_rows, np.int8),
+                "score": rng.random(n_rows, np.float32),
+            }
+        )
+        path = write(table, tmp_path / "a.parquet", row_group_size=200_000)
+        del table, ids, numbers
+        peaks.append(int(run(PEAK, str(path)).stdout) / 1024)
+    assert peaks[1] - peaks[0] < 40, f"peaks of {peaks} MiB"
+
+
+# ---- command line ----
+
+
+def test_command_line_streams_what_is_large(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from fastndcg.cli import app
+
+    for name, table in {"grouped": rows(300), "shuffled": shuffled(rows(300))}.items():
+        path = write(table, tmp_path / f"{name}.parquet")
+        texts = []
+        for number, memory in enumerate(("10KB", "1GB")):
+            out = tmp_path / f"{number}.parquet"
+            words = [
+                "score",
+                str(path),
+                "--keep",
+                "lang",
+                "--memory",
+                memory,
+                "--out",
+                str(out),
+                "-m",
+                "nDCG@3,5",
+            ]
+            result = CliRunner().invoke(app, words, catch_exceptions=False)
+            assert result.exit_code == 0
+            texts.append(
+                (result.stdout, result.stderr, pq.read_table(out).to_pylist(), pq.read_schema(out).names)
+            )
+        assert texts[0] == texts[1]
+    result = CliRunner().invoke(app, ["score", str(path), "--memory", "lots"])
+    assert result.exit_code == 2
+    assert '--memory: memory="lots" is no amount of memory' in result.stderr
+
+
+def test_results_are_written_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastndcg import scores, streams
+
+    monkeypatch.setattr(scores, "_ROW_GROUP", 20)
+    path = write(rows(300), tmp_path / "a.parquet")
+    out, seen = tmp_path / "out.parquet", []
+    with scores.results_file(out) as file:
+
+        def score(rankings: Rankings) -> fn.Scores:
+            (draft,) = tmp_path.glob(".out*")
+            seen.append(draft.stat().st_size)
+            return fn.evaluate(rankings, "nDCG@3")
+
+        kept = streams.evaluate(scan_parquet(path, memory=SMALL), score, file)
+        assert not out.exists()
+    assert seen[0] == 0 < seen[len(seen) // 2] < seen[-1]
+    assert pq.read_table(out).to_pylist() == kept.to_arrow().to_pylist()
+    assert sorted(os.listdir(tmp_path)) == ["a.parquet", "out.parquet"]
