@@ -113,7 +113,11 @@ def _memory(name: str, rankings: str, threads: int) -> Row:
 
 def rows(*, quick: bool) -> Iterator[Row]:
     runs = 2 if quick else 7
-    check()
+    try:
+        check()
+    except BenchError as error:
+        yield Row("start", "first score", note=f"failed: {error}")
+        return
     yield _against(
         "import fastndcg", "import fastndcg", "import numpy, pyarrow", "import numpy, pyarrow", 1.3, "", runs
     )

@@ -78,17 +78,23 @@ def main() -> int:
         "--note", default="", help="about the machine, kept in the record: what else was running"
     )
     options = parser.parse_args()
+    if options.quick and options.compare is not None:
+        parser.error(
+            "--quick measures other sizes than the records have, so they do not compare; leave one of the two out"
+        )
 
     earlier_path = Path(options.compare) if options.compare else record.newest()
     earlier = record.read(earlier_path) if options.compare is not None and earlier_path is not None else None
     rows = measure(options.only, quick=options.quick)
     everything = [*rows, *record.machine(options.note)]
     print(tables.plain(("section", *tables.HEAD), [(row.section, *tables.cells(row)) for row in rows]))
-    if not options.quick and set(options.only) == set(SECTIONS):
+    failed = [f"{row.name}: {row.note}" for row in rows if row.note.startswith("failed: ")]
+    if options.quick:
+        print("\nsmall inputs: Python's part of a call weighs more here, and bars are those of the full run")
+    elif set(options.only) == set(SECTIONS) and not failed:
         path = record.path_of_today()
         record.write(everything, path)
         print(f"\nrecorded in {path}; python -m bench.tables writes the READMEs' tables from it")
-    failed = [f"{row.name}: {row.note}" for row in rows if row.note.startswith("failed: ")]
     if earlier is not None and earlier_path is not None:
         print(f"\nagainst {earlier_path.name}, then and now\n{compare.table(rows, earlier)}")
         failed += compare.regressions(rows, earlier)

@@ -50,7 +50,8 @@ def plain(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-HEAD = ("", "time", "divided by", "its time", "ratio", "bar", "moonshot", "")
+HEAD = ("", "time", "against", "its time", "ratio", "bar", "moonshot", "")
+HEADS = {"rivals": ("", "our time", "asked for", "its time", "times as long", "bar", "moonshot", "")}
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -117,7 +118,7 @@ def long_tables(rows: Sequence[Row], path: Path) -> str:
     for section, title in SECTIONS.items():
         chosen = [cells(row) for row in rows if row.section == section]
         if chosen:
-            parts += [f"### {title}\n", markdown(HEAD, chosen)]
+            parts += [f"### {title}\n", markdown(HEADS.get(section, HEAD), chosen)]
     machine = [f"{row.name} {row.note}" for row in rows if row.section == MACHINE]
     return "\n".join([*parts, "### Machine and versions\n", "; ".join(machine) + ".\n"])
 

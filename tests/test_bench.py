@@ -96,6 +96,16 @@ def test_wrong_scores_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
         reference.check(rankings, ("nDCG@10",), threads=1)
 
 
+def test_wrong_workload_is_reported_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(workload: workloads.Workload, **_: float) -> Row:
+        raise WrongAnswerError("nDCG@10", workload.name, 1.0, 2.0)
+
+    monkeypatch.setattr(workloads, "measure", fail)
+    rows = list(workloads.rows(quick=True))
+    assert len(rows) == len(workloads.WORKLOADS)
+    assert all(row.note.startswith("failed: nDCG@10 of ") and row.ratio is None for row in rows)
+
+
 def test_untied_scores_are_untied() -> None:
     scores = samples.untied(50, 100).scores.reshape(50, 100)
     assert all(len(np.unique(row)) == 100 for row in scores)
@@ -311,3 +321,15 @@ def test_command_says_what_it_can_do() -> None:
     for option in ("--quick", "--compare", "--only", "--note"):
         assert option in finished.stdout
     assert set(run.SECTIONS) == set(tables.SECTIONS)
+
+
+def test_quick_runs_are_not_compared() -> None:
+    finished = subprocess.run(
+        [sys.executable, "bench/run.py", "--quick", "--compare"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert finished.returncode == 2
+    assert "--quick measures other sizes than the records have" in finished.stderr
