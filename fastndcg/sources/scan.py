@@ -150,6 +150,8 @@ class ParquetStream(RankingsStream):
         self.grouped = grouped or None
         self._memory = bytes_of(memory)
         self._threads = parquet.threads_of(threads) if threads is not None else min(pa.cpu_count(), 4)
+        # scoring on cores that decode was a third slower than on one core beside them
+        self.scoring_threads = max(1, pa.cpu_count() - self._threads)
         self._paths = parquet.as_list(path)
         self._dataset, self._wanted = parquet.open_dataset(self._paths, self._threads, *columns)
         self._nan, self._progress = nan, progress
@@ -293,7 +295,7 @@ class ParquetStream(RankingsStream):
 
     def _tables(self, names: list[str]) -> Generator[tuple[int, pa.Table], None, None]:
         """Tables of the named columns, in order, and the number of the first row of each."""
-        in_flight = 2 * self._threads + 4
+        in_flight = self._threads + 4
         most = max(1, int(self._memory / ((self._per_row + _SCORING) * in_flight)))
         readers = (_read(self._dataset, span, names, most) for span in _spans(self._dataset, most))
         first_row = 0
