@@ -156,7 +156,8 @@ class ParquetStream(RankingsStream):
         self._dataset, self._wanted = parquet.open_dataset(self._paths, self._threads, *columns)
         self._nan, self._progress = nan, progress
         self._known_grouped = is_list(self._dataset.types[self._wanted.columns.relevance])
-        self._per_row = _bytes_of_a_row(self._dataset)
+        with parquet.naming(self._paths):
+            self._per_row = _bytes_of_a_row(self._dataset)
 
     @property
     def columns(self) -> Columns:
@@ -541,8 +542,11 @@ class _Groups:
         return ids, offsets, continues
 
 
+_LONG = 1 << 16
+
+
 class _Seen:
-    """A set of keys, 8 bytes for each: sorted arrays, each more than twice as long as the next."""
+    """A set of keys, 8 bytes for each: sorted arrays, each more than twice as long as the next where they overlap."""
 
     def __init__(self) -> None:
         self._sorted: list[UInt64] = []
@@ -559,11 +563,17 @@ class _Seen:
                 found |= old[np.minimum(place, len(old) - 1)] == new
         if len(new):
             self._sorted.append(new)
-        while len(self._sorted) > 1 and len(self._sorted[-2]) <= 2 * len(self._sorted[-1]):
+        while len(self._sorted) > 1 and self._worth_merging(*self._sorted[-2:]):
             last = self._sorted.pop()
             # a stable sort of integers merges what is sorted already
             self._sorted[-1] = np.sort(np.concatenate([self._sorted[-1], last]), kind="stable")
         return np.sort(order[found])
+
+    @staticmethod
+    def _worth_merging(one: UInt64, other: UInt64) -> bool:
+        """Those of ascending ids need not be: a look at their ends tells that nothing was seen."""
+        apart = bool(one[-1] < other[0] or other[-1] < one[0])
+        return len(one) <= 2 * len(other) and (len(one) < _LONG or not apart)
 
 
 def keys_of(ids: pa.Array) -> UInt64:
