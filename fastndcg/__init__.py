@@ -14,6 +14,7 @@ Where everything is:
     scores        Scores: values for each query, means, summaries, tables
     conventions   how each established tool computes nDCG, by name, and what makes two of them differ
     ideals        ideal rankings with a length of their own
+    ranges        how far ties, and what nobody judged, could move a measure
     statistics    exact sums and means
     streams       rankings of any size, a part at a time
     api           evaluate, ndcg, ndcg_score, dcg_score
@@ -28,7 +29,40 @@ Importing this package imports NumPy and pyarrow; Numba is imported, and kernels
 from fastndcg.api import dcg_score, evaluate, ndcg, ndcg_score
 from fastndcg.conventions import Convention, compare_conventions, conventions, explain_conventions
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError, SourceError
-from fastndcg.measures import CG, DCG, IDCG, NDCG, Measure, NumRet, nDCG, parse, parse_many
+from fastndcg.measures import (
+    AP,
+    CG,
+    DCG,
+    ERR,
+    IDCG,
+    MAP,
+    MRR,
+    NDCG,
+    RBP,
+    RR,
+    SDCG,
+    Bpref,
+    F,
+    IPrec,
+    Judged,
+    Measure,
+    NumRel,
+    NumRet,
+    P,
+    R,
+    RBPresidual,
+    Rprec,
+    SetAP,
+    SetF,
+    SetP,
+    SetR,
+    Success,
+    infAP,
+    nDCG,
+    parse,
+    parse_many,
+)
+from fastndcg.ranges import judgment_range, tie_range
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
 from fastndcg.sources.ltr import read_ltr

@@ -93,7 +93,8 @@ def evaluate(
         row, query = np.argwhere(np.isinf(values))[0]
         raise InputError(
             f"{asked[row]} has too many ways to order the tied documents of query {rankings.name_of(int(query))} for an exact expectation. "
-            'Use ties="input", "worst" or "best", or ideal="judged".'
+            'Use ties="input", "worst" or "best"'
+            + (', or ideal="judged".' if "ideal" in asked[row].params else ".")
         )
     return Scores(asked, values, empty, rankings, rankings.weight)
 

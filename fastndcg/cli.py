@@ -34,7 +34,8 @@ from fastndcg.conventions import conventions as known_conventions
 from fastndcg.demo import QUERIES
 from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError, suggest
 from fastndcg.files import check_writable
-from fastndcg.measures import Measure, parse_many
+from fastndcg.measures import Measure, parse, parse_many
+from fastndcg.measures import table as measure_table
 
 if TYPE_CHECKING:
     from typing import Self
@@ -513,6 +514,35 @@ def demo(
     _write_summary(scores.summary(), format, facts | {"seconds": clock.seconds})
     if format is Format.table:
         _write(_demo_closing(out, sample.documents, clock.seconds, len(measures)))
+
+
+@_command
+def measures(
+    name: Annotated[str | None, typer.Argument(help="Show this measure only, in full.")] = None,
+    format: FormatOption = Format.table,  # noqa: A002 - the option's name
+) -> None:
+    """List every measure: notation, formula, parameters, range, source.
+
+    \b
+    Example:
+      fastndcg measures AP
+    """
+    wanted = None if name is None else parse(name).name
+    rows = [row for row in measure_table() if wanted in (None, row["name"])]
+    if format is Format.json:
+        _write(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+    elif format is Format.csv:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+        _write(text.getvalue())
+    elif wanted is None:
+        width = max(len(row["name"]) for row in rows)
+        _write("".join(f"{row['name']:<{width}}  {row['summary']}\n" for row in rows))
+    else:
+        width = max(map(len, rows[0]))
+        _write("".join(f"{field:<{width}}  {value}\n" for field, value in rows[0].items()))
 
 
 def _demo_closing(out: Path, documents: int, seconds: dict[str, float], n_measures: int) -> str:

@@ -36,6 +36,8 @@ def suggest(word: str, candidates: Iterable[str]) -> str:
     >>> suggest("nDGC", ["nDCG", "DCG"])
     ' Did you mean "nDCG"?'
     """
-    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    by_lower: dict[str, str] = {}
+    for candidate in candidates:  # of names that differ only in case, the first
+        by_lower.setdefault(candidate.lower(), candidate)
     near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
     return f' Did you mean "{by_lower[near[0]]}"?' if near else ""

@@ -3,7 +3,11 @@
 The kernels know no measures, grades or callables; they know tables (`Plan`): the gain of each level, the discount of each
 rank, and rows that say which list is summed with which discount to which cutoff and what the sum is divided by.
 
-    code grades to levels -> ideal lists -> rank by score -> lists of ranked gains -> one sum for each row
+    code grades to levels -> ideal lists -> rank by score -> lists of what each rank adds -> one sum for each row
+
+A list holds the gain of each rank (`gather`), or what a rank adds to a measure that is not linear in the gains: the precision
+at a relevant document, the probability to stop there (`fold_list`). With averaged ties both are expectations, so that every
+measure is a sum over ranks and all its cutoffs come from one pass.
 
 `score_query` is that flow for one query. Serial drivers are the truth; the parallel ones run the same code over chunks.
 
@@ -30,12 +34,32 @@ Array = npt.NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
 # columns of Plan.rows
-LIST, DISCOUNT, IDEAL, CUTOFF, UNDEFINED, OUT = range(6)
+LIST, DISCOUNT, IDEAL, CUTOFF, UNDEFINED, OUT, OVER, TOTAL = range(8)
 UNCUT = np.iinfo(np.int64).max
+AT_RELEVANT = -1  # cutoff at the number of relevant documents
 # when a row has no value
-NEVER, NO_DOCUMENTS, NO_IDEAL = range(3)
+NEVER, NO_DOCUMENTS, NO_IDEAL, NO_RELEVANT = range(4)
+SKIPPABLE = (NO_IDEAL, NO_RELEVANT)
+# what a row's sum is divided by
+(
+    AS_IS,
+    BY_IDEAL,
+    BY_CUTOFF,
+    BY_RELEVANT,
+    BY_FEWER,
+    WEIGHTED,
+    BY_FEWER_RETURNED,
+    BY_BOTH,
+    SCALED,
+    RESIDUAL,
+    LEFT,
+    SHARE_LEFT,
+    POOL_TOTAL,
+) = range(13)
 # columns of Plan.lists
-TABLE, TIES, CONDENSED = range(3)
+TABLE, TIES, CONDENSED, FOLD, RELEVANT, NONRELEVANT = range(6)
+# folds: what a list holds for each rank; those after COUNT are compiled where they are asked for
+GAIN, COUNT, REACHED, FIRST, HITS, STOP, PREFERENCE, INFERRED, INTERPOLATED = range(9)
 AVERAGE, INPUT, WORST, BEST = range(4)
 # columns of Plan.ideals, after TABLE; POOL is the "judged" ideal that a "full" one takes its best gain from
 SOURCE, OF_LIST, IDEAL_CUTOFF, POOL = 1, 2, 3, 4
@@ -48,6 +72,8 @@ _COUNTING = 16  # compared vectors for each kept document, up to which counting 
 _MANY = 512  # documents of a list from which most vectors hold none of the first ranks
 _SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
+_MOST_STEPS = 100_000_000  # steps through orders of tied documents for one expected maximum
+_POOL_SHARE = 0.00001  # infAP's epsilon, trec_eval's
 
 
 class Plan(NamedTuple):
@@ -57,14 +83,18 @@ class Plan(NamedTuple):
     falling: Array  # int64 (T, L + 2): levels by falling gain
     unsigned: Array  # bool (T,): no gain is negative
     exact: Array  # bool (T,): gains are whole, so that sums of them are exact in any order
+    assumed: Array  # bool (T,): unjudged documents count as judged ones of an assumed grade
     top: Array  # float64 (T,): gain of the scale's best grade; NaN where the query's own best counts
     kinds: Array  # int64 (T,): kind of gain, where grades are not coded
     thresholds: Array  # float64 (T,): grades below it gain nothing, where grades are not coded
     grades: Array  # float64 (L,): grade of each column of `gains`, for kind LOOKUP
-    lists: Array  # int64 (n_lists, 3): TABLE, TIES, CONDENSED
+    lists: Array  # int64 (n_lists, 6): TABLE, TIES, CONDENSED, FOLD, and the totals RELEVANT and NONRELEVANT
+    folds: Any  # float64 (n_lists,): parameter of each fold; None where there are no folds after COUNT, to compile none
     ideals: Array  # int64 (n_ideals, 5): TABLE, SOURCE, OF_LIST, IDEAL_CUTOFF, POOL
-    discounts: Array  # float64 (D, ranks)
-    rows: Array  # int64 (n_rows, 6): LIST, DISCOUNT, IDEAL, CUTOFF, UNDEFINED, OUT
+    totals: Array  # int64 (n_totals,): tables whose gains are added up over the judged documents
+    discounts: Array  # float64 (D, ranks + 1)
+    rows: Array  # int64 (n_rows, 8): LIST, DISCOUNT (-1: the list holds sums), IDEAL, CUTOFF, UNDEFINED, OUT, OVER, TOTAL
+    weights: Array  # float64 (n_rows,): beta^2, or 1 - p
     depth: int  # ranks that the lists need
     ideal_depth: int  # ranks that the ideal lists need
     condensing: bool  # some list drops unjudged documents
@@ -113,6 +143,8 @@ class Scratch(NamedTuple):
     list_lengths: Array  # int64 (n_lists,)
     ideals: Array  # float64 (n_ideals, ideal_depth): gains of the ideal rankings
     ideal_lengths: Array  # int64 (n_ideals,)
+    totals: Array  # float64 (n_totals,): sums of gains over the judged documents
+    chances: Array  # float64 (4, longest + 2) where there are folds: probabilities within one tied group
 
 
 def block(function: F) -> F:
@@ -850,6 +882,397 @@ def gather(
     return at
 
 
+@block
+def collect(
+    start: int, stop: int, condensed: bool, unjudged: int, gains: Array, codes: Array, group: Array
+) -> int:
+    """Copy the gains of one tied group, in input order; returns how many documents count."""
+    size = 0
+    for i in range(start, stop):
+        if not (condensed and codes[i] == unjudged):
+            group[size] = gains[codes[i]]
+            size += 1
+    return size
+
+
+@block
+def gather_sums(
+    ranked: int,
+    depth: int,
+    ties: int,
+    condensed: bool,
+    unjudged: int,
+    gains: Array,
+    codes: Array,
+    sizes: Array,
+    group: Array,
+    out: Array,
+) -> int:
+    """As `gather`, but each rank holds the sum of the gains so far, which are whole: at the end of a tied group it is exact."""
+    at = start = 0
+    before = 0.0
+    while start < ranked and at < depth:
+        if sizes[start] == 1 and not condensed:
+            before += gains[codes[start]]
+            out[at] = before
+            at += 1
+            start += 1
+            continue
+        size = collect(start, start + sizes[start], condensed, unjudged, gains, codes, group)
+        start += sizes[start]
+        filled = min(size, depth - at)
+        if ties == AVERAGE and size > 1:
+            total = 0.0
+            for i in range(size):
+                total += group[i]
+            for i in range(filled):
+                out[at + i] = before + (i + 1) * total / size
+            before += total
+        else:
+            if ties in (WORST, BEST):
+                sort_falling(group, size)
+            for i in range(filled):
+                before += group[size - 1 - i] if ties == WORST else group[i]
+                out[at + i] = before
+        at += filled
+    return at
+
+
+# ---- folds: what a rank adds to measures that are not linear in the gains ----
+
+
+@block
+def draw_another(chances: Array, drawn: int, special: int, size: int) -> None:
+    """Probabilities of the number of special documents among the first `drawn` of `size`, made those for one more."""
+    left = size - drawn
+    for h in range(min(drawn + 1, special), -1, -1):
+        chance = chances[h] * (left - (special - h)) / left
+        if h > 0:
+            chance += chances[h - 1] * (special - h + 1) / left
+        chances[h] = chance
+
+
+@block
+def stop_chances(stops: Array, able: int, size: int, depth: int, chances: Array) -> None:
+    """Probability to stop at each of the first `depth` places of a tied group, in chances[3], all orders equally likely.
+
+    Of the `size` documents the first `able` have a stopping probability above 0. Let q = 1 - p. The mean over h of them of
+    the product of q, and the mean over one more of p times that product, are elementary symmetric polynomials; they grow
+    document by document and hold no difference, so that nothing cancels. How many of `able` come before a place is
+    hypergeometric.
+    """
+    most = min(able, depth)
+    passed, stopped, drawn, out = chances[0], chances[1], chances[2], chances[3]
+    passed[: most + 1], stopped[: most + 1], drawn[: most + 1] = 0.0, 0.0, 0.0
+    passed[0] = drawn[0] = 1.0
+    for n in range(1, able + 1):
+        stop = stops[n - 1]
+        for h in range(min(n, most), -1, -1):
+            if h < n:
+                value = stopped[h] * (n - 1 - h) + stop * passed[h]
+                if h > 0:
+                    value += (1.0 - stop) * stopped[h - 1] * h
+                stopped[h] = value / n
+            value = passed[h] * (n - h)
+            if h > 0:
+                value += (1.0 - stop) * passed[h - 1] * h
+            passed[h] = value / n
+    for place in range(depth):
+        chance = 0.0
+        for h in range(min(place, able - 1) + 1):
+            chance += drawn[h] * stopped[h]
+        out[place] = chance * able / size
+        if place < size - 1:
+            draw_another(drawn, place, able - 1, size - 1)
+
+
+@block
+def preference(above: float, tied: float, relevant: float, nonrelevant: float) -> float:
+    """bpref's value of a relevant document: `above` others are above it, and `tied` may be, any number equally likely."""
+    bound = max(min(relevant, nonrelevant), 1.0)
+    below = max(
+        0.0, min(tied + 1.0, relevant - above)
+    )  # terms min(above + u, relevant), u = 0 .. tied, that are not `relevant`
+    terms = below * above + below * (below - 1.0) / 2.0 + (tied + 1.0 - below) * relevant
+    return 1.0 - terms / ((tied + 1.0) * bound)
+
+
+@block
+def inferred(rank: int, relevant: float, judged: float, pooled: float) -> float:
+    """infAP's value of a relevant document: what is above it, of these the judged ones and those in the pool."""
+    share = (relevant + _POOL_SHARE) / (judged + 2.0 * _POOL_SHARE)
+    return (1.0 + pooled * share) / rank
+
+
+@block
+def expected_inferred(
+    before: int,
+    size: int,
+    relevant: int,
+    nonrelevant: int,
+    pooled: int,
+    hits: float,
+    judged: float,
+    in_pool: float,
+    chances: Array,
+) -> float:
+    """Expected sum of `inferred` over the relevant documents of a tied group: the number of judged ones above is
+    hypergeometric, and given it the relevant ones and the pooled ones above have their means.
+    """
+    others, unjudged = relevant - 1 + nonrelevant, size - relevant - nonrelevant
+    drawn = chances[0]
+    drawn[: others + 1] = 0.0
+    drawn[0] = 1.0
+    total = 0.0
+    for place in range(size):
+        if unjudged == 0:  # then all that is above is judged
+            value = inferred(
+                before + place + 1,
+                hits + place * (relevant - 1) / max(others, 1),
+                judged + place,
+                in_pool + place,
+            )
+            total += value * relevant / size
+            continue
+        value = 0.0
+        for h in range(min(place, others) + 1):
+            more_relevant = h * (relevant - 1) / others if others > 0 else 0.0
+            more_pooled = (place - h) * pooled / unjudged if unjudged > 0 else 0.0
+            value += drawn[h] * inferred(
+                before + place + 1, hits + more_relevant, judged + h, in_pool + h + more_pooled
+            )
+        total += value * relevant / size
+        if place < size - 1:
+            draw_another(drawn, place, others, size - 1)
+    return total
+
+
+@block
+def stays_below(
+    bound: float, wanted: float, before: float, hits: float, size: int, relevant: int, paths: Array
+) -> float:
+    """Probability that precision stays below the bound within a tied group, at ranks of at least `wanted` hits."""
+    paths[: relevant + 1] = 0.0
+    paths[0] = 1.0
+    for place in range(1, size + 1):
+        left = size - place + 1
+        for h in range(min(place, relevant), -1, -1):
+            chance = paths[h] * (left - (relevant - h)) / left
+            if h > 0:
+                chance += paths[h - 1] * (relevant - h + 1) / left
+            paths[h] = (
+                0.0
+                if hits + h >= wanted and hits + h >= 1.0 and (hits + h) / (before + place) >= bound
+                else chance
+            )
+    return paths[relevant]
+
+
+@allocating
+def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) -> float:
+    """Expected largest precision, where `floor` is reached in any order and the tied groups may bring more.
+
+    Columns of `groups`: documents before, relevant ones before, size, relevant ones. The largest precision is one of the
+    values that a hit in a group can have, and groups are independent, so its distribution is a product over the groups. Each
+    factor is a walk over places and hits that never meets the bound. Infinite where that takes more than `_MOST_STEPS`.
+    """
+    found = longest = 0
+    steps = 0.0
+    for counting in (True, False):
+        if not counting:
+            if steps > _MOST_STEPS:
+                return np.inf
+            values, below, of_group = np.empty(found), np.empty(found), np.empty(found, np.int64)
+            paths = np.empty(longest + 1)
+            found = 0
+        for g in range(n_groups):
+            before, hits, size, relevant = groups[0, g], groups[1, g], int(groups[2, g]), int(groups[3, g])
+            longest = max(longest, relevant)
+            for h in range(1, relevant + 1):
+                for place in range(h, size - relevant + h + 1 if hits + h >= wanted else 0):
+                    value = (hits + h) / (before + place)
+                    if value <= floor:
+                        break
+                    if counting:
+                        steps += float(size) * relevant
+                    else:
+                        values[found], of_group[found] = value, g
+                        below[found] = stays_below(value, wanted, before, hits, size, relevant, paths)
+                    found += 1
+    order = np.argsort(values)
+    stays = np.ones(n_groups)
+    total = 0.0
+    for i in range(found - 1, -1, -1):
+        value = values[order[i]]
+        stays[of_group[order[i]]] = below[order[i]]
+        least = values[order[i - 1]] if i > 0 else floor
+        if least < value:
+            chance = 1.0
+            for g in range(n_groups):
+                chance *= stays[g]
+            total += (value - least) * (1.0 - chance)
+    return floor + total
+
+
+@block
+def fold_list(
+    fold: int,
+    parameter: float,
+    ties: int,
+    condensed: bool,
+    unjudged: int,
+    relevant: float,
+    nonrelevant: float,
+    ranked: int,
+    depth: int,
+    gains: Array,
+    codes: Array,
+    sizes: Array,
+    group: Array,
+    chances: Array,
+    out: Array,
+) -> int:
+    """What each rank adds, by one fold; returns how many ranks were filled. Folds of the whole list fill one rank with it."""
+    at = start = mixed = 0
+    hits = missed = pooled = value = reached = 0.0
+    going = 1.0  # probability that the user reads on, or that nothing relevant was found
+    wanted = np.floor(parameter * relevant + 0.9)
+    while start < ranked and at < depth:
+        if sizes[start] == 1 and not condensed:
+            gain = gains[codes[start]]
+            size, start = 1, start + 1
+            if gain == 0.0:  # most documents
+                missed += 1.0
+                out[at] = 0.0
+                at += 1
+                continue
+            group[0] = gain
+        else:
+            size = collect(start, start + sizes[start], condensed, unjudged, gains, codes, group)
+            start += sizes[start]
+        filled = min(size, depth - at)
+        found = 0
+        if size > 1:
+            for i in range(size):
+                found += group[i] > 0.0
+            if ties in (WORST, BEST) or (fold == STOP and ties == AVERAGE):
+                sort_falling(group, size)
+        if ties != AVERAGE or size == 1 or found == 0 or (found == size and fold != STOP):
+            for i in range(filled):
+                gain = group[size - 1 - i] if ties == WORST else group[i]
+                rank = at + i + 1
+                added = 0.0
+                if fold == STOP:
+                    added = going * gain / rank
+                    going *= 1.0 - gain
+                elif gain > 0.0:
+                    hits += 1.0
+                    if fold == HITS:
+                        added = hits / rank
+                    elif fold == FIRST:
+                        out[at + i] = 1.0 / rank
+                        return rank
+                    elif fold == REACHED:
+                        out[at + i] = 1.0
+                        return rank
+                    elif fold == PREFERENCE:
+                        value += preference(missed, 0.0, relevant, nonrelevant)
+                    elif fold == INFERRED:
+                        value += inferred(rank, hits - 1.0, hits - 1.0 + missed, hits - 1.0 + missed + pooled)
+                    elif hits >= wanted:
+                        value = max(value, hits / rank)
+                elif gain == 0.0:
+                    missed += 1.0
+                elif gain == -1.0:
+                    pooled += 1.0
+                out[at + i] = added
+        elif fold == HITS:
+            for i in range(filled):
+                out[at + i] = found / size * (hits + 1.0 + i * ((found - 1) / (size - 1))) / (at + i + 1)
+            hits += found
+        elif fold in (FIRST, REACHED):
+            for i in range(filled):
+                chance = going * found / (size - i)
+                going *= (size - i - found) / (size - i)
+                reached = reached + chance if going > 0.0 else 1.0
+                out[at + i] = chance / (at + i + 1) if fold == FIRST else min(reached, 1.0)
+                if going == 0.0:
+                    return at + i + 1
+        elif fold == STOP:
+            stop_chances(group, found, size, filled, chances)
+            for i in range(filled):
+                out[at + i] = going * chances[3, i] / (at + i + 1)
+            for i in range(found):
+                going *= 1.0 - group[i]
+        else:
+            others = in_pool = 0
+            for i in range(size):
+                others += group[i] == 0.0
+                in_pool += group[i] == -1.0
+            if fold == PREFERENCE:
+                value += found * preference(missed, others, relevant, nonrelevant)
+            elif fold == INFERRED:
+                value += expected_inferred(
+                    at, size, found, others, in_pool, hits, hits + missed, hits + missed + pooled, chances
+                )
+            else:
+                chances[0, mixed], chances[1, mixed], chances[2, mixed], chances[3, mixed] = (
+                    at,
+                    hits,
+                    size,
+                    found,
+                )
+                mixed += 1
+                if hits + found >= wanted:
+                    value = max(value, (hits + found) / (at + size))
+            hits += found
+            missed += others
+            pooled += in_pool
+        at += filled
+    if fold in (PREFERENCE, INFERRED, INTERPOLATED):
+        if at == 0:
+            return 0
+        out[0] = expected_maximum(chances, mixed, wanted, value) if mixed > 0 else value
+        return 1
+    return at
+
+
+def fold_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, work: Work) -> None:
+    """Fill the lists of all folds after COUNT."""
+    depth = scratch.lists.shape[1]
+    for v in range(plan.lists.shape[0]):
+        fold, table, ties, condensed = (
+            plan.lists[v, FOLD],
+            plan.lists[v, TABLE],
+            plan.lists[v, TIES],
+            plan.lists[v, CONDENSED] == 1,
+        )
+        if fold > COUNT:
+            relevant = scratch.totals[plan.lists[v, RELEVANT]] if plan.lists[v, RELEVANT] >= 0 else 0.0
+            nonrelevant = (
+                scratch.totals[plan.lists[v, NONRELEVANT]] if plan.lists[v, NONRELEVANT] >= 0 else 0.0
+            )
+            scratch.list_lengths[v] = fold_list(
+                fold, plan.folds[v], ties, condensed, unjudged, relevant, nonrelevant, ranked, depth,
+                gains[table], work.codes, work.sizes, work.group, scratch.chances, scratch.lists[v],
+            )  # fmt: skip
+
+
+fold_lists_compiled = block(fold_lists)
+
+
+@overload(fold_lists, jit_options={"nogil": True, "error_model": "numpy", "_nrt": False})
+def _fold_lists(ranked: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any) -> Any:
+    # chosen while compiling: a call without such a measure does not wait for their compilation
+    def nothing(ranked: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any) -> None:
+        return None
+
+    def all_lists(ranked: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any) -> None:
+        fold_lists_compiled(ranked, unjudged, gains, plan, scratch, work)
+
+    return nothing if isinstance(plan.types[plan.fields.index("folds")], types.NoneType) else all_lists
+
+
 # ---- ideal rankings ----
 
 
@@ -898,6 +1321,46 @@ def ideal_of_returned(gained: Array, length: int, out: Array) -> int:
 
 
 @block
+def gains_of_judged(
+    query: int,
+    table: int,
+    codes: Array,
+    unjudged: int,
+    gains: Array,
+    documents: Documents,
+    plan: Plan,
+    out: Array,
+) -> int:
+    """Gains of all judged documents, and of the scored ones whose grade is assumed, of grades that are not coded."""
+    size, pool_offsets = 0, documents.pool_offsets
+    if pool_offsets.shape[0] > 0:
+        pool = documents.pool_relevance[
+            pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
+        ]
+        fill_gains(pool, table, plan, out)
+        size = pool.shape[0]
+    for i in range(codes.shape[0]):
+        if codes[i] == unjudged:
+            counts = plan.assumed[table]
+        else:
+            counts = pool_offsets.shape[0] == 0
+        if counts:
+            out[size] = gains[codes[i]]
+            size += 1
+    return size
+
+
+@inlined
+def total_of_levels(counts: Array, levels: int, n_unjudged: int, table: int, plan: Plan) -> float:
+    total = 0.0
+    for level in range(levels):
+        total += counts[level] * plan.gains[table, level]
+    if plan.assumed[table] and n_unjudged > 0:
+        total += n_unjudged * plan.gains[table, plan.gains.shape[1] - 2]
+    return total
+
+
+@block
 def ideal_of_full(best: float, length: int, out: Array) -> int:
     for i in range(length):
         out[i] = best
@@ -924,45 +1387,78 @@ def normalised(total: float, ideal: float) -> float:
     return 1.0 if 1.0 < value < 1.0 + 1e-12 else value
 
 
+@block
+def divided(
+    over: int, total: float, best: float, cutoff: int, shown: int, relevant: float, weight: float, tail: float
+) -> float:
+    """A row's value: its sum, by what its measure divides it by. `tail` is the discount of the first rank not shown."""
+    if over == AS_IS:
+        return total
+    if over in (SCALED, RESIDUAL):
+        return weight * total + tail
+    if over in (LEFT, SHARE_LEFT):
+        total = shown - total
+    if over in (LEFT, POOL_TOTAL):
+        return relevant if over == POOL_TOTAL else total
+    places = 1.0 * (shown if cutoff == UNCUT or over >= BY_FEWER_RETURNED else cutoff)
+    if over == BY_IDEAL:
+        places = best
+    elif over == BY_RELEVANT:
+        places = relevant
+    elif over in (BY_FEWER, BY_FEWER_RETURNED):
+        places = min(places, relevant)
+    elif over == BY_BOTH:
+        total, places = total * total, relevant * max(places, 1.0)
+    elif over == WEIGHTED:
+        total, places = (1.0 + weight) * total, weight * relevant + places
+    return normalised(total, places)
+
+
 @inlined
 def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out: Array) -> None:
     """Sum each row's list and ideal with its discount to its cutoff. Rows of one list, discount and ideal share a sum."""
-    rows, lists, ideals = plan.rows, scratch.lists, scratch.ideals
+    rows, lists, ideals, discounts = plan.rows, scratch.lists, scratch.ideals, plan.discounts
     total = best = 0.0
     summed = summed_best = 0
     for r in range(rows.shape[0]):
-        source, ideal, cutoff = rows[r, LIST], rows[r, IDEAL], rows[r, CUTOFF]
-        discounts = plan.discounts[rows[r, DISCOUNT]]
+        source, discount, ideal, cutoff = rows[r, LIST], rows[r, DISCOUNT], rows[r, IDEAL], rows[r, CUTOFF]
         if (
             r == 0
             or source != rows[r - 1, LIST]
             or ideal != rows[r - 1, IDEAL]
-            or rows[r, DISCOUNT] != rows[r - 1, DISCOUNT]
+            or discount != rows[r - 1, DISCOUNT]
         ):
             total = best = 0.0
             summed = summed_best = 0
+        relevant = scratch.totals[rows[r, TOTAL]] if rows[r, TOTAL] >= 0 else 0.0
+        if cutoff == AT_RELEVANT:
+            cutoff = np.int64(relevant)
         gained, perfect = lists[max(source, 0)], ideals[max(ideal, 0)] if ideal >= 0 else lists[0]
         stop = min(cutoff, scratch.list_lengths[source]) if source >= 0 else 0
         stop_best = min(cutoff, scratch.ideal_lengths[ideal]) if ideal >= 0 else 0
-        if summed == summed_best:
-            both = min(stop, stop_best)
-            for i in range(
-                summed, both
-            ):  # two sums side by side: each waits four cycles for its last addition
-                total += gained[i] * discounts[i]
-                best += perfect[i] * discounts[i]
-            summed = summed_best = max(summed, both)
-        for i in range(summed, stop):
-            total += gained[i] * discounts[i]
-        for i in range(summed_best, stop_best):
-            best += perfect[i] * discounts[i]
-        summed, summed_best = max(summed, stop), max(summed_best, stop_best)
-        value = total
-        if source < 0:
-            value = best
-        elif ideal >= 0:
-            value = normalised(total, best)
-        if rows[r, UNDEFINED] != NEVER and not has_documents:
+        if discount < 0:  # the list holds sums
+            total = gained[stop - 1] if stop > 0 else 0.0
+        else:
+            weights = discounts[discount]
+            if summed == summed_best:
+                both = min(stop, stop_best)
+                for i in range(
+                    summed, both
+                ):  # two sums side by side: each waits four cycles for its last addition
+                    total += gained[i] * weights[i]
+                    best += perfect[i] * weights[i]
+                summed = summed_best = max(summed, both)
+            for i in range(summed, stop):
+                total += gained[i] * weights[i]
+            for i in range(summed_best, stop_best):
+                best += perfect[i] * weights[i]
+            summed, summed_best = max(summed, stop), max(summed_best, stop_best)
+        tail = discounts[discount, stop] if rows[r, OVER] == RESIDUAL else 0.0
+        value = divided(
+            rows[r, OVER], best if source < 0 else total, best, cutoff, stop, relevant, plan.weights[r], tail
+        )
+        undefined = rows[r, UNDEFINED]
+        if (undefined != NEVER and not has_documents) or (undefined == NO_RELEVANT and relevant == 0.0):
             value = np.nan
         out[rows[r, OUT], query] = value
 
@@ -976,9 +1472,23 @@ def gather_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: 
     for v in range(plan.lists.shape[0]):
         table, ties, condensed = plan.lists[v, TABLE], plan.lists[v, TIES], plan.lists[v, CONDENSED] == 1
         exact, out = plan.exact[table], scratch.lists[v]
-        scratch.list_lengths[v] = gather(
-            ranked, depth, table, ties, condensed, unjudged, gains, exact, work, out
-        )
+        if plan.lists[v, FOLD] == GAIN:
+            scratch.list_lengths[v] = gather(
+                ranked, depth, table, ties, condensed, unjudged, gains, exact, work, out
+            )
+        elif plan.lists[v, FOLD] == COUNT:
+            scratch.list_lengths[v] = gather_sums(
+                ranked,
+                depth,
+                ties,
+                condensed,
+                unjudged,
+                gains[table],
+                work.codes,
+                work.sizes,
+                work.group,
+                out,
+            )
 
 
 @inlined
@@ -1018,6 +1528,7 @@ def fold_query(
     kept = keep_top(scores, depth, scratch)
     rank(codes, kept, unjudged + 1, lowest, plan, scratch, work)
     gather_lists(kept, unjudged, gains, plan, scratch, work)
+    fold_lists(kept, unjudged, gains, plan, scratch, work)
     ideals_of_lists(plan, scratch)
     fold_rows(query, has_documents, plan, scratch, out)
 
@@ -1029,7 +1540,10 @@ def nothing_to_gain(plan: Plan, scratch: Scratch) -> bool:
     for i in range(plan.ideals.shape[0]):
         if scratch.ideal_lengths[i] > 0 and scratch.ideals[i, 0] > 0.0:
             return False
-    return True
+    counted = 0.0
+    for i in range(plan.totals.shape[0]):
+        counted += scratch.totals[i]
+    return counted == 0.0
 
 
 @inlined
@@ -1041,7 +1555,7 @@ def score_query_of_levels(
     has_documents = stop > start
     counts = scratch.counts
     count_levels(codes, documents.levels, counts)
-    any_unjudged = documents.levels > unjudged and counts[unjudged] > 0
+    n_unjudged = counts[unjudged] if documents.levels > unjudged else 0
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == SCORED:
             left_out = unjudged if plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1 else -1
@@ -1055,15 +1569,21 @@ def score_query_of_levels(
         ]
         has_documents = has_documents or pool.shape[0] > 0
         count_levels(pool, documents.levels, counts)
+        counts[unjudged] = n_unjudged
     for i in range(plan.ideals.shape[0]):
         if plan.ideals[i, SOURCE] == JUDGED:
+            left_out = -1 if plan.assumed[plan.ideals[i, TABLE]] else unjudged
             scratch.ideal_lengths[i] = ideal_of_levels(
-                counts, unjudged, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
+                counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
             )
+    for i in range(plan.totals.shape[0]):
+        scratch.totals[i] = total_of_levels(
+            counts, min(documents.levels, unjudged), n_unjudged, plan.totals[i], plan
+        )
     if nothing_to_gain(plan, scratch):
         out[:, query] = np.nan
         return
-    depth = stop - start if any_unjudged and plan.condensing else min(plan.depth, stop - start)
+    depth = stop - start if n_unjudged > 0 and plan.condensing else min(plan.depth, stop - start)
     scores = documents.scores[start:stop]
     fold_query(
         query,
@@ -1108,19 +1628,22 @@ def score_query_of_values(
     for i in range(plan.ideals.shape[0]):
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
         size = 0
-        if source == JUDGED and pool_offsets.shape[0] > 0:
-            pool = documents.pool_relevance[
-                pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
-            ]
-            fill_gains(pool, table, plan, values)
-            size = pool.shape[0]
-        elif source in (JUDGED, SCORED):
-            condensed = source == JUDGED or plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
+        if source == JUDGED:
+            size = gains_of_judged(query, table, codes, unjudged, gains[table], documents, plan, values)
+        elif source == SCORED:
+            condensed = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
             for j in range(n):
                 if not (condensed and codes[j] == unjudged):
                     values[size] = gains[table, codes[j]]
                     size += 1
         scratch.ideal_lengths[i] = ideal_of_gains(values, size, plan.ideal_depth, scratch, scratch.ideals[i])
+    for i in range(plan.totals.shape[0]):
+        size = gains_of_judged(
+            query, plan.totals[i], codes, unjudged, gains[plan.totals[i]], documents, plan, values
+        )
+        scratch.totals[i] = 0.0
+        for j in range(size):
+            scratch.totals[i] += values[j]
     if pool_offsets.shape[0] > 0:
         has_documents = has_documents or pool_offsets[query + 1] > pool_offsets[query]
     if nothing_to_gain(plan, scratch):
@@ -1193,10 +1716,12 @@ def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratc
         np.empty((0, 0)),
         np.empty(0),
         np.zeros(plan.gains.shape[1] + _COUNTED, np.int64),
-        np.empty((plan.lists.shape[0], min(plan.depth, longest))),
+        np.empty((max(plan.lists.shape[0], 1), min(plan.depth, longest))),
         np.zeros(plan.lists.shape[0], np.int64),
         np.empty((plan.ideals.shape[0], plan.ideal_depth + LANES)),
         np.zeros(plan.ideals.shape[0], np.int64),
+        np.zeros(plan.totals.shape[0]),
+        np.empty((4, 0 if plan.folds is None else longest + 2)),
     )
 
 
@@ -1205,14 +1730,16 @@ def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan
     return Scratch(
         np.empty(longest, np.uint32),
         np.empty(longest + 2 * LANES, documents.scores.dtype),
-        np.empty(max(longest, pool) + LANES, np.uint32),
+        np.empty(longest + pool + LANES, np.uint32),
         np.empty((plan.gains.shape[0], longest + 2)),
-        np.empty(max(longest, pool) + LANES),
+        np.empty(longest + pool + LANES),
         np.empty(0, np.int64),
-        np.empty((plan.lists.shape[0], min(plan.depth, longest))),
+        np.empty((max(plan.lists.shape[0], 1), min(plan.depth, longest))),
         np.zeros(plan.lists.shape[0], np.int64),
         np.empty((plan.ideals.shape[0], plan.ideal_depth + LANES)),
         np.zeros(plan.ideals.shape[0], np.int64),
+        np.zeros(plan.totals.shape[0]),
+        np.empty((4, 0 if plan.folds is None else longest + 2)),
     )
 
 

@@ -120,7 +120,12 @@ def _documents(rankings: Rankings, coding: Coding, first: int, last: int) -> Doc
     offsets = rankings.offsets
     base, end = offsets[first], offsets[last]
     is_judged = None if rankings.is_judged is None else rankings.is_judged[base:end]
-    relevance = _cast_grades(rankings.relevance[base:end], coding)
+    relevance = rankings.relevance[base:end]
+    if (
+        is_judged is not None and relevance.dtype.kind == "f"
+    ):  # what an unjudged document holds may fit no level
+        relevance = np.where(is_judged, relevance, relevance.dtype.type(coding.lowest))
+    relevance = _cast_grades(relevance, coding)
     pool_offsets, pool_relevance, pool_base = _NO_OFFSETS, relevance[:0], 0
     if rankings.judged is not None:
         pool_offsets = rankings.judged.offsets
@@ -185,7 +190,7 @@ def _varies_with_returned(measure: Measure) -> bool:
     """Whether ties decide what the ideal is made of, so that the expectation is no sum over ranks."""
     params = measure.params
     uses_ideal = measure.definition.over == "ideal" or measure.definition.ranking == "ideal"
-    return uses_ideal and params["ideal"] == "returned" and params["ties"] == "average"
+    return uses_ideal and params.get("ideal") == "returned" and params.get("ties") == "average"
 
 
 def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:

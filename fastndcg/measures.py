@@ -15,24 +15,48 @@ import operator
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from fastndcg.errors import InputTypeError, MeasureError, suggest
 
 __all__ = [
+    "AP",
     "CG",
     "DCG",
     "DEFINITIONS",
+    "ERR",
     "IDCG",
+    "MAP",
+    "MRR",
     "NDCG",
+    "RBP",
+    "RR",
+    "SDCG",
+    "Bpref",
+    "F",
+    "IPrec",
+    "Judged",
     "Measure",
+    "NumRel",
     "NumRet",
+    "P",
+    "R",
+    "RBPresidual",
+    "Rprec",
+    "SetAP",
+    "SetF",
+    "SetP",
+    "SetR",
+    "Success",
     "as_measure",
     "as_measures",
+    "infAP",
     "nDCG",
     "parse",
     "parse_many",
-]
+    "table",
+]  # fmt: skip
 
 
 # ---- values of parameters: each has one canonical, hashable form that prints as it is read ----
@@ -228,14 +252,45 @@ def _read_flag(name: str) -> Callable[[Any], bool]:
     return read
 
 
-def _read_rel(value: Any) -> float | None:
-    return (
-        None
-        if value is None
-        else _refuse("rel", value, "a grade")
-        if isinstance(value, bool)
-        else _finite("rel", value)
-    )
+def _read_grade(name: str, *, none: bool) -> Callable[[Any], float | None]:
+    def read(value: Any) -> float | None:
+        if value is None and none:
+            return None
+        return (
+            _refuse(name, value, "a grade")
+            if value is None or isinstance(value, bool)
+            else _finite(name, value)
+        )
+
+    return read
+
+
+def _read_between(name: str, low: float, high: float) -> Callable[[Any], float]:
+    """Numbers above `low` and below `high`."""
+
+    def read(value: Any) -> float:
+        number = math.nan if isinstance(value, bool) else _finite(name, value)
+        if low < number < high:
+            return number
+        _refuse(
+            name,
+            value,
+            f"a number above {_number(low)}" + (f" and below {_number(high)}" if math.isfinite(high) else ""),
+        )
+
+    return read
+
+
+def _read_recall(value: Any) -> float | None:
+    if value is None:
+        return None
+    number = math.nan if isinstance(value, bool) else _finite("recall", value)
+    return number if 0 <= number <= 1 else _refuse("recall", value, "a number from 0 to 1")
+
+
+def _read_max_rel(value: Any) -> float:
+    number = math.nan if isinstance(value, bool) else _finite("max_rel", value)
+    return number if 0 < number <= 53 else _refuse("max_rel", value, "a grade above 0 and up to 53")
 
 
 GAIN = Parameter("gain", "linear", _read_gain, "what a grade is worth")
@@ -256,73 +311,262 @@ EMPTY = Parameter("empty", 0.0, _read_empty, "value of a query where the measure
 JUDGED_ONLY = Parameter(
     "judged_only", False, _read_flag("judged_only"), "drop unjudged documents before ranking"
 )
-REL = Parameter("rel", None, _read_rel, "smallest grade that counts as relevant")
+REL = Parameter(
+    "rel", None, _read_grade("rel", none=True), "smallest grade that counts; with None every gain counts"
+)
+RELEVANT = Parameter("rel", 1.0, _read_grade("rel", none=False), "smallest grade that counts as relevant")
+UNJUDGED = Parameter(
+    "unjudged",
+    None,
+    _read_grade("unjudged", none=True),
+    "grade that documents without a judgment are taken to have",
+)
+BETA = Parameter("beta", 1.0, _read_between("beta", 0, math.inf), "how much recall weighs beside precision")
+PERSISTENCE = Parameter("p", 0.8, _read_between("p", 0, 1), "probability of going on to the next document")
+RECALL = Parameter(
+    "recall", None, _read_recall, "recall from which on the best precision counts; written IPrec@0.1"
+)
+DENOMINATOR = Parameter(
+    "denominator",
+    "n_relevant",
+    _choice("denominator", "n_relevant", "min(n_relevant, k)"),
+    "what the sum of precisions is divided by",
+)
+RELATIVE = Parameter(
+    "relative", False, _read_flag("relative"), "divide by the most that so many documents could have"
+)
+MAX_REL = Parameter("max_rel", 4.0, _read_max_rel, "highest grade of the scale")
+SCALE_TOP = Parameter(
+    "max_rel", None, _read_grade("max_rel", none=True), "highest grade of the scale; it must be named"
+)
+SCALE_BOTTOM = Parameter(
+    "min_rel", 0.0, _read_grade("min_rel", none=False), "lowest grade of the scale, worth nothing"
+)
 
 
 # ---- definitions ----
 
 
 class Definition(NamedTuple):
-    """What a measure is, as data. The first four fields are read by `plan`, the others by people."""
+    """What a measure is, as data: a list of what each rank is worth, summed to a cutoff and divided by something.
+
+    `plan` reads the fields up to `cut`, and people the others.
+    """
 
     name: str
-    ranking: str  # "system": documents by falling score; "ideal": the ideal ranking
-    worth: str  # what a document counts: "gain" its gain, "found" 1 (with `rel`: 1 from that grade on)
-    over: str  # what the sum is divided by: "nothing" or "ideal", the same sum over the ideal ranking
-    undefined: str  # when a query has no value: "no ideal" gain, "no documents", or "never"
-    discounted: bool
+    worth: str  # what a document counts by its grade, see `plan.worth_of`
+    over: str  # what the sum is divided by, see `plan.OVER`
+    undefined: (
+        str  # when a query has no value: "no ideal" gain, "no relevant" document, "no documents", or "never"
+    )
     parameters: tuple[Parameter, ...]
     summary: str
     formula: str
     range: str
     source: str
+    ranking: str = (
+        "system"  # "system": documents by falling score; "ideal": the ideal ranking; "none": the pool alone
+    )
+    fold: str = "gain"  # what a rank adds to the sum, see `plan.FOLD`
+    discount: str = "none"  # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1)
+    cut: str = "rank"  # what @ means: "rank" a cutoff, "recall" a recall level, nothing for "none" and "relevant", a cutoff at n_relevant
 
 
 _JARVELIN = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
-_COMMON = (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL)
+_RIJSBERGEN = "van Rijsbergen, Information Retrieval, 2nd edition, Butterworths, 1979"
+_BUCKLEY = "Buckley and Voorhees, Retrieval System Evaluation, in TREC: Experiment and Evaluation in IR, MIT Press, 2005"
+_MOFFAT = (
+    "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27(1), 2008"
+)
+_GAINS_OF_ALL = (TIES, EMPTY, JUDGED_ONLY, REL, UNJUDGED)
+_BINARY = (RELEVANT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED)
 
 DEFINITIONS: dict[str, Definition] = {
     definition.name: definition
     for definition in (
         Definition(
-            "nDCG", "system", "gain", "ideal", "no ideal", True, _COMMON,
+            "nDCG", "gain", "ideal", "no ideal", (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED), discount="parameter",
             summary="normalised discounted cumulative gain",
             formula="DCG@k / IDCG@k",
             range="0 to 1 for gains >= 0 and falling discounts",
             source=_JARVELIN,
         ),
         Definition(
-            "DCG", "system", "gain", "nothing", "no documents", True, (GAIN, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, REL),
+            "DCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, *_GAINS_OF_ALL), discount="parameter",
             summary="discounted cumulative gain",
             formula="sum over ranks i <= k of gain(grade_i) * discount(i)",
             range="0 and above for gains >= 0",
             source=_JARVELIN,
         ),
         Definition(
-            "IDCG", "ideal", "gain", "nothing", "no documents", True, (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL),
+            "IDCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED),
+            ranking="ideal", discount="parameter",
             summary="DCG of the ideal ranking",
             formula="sum over ranks i <= k of gain(grade_i) * discount(i), documents by falling gain",
             range="0 and above for gains >= 0",
             source=_JARVELIN,
         ),
         Definition(
-            "CG", "system", "gain", "nothing", "no documents", False, (GAIN, TIES, EMPTY, JUDGED_ONLY, REL),
+            "CG", "gain", "nothing", "no documents", (GAIN, *_GAINS_OF_ALL),
             summary="cumulative gain",
             formula="sum over ranks i <= k of gain(grade_i)",
             range="0 and above for gains >= 0",
             source=_JARVELIN,
         ),
         Definition(
-            "NumRet", "system", "found", "nothing", "never", False, (TIES, JUDGED_ONLY, REL),
+            "SDCG", "scaled", "ideal", "no documents", (SCALE_TOP, SCALE_BOTTOM, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED), discount="parameter",
+            summary="scaled discounted cumulative gain: the ideal ranking is k documents of the highest grade of the scale",
+            formula="sum over i <= k of g_i * discount(i) / sum over i <= k of discount(i), g = (grade - min_rel) / (max_rel - min_rel)",
+            range="0 to 1",
+            source="Moffat, Bailey, Scholer and Thomas, Incorporating user expectations and behavior into the measurement of search effectiveness, TOIS 35(3), 2017",
+        ),
+        Definition(
+            "AP", "relevant", "relevant", "no relevant", (*_BINARY, DENOMINATOR), fold="hits",
+            summary="average precision",
+            formula="sum over ranks i <= k of relevant documents of P@i, / n_relevant or / min(n_relevant, k)",
+            range="0 to 1",
+            source="Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992; trec_eval, map and map_cut",
+        ),
+        Definition(
+            "RR", "relevant", "nothing", "no relevant", _BINARY, fold="first",
+            summary="reciprocal rank",
+            formula="1 / rank of the first relevant document; 0 where it is beyond k",
+            range="0 to 1",
+            source="Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000; trec_eval, recip_rank",
+        ),
+        Definition(
+            "P", "relevant", "cutoff", "no documents", _BINARY, fold="count",
+            summary="precision",
+            formula="relevant documents on the ranks i <= k / k; without a cutoff / documents returned",
+            range="0 to 1",
+            source=_RIJSBERGEN,
+        ),
+        Definition(
+            "R", "relevant", "relevant", "no relevant", _BINARY, fold="count",
+            summary="recall",
+            formula="relevant documents on the ranks i <= k / n_relevant",
+            range="0 to 1",
+            source=_RIJSBERGEN,
+        ),
+        Definition(
+            "F", "relevant", "weighted", "no relevant", (*_BINARY, BETA), fold="count",
+            summary="weighted harmonic mean of precision and recall",
+            formula="(1 + beta^2) P@k R@k / (beta^2 P@k + R@k) = (1 + beta^2) hits / (beta^2 n_relevant + k)",
+            range="0 to 1",
+            source=_RIJSBERGEN,
+        ),
+        Definition(
+            "Rprec", "relevant", "relevant", "no relevant", _BINARY, fold="count", cut="relevant",
+            summary="precision at rank n_relevant",
+            formula="relevant documents on the ranks i <= n_relevant / n_relevant",
+            range="0 to 1",
+            source=_BUCKLEY,
+        ),
+        Definition(
+            "Success", "relevant", "nothing", "no relevant", _BINARY, fold="reached",
+            summary="whether any relevant document was returned; its expectation is a probability",
+            formula="1 where a rank i <= k holds a relevant document, else 0",
+            range="0 to 1",
+            source="trec_eval, success",
+        ),
+        Definition(
+            "ERR", "stop", "nothing", "no documents", (MAX_REL, TIES, EMPTY, JUDGED_ONLY, UNJUDGED), fold="stop",
+            summary="expected reciprocal rank of the document where a user stops",
+            formula="sum over ranks i <= k of 1/i * s_i * product over j < i of (1 - s_j), s = (2^grade - 1) / 2^max_rel",
+            range="0 to 1",
+            source="Chapelle, Metlzer, Zhang and Grinspan, Expected reciprocal rank for graded relevance, CIKM 2009; gdeval",
+        ),
+        Definition(
+            "RBP", "relevant", "power", "no documents", (PERSISTENCE, *_BINARY), discount="power",
+            summary="rank-biased precision",
+            formula="(1 - p) * sum over ranks i <= k of relevant documents of p^(i - 1)",
+            range="0 to 1",
+            source=_MOFFAT,
+        ),
+        Definition(
+            "RBPresidual", "unjudged", "residual", "no documents", (PERSISTENCE, TIES, EMPTY), discount="power",
+            summary="residual of rank-biased precision: what it could still gain from unjudged ranks and those beyond the list",
+            formula="(1 - p) * sum over unjudged ranks i <= k of p^(i - 1) + p^min(k, documents)",
+            range="0 to 1",
+            source=_MOFFAT,
+        ),
+        Definition(
+            "Bpref", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="preference", cut="none",
+            summary="binary preference: judged documents that are not relevant, above relevant ones",
+            formula="1/R * sum over relevant documents of 1 - min(n above, R) / min(N, R), n judged and not relevant, N of them in all",
+            range="0 to 1",
+            source="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004; trec_eval, bpref",
+        ),
+        Definition(
+            "infAP", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="inferred", cut="none",
+            summary="inferred average precision; a negative grade is a document of the pool that was not judged",
+            formula="1/R * sum over relevant ranks i of (1 + pool_above * (rel_above + e) / (judged_above + 2e)) / i, e = 0.00001",
+            range="0 to 1",
+            source="Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, CIKM 2006; trec_eval, infAP",
+        ),
+        Definition(
+            "IPrec", "relevant", "nothing", "no relevant", (RECALL, *_BINARY), fold="interpolated", cut="recall",
+            summary="interpolated precision at a recall level",
+            formula="largest P@i over the ranks i whose hits are at least int(recall * n_relevant + 0.9)",
+            range="0 to 1",
+            source="trec_eval, iprec_at_recall",
+        ),
+        Definition(
+            "Judged", "unjudged", "judged", "no documents", (TIES, EMPTY), fold="count",
+            summary="share of the first k documents that were judged",
+            formula="judged documents on the ranks i <= k / min(k, documents)",
+            range="0 to 1",
+            source="ir_measures, Judged",
+        ),
+        Definition(
+            "NumRel", "relevant", "pool", "never", (RELEVANT, UNJUDGED), ranking="none", cut="none",
+            summary="relevant documents, returned or not",
+            formula="n_relevant",
+            range="0 and above",
+            source="trec_eval, num_rel",
+        ),
+        Definition(
+            "NumRet", "found", "nothing", "never", (TIES, JUDGED_ONLY, REL, UNJUDGED), fold="count",
             summary="documents returned; with a cutoff the effective k, with rel only those of at least that grade",
             formula="min(k, documents)",
             range="0 to k",
             source="trec_eval, num_ret",
         ),
+        Definition(
+            "SetP", "relevant", "cutoff", "no documents", (RELATIVE, *_BINARY), fold="count", cut="none",
+            summary="precision of all returned documents",
+            formula="relevant documents returned / documents returned; relative=True: / min(documents returned, n_relevant)",
+            range="0 to 1",
+            source="trec_eval, set_P and set_relative_P",
+        ),
+        Definition(
+            "SetR", "relevant", "relevant", "no relevant", _BINARY, fold="count", cut="none",
+            summary="recall of all returned documents",
+            formula="relevant documents returned / n_relevant",
+            range="0 to 1",
+            source="trec_eval, set_recall",
+        ),
+        Definition(
+            "SetF", "relevant", "weighted", "no relevant", (*_BINARY, BETA), fold="count", cut="none",
+            summary="weighted harmonic mean of SetP and SetR",
+            formula="(1 + beta^2) hits / (beta^2 n_relevant + documents returned)",
+            range="0 to 1",
+            source="trec_eval, set_F",
+        ),
+        Definition(
+            "SetAP", "relevant", "set", "no relevant", _BINARY, fold="count", cut="none",
+            summary="precision times recall of all returned documents",
+            formula="SetP * SetR",
+            range="0 to 1",
+            source="trec_eval, set_map",
+        ),
     )
 }  # fmt: skip
 
-_ALIASES = {"NDCG": "nDCG"}
+_ALIASES = {
+    "NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Precision": "P", "Recall": "R", "RPrec": "Rprec", "BPref": "Bpref",
+    "NumRelRet": "NumRet(rel=1)", "SetRelP": "SetP(relative=True)",
+}  # fmt: skip
 
 
 # ---- the value ----
@@ -344,16 +588,20 @@ class Measure:
     Raises `MeasureError` for an unknown parameter or value and for a cutoff that is not a whole number from 1.
     """
 
-    __slots__ = ("_hash", "_values", "cutoff", "definition")
+    __slots__ = ("_hash", "_values", "cutoff", "definition", "params")
 
     definition: Definition
     cutoff: int | None
+    params: Mapping[str, Any]
+    """Every parameter's value, defaults included, in the order of the declaration."""
 
     def __init__(self, definition: Definition, values: tuple[Any, ...], cutoff: int | None = None) -> None:
         set_ = object.__setattr__
         set_(self, "definition", definition)
         set_(self, "_values", values)
         set_(self, "cutoff", cutoff)
+        names = (parameter.name for parameter in definition.parameters)
+        set_(self, "params", MappingProxyType(dict(zip(names, values, strict=True))))
         set_(self, "_hash", hash((definition.name, values, cutoff)))
 
     @property
@@ -361,18 +609,15 @@ class Measure:
         return self.definition.name
 
     @property
-    def params(self) -> dict[str, Any]:
-        """Every parameter's value, defaults included, in the order of the declaration."""
-        return {
-            parameter.name: value
-            for parameter, value in zip(self.definition.parameters, self._values, strict=True)
-        }
+    def is_cut(self) -> bool:
+        """Whether something stands after @: a cutoff, or the recall of IPrec."""
+        return self.cutoff is not None or (self.definition.cut == "recall" and self.recall is not None)
 
     def __call__(self, **parameters: Any) -> Measure:
         """This measure with other values of the named parameters; `like="lightgbm"` sets all of them as a convention does."""
         if "like" in parameters:
             return resolve_like(self, **parameters)
-        values = self.params
+        values = dict(self.params)
         for name, value in _ir_measures_spelling(parameters).items():
             if name not in values:
                 known = ", ".join(values) or "none"
@@ -386,7 +631,13 @@ class Measure:
         return Measure(self.definition, tuple(values.values()), self.cutoff)
 
     def __matmul__(self, cutoff: Any) -> Measure:
-        """This measure over the first `cutoff` ranks."""
+        """This measure over the first `cutoff` ranks; for IPrec, at that recall."""
+        if self.definition.cut == "recall":
+            return self(recall=cutoff)
+        if self.definition.cut in ("none", "relevant"):
+            raise MeasureError(
+                f"{self.name} has no cutoff: it looks at all documents; wanted {self}, got {self}@{cutoff}"
+            )
         try:
             number = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
         except TypeError:
@@ -398,10 +649,8 @@ class Measure:
         return Measure(self.definition, self._values, number)
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_"):
-            for parameter, value in zip(self.definition.parameters, self._values, strict=True):
-                if parameter.name == name:
-                    return value
+        if name not in self.__slots__ and name in self.params:
+            return self.params[name]
         raise AttributeError(f"{type(self).__name__} {self.definition.name} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -423,15 +672,17 @@ class Measure:
         return self._hash  # type: ignore[no-any-return]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.name, self.params, self.cutoff)
+        return _restore, (self.name, dict(self.params), self.cutoff)
 
     def __str__(self) -> str:
         shown = ", ".join(
             f"{_spelling(parameter.name, value)}={_show(value)}"
             for parameter, value in zip(self.definition.parameters, self._values, strict=True)
-            if value != parameter.default or type(value) is not type(parameter.default)
+            if (value != parameter.default or type(value) is not type(parameter.default))
+            and parameter is not RECALL
         )
-        return self.name + (f"({shown})" if shown else "") + (f"@{self.cutoff}" if self.cutoff else "")
+        at = self.params.get("recall") if self.definition.cut == "recall" else self.cutoff
+        return self.name + (f"({shown})" if shown else "") + ("" if at is None else f"@{_number(at)}")
 
     __repr__ = __str__
 
@@ -476,19 +727,67 @@ nDCG = NDCG = _default("nDCG")
 DCG = _default("DCG")
 IDCG = _default("IDCG")
 CG = _default("CG")
+SDCG = _default("SDCG")
+AP = MAP = _default("AP")
+RR = MRR = _default("RR")
+P = _default("P")
+R = _default("R")
+F = _default("F")
+Rprec = _default("Rprec")
+Success = _default("Success")
+ERR = _default("ERR")
+RBP = _default("RBP")
+RBPresidual = _default("RBPresidual")
+Bpref = _default("Bpref")
+infAP = _default("infAP")
+IPrec = _default("IPrec")
+Judged = _default("Judged")
+NumRel = _default("NumRel")
 NumRet = _default("NumRet")
+SetP = _default("SetP")
+SetR = _default("SetR")
+SetF = _default("SetF")
+SetAP = _default("SetAP")
 
-_MEASURES = {name: _default(name) for name in DEFINITIONS} | {
-    alias: _default(name) for alias, name in _ALIASES.items()
-}
+_MEASURES = {name: _default(name) for name in DEFINITIONS}
 
 
 def _named(name: str) -> Measure:
+    if name in _ALIASES:
+        return parse(_ALIASES[name])
     if name not in _MEASURES:
         raise MeasureError(
-            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, DEFINITIONS)}'
+            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, [*DEFINITIONS, *_ALIASES])}'
         )
     return _MEASURES[name]
+
+
+def table() -> list[dict[str, str]]:
+    """A row for each measure: name, notation, summary, formula, parameters, range, source. The documentation is made of it.
+
+    >>> [row["notation"] for row in table() if row["name"] == "AP"]
+    ["AP(rel=1, ties='average', empty=0, judged_only=False, unjudged=None, denominator='n_relevant')@k"]
+    """
+    rows = []
+    for definition in DEFINITIONS.values():
+        defaults = ", ".join(
+            f"{parameter.name}={_show(parameter.default)}" for parameter in definition.parameters
+        )
+        at = {"rank": "@k", "recall": "@recall"}.get(definition.cut, "")
+        rows.append(
+            {
+                "name": definition.name,
+                "notation": f"{definition.name}({defaults}){at}",
+                "summary": definition.summary,
+                "formula": definition.formula,
+                "parameters": "; ".join(
+                    f"{parameter.name}: {parameter.meaning}" for parameter in definition.parameters
+                ),
+                "range": definition.range,
+                "source": definition.source,
+            }
+        )
+    return rows
 
 
 # ---- notation ----
@@ -536,7 +835,7 @@ def _read_notation(text: str) -> Iterator[Measure]:
         ) from None
     last: Measure | None = None
     for node in tree.elts if isinstance(tree, ast.Tuple) else [tree]:
-        if isinstance(node, ast.Constant) and last is not None and last.cutoff is not None:
+        if isinstance(node, ast.Constant) and last is not None and last.is_cut:
             last = last @ node.value
         else:
             last = _read_measure(node, text)

@@ -37,10 +37,24 @@ class Coding(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """What fixes a gain table: the measure's gain and its threshold."""
+    """What fixes a gain table.
+
+    Besides a measure's own gain there are "relevant" (1 from the grade `rel` on), "nonrelevant" (1 below it), "judgment" (1
+    relevant, 0 not, -1 in the pool and not judged, -2 outside it), "unjudged" (1 without a judgment), "stop" (probability to
+    stop on a scale up to the grade `top`) and "scaled" (0 at the grade `bottom` to 1 at `top`).
+    """
 
     gain: str | Numbers | GradeGains | Function
-    rel: float | None
+    rel: float | None = None
+    unjudged: float | None = None  # grade of documents without a judgment; None where they gain nothing
+    bottom: float = 0.0
+    top: float = 0.0
+
+
+class Power(NamedTuple):
+    """The discount base^(i - 1) of rank i."""
+
+    base: float
 
 
 def coding_of(grades: Grades, *, bytes_already: bool) -> Coding:
@@ -57,18 +71,20 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     gain for a grade that occurs.
     """
     for measure in measures:
+        _check_complete(measure)
         for value in measure.params.values():
             if isinstance(value, Function):
                 value.forget()
     grades = rankings.grades
     coding = coding_of(grades, bytes_already=rankings.relevance.dtype == np.uint8)
     distinct: tuple[float, ...] | None = None
-    if any(_looks_at_each_grade(measure) for measure in measures):
+    if any(_looks_at_each_grade(measure, coding) for measure in measures):
         distinct = tuple(rankings.distinct_grades.tolist())
     for measure in measures:
         _check_gains(measure, grades, distinct, rankings)
         _check_discount(measure, rankings.longest)
-        if measure.params.get("ideal") == "full" and (measure.cutoff or 0) > _MOST_FULL:
+        full = measure.params.get("ideal") == "full" or measure.definition.worth == "scaled"
+        if full and (measure.cutoff or 0) > _MOST_FULL:
             raise MeasureError(
                 f"{measure} has an ideal of {measure.cutoff} documents; wanted a cutoff of at most {_MOST_FULL}"
             )
@@ -85,11 +101,19 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
 
 
 def worth_of(measure: Measure) -> Worth:
-    rel = measure.params.get("rel")
-    if measure.definition.worth == "found":
-        return Worth("found", rel)
-    gain = measure.gain
-    return Worth(gain, 1.0 if gain == "binary" and rel is None else rel)
+    kind, params = measure.definition.worth, measure.params
+    rel, unjudged = params.get("rel"), params.get("unjudged")
+    if kind == "found":
+        return Worth("relevant", math.inf if rel is None else rel, unjudged)
+    if kind == "unjudged":
+        return Worth("unjudged", math.inf)
+    if kind == "stop":
+        return Worth("stop", None, unjudged, 0.0, params["max_rel"])
+    if kind == "scaled":
+        return Worth("scaled", None, unjudged, params["min_rel"], params["max_rel"])
+    if kind != "gain":
+        return Worth(kind, rel, unjudged)
+    return Worth(measure.gain, 1.0 if measure.gain == "binary" and rel is None else rel, unjudged)
 
 
 def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
@@ -103,21 +127,37 @@ def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
 
 
 def _gain_of_unjudged(worth: Worth) -> float:
-    return 1.0 if worth.gain == "found" and worth.rel is None else 0.0
+    if worth.unjudged is not None:
+        return _gain(worth, worth.unjudged)
+    return {"unjudged": 1.0, "judgment": -2.0}.get(worth.gain, 0.0) if isinstance(worth.gain, str) else 0.0
 
 
-def _looks_at_each_grade(measure: Measure) -> bool:
+def _looks_at_each_grade(measure: Measure, coding: Coding) -> bool:
     gain = worth_of(measure).gain
-    return isinstance(gain, Function | Numbers | GradeGains)
+    return isinstance(gain, Function | Numbers | GradeGains) or (not coding.levels and gain in _LOOKED_UP)
+
+
+_LOOKED_UP = ("judgment", "nonrelevant", "stop", "scaled")
+
+
+_ONES = ("binary", "relevant", "unjudged")
 
 
 def _gain(worth: Worth, grade: float) -> float:
     """Gain of one grade; NaN where the measure has none for it."""
-    gain, rel = worth
+    gain, rel, _, bottom, top = worth
+    if gain == "judgment":
+        return 1.0 if grade >= rel else 0.0 if grade >= 0 else -1.0  # type: ignore[operator]
+    if gain == "nonrelevant":
+        return 1.0 if 0 <= grade < rel else 0.0  # type: ignore[operator]
     if rel is not None and grade < rel:
         return 0.0
-    if gain in ("binary", "found"):
+    if gain in _ONES:
         return 1.0
+    if gain == "stop":
+        return float(2.0 ** max(grade, 0.0) - 1.0) / 2.0**top if grade <= 53 else math.inf
+    if gain == "scaled":
+        return (min(max(grade, bottom), top) - bottom) / (top - bottom)
     if gain == "linear":
         return float(grade)
     if gain == "exp2":
@@ -140,7 +180,7 @@ def _check_gains(
 ) -> None:
     worth = worth_of(measure)
     occurring = distinct if distinct is not None else (grades.lowest, grades.highest)
-    for grade in occurring:
+    for grade in (*occurring, *(() if worth.unjudged is None else (worth.unjudged,))):
         gain = _gain(worth, grade)
         shown = int(grade) if grade == int(grade) else grade
         if math.isnan(gain):
@@ -152,6 +192,11 @@ def _check_gains(
             raise InputError(
                 f"grade {shown} at {_first_place(rankings, grade)} has no exact gain in {measure}: beyond 2**53 float64 skips whole numbers. "
                 "Use smaller grades, or give gain= a mapping."
+            )
+        if worth.gain == "stop" and gain > 1:
+            raise InputError(
+                f"{measure} is not defined for grade {shown}, which occurs at {_first_place(rankings, grade)}: the highest of its scale is "
+                f"{worth.top:g}. Name the scale, as in ERR(max_rel={shown})."
             )
         if abs(gain) * rankings.longest > _MOST_GAIN:
             raise InputError(
@@ -174,13 +219,30 @@ def _listed(gain: object) -> str:
 def _first_place(rankings: Rankings, grade: float) -> str:
     there = rankings.relevance == grade
     rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
-    return rankings.place(int(rows[0])) if len(rows) else "the judged pool"
+    return rankings.place(int(rows[0])) if len(rows) else "the judged pool, or as unjudged="
+
+
+def _check_complete(measure: Measure) -> None:
+    """Parameters that have no default, and those that contradict each other."""
+    params = measure.params
+    if "recall" in params and params["recall"] is None:
+        raise MeasureError(f"{measure} needs a recall level, as in {measure.name}@0.1")
+    if measure.definition.worth == "scaled" and (
+        params["max_rel"] is None or params["max_rel"] <= params["min_rel"]
+    ):
+        raise MeasureError(
+            f"{measure} needs max_rel=, the highest grade of its scale, above min_rel={params['min_rel']:g}; as in SDCG(max_rel=4)@10"
+        )
+    if params.get("judged_only") and params.get("unjudged") is not None:
+        raise MeasureError(
+            f"{measure} both drops unjudged documents and gives them a grade; take judged_only=True or unjudged={params['unjudged']:g}"
+        )
 
 
 # ---- discounts ----
 
 
-def discount_table(discount: str | float | Numbers | Function, ranks: int) -> Float64:
+def discount_table(discount: str | float | Numbers | Function | Power, ranks: int) -> Float64:
     """Discount of the ranks 1, 2, 3, ..."""
     if isinstance(discount, Function):
         return _frozen([discount.ask(rank) for rank in range(1, ranks + 1)], np.float64)
@@ -188,7 +250,7 @@ def discount_table(discount: str | float | Numbers | Function, ranks: int) -> Fl
 
 
 @lru_cache(maxsize=64)
-def _known_discounts(discount: str | float | Numbers, ranks: int) -> Float64:
+def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Float64:
     """Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor."""
     if isinstance(discount, Numbers):
         return _frozen([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
@@ -202,6 +264,8 @@ def _known_discounts(discount: str | float | Numbers, ranks: int) -> Float64:
         weights = 1 / np.maximum(np.log2(np.maximum(rank, 2)), 1)
     elif discount == "reciprocal":
         weights = 1 / rank
+    elif isinstance(discount, Power):
+        weights = np.longdouble(discount.base) ** (rank - 1)
     elif discount == "ln":
         weights = 1 / np.log(rank + np.exp(np.longdouble(1)))
     else:
@@ -246,71 +310,90 @@ def _rounded_up(ranks: int) -> int:
     return 1 << max(ranks - 1, 15).bit_length()
 
 
+class _List(NamedTuple):
+    """A list of what each rank adds: columns of `Plan.lists`, and its fold's parameter."""
+
+    table: int
+    ties: int
+    condensed: int
+    fold: int
+    relevant: int = -1  # totals that the fold needs
+    nonrelevant: int = -1
+    parameter: float = 0.0
+
+
 @lru_cache(maxsize=128)
 def _tables(
     measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float, ...] | None, longest: int
 ) -> Plan:
     from fastndcg.kernels import (
-        AVERAGE,
-        BEST,
+        AT_RELEVANT,
+        COUNT,
         FULL,
         INPUT,
         JUDGED,
-        NEVER,
-        NO_DOCUMENTS,
-        NO_IDEAL,
         RETURNED,
         SCORED,
+        SKIPPABLE,
         UNCUT,
-        WORST,
         Plan,
     )
 
-    ties_of = {"average": AVERAGE, "input": INPUT, "worst": WORST, "best": BEST}
-    source_of = {"judged": JUDGED, "scored": SCORED, "returned": RETURNED, "full": FULL}
-    undefined_of = {"never": NEVER, "no documents": NO_DOCUMENTS, "no ideal": NO_IDEAL}
-    worths, lists, ideals, discounts = _Keys(), _Keys(), _Keys(), _Keys()
+    worths, lists, ideals, discounts, totals = _Keys(), _Keys(), _Keys(), _Keys(), _Keys()
     rows = []
     for out, measure in enumerate(measures):
         definition, params = measure.definition, measure.params
-        table = worths.index_of(worth_of(measure))
-        cutoff = UNCUT if measure.cutoff is None else min(measure.cutoff, UNCUT - 1)
-        ranking = lists.index_of((table, ties_of[params["ties"]], int(params["judged_only"])))
-        ideal = -1
+        worth = worth_of(measure)
+        cutoff = _cutoff(measure)
+        total = nonrelevant = ranking = ideal = -1
+        if definition.undefined == "no relevant" or definition.ranking == "none" or params.get("relative"):
+            total = totals.index_of(worths.index_of(worth._replace(gain="relevant")))
+        if definition.fold == "preference":
+            nonrelevant = totals.index_of(worths.index_of(worth._replace(gain="nonrelevant")))
+        table = worths.index_of(worth)
+        if definition.ranking != "none":
+            parameter = params["recall"] if definition.fold == "interpolated" else 0.0
+            needs = (total, nonrelevant) if definition.fold in ("preference", "interpolated") else (-1, -1)
+            ranking = lists.index_of(
+                _List(
+                    table,
+                    _ties(measure),
+                    int(params.get("judged_only", False)),
+                    _code(_FOLD, definition.fold),
+                    *needs,
+                    parameter,
+                )
+            )
         if definition.over == "ideal" or definition.ranking == "ideal":
-            source = source_of[params["ideal"]]
+            source = FULL if definition.worth == "scaled" else _code(_SOURCE, params["ideal"])
             of_list = -1 if source == JUDGED else ranking
             pool = ideals.index_of((table, JUDGED, -1, UNCUT, -1)) if source == FULL else -1
             ideal = ideals.index_of(
                 (table, source, of_list, cutoff if source in (RETURNED, FULL) else UNCUT, pool)
             )
-        discount = discounts.index_of(params["discount"] if definition.discounted else "none")
-        rows.append(
-            (
-                ranking if definition.ranking == "system" else -1,
-                discount,
-                ideal,
-                cutoff,
-                undefined_of[definition.undefined],
-                out,
-            )
-        )
+        discount = -1 if definition.fold in _CUMULATIVE else discounts.index_of(_discount(measure))
+        row = (ranking if definition.ranking == "system" else -1, discount, ideal, cutoff)
+        undefined = _code(_UNDEFINED, definition.undefined)
+        rows.append(((*row, undefined, out, _code(_OVER, _over(measure)), total), _weight(measure)))
     rows.sort()
 
-    cutoffs = [row[3] for row in rows]
+    cutoffs = [UNCUT if row[3] == AT_RELEVANT else row[3] for row, _ in rows]
     depth = min(max(cutoffs), longest)
     full = max(
         (
             min(row[3], 1 << 40)
-            for row in rows
+            for row, _ in rows
             if row[2] >= 0 and ideals[row[2]][1] == FULL and row[3] != UNCUT
         ),
         default=0,
     )
     ideal_depth = max(depth, full)
-    table_of_discounts = np.array([discount_table(discount, ideal_depth) for discount in discounts]).reshape(
-        len(discounts), ideal_depth
-    )
+    table_of_discounts = np.zeros((max(len(discounts), 1), ideal_depth + 1))
+    for place, discount in enumerate(
+        discounts
+    ):  # the weight of the rank after the last is what a residual needs
+        width = ideal_depth + isinstance(discount, Power)
+        table_of_discounts[place, :width] = discount_table(discount, width)
 
     grades = (
         np.arange(coding.lowest, coding.lowest + coding.n_levels, dtype=np.float64)
@@ -319,6 +402,7 @@ def _tables(
     )
     gains = np.array([_gain_row(worth, grades, distinct) for worth in worths])
     finite = float(np.abs(gains).max(initial=0.0)) * max(longest, 1) < _EXACT
+    worthy = (gains != 0).any(axis=0)
     return Plan(
         gains=_frozen(gains, np.float64),
         falling=_frozen(np.argsort(-gains, axis=1, kind="stable"), np.int64),
@@ -330,23 +414,105 @@ def _tables(
             ],
             np.bool_,
         ),
+        assumed=_frozen([worth.unjudged is not None for worth in worths], np.bool_),
         top=_frozen([_top(worth) for worth in worths], np.float64),
         kinds=_frozen([_kind(worth) for worth in worths], np.int64),
-        thresholds=_frozen([-math.inf if worth.rel is None else worth.rel for worth in worths], np.float64),
+        thresholds=_frozen([_threshold(worth) for worth in worths], np.float64),
         grades=_frozen(grades, np.float64),
-        lists=_frozen(lists, np.int64),
+        lists=_frozen(np.reshape([row[:6] for row in lists], (len(lists), 6)), np.int64),
+        folds=_frozen([row.parameter for row in lists], np.float64)
+        if any(row.fold > COUNT for row in lists)
+        else None,
         ideals=_frozen(np.reshape(ideals, (len(ideals), 5)), np.int64),
+        totals=_frozen(totals, np.int64),
         discounts=_frozen(table_of_discounts, np.float64),
-        rows=_frozen(rows, np.int64),
+        rows=_frozen([row for row, _ in rows], np.int64),
+        weights=_frozen([weight for _, weight in rows], np.float64),
         depth=depth,
         ideal_depth=ideal_depth,
-        condensing=any(condensed for _, _, condensed in lists),
-        first_wanted=0
-        if not coding.levels or any(ties == INPUT for _, ties, _ in lists)
-        else int(np.argmax((gains != 0).any(axis=0))),
-        skippable=all(row[4] == NO_IDEAL for row in rows)
+        condensing=any(row.condensed for row in lists),
+        first_wanted=_first_wanted(worthy)
+        if coding.levels and all(row.ties != INPUT for row in lists)
+        else 0,
+        skippable=all(row[4] in SKIPPABLE for row, _ in rows)
         and all(ideal[1] in (JUDGED, SCORED) for ideal in ideals),
     )
+
+
+def _first_wanted(worthy: npt.NDArray[np.bool_]) -> int:
+    return int(np.argmax(worthy)) if worthy.any() else len(worthy)
+
+
+# names in declarations and in kernels
+_SOURCE = {"judged": "JUDGED", "scored": "SCORED", "returned": "RETURNED", "full": "FULL"}
+_TIES = {"average": "AVERAGE", "input": "INPUT", "worst": "WORST", "best": "BEST"}
+_UNDEFINED = {
+    "never": "NEVER",
+    "no documents": "NO_DOCUMENTS",
+    "no ideal": "NO_IDEAL",
+    "no relevant": "NO_RELEVANT",
+}
+_FOLD = {
+    "gain": "GAIN", "count": "COUNT", "reached": "REACHED", "first": "FIRST", "hits": "HITS", "stop": "STOP",
+    "preference": "PREFERENCE", "inferred": "INFERRED", "interpolated": "INTERPOLATED",
+}  # fmt: skip
+_CUMULATIVE = (
+    "count",
+    "reached",
+    "preference",
+    "inferred",
+    "interpolated",
+)  # folds whose lists hold the sum so far
+_OVER = {
+    "nothing": "AS_IS", "ideal": "BY_IDEAL", "cutoff": "BY_CUTOFF", "relevant": "BY_RELEVANT", "fewer": "BY_FEWER",
+    "fewer returned": "BY_FEWER_RETURNED", "weighted": "WEIGHTED", "set": "BY_BOTH", "judged": "SHARE_LEFT", "left": "LEFT",
+    "power": "SCALED", "residual": "RESIDUAL", "pool": "POOL_TOTAL",
+}  # fmt: skip
+
+
+def _code(names: dict[str, str], name: str) -> int:
+    from fastndcg import kernels
+
+    return int(getattr(kernels, names[name]))
+
+
+def _cutoff(measure: Measure) -> int:
+    from fastndcg.kernels import AT_RELEVANT, UNCUT
+
+    if measure.definition.ranking == "none":
+        return 1
+    if measure.definition.cut == "relevant":
+        return AT_RELEVANT
+    return UNCUT if measure.cutoff is None else min(measure.cutoff, UNCUT - 1)
+
+
+def _ties(measure: Measure) -> int:
+    ties = measure.params["ties"]
+    if measure.definition.over == "judged":  # it counts what is not judged, of which the best order has least
+        ties = {"best": "worst", "worst": "best"}.get(ties, ties)
+    return _code(_TIES, ties)
+
+
+def _discount(measure: Measure) -> Any:
+    kind = measure.definition.discount
+    return measure.discount if kind == "parameter" else Power(measure.p) if kind == "power" else "none"
+
+
+def _over(measure: Measure) -> str:
+    over = measure.definition.over
+    if measure.definition.worth == "found" and measure.rel is None:
+        return "left"
+    if measure.params.get("relative"):
+        return "fewer returned"
+    if measure.params.get("denominator") == "min(n_relevant, k)" and measure.cutoff is not None:
+        return "fewer"
+    return over
+
+
+def _weight(measure: Measure) -> float:
+    if "beta" in measure.params:
+        return float(measure.beta) ** 2
+    return 1.0 - float(measure.p) if "p" in measure.params else 0.0
 
 
 def _frozen(values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -365,13 +531,13 @@ def _gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None)
 
 
 def _whole_when_coded(worth: Worth) -> bool:
-    return worth.gain in ("binary", "found")
+    return worth.gain in (*_ONES, "judgment", "nonrelevant")
 
 
 def _top(worth: Worth) -> float:
     """Greatest gain of the measure's scale; NaN where it has none and the query's own grades are the scale."""
     gain = worth.gain
-    if gain in ("binary", "found"):
+    if gain in _ONES or gain == "scaled":
         return 1.0
     scale: Sequence[float] = ()
     if isinstance(gain, Numbers):
@@ -384,8 +550,11 @@ def _top(worth: Worth) -> float:
 def _kind(worth: Worth) -> int:
     from fastndcg.kernels import EXP2, LINEAR, LOOKUP, ONE
 
-    return (
-        {"linear": LINEAR, "exp2": EXP2, "binary": ONE, "found": ONE}.get(worth.gain, LOOKUP)
-        if isinstance(worth.gain, str)
-        else LOOKUP
-    )
+    if worth.gain in _ONES:
+        return ONE
+    return {"linear": LINEAR, "exp2": EXP2}.get(worth.gain, LOOKUP) if isinstance(worth.gain, str) else LOOKUP
+
+
+def _threshold(worth: Worth) -> float:
+    # a table of each grade has the threshold in it
+    return -math.inf if worth.rel is None or worth.gain in _LOOKED_UP else worth.rel

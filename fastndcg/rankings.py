@@ -752,6 +752,8 @@ def _integers(name: str, values: npt.ArrayLike) -> Int64:
     array = _as_array(name, values)
     if array.dtype.kind not in "ui" and (len(array) or array.dtype.kind != "f"):
         raise _kind_error(name, array, "integers")
+    if array.dtype == np.uint64 and len(array) and array.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{name} holds {array.max()}; wanted numbers of rows, which are below 2**63")
     return _read_only(np.ascontiguousarray(array, dtype=np.int64))
 
 
@@ -866,7 +868,20 @@ def _flatten(name: str, lists: Any) -> tuple[Int64, Array]:
             )
     filled = [array for array in arrays if array.size]  # an empty list says nothing about the dtype
     lengths = np.fromiter((array.size for array in arrays), np.int64, len(arrays))
-    return lengths, np.concatenate(filled) if filled else np.empty(0, np.float64)
+    flat = np.concatenate(filled) if filled else np.empty(0, np.float64)
+    if flat.dtype.kind == "f":
+        _check_widened(name, arrays)
+    return lengths, flat
+
+
+def _check_widened(name: str, arrays: list[Array]) -> None:
+    """Refuse whole numbers that lose digits as float64, which lists of several dtypes are joined to."""
+    for query, array in enumerate(arrays):
+        if array.dtype.kind in "iu" and array.size and (array.max() > 2**53 or array.min() < -(2**53)):
+            raise InputError(
+                f"{name} of query {query} holds whole numbers beyond 2**53 and other lists do not fit their dtype, so they would "
+                "be rounded together as float64; give all lists as one integer dtype"
+            )
 
 
 def _all_whole(values: Array) -> bool:

@@ -28,9 +28,6 @@ class Document(NamedTuple):
 
     grade: Any
     is_judged: bool = True
-    in_pool: bool = (
-        True  # of unjudged documents: was it in the pool that judges drew their sample from (infAP)
-    )
 
 
 class Query(NamedTuple):
@@ -313,12 +310,20 @@ def num_rel(ranked: Sequence[Document], query: Query, cutoff: int | None = None,
     return float(sum(1 for grade in query.judged_grades() if grade >= rel))
 
 
+def has_documents(query: Query) -> bool:
+    return bool(query.grades or query.judged_grades())
+
+
 def precision(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1, relative: bool = False
 ) -> float | None:
-    """Relevant documents among the first k over k, also where the list is shorter (trec_eval's P); without k over the list."""
+    """Relevant documents among the first k over k, also where the list is shorter (trec_eval's P); without k over the list.
+    `relative` divides by R where that is less. Undefined where the query has no document at all.
+    """
     shown = len(ranked) if cutoff is None else cutoff
-    return num_ret(ranked, query, cutoff, rel=rel) / shown if shown else None
+    if relative:
+        shown = min(shown, int(num_rel(ranked, query, rel=rel)))
+    return num_ret(ranked, query, cutoff, rel=rel) / shown if shown and has_documents(query) else None
 
 
 def recall(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
@@ -330,11 +335,19 @@ def recall(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel:
 def f_measure(
     ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1, beta: float = 1.0
 ) -> float | None:
-    """(1 + b^2) P R / (b^2 P + R), which is (1 + b^2) hits / (b^2 R + k); 0 without hits."""
+    """(1 + b^2) P R / (b^2 P + R), which is (1 + b^2) hits / (b^2 R + k); 0 without hits. Undefined where R is 0."""
     p, r = precision(ranked, query, cutoff, rel=rel), recall(ranked, query, cutoff, rel=rel)
-    if p is None or r is None:
+    if r is None:
         return None
     return (1 + beta**2) * p * r / (beta**2 * p + r) if p and r else 0.0
+
+
+def set_average_precision(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
+) -> float | None:
+    """Precision times recall of everything returned; 0 where nothing was. Undefined where R is 0."""
+    p, r = precision(ranked, query, None, rel=rel), recall(ranked, query, None, rel=rel)
+    return None if r is None else (p or 0.0) * r
 
 
 def r_precision(
@@ -405,26 +418,28 @@ def binary_preference(
         return None
     total, above = 0.0, 0
     for document in ranked[:cutoff]:
-        if not document.is_judged:
-            continue
-        if document.grade < rel:
-            above += 1
-        else:
+        if is_relevant(document, rel):
             total += 1.0 - (min(above, relevant) / min(nonrelevant, relevant) if above else 0.0)
+        elif document.is_judged and document.grade >= 0:
+            above += 1
     return total / relevant
 
 
 def inferred_ap(
     ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
 ) -> float | None:
-    """infAP as trec_eval has it: precision at a rank is estimated from the judged part of the pool above it."""
+    """infAP as trec_eval has it: precision at a rank is estimated from the judged part of the pool above it. A negative grade
+    means, as in trec_eval's files, that the document was in the pool and not judged.
+    """
     relevant, epsilon = num_rel(ranked, query, rel=rel), 0.00001
     if not relevant:
         return None
     total, found, missed, unjudged = 0.0, 0, 0, 0
     for rank, document in enumerate(ranked[:cutoff], start=1):
         if not document.is_judged:
-            unjudged += document.in_pool
+            continue
+        if document.grade < min(rel, 0):
+            unjudged += 1
         elif document.grade < rel:
             missed += 1
         else:
@@ -442,35 +457,38 @@ def inferred_ap(
 
 
 def expected_reciprocal_rank(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, max_rel: int = 4
-) -> float:
-    """Sum over ranks of 1/i times the chance to stop exactly there; stopping probability (2^grade - 1) / 2^max_rel."""
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, max_rel: float = 4
+) -> float | None:
+    """Sum over ranks of 1/i times the chance to stop exactly there; stopping probability (2^grade - 1) / 2^max_rel.
+    Undefined, as are the other measures of a user, where the query has no document at all.
+    """
     total, reading = 0.0, 1.0
     for rank, document in enumerate(ranked[:cutoff], start=1):
         stop = (2.0 ** max(document.grade, 0) - 1.0) / 2.0**max_rel if document.is_judged else 0.0
         total += reading * stop / rank
         reading *= 1.0 - stop
-    return total
+    return total if has_documents(query) else None
 
 
 def rank_biased_precision(
     ranked: Sequence[Document], query: Query, cutoff: int | None, *, p: float = 0.8, rel: float = 1
-) -> float:
+) -> float | None:
     """(1 - p) sum over relevant of p^(i - 1)."""
-    return (1 - p) * math.fsum(
+    total = math.fsum(
         p ** (i - 1) for i, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel)
     )
+    return (1 - p) * total if has_documents(query) else None
 
 
 def rank_biased_residual(
     ranked: Sequence[Document], query: Query, cutoff: int | None, *, p: float = 0.8
-) -> float:
+) -> float | None:
     """What RBP could still gain: the weight of the unjudged ranks and of everything beyond the list."""
     shown = ranked[:cutoff]
     unjudged = math.fsum(
         p ** (rank - 1) for rank, document in enumerate(shown, start=1) if not document.is_judged
     )
-    return (1 - p) * unjudged + p ** len(shown)
+    return (1 - p) * unjudged + p ** len(shown) if has_documents(query) else None
 
 
 def judged_share(ranked: Sequence[Document], query: Query, cutoff: int | None) -> float | None:
@@ -480,15 +498,25 @@ def judged_share(ranked: Sequence[Document], query: Query, cutoff: int | None) -
 
 
 def scaled_dcg(
-    ranked: Sequence[Document], query: Query, cutoff: int, *, max_rel: float, min_rel: float = 0
-) -> float:
-    """DCG over that of k documents of the highest grade of the scale (ir_measures' SDCG)."""
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    *,
+    max_rel: float,
+    min_rel: float = 0,
+    discount: Any = "log2",
+) -> float | None:
+    """DCG over that of k documents of the highest grade of the scale (ir_measures' SDCG); without k of as many as returned."""
+    places = len(ranked) if cutoff is None else cutoff
+    if not places or not has_documents(query):
+        return None
+    span = max_rel - min_rel
     worth = [
-        max(document.grade - min_rel, 0) / (max_rel - min_rel) if document.is_judged else 0.0
+        (min(max(document.grade, min_rel), max_rel) - min_rel) / span if document.is_judged else 0.0
         for document in ranked
     ]
-    discount = discount_function("log2")
-    return discounted_sum(worth, discount, cutoff) / discounted_sum([1.0] * cutoff, discount, cutoff)
+    weigh = discount_function(discount)
+    return discounted_sum(worth, weigh, cutoff) / discounted_sum([1.0] * places, weigh, cutoff)
 
 
 # ---- the door ----
@@ -505,9 +533,29 @@ BINARY: dict[str, Callable[..., float | None]] = {
     "AP": average_precision, "IPrec": interpolated_precision, "Bpref": binary_preference, "infAP": inferred_ap,
     "ERR": expected_reciprocal_rank, "RBP": rank_biased_precision, "RBPresidual": rank_biased_residual,
     "Judged": judged_share, "NumRel": num_rel, "SDCG": scaled_dcg,
-    "SetP": precision, "SetR": recall, "SetF": f_measure,
+    "SetP": precision, "SetR": recall, "SetF": f_measure, "SetAP": set_average_precision,
 }  # fmt: skip
 _DEFAULTS = {"gain": "linear", "discount": "log2", "rel": None, "gains": None, "ideal": "judged"}
+
+
+def better_of_binary(name: str, rel: float) -> Callable[[Document], float]:
+    """What makes a document better for a measure: order within ties by it, and the measure is smallest or largest."""
+    if name == "Judged":
+        return lambda document: float(document.is_judged)
+    if name == "RBPresidual":
+        return lambda document: float(not document.is_judged)
+    if name in ("ERR", "SDCG"):
+        return lambda document: max(float(document.grade), 0.0) if document.is_judged else 0.0
+    return lambda document: float(is_relevant(document, rel))
+
+
+def with_assumed_grade(query: Query, grade: Any) -> Query:
+    """The same query, had someone judged every document that was not judged, and given it this grade."""
+    documents = query.documents()
+    pool = query.judged_grades() + [grade for document in documents if not document.is_judged]
+    return Query(
+        [document.grade if document.is_judged else grade for document in documents], query.scores, None, pool
+    )
 
 
 def score(
@@ -518,12 +566,15 @@ def score(
     ties: str = "average",
     judged_only: bool = False,
     empty: Any = 0.0,
+    unjudged: Any = None,
     **parameters: Any,
 ) -> float:
     """The value of one query; NaN where it is undefined and `empty` is "nan" or "skip".
 
-    `judged_only` drops the documents that nobody judged from the ranked list.
+    `judged_only` drops the documents that nobody judged from the ranked list; `unjudged` gives them a grade.
     """
+    if unjudged is not None:
+        query = with_assumed_grade(query, unjudged)
     shown_empty = math.nan if empty in ("nan", "skip") else float(empty)
     if name in GRADED:
         definition, accepted = GRADED[name]
@@ -540,7 +591,7 @@ def score(
             )
     else:
         definition, arguments = BINARY[name], parameters
-        worth = gain_function()
+        worth = better_of_binary(name, parameters.get("rel", 1))
 
     def of_order(ranked: list[Document]) -> float | None:
         kept = [document for document in ranked if document.is_judged] if judged_only else ranked

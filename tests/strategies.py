@@ -258,11 +258,11 @@ IDEALS = ("judged", "scored", "returned", "full")
 EMPTIES: tuple[Any, ...] = (0.0, 1.0, 0.5, "nan", "skip")
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
-    "nDCG": ("gain", "discount", "ties", "ideal", "empty", "judged_only", "rel"),
-    "DCG": ("gain", "discount", "ties", "empty", "judged_only", "rel"),
-    "IDCG": ("gain", "discount", "ties", "ideal", "empty", "judged_only", "rel"),
-    "CG": ("gain", "ties", "empty", "judged_only", "rel"),
-    "NumRet": ("ties", "judged_only", "rel"),
+    "nDCG": ("gain", "discount", "ties", "ideal", "empty", "judged_only", "rel", "unjudged"),
+    "DCG": ("gain", "discount", "ties", "empty", "judged_only", "rel", "unjudged"),
+    "IDCG": ("gain", "discount", "ties", "ideal", "empty", "judged_only", "rel", "unjudged"),
+    "CG": ("gain", "ties", "empty", "judged_only", "rel", "unjudged"),
+    "NumRet": ("ties", "judged_only", "rel", "unjudged"),
 }
 
 
@@ -302,8 +302,11 @@ def asked(
         "empty": st.sampled_from(EMPTIES),
         "judged_only": st.booleans(),
         "rel": st.sampled_from([None, 1, 2, 0.25]),
+        "unjudged": st.sampled_from([None, 0, 1, 3]),
     }
     chosen = {parameter: draw(values[parameter]) for parameter in PARAMETERS[name] if draw(st.booleans())}
+    if chosen.get("judged_only"):
+        chosen.pop("unjudged", None)  # what is dropped has no grade
     if "gain" in PARAMETERS[name] and draw(st.integers(0, 7)) == 0:
         chosen.pop("gain", None)
         chosen["gains"] = draw(st.sampled_from(OVERRIDES))

@@ -541,3 +541,14 @@ def test_sample_of_nothing_is_refused(tmp_path: Path) -> None:
         fn.InputError, match="queries=0 leaves nothing to write; wanted a whole number from 1"
     ):
         write_sample(tmp_path / "sample.parquet", 0)
+
+
+def test_measures_lists_every_declaration() -> None:
+    names = [line.split()[0] for line in run("measures").stdout.splitlines()]
+    assert names == list(fn.measures.DEFINITIONS)
+    assert json.loads(run("measures", "--format", "json").stdout) == fn.measures.table()
+    rows = list(csv.DictReader(io.StringIO(run("measures", "MAP", "--format", "csv").stdout)))
+    assert [row["name"] for row in rows] == ["AP"]
+    for row in fn.measures.table():
+        assert all(row.values()), row["name"]
+        assert f"formula     {row['formula']}\n" in run("measures", row["name"]).stdout

@@ -80,6 +80,13 @@ def test_8_negative_grade_of_an_unjudged_document_means_nothing() -> None:
     assert fn.evaluate(rankings, "nDCG, DCG").values.tolist() == [[1.0], [1.0]]
 
 
+@pytest.mark.parametrize("grade", [-5, 300, 2**40, -(2**40), 1e300, 0.5])
+def test_any_grade_of_an_unjudged_document_means_nothing(grade: float) -> None:
+    rankings = R.from_groups([2], np.array([grade, 1.0]), [2, 1], is_judged=[False, True])
+    scores = fn.evaluate(rankings, ["nDCG", "nDCG(gain='exp2')", "nDCG(gain=[0, 1])", "NumRet"])
+    assert scores.values[:, 0].tolist() == pytest.approx([1 / np.log2(3)] * 3 + [2.0])
+
+
 def test_10_gain_overflow() -> None:
     for grades in (np.array([0, 54]), np.array([0.0, 54.0]), np.array([0.5, 53.5]), np.array([0, 2**62])):
         with pytest.raises(fn.InputError, match=r"grade 5[34]|grade 4611686018427387904"):

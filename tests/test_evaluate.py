@@ -107,7 +107,7 @@ CROSSED = [
 def crossed_tables() -> list[Ragged]:
     """Three layouts of the same heavily tied queries: no pool, flags only, flags and pool."""
     rng = np.random.default_rng(5)
-    lengths = [0, 1, 2, 5, 6, 6, 3]
+    lengths = [0, 1, 2, 5, 6, 3]
     size = sum(lengths)
     relevance, scores = rng.integers(0, 5, size).astype(np.uint8), rng.integers(0, 2, size).astype(np.float32)
     flags = rng.random(size) < 0.7
@@ -129,7 +129,9 @@ def test_oracle_all_parameters_crossed(cutoff: int | None, judged_only: bool) ->
         asked = [
             Asked("nDCG", cutoff, tuple((words | {"judged_only": judged_only}).items())) for words in CROSSED
         ]
-        some = asked if cutoff == 3 else asked[:: 3 if judged_only else 5]
+        some = asked[
+            :: 5 if judged_only else 3
+        ]  # prime to the 16 pairs of tie rule and ideal, so each meets each gain and discount
         agree(table, some)
 
 

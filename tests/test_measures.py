@@ -52,6 +52,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "empty": st.sampled_from([0, 0.0, -0.0, 1, 1.0, "nan", "skip", math.nan]) | finite,
     "judged_only": st.booleans(),
     "rel": st.none() | st.sampled_from([0, 1, 1.0, 2]) | finite,
+    "unjudged": st.none() | st.sampled_from([0, 1, 1.0, 2]) | finite,
 }
 DEFAULTS = {
     "gain": "linear",
@@ -61,6 +62,7 @@ DEFAULTS = {
     "empty": 0.0,
     "judged_only": False,
     "rel": None,
+    "unjudged": None,
 }
 
 
@@ -105,6 +107,7 @@ SMALL = {
     "empty": [0.0, 1.0, 0.5, "nan", "skip"],
     "judged_only": [False, True],
     "rel": [None, 1, 2],
+    "unjudged": [None, 0, 2],
 }
 
 
@@ -129,7 +132,7 @@ def test_defaults_do_not_print(name: str) -> None:
     assert str(measure) == name
     assert str(measure @ 10) == f"{name}@10"
     assert measure.name == name and measure.cutoff is None
-    assert dict(measure.params) == {word: DEFAULTS[word] for word in ours.PARAMETERS[name]}
+    assert dict(measure.params) == {word: DEFAULTS[word] for word in (*ours.PARAMETERS[name], "unjudged")}
     assert measure(**dict(measure.params)) == measure
     for word, value in measure.params.items():
         assert getattr(measure, word) == value
@@ -261,7 +264,8 @@ def test_immutable() -> None:
             setattr(measure, attribute, 1)
     with pytest.raises(AttributeError):
         del measure.cutoff
-    measure.params["gain"] = "exp2"
+    with pytest.raises(TypeError):
+        measure.params["gain"] = "exp2"
     assert measure == fn.nDCG @ 10 and measure.gain == "linear"
     with pytest.raises(AttributeError, match="banana"):
         _ = measure.banana
@@ -470,7 +474,7 @@ def test_the_boundary_values_are_accepted() -> None:
 
 @pytest.mark.parametrize("name", ["CG", "NumRet", "DCG"])
 def test_a_parameter_that_a_measure_does_not_have_is_refused(name: str) -> None:
-    for word in set(DEFAULTS) - set(ours.PARAMETERS[name]):
+    for word in set(DEFAULTS) - {*ours.PARAMETERS[name], "unjudged"}:
         with pytest.raises(MeasureError, match=f"{name} has no parameter '{word}'"):
             getattr(fn, name)(**{word: DEFAULTS[word]})
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
+from functools import partial
 
 import cases
 import oracle
@@ -49,9 +51,9 @@ def test_worst_and_best_are_the_bounds_over_all_orders(seed: int) -> None:
     for name in ("nDCG", "DCG", "CG"):
         definition, accepted = oracle.GRADED[name]
         words = {word: oracle._DEFAULTS[word] for word in accepted}
-        bounds = oracle.bounds_over_orders(
-            lambda ranked: definition(ranked, query, cutoff, **words), query
-        ) or (0.0, 0.0)  # noqa: B023
+        value = functools.partial(definition, query=query, cutoff=cutoff, **words)
+        value = partial(definition, query=query, cutoff=cutoff, **words)
+        bounds = oracle.bounds_over_orders(value, query) or (0.0, 0.0)
         worst, best = (oracle.score(name, query, cutoff, ties=ties) for ties in ("worst", "best"))
         assert (worst, best) == pytest.approx(bounds, rel=1e-14)
         assert (
@@ -106,10 +108,8 @@ def test_binary_measures_are_trec_eval_s() -> None:
         run = {name: float(-i) for i, name in enumerate(names)}
         theirs = pytrec_eval.RelevanceEvaluator({"q": judgments}, asked).evaluate({"q": run})["q"]
         pool = [grade for grade in judgments.values() if grade >= 0]
-        ranked = [
-            Document(judgments.get(name, 0), judgments.get(name, -1) >= 0, name in judgments)
-            for name in names
-        ]
+        ranked = [Document(judgments.get(name, 0), judgments.get(name, -1) >= 0) for name in names]
+        pooled = [Document(judgments.get(name, 0), name in judgments) for name in names]
         query = Query(
             [document.grade for document in ranked],
             list(run.values()),
@@ -122,7 +122,7 @@ def test_binary_measures_are_trec_eval_s() -> None:
             "P_20": oracle.precision(ranked, query, 20), "recall_3": oracle.recall(ranked, query, 3),
             "Rprec": oracle.r_precision(ranked, query), "success_1": oracle.success(ranked, query, 1),
             "success_5": oracle.success(ranked, query, 5), "bpref": oracle.binary_preference(ranked, query, None),
-            "infAP": oracle.inferred_ap(ranked, query, None), "num_rel": oracle.num_rel(ranked, query),
+            "infAP": oracle.inferred_ap(pooled, query, None), "num_rel": oracle.num_rel(ranked, query),
             "iprec_at_recall_0.40": oracle.interpolated_precision(ranked, query, None, recall=0.4),
             "iprec_at_recall_1.00": oracle.interpolated_precision(ranked, query, None, recall=1.0),
             "set_P": oracle.precision(ranked, query, None), "set_recall": oracle.recall(ranked, query, None),

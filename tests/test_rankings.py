@@ -82,6 +82,19 @@ def test_from_lists_keeps_a_whole_array_of_large_integers() -> None:
     assert Rankings.from_lists([[0, 1], [], [1]], lists).scores.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
 
 
+@pytest.mark.parametrize(
+    "other", [np.array([0.5]), np.array([2**64 - 1], np.uint64)], ids=["float64", "uint64"]
+)
+def test_from_lists_of_several_dtypes_narrows_no_score_in_silence(other: np.ndarray) -> None:
+    """No dtype holds both exactly: refused, or still told apart."""
+    try:
+        rankings = Rankings.from_lists([[0, 1], [1]], [np.array([2**53, 2**53 + 1]), other])
+    except (InputError, InputTypeError) as error:
+        assert "scores" in str(error)
+        return
+    assert fn.evaluate(rankings, "nDCG@1").values.tolist() == [[1.0, 1.0]]
+
+
 def test_from_arrow_long_form() -> None:
     table = pa.table({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
     rankings = Rankings.from_arrow(table)

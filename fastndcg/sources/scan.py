@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
-_MEMORY = 256 << 20
+_MEMORY = 128 << 20
 _LEAST_MEMORY = 1 << 20
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _SCORING = (
@@ -75,7 +75,7 @@ def scan_parquet(
         noticed, rows are set aside by query in a temporary file (in the folder that `TMPDIR` names), as large as the
         decoded columns and gone at the end, however the process ends.
     memory : int or str, optional
-        Bytes that rows may take at a time, as in "512 MB"; default 256 MiB. One query must fit, and the results of all
+        Bytes that rows may take at a time, as in "512 MB"; default 128 MiB. One query must fit, and the results of all
         queries, 8 bytes for each measure and their ids, come on top.
     threads : int, optional
         How many threads decode ahead; default all that pyarrow has, up to four.

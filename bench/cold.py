@@ -1,0 +1,150 @@
+"""Cold start: importing, the first score of a process, compiling, small calls, and memory beyond input and output."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import timeit
+from collections.abc import Iterator
+
+import fastndcg as fn
+from bench.errors import BenchError, WrongAnswerError
+from bench.process import python
+from bench.record import Row
+from bench.timing import Time, fastest
+
+# timed inside the process, so that the start of Python itself, the same for all, is in none of them
+_TIMED = """
+import json, time
+cpu, wall = time.process_time(), time.perf_counter()
+{statements}
+print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
+"""
+SCORE = """
+import fastndcg as fn
+scores = fn.evaluate(fn.Rankings.from_groups([3, 2], [3, 0, 2, 1, 0], [0.9, 0.8, 0.7, 0.2, 0.6]), ["nDCG@2"])
+"""
+_ANSWER = (3 / (3 + 2 / math.log2(3)), 1 / math.log2(3))  # of SCORE's two queries
+_LARGE = """
+import numpy as np
+import fastndcg as fn
+rankings = fn.Rankings.from_groups(
+    np.full(2000, 100), (np.arange(200_000) % 5).astype(np.uint8), np.arange(200_000, dtype=np.float32)[::-1].copy()
+)
+scores = fn.evaluate(rankings, ["nDCG@10"])
+"""
+_MEMORY = """
+import json, re
+from bench import samples
+import fastndcg as fn
+
+def kilobytes(name):
+    return int(re.search(name + r":\\s*(\\d+)", open("/proc/self/status").read())[1])
+
+rankings = {rankings}
+for threads in (1, {threads}):
+    fn.evaluate(samples.even(50, 100, 0.5), ["nDCG@10"], threads=threads)
+fn.evaluate(rankings, ["nDCG@10"], threads={threads})
+open("/proc/self/clear_refs", "w").write("5")
+before = kilobytes("VmRSS")
+scores = fn.evaluate(rankings, ["nDCG@10"], threads={threads})
+print(json.dumps([(kilobytes("VmHWM") - before) * 1024 - scores.values.nbytes]))
+"""
+
+
+# glibc hands freed arrays back to the system, so that they do not hide what the next call takes
+_RETURNED = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+
+
+def _time(statements: str, **environment: str) -> Time:
+    """Seconds of the statements in a fresh process."""
+    wall, cpu = python("-c", _TIMED.format(statements=statements), environment=environment)[0]
+    return Time(wall, cpu)
+
+
+def _against(
+    name: str, subject: str, baseline_name: str, baseline: str, bar: float, note: str, runs: int
+) -> Row:
+    times: dict[str, list[Time]] = {subject: [], baseline: []}
+    for statements in (subject, baseline):  # bytecode and kernels are in their caches after this
+        _time(statements)
+    for _ in range(runs):
+        for statements, measured in times.items():
+            measured.append(_time(statements))
+    mine, base = fastest(times[subject]), fastest(times[baseline])
+    return Row("start", name, baseline_name, "s", *mine, *base, ratio=mine.cpu / base.cpu, bar=bar, note=note)
+
+
+def _compile(name: str, statements: str, bar: float | None) -> Row:
+    with tempfile.TemporaryDirectory() as folder:
+        taken = _time(statements, NUMBA_CACHE_DIR=folder)
+    return Row("start", name, "", "s", *taken, bar=bar, note="one run; importing included")
+
+
+def _small() -> Row:
+    rankings = fn.Rankings.from_offsets(
+        [0, 10], [3, 0, 2, 1, 0, 0, 1, 0, 4, 0], [float(9 - i) for i in range(10)]
+    )
+    call = timeit.Timer(lambda: fn.evaluate(rankings, ["nDCG@10"]))
+    call.timeit(100)
+    seconds = min(call.repeat(repeat=30, number=50)) / 50 * 1e6
+    return Row(
+        "start",
+        "1 query of 10 documents",
+        "",
+        "us",
+        seconds,
+        seconds,
+        bar=100,
+        note="fastest of 30 times 50 calls",
+    )
+
+
+def _memory(name: str, rankings: str, threads: int) -> Row:
+    try:
+        code = _MEMORY.format(rankings=rankings, threads=threads)
+        (extra,) = python("-c", code, environment=_RETURNED)[0]
+    except BenchError as error:
+        return Row("start", name, note=f"not measured: {error}")
+    # held against its bar as `cpu`, which is what a row without a baseline shows
+    per_thread = max(0.0, extra / threads / 1e6)
+    return Row("start", name, "", "MB/thread", None, per_thread, bar=2)
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    runs = 2 if quick else 7
+    try:
+        check()
+    except BenchError as error:
+        yield Row("start", "first score", note=f"failed: {error}")
+        return
+    yield _against(
+        "import fastndcg", "import fastndcg", "import numpy, pyarrow", "import numpy, pyarrow", 1.3, "", runs
+    )
+    yield _against(
+        "first score of a process, caches warm",
+        SCORE,
+        "import numba",
+        "import numba",
+        1.6,
+        "importing included",
+        runs,
+    )
+    yield _small()
+    if not quick:
+        yield _compile("first score, caches cold, small input (serial driver)", SCORE, 15)
+        yield _compile("first score, caches cold, all threads (parallel driver)", _LARGE, 15)
+    large = "samples.even(20_000, 100, 0.5)"
+    for threads in (1, 2):
+        yield _memory(f"memory beyond input and output, {threads} thread{'s'[: threads - 1]}", large, threads)
+    yield _memory("memory, float64 scores and int64 grades", f"samples.double({large})", 1)
+
+
+def check() -> None:
+    """The score that is timed is right."""
+    got = fn.evaluate(
+        fn.Rankings.from_groups([3, 2], [3, 0, 2, 1, 0], [0.9, 0.8, 0.7, 0.2, 0.6]), "nDCG@2"
+    ).values[0]
+    for query, wanted in enumerate(_ANSWER):
+        if abs(got[query] - wanted) > 1e-12:
+            raise WrongAnswerError("nDCG@2", f"query {query}", float(got[query]), wanted)

@@ -1,0 +1,39 @@
+"""A run against an earlier record: ratios side by side, and instruction counts, which noise does not touch, as a check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bench.record import MACHINE, Row
+from bench.tables import number, plain
+
+GROWTH = 1.02  # of instructions per document; they repeat to a millionth
+
+
+def matched(rows: Iterable[Row], earlier: Iterable[Row]) -> list[tuple[Row, Row]]:
+    """Rows of both records that measure the same thing and have a value."""
+    before = {(row.section, row.name, row.baseline, row.unit): row for row in earlier}
+    pairs = [(row, before.get((row.section, row.name, row.baseline, row.unit))) for row in rows]
+    return [
+        (row, old)
+        for row, old in pairs
+        if old is not None and row.section != MACHINE and row.value is not None and old.value is not None
+    ]
+
+
+def table(rows: Iterable[Row], earlier: Iterable[Row]) -> str:
+    lines = []
+    for row, old in matched(rows, earlier):
+        now, then = row.value or 0.0, old.value or 0.0
+        change = f"{(now / then - 1) * 100:+.1f}%" if then else ""
+        lines.append((row.section, row.name, number(then), number(now), change))
+    return plain(("", "", "then", "now", "change"), lines)
+
+
+def regressions(rows: Iterable[Row], earlier: Iterable[Row]) -> list[str]:
+    """What takes more instructions than it did."""
+    return [
+        f"{row.name}: {number(row.value)} instructions a document, {number(old.value)} before"
+        for row, old in matched(rows, earlier)
+        if row.section == "instructions" and (row.value or 0.0) > (old.value or 0.0) * GROWTH
+    ]

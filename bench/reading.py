@@ -1,0 +1,121 @@
+"""From Parquet to a mean: reading and scoring together, against pyarrow reading the same three columns.
+
+`python -m bench.reading FOLDER QUERIES IDS THREADS` measures one combination in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import fastndcg as fn
+from bench.errors import BenchError, WrongAnswerError
+from bench.process import python
+from bench.record import Row
+from bench.timing import take_turns
+from fastndcg.demo import write_sample
+
+QUERIES = 182_000  # of the sample: about 20 million documents
+COLUMNS = ["query_id", "label", "score"]
+_BARS = {"int64": 1.15, "string": 1.0}
+
+
+def file_of(folder: Path, queries: int, ids: str) -> Path:
+    """The sample with ids of this type; written where it is not there."""
+    path = folder / f"sample-{queries}-{ids}.parquet"
+    if path.exists():
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    if ids == "int64":
+        write_sample(path, queries)
+        return path
+    with pq.ParquetFile(file_of(folder, queries, "int64")) as source:
+        draft, writer = path.with_suffix(".draft"), None
+        for group in range(source.num_row_groups):
+            table = source.read_row_group(group, columns=COLUMNS)
+            numbers = table["query_id"].combine_chunks().dictionary_encode()
+            digits = pc.utf8_lpad(numbers.dictionary.cast(pa.string()), 9, "0")
+            names = pc.binary_join_element_wise("query-", digits, "").take(numbers.indices)
+            table = table.set_column(0, "query_id", names)
+            writer = writer or pq.ParquetWriter(draft, table.schema)
+            writer.write_table(table)
+        if writer is not None:
+            writer.close()
+        draft.rename(path)
+    return path
+
+
+def check(path: Path, table: pa.Table, threads: int) -> None:
+    """Read and scored at once is what arrays give, bit for bit."""
+    values = score(path, threads)
+    ids = table["query_id"].combine_chunks()
+    other = fn.Rankings.from_query_ids(ids, table["label"].to_numpy(), table["score"].to_numpy())
+    wanted = fn.evaluate(other, "nDCG@10", threads=1).values
+    if not np.array_equal(values, wanted, equal_nan=True):
+        raise WrongAnswerError("nDCG@10", path.name, float(values.mean()), float(wanted.mean()))
+
+
+def score(path: Path, threads: int) -> np.ndarray:
+    # a stream scores one part while it decodes the next
+    if hasattr(fn, "scan_parquet"):
+        return fn.evaluate(fn.scan_parquet(path, threads=threads), "nDCG@10", threads=threads).values
+    return fn.evaluate(fn.read_parquet(path, threads=threads), "nDCG@10", threads=threads).values
+
+
+def measure(folder: Path, queries: int, ids: str, threads: int, *, seconds: float, least: int) -> Row:
+    path = file_of(folder, queries, ids)
+    pa.set_cpu_count(threads)
+
+    def read() -> pa.Table:
+        return pq.read_table(path, columns=COLUMNS, use_threads=threads > 1)
+
+    table = read()
+    check(path, table, threads)
+    documents = len(table)
+    del table
+    times = take_turns({"ours": lambda: score(path, threads), "read": read}, seconds=seconds, least=least)
+    per_document = 1e9 / documents
+    ours, base = times["ours"], times["read"]
+    alone = ours.cpu / base.cpu, ours.wall / base.wall
+    return Row(
+        "reading",
+        f"{documents / 1e6:.0f} M rows, {ids} ids, {threads} thread{'s'[: threads - 1]}",
+        "pyarrow read_table of the same columns",
+        "ns/doc",
+        ours.wall * per_document,
+        ours.cpu * per_document,
+        base.wall * per_document,
+        base.cpu * per_document,
+        ratio=alone[threads > 1],
+        bar=_BARS[ids],
+        note=f"read and scored; processor time {alone[0]:.2f}x, wall {alone[1]:.2f}x",
+    )
+
+
+def rows(*, quick: bool, folder: Path | None = None) -> Iterator[Row]:
+    folder = folder or Path(tempfile.gettempdir()) / "fastndcg-bench"
+    queries = QUERIES // 40 if quick else QUERIES
+    for ids in _BARS:
+        file_of(folder, queries, ids)
+        for threads in (1, 2):
+            seconds = "0.5" if quick else "6"
+            try:
+                yield Row(
+                    *python("-m", "bench.reading", str(folder), str(queries), ids, str(threads), seconds)[0]
+                )
+            except BenchError as error:
+                yield Row("reading", f"{ids} ids, {threads} threads", note=f"failed: {error}")
+
+
+if __name__ == "__main__":
+    to, count, kind, workers, budget = sys.argv[1:]
+    found = measure(Path(to), int(count), kind, int(workers), seconds=float(budget), least=3)
+    print(json.dumps(found))

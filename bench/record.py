@@ -1,0 +1,129 @@
+"""Records: what was measured, where, when, and with which versions, as CSV."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FOLDER = Path(__file__).resolve().parent / "record"
+MACHINE = "machine"
+
+
+class Row(NamedTuple):
+    """One measurement. `ratio` is what its bar is about: times the baseline's time, or the reverse where `wants` is "more"."""
+
+    section: str
+    name: str
+    baseline: str = ""
+    unit: str = ""
+    wall: float | None = None
+    cpu: float | None = None
+    baseline_wall: float | None = None
+    baseline_cpu: float | None = None
+    ratio: float | None = None
+    bar: float | None = None
+    moonshot: float | None = None
+    wants: str = "less"
+    note: str = ""
+
+    @property
+    def value(self) -> float | None:
+        """What is held against the bar: the ratio, or the time itself where nothing is compared."""
+        return self.cpu if self.ratio is None else self.ratio
+
+    @property
+    def verdict(self) -> str:
+        if self.value is None or self.bar is None:
+            return ""
+        if self._reaches(self.bar):
+            return "moonshot" if self.moonshot is not None and self._reaches(self.moonshot) else "met"
+        return "missed"
+
+    def _reaches(self, goal: float) -> bool:
+        value = self.value
+        return value is not None and (value >= goal if self.wants == "more" else value <= goal)
+
+
+_NUMBERS = {"wall", "cpu", "baseline_wall", "baseline_cpu", "ratio", "bar", "moonshot"}
+_VERSIONS = (
+    "fastndcg", "numba", "llvmlite", "numpy", "pyarrow", "scikit-learn", "ranx", "pytrec_eval-terrier", "ir_measures",
+    "lightgbm", "xgboost", "catboost", "torchmetrics", "torch", "polars", "duckdb",
+)  # fmt: skip
+
+
+def write(rows: Iterable[Row], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(Row._fields)
+        for row in rows:
+            writer.writerow(
+                f"{cell:.6g}" if isinstance(cell, float) else "" if cell is None else cell for cell in row
+            )
+
+
+def read(path: Path) -> list[Row]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return [_row(cells) for cells in csv.DictReader(file)]
+
+
+def _row(cells: dict[str, str]) -> Row:
+    values: dict[str, Any] = {
+        name: (float(cell) if cell else None) if name in _NUMBERS else cell for name, cell in cells.items()
+    }
+    return Row(**values)
+
+
+def newest(folder: Path = FOLDER) -> Path | None:
+    """The last record: names begin with the date."""
+    return max(folder.glob("*.csv"), default=None)
+
+
+def path_of_today(folder: Path = FOLDER) -> Path:
+    model = re.sub(r"\(\w+\)|\b(cpu|processor)\b|@.*", " ", processor(), flags=re.IGNORECASE)
+    name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-") or platform.machine()
+    return folder / f"{_today()}-{name}.csv"
+
+
+def processor() -> str:
+    found = None
+    if Path("/proc/cpuinfo").exists():
+        found = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    return found[1] if found else platform.processor() or platform.machine()
+
+
+def machine(note: str) -> list[Row]:
+    """The machine, the date and the versions, as rows of a record."""
+    facts = {
+        "date": _today(),
+        "processor": processor(),
+        "cores": str(os.cpu_count()),
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
+        "system": f"{platform.system()} {platform.machine()}",
+        "load": f"{os.getloadavg()[0]:.1f} processes at the end of the run",
+        "python": platform.python_version(),
+        "command": " ".join(["python", "bench/run.py", *sys.argv[1:]]),
+    }
+    if note:
+        facts["note"] = note
+    for name in _VERSIONS:
+        try:
+            facts[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            if name == "fastndcg":
+                import fastndcg
+
+                facts[name] = fastndcg.__version__
+    return [Row(MACHINE, name, note=value) for name, value in facts.items()]
+
+
+def _today() -> str:
+    return dt.datetime.now(tz=dt.UTC).date().isoformat()

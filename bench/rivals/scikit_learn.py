@@ -1,0 +1,30 @@
+"""scikit-learn's `ndcg_score`, with ties averaged and with ties left to the sort."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import fastndcg as fn
+from bench.rivals import Rival, dense
+
+
+def _prepare(ignore_ties: bool) -> Callable[[fn.Rankings], Callable[[], float]]:
+    def prepare(rankings: fn.Rankings) -> Callable[[], float]:
+        from sklearn.metrics import ndcg_score
+
+        grades, scores = dense(rankings)
+        return lambda: ndcg_score(grades, scores, k=10, ignore_ties=ignore_ties)
+
+    return prepare
+
+
+RIVALS = (
+    Rival(
+        "scikit-learn ndcg_score", "scikit-learn", "sklearn", "nDCG@10", _prepare(ignore_ties=False), 10_000,
+        tied=True, bar=200, note="averages ties, as the package does",
+    ),
+    Rival(
+        "scikit-learn ndcg_score, ignore_ties", "scikit-learn", "sklearn", "nDCG@10", _prepare(ignore_ties=True),
+        20_000, note="scores without ties",
+    ),
+)  # fmt: skip

@@ -1,0 +1,109 @@
+"""Measure everything that has a bar, check every answer first, print one table, keep a record.
+
+python bench/run.py                       all, and a record under bench/record/
+python bench/run.py --quick               small inputs, one minute, no record
+python bench/run.py --only kernels rivals --compare
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a script, from anywhere
+
+from bench import cold, compare, instructions, reading, record, rivals, tables, workloads
+from bench.errors import BenchError
+from bench.process import python
+from bench.record import Row
+
+
+def rival_rows(*, quick: bool) -> Iterator[Row]:
+    """Each tool in a process of its own: they set threads, load their OpenMP, and one may crash."""
+    for name in rivals.NAMES:
+        ways = rivals.ways(name)
+        if not any(way.installed for way in ways):
+            yield from (rivals.measure(way) for way in ways)
+            continue
+        try:
+            found = python(
+                "-m",
+                "bench.rivals",
+                name,
+                "0.02" if quick else "1",
+                environment=rivals.ONE_THREAD,
+                timeout=200,
+            )
+            yield from (Row(*values) for values in found)
+        except BenchError as error:
+            yield Row("rivals", ways[0].name, ways[0].measure, note=f"failed: {error}")
+
+
+SECTIONS: dict[str, Callable[..., Iterator[Row]]] = {
+    "kernels": workloads.rows,
+    "rivals": rival_rows,
+    "start": cold.rows,
+    "reading": reading.rows,
+    "instructions": instructions.rows,
+}
+
+
+def measure(sections: list[str], *, quick: bool) -> list[Row]:
+    began, rows = time.perf_counter(), []
+    for section in sections:
+        for row in SECTIONS[section](quick=quick):
+            rows.append(row)
+            seconds = time.perf_counter() - began
+            print(
+                f"{seconds:4.0f} s  {section}: {row.name} {tables.number(row.value)} {row.note}",
+                file=sys.stderr,
+            )
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="bench/run.py"
+    )
+    parser.add_argument("--quick", action="store_true", help="small inputs and few runs; keeps no record")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION",
+                        help=f"some of {', '.join(SECTIONS)}; keeps no record")  # fmt: skip
+    parser.add_argument(
+        "--compare", nargs="?", const="", metavar="RECORD", help="with the last record, or this one"
+    )
+    parser.add_argument(
+        "--note", default="", help="about the machine, kept in the record: what else was running"
+    )
+    options = parser.parse_args()
+    if options.quick and options.compare is not None:
+        parser.error(
+            "--quick measures other sizes than the records have, so they do not compare; leave one of the two out"
+        )
+
+    earlier_path = Path(options.compare) if options.compare else record.newest()
+    earlier = record.read(earlier_path) if options.compare is not None and earlier_path is not None else None
+    rows = measure(options.only, quick=options.quick)
+    everything = [*rows, *record.machine(options.note)]
+    print(tables.plain(("section", *tables.HEAD), [(row.section, *tables.cells(row)) for row in rows]))
+    failed = [f"{row.name}: {row.note}" for row in rows if row.note.startswith("failed: ")]
+    if options.quick:
+        print("\nsmall inputs: Python's part of a call weighs more here, and bars are those of the full run")
+    elif set(options.only) == set(SECTIONS) and not failed:
+        path = record.path_of_today()
+        record.write(everything, path)
+        print(f"\nrecorded in {path}; python -m bench.tables writes the READMEs' tables from it")
+    if earlier is not None and earlier_path is not None:
+        print(f"\nagainst {earlier_path.name}, then and now\n{compare.table(rows, earlier)}")
+        failed += compare.regressions(rows, earlier)
+    elif options.compare is not None:
+        print("\nno earlier record to compare with")
+    for line in failed:
+        print(line, file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

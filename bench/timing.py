@@ -1,0 +1,44 @@
+"""Times as the least of several runs taken in turns, as the clock on the wall has it and as the processor's does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+
+class Time(NamedTuple):
+    """Seconds of the fastest run. `cpu` is what this process used, all threads together, whatever else the machine did."""
+
+    wall: float
+    cpu: float
+
+
+def time_once(call: Callable[[], object]) -> Time:
+    cpu, wall = time.process_time(), time.perf_counter()
+    call()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return Time(wall, cpu)
+
+
+def fastest(times: list[Time]) -> Time:
+    return Time(min(each.wall for each in times), min(each.cpu for each in times))
+
+
+def take_turns(
+    calls: Mapping[str, Callable[[], object]], *, seconds: float = 2.0, least: int = 5, most: int = 50
+) -> dict[str, Time]:
+    """Fastest run of each call. They run in turns, so that a slow moment of the machine falls on all of them.
+
+    One run of each comes first and does not count: it compiles, and brings memory in.
+    """
+    for call in calls.values():
+        call()
+    runs: dict[str, list[Time]] = {name: [] for name in calls}
+    end = time.perf_counter() + seconds
+    for turn in range(most):
+        if turn >= least and time.perf_counter() > end:
+            break
+        for name, call in calls.items():
+            runs[name].append(time_once(call))
+    return {name: fastest(times) for name, times in runs.items()}

@@ -1,0 +1,196 @@
+"""How far a measure could move: by the order of tied documents, and by what was never judged."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from fastndcg import statistics
+from fastndcg.api import evaluate
+from fastndcg.errors import MeasureError
+from fastndcg.measures import Measure, RBPresidual, as_measure, as_measures
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from fastndcg.rankings import Rankings
+
+MOVES = 0.001  # a mean that ties could move by more than this is flagged
+
+
+class Bounds(NamedTuple):
+    """One measure's least, own and greatest value of each query, float64 (n_queries,)."""
+
+    low: npt.NDArray[np.float64]
+    value: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+
+
+class Ranges:
+    """What `tie_range` and `judgment_range` return: `Bounds` of each measure, and their means.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+    queries : pyarrow.Table, n_queries rows
+    """
+
+    def __init__(
+        self, names: tuple[str, str, str], bounds: dict[Measure, Bounds], rankings: Rankings
+    ) -> None:
+        self._names = names
+        self._bounds = bounds
+        self._rankings = rankings
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return tuple(self._bounds)
+
+    @property
+    def queries(self) -> pa.Table:
+        return self._rankings.queries
+
+    def __getitem__(self, measure: object) -> Bounds:
+        """Bounds of one measure. Raises `MeasureError` for one that was not asked for."""
+        wanted = as_measure(measure)
+        if wanted not in self._bounds:
+            raise MeasureError(f"{wanted} was not asked for; these were: {', '.join(map(str, self._bounds))}")
+        return self._bounds[wanted]
+
+    def summary(self) -> pa.Table:
+        """Means of each measure: `measure`, the three values, and `moves`, whether they differ by more than 0.001."""
+        rows = []
+        for measure, bounds in self._bounds.items():
+            skip = measure.params.get("empty") == "skip"
+            means = [_mean(values, self._rankings.weight, skip) for values in bounds]
+            rows.append(
+                {
+                    "measure": str(measure),
+                    **dict(zip(self._names, means, strict=True)),
+                    "moves": means[2] - means[0] > MOVES,
+                }
+            )
+        kinds = {"measure": pa.string()} | dict.fromkeys(self._names, pa.float64()) | {"moves": pa.bool_()}
+        return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()})
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each query: its columns, then three columns for each measure, as in "AP worst", "AP expected", "AP best"."""
+        table = self.queries
+        for measure, bounds in self._bounds.items():
+            for name, values in zip(self._names, bounds, strict=True):
+                table = table.append_column(f"{measure} {name}", pa.array(values))
+        return table
+
+    def __repr__(self) -> str:
+        rows = self.summary().to_pylist()
+        width = max(len(str(measure)) for measure in self._bounds)
+        lines = [" " * width + "".join(f"{name:>12}" for name in self._names)]
+        for row in rows:
+            flag = f"   could move by {row[self._names[2]] - row[self._names[0]]:.6f}" if row["moves"] else ""
+            lines.append(
+                f"{row['measure']:<{width}}" + "".join(f"{row[name]:>12.6f}" for name in self._names) + flag
+            )
+        return "\n".join(lines)
+
+
+def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) -> Ranges:
+    """Worst, expected and best value of each query over all orders of tied documents, from one ranking of each query.
+
+    Parameters
+    ----------
+    rankings : Rankings
+    measures : one or several of Measure, notation, or ir_measures object
+        Their own `ties` do not matter.
+
+    Returns
+    -------
+    Ranges
+        `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that ties could move by more than 0.001.
+
+    The bounds put documents that are worth less, or more, first within ties. They are the least and the greatest value for
+    every measure but two: nDCG with `ideal="returned"`, whose ideal moves too, and infAP where documents of the pool were
+    left unjudged.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> tie_range(Rankings.from_lists([[1, 0, 2]], [[0.5, 0.5, 0.1]]), ["RR", "P@3"])
+           worst    expected        best
+    RR    0.500000    0.750000    1.000000   could move by 0.500000
+    P@3    0.666667    0.666667    0.666667
+    """
+    asked = as_measures(measures)
+    rules = ("worst", "average", "best")
+    variants = {
+        (measure, rule): measure(ties=rule) if "ties" in measure.params else measure
+        for measure in asked
+        for rule in rules
+    }
+    scores = evaluate(rankings, list(variants.values()), threads=threads)
+    bounds = {measure: Bounds(*(scores[variants[measure, rule]] for rule in rules)) for measure in asked}
+    return Ranges(("worst", "expected", "best"), bounds, rankings)
+
+
+def judgment_range(
+    rankings: Rankings, measures: Any, *, top: float | None = None, threads: int | None = None
+) -> Ranges:
+    """Each measure with every unjudged document worthless, as it is, and with every unjudged document of the top grade.
+
+    Parameters
+    ----------
+    rankings : Rankings
+        With `is_judged`; where every document was judged, the three are equal but for RBP's ranks beyond the list.
+    measures : measures that take `unjudged`, such as nDCG, AP or RBP
+    top : float, optional
+        The grade of a perfect document; default the highest that occurs.
+
+    Returns
+    -------
+    Ranges
+        For RBP the upper value is RBP plus its residual, which counts the ranks beyond the list too. For nDCG a perfect
+        document joins the ideal ranking as well.
+
+    Raises
+    ------
+    MeasureError
+        A measure that does not take `unjudged`, or that drops unjudged documents.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> rankings = Rankings.from_lists([[0, 2]], [[0.9, 0.1]], is_judged=[False, True])
+    >>> judgment_range(rankings, "nDCG@2")["nDCG@2"].high
+    array([1.])
+    """
+    asked = as_measures(measures)
+    highest = rankings.grades.highest if top is None else top
+    lower, upper, residuals = {}, {}, {}
+    for measure in asked:
+        if "unjudged" not in measure.params or measure.params.get("judged_only"):
+            raise MeasureError(
+                f"{measure} does not say what unjudged documents are worth; wanted one that takes unjudged=, as nDCG, AP and RBP do"
+            )
+        lower[measure] = measure(unjudged=None)
+        upper[measure] = measure(unjudged=highest)
+        if measure.name == "RBP":
+            residual = RBPresidual(p=measure.p, ties=measure.ties, empty=measure.empty)
+            residuals[measure] = residual if measure.cutoff is None else residual @ measure.cutoff
+    scores = evaluate(
+        rankings, [*asked, *lower.values(), *upper.values(), *residuals.values()], threads=threads
+    )
+    bounds = {}
+    for measure in asked:
+        low = scores[lower[measure]]
+        high = low + scores[residuals[measure]] if measure in residuals else scores[upper[measure]]
+        bounds[measure] = Bounds(low, scores[measure], high)
+    return Ranges(("worthless", "value", "perfect"), bounds, rankings)
+
+
+def _mean(values: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None, skip: bool) -> float:
+    if skip:
+        defined = [not math.isnan(value) for value in values.tolist()]
+        values, weight = values[defined], None if weight is None else weight[defined]
+    return statistics.mean(values, weight)

@@ -1,0 +1,335 @@
+"""The benchmark is right before it is fast: its answers, its records, and the tables that are made from them.
+
+No test holds a time.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import oracle
+import pytest
+
+from bench import (
+    cold,
+    compare,
+    instructions,
+    process,
+    reading,
+    record,
+    reference,
+    rivals,
+    run,
+    samples,
+    tables,
+    workloads,
+)
+from bench.errors import BenchError, WrongAnswerError
+from bench.record import Row
+
+if TYPE_CHECKING:
+    import fastndcg as fn
+
+ROOT = record.FOLDER.parent.parent
+MET = Row("kernels", "even", "roofline", "ns/doc", 1.5, 1.25, 0.5, 0.25, ratio=5.0, bar=6.0, moonshot=4.0)
+MISSED = Row("reading", "int64 ids", "read_table", "ns/doc", 6.0, 6.0, 4.0, 4.0, ratio=1.5, bar=1.15)
+RIVAL = Row(
+    "rivals",
+    "tool",
+    "nDCG@10",
+    "ns/doc",
+    2.0,
+    2.0,
+    500.0,
+    500.0,
+    ratio=250.0,
+    bar=200.0,
+    wants="more",
+    note="a | b",
+)
+FASTER = Row("rivals", "faster tool", "nDCG@10", "ns/doc", 2.0, 2.0, 1.0, 1.0, ratio=0.5, wants="more")
+ABSENT = Row("rivals", "absent tool", "nDCG@10", note="not installed: pip install absent")
+COUNT = Row("instructions", "even", "", "instr/doc", None, 40.0)
+FACTS = [
+    Row(record.MACHINE, "date", note="2026-01-02"),
+    Row(record.MACHINE, "processor", note="P"),
+    Row(record.MACHINE, "cores", note="2"),
+]
+ROWS = [MET, MISSED, RIVAL, FASTER, ABSENT, COUNT, *FACTS]
+
+
+# ---- what is measured gives right answers ----
+
+
+@pytest.mark.parametrize("workload", workloads.WORKLOADS, ids=lambda workload: workload.name)
+def test_workload_at_a_tiny_size(workload: workloads.Workload) -> None:
+    row = workloads.measure(workload, scale=0.0005, seconds=0, least=1)
+    assert row.name == workload.name and row.bar is not None and row.ratio is not None and row.ratio > 0
+
+
+def test_bars_are_those_of_workloads_with_names_of_their_own() -> None:
+    names = [workload.name for workload in workloads.WORKLOADS]
+    assert len(set(names)) == len(names)
+    unknown = workloads.Workload("x", workloads.WORKLOADS[0].sample, 1, measures=("nXYZ@10",))
+    assert workloads.measure(unknown).note == "no such measure in this version"
+
+
+@pytest.mark.parametrize("gain", ["linear", "exp2"])
+@pytest.mark.parametrize("cutoff", [None, 1, 3, 10])
+def test_reference_is_the_oracle(gain: str, cutoff: int | None) -> None:
+    rankings = samples.even(20, 12, 0.5, 0)
+    for query in range(rankings.n_queries):
+        rows = slice(rankings.offsets[query], rankings.offsets[query + 1])
+        grades, scores = rankings.relevance[rows], rankings.scores[rows]
+        wanted = oracle.expected_ndcg(oracle.Query(grades.tolist(), scores.tolist()), cutoff, gain=gain)
+        assert reference.ndcg(grades, scores, cutoff, gain=gain) == pytest.approx(wanted or 0.0, rel=1e-12)
+
+
+def test_wrong_scores_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rankings = samples.even(5, 20, 0.5)
+    reference.check(rankings, ("nDCG@10", "nDCG(gain='exp2')@3", "DCG@5"), threads=1)
+    monkeypatch.setattr(reference, "ndcg", lambda *_, **__: 0.123)
+    with pytest.raises(WrongAnswerError, match=r"nDCG@10 of query 0: got .*, wanted 0\.123; not timed"):
+        reference.check(rankings, ("nDCG@10",), threads=1)
+
+
+def test_wrong_workload_is_reported_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(workload: workloads.Workload, **_: float) -> Row:
+        raise WrongAnswerError("nDCG@10", workload.name, 1.0, 2.0)
+
+    monkeypatch.setattr(workloads, "measure", fail)
+    rows = list(workloads.rows(quick=True))
+    assert len(rows) == len(workloads.WORKLOADS)
+    assert all(row.note.startswith("failed: nDCG@10 of ") and row.ratio is None for row in rows)
+
+
+def test_untied_scores_are_untied() -> None:
+    scores = samples.untied(50, 100).scores.reshape(50, 100)
+    assert all(len(np.unique(row)) == 100 for row in scores)
+
+
+# ---- rivals ----
+
+
+WAYS = [(name, way) for name in rivals.NAMES for way in rivals.ways(name)]
+
+
+def test_rivals_are_those_that_are_promised() -> None:
+    modules = {way.module for _, way in WAYS}
+    assert modules == {
+        "sklearn",
+        "ranx",
+        "pytrec_eval",
+        "ir_measures",
+        "lightgbm",
+        "xgboost",
+        "catboost",
+        "torchmetrics",
+        "polars",
+        "duckdb",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", rivals.NAMES)
+def test_rival_agrees_or_is_reported_as_not_installed(name: str) -> None:
+    ways = rivals.ways(name)
+    if not any(way.installed for way in ways):
+        assert all(rivals.measure(way).note == f"not installed: pip install {way.install}" for way in ways)
+        pytest.skip(f"{ways[0].install} is not installed")
+    rows = [
+        Row(*values)
+        for values in process.python("-m", "bench.rivals", name, "0.002", environment=rivals.ONE_THREAD)
+    ]
+    assert [row.name for row in rows] == [way.name for way in ways]
+    assert all(row.ratio is not None for row in rows)
+
+
+@pytest.mark.parametrize(
+    "answer", [0.5, np.array([0.5, 0.5]), np.array([0.25])], ids=["mean", "values", "too few"]
+)
+def test_wrong_rivals_are_not_timed(answer: rivals.Answer) -> None:
+    def prepare(_: fn.Rankings) -> rivals.Callable[[], rivals.Answer]:
+        return lambda: answer
+
+    rival = rivals.Rival("tool", "numpy", "numpy", "nDCG@10", prepare, 2)
+    with pytest.raises(WrongAnswerError, match=r"nDCG@10 of tool.*: got .*, wanted .*; not timed"):
+        rivals.measure(rival)
+
+
+def test_missing_rival_is_reported_as_such() -> None:
+    def prepare(_: fn.Rankings) -> rivals.Callable[[], rivals.Answer]:
+        raise AssertionError
+
+    row = rivals.measure(rivals.Rival("tool", "no-such-tool", "no_such_tool", "nDCG@10", prepare, 2))
+    assert row.note == "not installed: pip install no-such-tool" and row.ratio is None and not row.verdict
+
+
+# ---- the other sections ----
+
+
+def test_cold_start_scores_what_it_says() -> None:
+    cold.check()
+
+
+@pytest.mark.parametrize("ids", ["int64", "string"])
+def test_reading(tmp_path: reading.Path, ids: str) -> None:
+    rows = process.python("-m", "bench.reading", str(tmp_path), "50", ids, "1", "0")
+    row = Row(*rows[0])
+    assert row.section == "reading" and ids in row.name and row.ratio is not None and row.bar is not None
+
+
+def test_process_says_why_it_failed() -> None:
+    with pytest.raises(BenchError, match="ZeroDivisionError"):
+        process.python("-c", "1 / 0")
+
+
+def test_instructions_are_counted_or_a_reason_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instructions.shutil, "which", lambda _: None)
+    assert [row.note for row in instructions.rows(quick=False)] == ["not counted: valgrind is not installed"]
+
+
+def test_requests_to_valgrind_do_nothing_without_it() -> None:
+    if instructions.platform.machine() not in {"x86_64", "AMD64"}:
+        pytest.skip("requests to valgrind are written for x86-64")
+    assert instructions.requests()(0x1001) == 0
+
+
+# ---- records ----
+
+
+def test_record_is_read_as_it_was_written(tmp_path: record.Path) -> None:
+    record.write(ROWS, tmp_path / "a.csv")
+    assert record.read(tmp_path / "a.csv") == ROWS
+
+
+def test_newest_record_is_the_last_by_date(tmp_path: record.Path) -> None:
+    assert record.newest(tmp_path) is None
+    for name in ("2026-01-02-b.csv", "2025-12-31-z.csv", "2026-01-01-c.csv"):
+        (tmp_path / name).touch()
+    assert record.newest(tmp_path) == tmp_path / "2026-01-02-b.csv"
+
+
+def test_machine_is_recorded() -> None:
+    names = {row.name: row.note for row in record.machine("shared")}
+    assert {"date", "processor", "cores", "memory", "python", "numba", "numpy", "pyarrow", "fastndcg"} <= set(
+        names
+    )
+    assert names["note"] == "shared"
+
+
+@pytest.mark.parametrize(
+    ("row", "verdict"),
+    [
+        (MET, "met"),
+        (MET._replace(ratio=4.0), "moonshot"),
+        (MISSED, "missed"),
+        (RIVAL, "met"),
+        (RIVAL._replace(ratio=199.0), "missed"),
+        (COUNT, ""),
+        (ABSENT, ""),
+    ],
+)
+def test_verdict(row: Row, verdict: str) -> None:
+    assert row.verdict == verdict
+
+
+# ---- tables ----
+
+
+def test_table_of_rivals() -> None:
+    path = record.Path("2026-01-02-p.csv")
+    assert tables.rivals_table(ROWS, path) == (
+        "| tool | asked for | ns a document | fastndcg | times as long |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        "| tool | `nDCG@10` | 500 | 2.00 | 250 |\n"
+        "| faster tool | `nDCG@10` | 1.00 | 2.00 | 0.500 |\n"
+        "\n"
+        "2026-01-02, P, 2 cores. Record: `bench/record/2026-01-02-p.csv`.\n"
+    )
+
+
+def test_long_tables_say_where_we_lose_and_who_is_absent() -> None:
+    text = tables.long_tables(ROWS, record.Path("r.csv"))
+    lost = text.partition("### Where we lose")[2].partition("###")[0]
+    assert lost.split("\n") == [
+        "",
+        "",
+        "- int64 ids: 1.50x, wanted at most 1.15",
+        "- faster tool: 0.500x, wanted at least 1",
+        "",
+        "",
+    ]
+    assert "| even | 1.25 ns/doc | roofline | 0.250 ns/doc | 5.00x | ≤ 6 | ≤ 4 | met |" in text
+    assert "| absent tool | - | nDCG@10 | - |  |  |  | not installed: pip install absent |" in text
+    assert "met; a \\| b" in text
+    assert "Nowhere in this record." in tables.long_tables([MET], record.Path("r.csv"))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), (1234.5, "1234"), (12.345, "12.3"), (2.0, "2.00"), (0.012345, "0.0123")]
+)
+def test_numbers_have_three_digits(value: float | None, text: str) -> None:
+    assert tables.number(value) == text
+
+
+def test_tables_take_the_place_of_the_last_ones() -> None:
+    text = "a\n<!-- x: written by bench/tables.py -->\nold\n<!-- end of x -->\nb\n"
+    once = tables.insert(text, "x", "new\n")
+    assert once == "a\n<!-- x: written by bench/tables.py -->\n\nnew\n\n<!-- end of x -->\nb\n"
+    assert tables.insert(once, "x", "new\n") == once
+    with pytest.raises(BenchError, match="no place for the table 'y'"):
+        tables.insert(text, "y", "new\n")
+
+
+@pytest.mark.parametrize("name", tables.GENERATED)
+def test_readmes_have_the_tables_of_the_newest_record(name: str) -> None:
+    path = record.newest()
+    assert path is not None
+    target, table = tables.GENERATED[name]
+    text = target.read_text(encoding="utf-8")
+    assert tables.insert(text, name, table(record.read(path), path)) == text
+
+
+# ---- comparing ----
+
+
+def test_instructions_may_not_grow() -> None:
+    assert compare.regressions([COUNT], [COUNT]) == []
+    assert compare.regressions([COUNT._replace(cpu=40.7)], [COUNT]) == []
+    assert compare.regressions([COUNT._replace(cpu=44.0)], [COUNT]) == [
+        "even: 44.0 instructions a document, 40.0 before"
+    ]
+    assert compare.regressions([MET._replace(ratio=50.0)], [MET]) == []
+
+
+def test_comparison_shows_what_both_have() -> None:
+    text = compare.table([MET._replace(ratio=6.0), ABSENT, RIVAL], [MET, ABSENT, MISSED])
+    assert text.splitlines()[1:] == ["kernels  even  5.00  6.00  +20.0%"]
+
+
+# ---- the command ----
+
+
+def test_command_says_what_it_can_do() -> None:
+    finished = subprocess.run(
+        [sys.executable, "bench/run.py", "--help"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    for option in ("--quick", "--compare", "--only", "--note"):
+        assert option in finished.stdout
+    assert set(run.SECTIONS) == set(tables.SECTIONS)
+
+
+def test_quick_runs_are_not_compared() -> None:
+    finished = subprocess.run(
+        [sys.executable, "bench/run.py", "--quick", "--compare"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert finished.returncode == 2
+    assert "--quick measures other sizes than the records have" in finished.stderr

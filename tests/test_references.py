@@ -1,0 +1,302 @@
+"""Against the tools that have these measures: pytrec_eval, trec_eval's own test outputs, gdeval, cwl_eval, scikit-learn, ranx."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastndcg as fn
+
+Qrels = dict[str, dict[str, int]]
+Run = dict[str, dict[str, float]]
+
+
+def rankings_of(qrels: Qrels, run: Run, queries: list[str]) -> fn.Rankings:
+    """The run in trec_eval's order: falling score, then falling document id, which `ties="input"` keeps."""
+    relevance, scores, flags, pool = [], [], [], []
+    for query in queries:
+        ranked = sorted(
+            run[query], key=lambda document: (np.float32(run[query][document]), document), reverse=True
+        )
+        relevance.append([max(qrels[query].get(document, 0), 0) for document in ranked])
+        flags += [qrels[query].get(document, -1) >= 0 for document in ranked]
+        scores.append(np.array([run[query][document] for document in ranked], np.float32))
+        pool.append([grade for grade in qrels[query].values() if grade >= 0])
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in pool])])
+    judged = (offsets, np.array([grade for one in pool for grade in one], np.int64))
+    return fn.Rankings.from_lists(relevance, scores, judged=judged, is_judged=np.array(flags))
+
+
+def invented(seed: int, queries: int = 60) -> tuple[Qrels, Run]:
+    """Ragged, tied, with unjudged documents and judged ones that were not retrieved, some queries without a relevant one."""
+    rng = np.random.default_rng(seed)
+    qrels: Qrels = {}
+    run: Run = {}
+    for number in range(queries):
+        ids = [f"d{i}" for i in rng.permutation(int(rng.integers(3, 80)))]
+        retrieved = ids[: max(1, int(len(ids) * rng.random()))]
+        run[f"q{number}"] = {document: float(rng.integers(0, 12)) / 4 for document in retrieved}
+        top = 1 if number % 10 == 0 else 5
+        qrels[f"q{number}"] = {
+            document: int(rng.integers(0, top)) for document in ids if rng.random() < 0.6
+        } or {ids[0]: 1}
+    return qrels, run
+
+
+TREC = {
+    "map": "AP", "Rprec": "Rprec", "bpref": "Bpref", "recip_rank": "RR", "infAP": "infAP", "set_P": "SetP", "set_relative_P": "SetP(relative=True)",
+    "set_recall": "SetR", "set_map": "SetAP", "set_F": "SetF", "num_ret": "NumRet", "num_rel": "NumRel", "num_rel_ret": "NumRet(rel=1)",
+    **{f"P_{k}": f"P@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
+    **{f"recall_{k}": f"R@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
+    **{f"map_cut_{k}": f"AP@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
+    **{f"ndcg_cut_{k}": f"nDCG@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
+    **{f"success_{k}": f"Success@{k}" for k in (1, 5, 10)},
+    **{f"iprec_at_recall_{recall:.2f}": f"IPrec@{recall:g}" for recall in (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)},
+    "ndcg": "nDCG",
+}  # fmt: skip
+
+
+def in_input_order(notation: str, **words: Any) -> fn.Measure:
+    measure = fn.parse(notation)
+    return measure(
+        **{name: value for name, value in ({"ties": "input"} | words).items() if name in measure.params}
+    )
+
+
+@pytest.mark.parametrize("rel", [1, 2])
+def test_pytrec_eval(rel: int) -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
+    qrels, run = invented(1)
+    queries = list(qrels)
+    # its num_rel ignores the relevance level, see ir_measures' provider
+    names = [name for name in TREC if not (rel > 1 and name.startswith(("num_rel", "ndcg")))]
+    reference = pytrec_eval.RelevanceEvaluator(
+        qrels, set(pytrec_eval.supported_measures), relevance_level=rel
+    ).evaluate(run)
+    measures = {
+        name: in_input_order(TREC[name], **({"rel": rel} if rel > 1 and TREC[name] != "NumRet" else {}))
+        for name in names
+    }
+    scores = fn.evaluate(rankings_of(qrels, run, queries), list(dict.fromkeys(measures.values())))
+    for name, measure in measures.items():
+        wanted = [reference[query][name] for query in queries]
+        assert scores[measure].tolist() == pytest.approx(wanted, rel=1e-12), f"{name} as {measure}"
+
+
+def test_pytrec_eval_judged_documents_only() -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
+    qrels, run = invented(2)
+    names = [name for name in TREC if not name.startswith(("bpref", "infAP", "num_rel"))]
+    evaluator = pytrec_eval.RelevanceEvaluator(
+        qrels, set(pytrec_eval.supported_measures), judged_docs_only_flag=1
+    )
+    reference = evaluator.evaluate(run)
+    queries = [query for query in qrels if any(document in qrels[query] for document in run[query])]
+    scores = fn.evaluate(
+        rankings_of(qrels, run, queries), [in_input_order(TREC[name], judged_only=True) for name in names]
+    )
+    for name, values in zip(names, scores.values, strict=True):
+        assert values.tolist() == pytest.approx([reference[query][name] for query in queries], rel=1e-12), (
+            name
+        )
+
+
+def read_qrels(path: Path) -> Qrels:
+    qrels: Qrels = {}
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        for line in lines:
+            query, _, document, grade = line.split()
+            qrels.setdefault(query, {})[document] = int(grade)
+    return qrels
+
+
+def read_run(path: Path) -> Run:
+    run: Run = {}
+    with gzip.open(path, "rt", encoding="latin-1") if path.suffix == ".gz" else path.open() as lines:
+        for line in lines:
+            query, _, document, _, score, _ = line.split()
+            run.setdefault(query, {})[document] = float(score)
+    return run
+
+
+# trec_eval 10 asks for round(recall * R) relevant documents where 9, pytrec_eval and we ask for int(recall * R + 0.9)
+ROUNDED = {
+    ("iprec_at_recall_0.10", "301"),
+    ("iprec_at_recall_0.60", "302"),
+    ("iprec_at_recall_0.10", "all"),
+    ("iprec_at_recall_0.60", "all"),
+}
+
+
+def test_trec_eval_golden_outputs(data: Path) -> None:
+    """Every measure that we have of trec_eval's own test output: each query, and the mean of all."""
+    folder = data / "trec_eval"
+    qrels, run = read_qrels(folder / "qrels.test"), read_run(folder / "results.test")
+    queries = [query for query in sorted(run) if query in qrels]
+    names = TREC | {"rbp": "RBP(p=0.9)", "rbp_resid": "RBPresidual(p=0.9)"}
+    scores = fn.evaluate(
+        rankings_of(qrels, run, queries), list(dict.fromkeys(in_input_order(name) for name in names.values()))
+    )
+    means, compared = scores.mean(), 0
+    for line in (folder / "out.test.aq").read_text().splitlines():
+        name, query, value = line.split()
+        if name not in names:
+            continue
+        if (name, query) in ROUNDED:
+            continue
+        measure = in_input_order(names[name])
+        if query == "all":
+            got = scores[measure].sum() if name.startswith("num_") else means[str(measure)]
+        else:
+            got = scores[measure][queries.index(query)]
+        assert round(float(got), 4) == pytest.approx(float(value), abs=5e-5), f"{line}: {got}"
+        compared += 1
+    assert compared > 200
+
+
+def test_unjudged_share_of_trec_eval(data: Path) -> None:
+    folder = data / "trec_eval"
+    qrels, run = read_qrels(folder / "qrels.test"), read_run(folder / "results.test")
+    queries = [query for query in sorted(run) if query in qrels]
+    scores = fn.evaluate(
+        rankings_of(qrels, run, queries), [in_input_order(f"Judged@{k}") for k in (5, 10, 20)]
+    )
+    wanted = {
+        tuple(line.split()[:2]): float(line.split()[2])
+        for line in (folder / "out.test.aq").read_text().splitlines()
+        if line.startswith("unj")
+    }
+    for row, k in enumerate((5, 10, 20)):
+        for place, query in enumerate(queries):
+            assert 1 - scores.values[row, place] == pytest.approx(wanted[f"unj_{k}", query], abs=5e-5)
+
+
+# ---- ir_measures and its providers ----
+
+
+def provided(notation: str, provider: str, qrels: Qrels, run: Run) -> dict[str, float]:
+    ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")
+    chosen = getattr(ir_measures, provider)
+    if not chosen.is_available():
+        pytest.skip(f"ir_measures' provider {provider} is not available here")
+    return {
+        row.query_id: row.value for row in chosen.iter_calc([ir_measures.parse_measure(notation)], qrels, run)
+    }
+
+
+@pytest.mark.parametrize("notation", ["ERR@5", "ERR@20", "ERR@100"])
+def test_gdeval(notation: str) -> None:
+    """gdeval prints five decimals, reads topic numbers, and prints only queries with a relevant document."""
+    qrels, run = ({str(i + 1): one for i, one in enumerate(table.values())} for table in invented(3))
+    reference = provided(notation, "gdeval", qrels, run)
+    queries = sorted(reference)
+    assert len(queries) > 40
+    scores = fn.evaluate(rankings_of(qrels, run, queries), in_input_order(notation))
+    assert scores.values[0].tolist() == pytest.approx([reference[query] for query in queries], abs=5.001e-6)
+
+
+def without_ties(run: Run) -> Run:
+    """cwl_eval and ranx order tied documents by rules of their own."""
+    rng = np.random.default_rng(9)
+    return {
+        query: dict(zip(documents, (rng.permutation(len(documents)) + 1.0).tolist(), strict=True))
+        for query, documents in run.items()
+    }
+
+
+@pytest.mark.parametrize(
+    "notation",
+    [
+        "RBP(rel=1)",
+        "RBP(p=0.5, rel=2)",
+        "SDCG(max_rel=4)@10",
+        "SDCG(min_rel=1, max_rel=3)@5",
+        "RR",
+        "P@10",
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_cwl_eval(notation: str) -> None:
+    """Its AP is left out: the C/W/L form normalises by the relevant documents that it saw."""
+    pytest.importorskip("cwl", reason="cwl_eval is not installed")
+    qrels, run = invented(4)
+    run = without_ties(run)
+    queries = list(qrels)
+    reference = provided(notation, "cwl_eval", qrels, run)
+    scores = fn.evaluate(rankings_of(qrels, run, queries), notation)
+    got, wanted = scores.values[0], np.array([reference[query] for query in queries])
+    assert got.tolist() == pytest.approx(wanted.tolist(), rel=1e-9, abs=1e-12)
+
+
+def test_judged_of_ir_measures() -> None:
+    qrels, run = invented(5)
+    run = without_ties(run)
+    for notation in ("Judged@5", "Judged@20", "Judged"):
+        reference = provided(notation, "judged", qrels, run)
+        scores = fn.evaluate(rankings_of(qrels, run, list(qrels)), notation)
+        assert scores.values[0].tolist() == pytest.approx([reference[query] for query in qrels], rel=1e-12), (
+            notation
+        )
+
+
+def test_ir_measures_objects_and_notation_are_ours() -> None:
+    ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")
+    theirs = [
+        ir_measures.AP @ 10, ir_measures.AP(rel=2), ir_measures.MAP, ir_measures.RR @ 10, ir_measures.P(rel=2) @ 5, ir_measures.R @ 100, ir_measures.Rprec,
+        ir_measures.Success @ 1, ir_measures.ERR @ 20, ir_measures.RBP(p=0.9, rel=1), ir_measures.Judged @ 10, ir_measures.NumRel, ir_measures.NumRet(rel=1),
+        ir_measures.SDCG(max_rel=4) @ 10, ir_measures.Bpref, ir_measures.infAP, ir_measures.IPrec @ 0.1, ir_measures.SetP(relative=True), ir_measures.SetR,
+        ir_measures.SetF(beta=2.0), ir_measures.SetAP,
+    ]  # fmt: skip
+    for measure in theirs:
+        assert fn.parse(str(measure)) == fn.measures.as_measure(measure)
+
+
+# ---- scikit-learn, ranx ----
+
+
+def test_average_precision_of_scikit_learn() -> None:
+    """Without ties the two definitions agree; with them scikit-learn takes each tied group at its end, we the expectation."""
+    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
+    rng = np.random.default_rng(6)
+    relevance = (rng.random((50, 40)) < 0.3).astype(np.int64)
+    relevance[:, 0] = 1
+    scores = rng.random((50, 40))
+    got = fn.evaluate(fn.Rankings.from_dense(relevance, scores), "AP").values[0]
+    assert got.tolist() == pytest.approx(
+        [metrics.average_precision_score(one, other) for one, other in zip(relevance, scores, strict=True)],
+        rel=1e-12,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_ranx() -> None:
+    ranx = pytest.importorskip("ranx", reason="ranx is not installed")
+    qrels, run = invented(7, queries=20)
+    run = without_ties(run)
+    queries = [query for query in sorted(qrels) if max(qrels[query].values()) >= 1]
+    names = {
+        "map": "AP",
+        "mrr": "RR",
+        "precision@5": "P@5",
+        "recall@5": "R@5",
+        "f1": "F",
+        "r-precision": "Rprec",
+        "hit_rate@3": "Success@3",
+        "map@10": "AP@10",
+    }
+    theirs = ranx.evaluate(
+        ranx.Qrels({query: qrels[query] for query in queries}),
+        ranx.Run({query: run[query] for query in queries}),
+        list(names),
+        return_mean=False,
+    )
+    scores = fn.evaluate(rankings_of(qrels, run, queries), list(names.values()))
+    for name, notation in names.items():
+        assert scores[notation].tolist() == pytest.approx(theirs[name].tolist(), rel=1e-9), name
+    assert not math.isnan(scores.values.sum())

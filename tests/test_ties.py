@@ -1,0 +1,210 @@
+"""Ties in groups too large to list their orders, the promises about bits, and the ranges of ties and of judgments."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from test_folds import all_asked, measure_of, tables
+
+import fastndcg as fn
+
+SAMPLED = (
+    "AP",
+    "AP@40",
+    "RR",
+    "RR@3",
+    "ERR",
+    "ERR@10",
+    "Bpref",
+    "infAP",
+    "IPrec@0.1",
+    "IPrec@0.5",
+    "Success@4",
+    "Rprec",
+    "F@20",
+    "RBP",
+)
+
+
+def sampled_orders(scores: np.ndarray, relevance: np.ndarray, flags: np.ndarray, orders: int) -> fn.Rankings:
+    """As many queries as orders: each an order of the same query that its scores allow."""
+    rng = np.random.default_rng(11)
+    ranked = np.lexsort((rng.random((orders, len(scores))), np.broadcast_to(-scores, (orders, len(scores)))))
+    untied = np.broadcast_to(-np.arange(len(scores)), (orders, len(scores)))
+    return fn.Rankings.from_dense(relevance[ranked], untied, is_judged=flags[ranked].ravel())
+
+
+def test_large_groups_by_sampling() -> None:
+    """The expectation lies within five standard errors of the mean over 4,000 sampled orders."""
+    rng = np.random.default_rng(12)
+    scores = np.repeat([4.0, 3.0, 2.0, 1.0], [3, 40, 1, 60])
+    relevance = rng.choice([0, 0, 0, 1, 2, 4], len(scores))
+    flags = rng.random(len(scores)) < 0.7
+    expected = fn.evaluate(fn.Rankings.from_lists([relevance], [scores], is_judged=flags), SAMPLED)
+    samples = fn.evaluate(
+        sampled_orders(scores, relevance, flags, 4000),
+        [measure(ties="input") for measure in expected.measures],
+    )
+    for measure, value, values in zip(
+        expected.measures, expected.values[:, 0].tolist(), samples.values, strict=True
+    ):
+        error = float(values.std() / math.sqrt(len(values)))
+        assert abs(value - values.mean()) <= 5 * error + 1e-12, (str(measure), value, values.mean(), error)
+
+
+@pytest.mark.parametrize(("size", "relevant"), [(5, 2), (100, 7), (1000, 990), (3000, 1), (2000, 300)])
+def test_one_group_of_everything_by_closed_forms(size: int, relevant: int) -> None:
+    """All documents tied: hypergeometric sums in exact fractions."""
+    cutoffs = sorted({1, 2, min(10, size), size})
+    grades = np.zeros(size, np.int64)
+    grades[np.random.default_rng(1).permutation(size)[:relevant]] = 1
+    names = [
+        f"{name}@{cutoff}"
+        for cutoff in cutoffs
+        for name in ("RR", "Success", "P", "R", "AP", "ERR(max_rel=1)")
+    ]
+    scores = fn.evaluate(fn.Rankings.from_lists([grades], [np.zeros(size)]), names)
+    missing, first, first_weighed, precisions = Fraction(1), Fraction(0), Fraction(0), Fraction(0)
+    stopping, seen = Fraction(0), {}
+    share = Fraction(relevant, size)
+    for rank in range(1, size + 1):
+        chance = missing * Fraction(relevant, size - rank + 1)
+        missing -= chance
+        first, first_weighed = first + chance, first_weighed + chance / rank
+        above = Fraction((rank - 1) * (relevant - 1), size - 1)
+        precisions += share * (1 + above) / rank
+        if rank in cutoffs:
+            seen[rank] = (
+                first_weighed,
+                first,
+                share * rank / rank,
+                share * rank / relevant,
+                precisions / relevant,
+            )
+    for cutoff in cutoffs:
+        for name, wanted in zip(("RR", "Success", "P", "R", "AP"), seen[cutoff], strict=True):
+            assert scores[f"{name}@{cutoff}"][0] == pytest.approx(float(wanted), rel=1e-12), (name, cutoff)
+    assert scores[f"R@{size}"][0] == 1.0
+    assert scores[f"Success@{size}"][0] == 1.0
+    # the user stops at a relevant document with probability 1/2: mean over the number seen before, each order equally likely
+    if size <= 1000:
+        for rank in range(1, 11 if size > 10 else size + 1):
+            at = Fraction(0)
+            for h in range(min(rank - 1, relevant - 1) + 1):
+                ways = Fraction(
+                    math.comb(relevant - 1, h) * math.comb(size - relevant, rank - 1 - h),
+                    math.comb(size - 1, rank - 1),
+                )
+                at += share * ways / 2 ** (h + 1)
+            stopping += at / rank
+        assert scores[f"ERR(max_rel=1)@{min(size, 10)}"][0] == pytest.approx(float(stopping), rel=1e-12)
+
+
+def test_tied_alike_is_not_tied() -> None:
+    """A group of documents that are worth the same has the bits of any order of it."""
+    rankings = [
+        fn.Rankings.from_lists([[2] * 37 + [0] * 11], [scores])
+        for scores in (np.repeat([2.0, 1.0], [37, 11]), np.arange(48, 0, -1.0))
+    ]
+    names = [name for name in SAMPLED if name != "Rprec"]
+    one, other = (fn.evaluate(part, names).values for part in rankings)
+    np.testing.assert_allclose(one, other, rtol=1e-14)
+    perfect = fn.evaluate(
+        rankings[0], "AP, R, P@37, Rprec, F@37, Bpref, IPrec@1.0, RR, Success@1, SetR"
+    ).values[:, 0]
+    assert perfect.tolist() == [1.0] * 10
+
+
+def test_bits_do_not_depend_on_row_order_threads_or_company() -> None:
+    table = tables(21, 400, longest=40)["pooled"]
+    rankings = table.rankings()
+    measures = [
+        measure_of(one.name, dict(one.parameters), one.cutoff)
+        for one in all_asked("average")
+        if one.name != "IPrec"
+    ]
+    together = fn.evaluate(rankings, measures, threads=1)
+    assert fn.evaluate(rankings, measures, threads=2).values.tobytes() == together.values.tobytes()
+    for measure in measures[::7]:
+        assert fn.evaluate(rankings, measure).values.tobytes() == together[measure].tobytes(), measure
+    rng = np.random.default_rng(3)
+    offsets = np.array(table.offsets)
+    shuffled = np.concatenate(
+        [start + rng.permutation(stop - start) for start, stop in zip(offsets, offsets[1:], strict=False)]
+    )
+    other = fn.Rankings.from_offsets(
+        offsets,
+        table.relevance[shuffled],
+        table.scores[shuffled],
+        judged=table.pool,
+        is_judged=table.is_judged[shuffled],
+    )
+    again = fn.evaluate(other, measures)
+    for measure in together.measures:
+        assert again[measure].tobytes() == together[measure].tobytes(), measure
+
+
+# ---- ranges ----
+
+
+def test_tie_range() -> None:
+    rankings = tables(31, 40)["pooled"].rankings()
+    ranges = fn.tie_range(rankings, ["nDCG@3", "AP", "ERR@2", "NumRel", "SetR"])
+    for measure in ranges.measures:
+        low, value, high = ranges[measure]
+        assert (low <= value * (1 + 1e-15)).all() and (value <= high * (1 + 1e-15)).all(), measure
+        assert value.tobytes() == fn.evaluate(rankings, measure).values[0].tobytes()
+    assert ranges["nDCG@3"].low.tobytes() == fn.evaluate(rankings, "nDCG(ties='worst')@3").values[0].tobytes()
+    assert ranges["AP"].high.tobytes() == fn.evaluate(rankings, "AP(ties='best')").values[0].tobytes()
+    summary = ranges.summary().to_pydict()
+    assert summary["moves"] == [True, True, True, False, False]
+    assert "could move by" in repr(ranges)
+    assert ranges.to_arrow().column_names[:4] == [
+        "query_id",
+        "nDCG@3 worst",
+        "nDCG@3 expected",
+        "nDCG@3 best",
+    ]
+    with pytest.raises(fn.MeasureError, match="RR was not asked for"):
+        ranges["RR"]
+
+
+def test_judgment_range() -> None:
+    rankings = fn.Rankings.from_lists([[0, 2, 0]], [[3, 2, 1]], is_judged=[False, True, False])
+    ranges = fn.judgment_range(rankings, ["nDCG@2", "RBP(p=0.5)@2", "P@2"])
+    assert [values[0] for values in ranges["nDCG@2"]] == pytest.approx(
+        [1 / math.log2(3), 1 / math.log2(3), 1.0], rel=1e-15
+    )
+    assert [values.tolist() for values in ranges["RBP(p=0.5)@2"]] == [[0.25], [0.25], [1.0]]
+    assert [values.tolist() for values in ranges["P@2"]] == [[0.5], [0.5], [1.0]]
+    assert fn.judgment_range(rankings, "RBP(p=0.5, unjudged=2)@2")[
+        "RBP(p=0.5, unjudged=2)@2"
+    ].value.tolist() == [0.75]
+    with pytest.raises(fn.MeasureError, match="Judged@5 does not say what unjudged documents are worth"):
+        fn.judgment_range(rankings, "Judged@5")
+
+
+@pytest.mark.parametrize(
+    ("notation", "message"),
+    [
+        ("Rprec@5", "Rprec has no cutoff"),
+        ("IPrec", "IPrec needs a recall level, as in IPrec@0.1"),
+        ("IPrec@1.5", "recall=1.5 is not known: recall is a number from 0 to 1"),
+        ("SDCG@10", "SDCG@10 needs max_rel="),
+        ("RBP(p=1)", "p=1 is not known: p is a number above 0 and below 1"),
+        ("F(beta=0)@3", "beta=0 is not known: beta is a number above 0"),
+        ("AP(denominator='k')", "denominator='k' is not known"),
+        ("AP(judged_only=True, unjudged=1)", "both drops unjudged documents and gives them a grade"),
+        (
+            "ERR(max_rel=2)",
+            "not defined for grade 3, .* the highest of its scale is 2. Name the scale, as in ERR\\(max_rel=3\\)",
+        ),
+        ("AP(rel=None)", "rel=None is not known: rel is a grade"),
+    ],
+)
+def test_refusals(notation: str, message: str) -> None:
+    with pytest.raises((fn.MeasureError, fn.InputError), match=message):
+        fn.evaluate(fn.Rankings.from_lists([[3, 0]]), notation)
