@@ -67,7 +67,8 @@ def evaluate(
                 "choices in a measure, as in nDCG(gain='exp2', ties='input')"
             )
         asked = as_measures(measures)
-        return streams.evaluate(rankings, lambda part: evaluate(part, asked, threads=threads))
+        scoring = rankings.scoring_threads if threads is None else threads
+        return streams.evaluate(rankings, lambda part: evaluate(part, asked, threads=scoring))
     if not isinstance(rankings, Rankings):
         raise InputTypeError(
             f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, from_query_ids, from_arrow or "

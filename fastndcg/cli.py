@@ -249,7 +249,7 @@ def score(
             threads=threads,
         )
         if stream is not None:
-            scores, documents = _score_stream(stream, bar, measures, out, threads)
+            scores, documents = _score_stream(stream, bar, measures, out)
             taken = {role: getattr(stream.columns, role) for role in ("query", "relevance", "score")}
             _report(scores, documents, taken, format, {}, gates)
             return
@@ -697,7 +697,7 @@ class _Results:
 
 
 def _score_stream(
-    stream: ParquetStream, bar: _Progress, measures: list[Measure], out: Path | None, threads: int | None
+    stream: ParquetStream, bar: _Progress, measures: list[Measure], out: Path | None
 ) -> tuple[Scores, int]:
     """Scores and the number of documents."""
     from fastndcg.scores import results_file
@@ -708,7 +708,7 @@ def _score_stream(
 
         def score_part(rankings: Rankings) -> Scores:
             results.documents += rankings.n_docs
-            return evaluate(rankings, measures, threads=threads)
+            return evaluate(rankings, measures, threads=stream.scoring_threads)
 
         scores = evaluate_stream(stream, score_part, results)
     return scores, results.documents

@@ -43,6 +43,7 @@ class RankingsStream(ABC):
     """
 
     grouped: bool | None
+    scoring_threads: int = 1  # where `evaluate` is not told how many
 
     @abstractmethod
     def __iter__(self) -> Iterator[Rankings]:

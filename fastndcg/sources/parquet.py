@@ -637,8 +637,12 @@ def _reading(path: str) -> Iterator[None]:
         raise SourceError(
             f"{path} cannot be read: {os.strerror(error.errno)}. Check the path and its permissions."
         ) from None
-    except pa.ArrowException as error:
+    except _DAMAGE as error:
         raise _unreadable(path, error) from None
+
+
+# what comes of bytes that are not what was written: in a footer, or as codes beyond the end of a dictionary
+_DAMAGE = (pa.ArrowException, UnicodeDecodeError, IndexError)
 
 
 def _unreadable(path: str, error: BaseException) -> SourceError:
@@ -654,6 +658,11 @@ def naming(paths: list[Path_]) -> Iterator[None]:
         yield
     except SourceError:
         raise
-    except FastndcgError as error:
+    except MemoryError:
+        raise
+    except (FastndcgError, *_DAMAGE) as error:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-        raise type(error)(f"{os.fspath(paths[0])}{more}: {error}") from None
+        name = f"{os.fspath(paths[0])}{more}"
+        if not isinstance(error, FastndcgError):
+            raise _unreadable(name, error) from None
+        raise type(error)(f"{name}: {error}") from None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
-_MEMORY = 256 << 20
+_MEMORY = 128 << 20
 _LEAST_MEMORY = 1 << 20
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _SCORING = (
@@ -75,7 +75,7 @@ def scan_parquet(
         noticed, rows are set aside by query in a temporary file (in the folder that `TMPDIR` names), as large as the
         decoded columns and gone at the end, however the process ends.
     memory : int or str, optional
-        Bytes that rows may take at a time, as in "512 MB"; default 256 MiB. One query must fit, and the results of all
+        Bytes that rows may take at a time, as in "512 MB"; default 128 MiB. One query must fit, and the results of all
         queries, 8 bytes for each measure and their ids, come on top.
     threads : int, optional
         How many threads decode ahead; default all that pyarrow has, up to four.
@@ -150,11 +150,14 @@ class ParquetStream(RankingsStream):
         self.grouped = grouped or None
         self._memory = bytes_of(memory)
         self._threads = parquet.threads_of(threads) if threads is not None else min(pa.cpu_count(), 4)
+        # scoring on cores that decode was a third slower than on one core beside them
+        self.scoring_threads = max(1, pa.cpu_count() - self._threads)
         self._paths = parquet.as_list(path)
         self._dataset, self._wanted = parquet.open_dataset(self._paths, self._threads, *columns)
         self._nan, self._progress = nan, progress
         self._known_grouped = is_list(self._dataset.types[self._wanted.columns.relevance])
-        self._per_row = _bytes_of_a_row(self._dataset)
+        with parquet.naming(self._paths):
+            self._per_row = _bytes_of_a_row(self._dataset)
 
     @property
     def columns(self) -> Columns:
@@ -293,7 +296,7 @@ class ParquetStream(RankingsStream):
 
     def _tables(self, names: list[str]) -> Generator[tuple[int, pa.Table], None, None]:
         """Tables of the named columns, in order, and the number of the first row of each."""
-        in_flight = 2 * self._threads + 4
+        in_flight = self._threads + 4
         most = max(1, int(self._memory / ((self._per_row + _SCORING) * in_flight)))
         readers = (_read(self._dataset, span, names, most) for span in _spans(self._dataset, most))
         first_row = 0
@@ -539,8 +542,11 @@ class _Groups:
         return ids, offsets, continues
 
 
+_LONG = 1 << 16
+
+
 class _Seen:
-    """A set of keys, 8 bytes for each: sorted arrays, each more than twice as long as the next."""
+    """A set of keys, 8 bytes for each: sorted arrays, each more than twice as long as the next where they overlap."""
 
     def __init__(self) -> None:
         self._sorted: list[UInt64] = []
@@ -557,11 +563,17 @@ class _Seen:
                 found |= old[np.minimum(place, len(old) - 1)] == new
         if len(new):
             self._sorted.append(new)
-        while len(self._sorted) > 1 and len(self._sorted[-2]) <= 2 * len(self._sorted[-1]):
+        while len(self._sorted) > 1 and self._worth_merging(*self._sorted[-2:]):
             last = self._sorted.pop()
             # a stable sort of integers merges what is sorted already
             self._sorted[-1] = np.sort(np.concatenate([self._sorted[-1], last]), kind="stable")
         return np.sort(order[found])
+
+    @staticmethod
+    def _worth_merging(one: UInt64, other: UInt64) -> bool:
+        """Those of ascending ids need not be: a look at their ends tells that nothing was seen."""
+        apart = bool(one[-1] < other[0] or other[-1] < one[0])
+        return len(one) <= 2 * len(other) and (len(one) < _LONG or not apart)
 
 
 def keys_of(ids: pa.Array) -> UInt64:
