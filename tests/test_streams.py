@@ -595,17 +595,11 @@ def test_interrupted_leaves_nothing(
 # not ru_maxrss, which a child inherits from the process that forked it
 PEAK = """
     import re, sys
-<<<<<<< HEAD
-    import fastndcg as fn
-    fn.evaluate(fn.scan_parquet(sys.argv[1], memory="16MB", threads=1), "nDCG@10", threads=1)
-    print(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
-=======
     from pathlib import Path
     import fastndcg as fn
     fn.evaluate(fn.scan_parquet(sys.argv[1], memory="16MB", threads=1), "nDCG@10", threads=1)
     # not what getrusage says, which counts the parent's memory that the process had before it began its own program
     print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
->>>>>>> main
 """
 
 
