@@ -342,8 +342,13 @@ def _grouped(ids: pa.ChunkedArray) -> Grouped:
     starts = _changes(ids)
     if starts is None or 2 * len(starts) >= len(ids):
         return group_by_query(ids)
+    ids_of_runs = _take(ids, starts)
+    if is_number(ids.type) and ids.num_chunks:
+        numbers = _view(ids_of_runs)
+        if bool((numbers[1:] > numbers[:-1]).all()):
+            return Grouped(_whole(ids_of_runs), np.append(starts, len(ids)), None)
     ends = np.append(starts[1:], len(ids))
-    runs = group_by_query(_whole(_decoded(_take(ids, starts))))
+    runs = group_by_query(_whole(_decoded(ids_of_runs)))
     if runs.rows is None:
         return Grouped(runs.query_ids, np.append(starts[runs.offsets[:-1]], len(ids)), None)
     lengths = (ends - starts)[runs.rows]
@@ -380,10 +385,17 @@ def _take(column: pa.ChunkedArray, rows: Int64) -> pa.ChunkedArray:
     ends = np.cumsum([len(chunk) for chunk in column.chunks], dtype=np.int64)
     cuts = np.searchsorted(rows, ends)
     taken = [
-        chunk.take(pa.array(rows[first:last] - (end - len(chunk))))
+        _take_of(chunk, rows[first:last] - (end - len(chunk)))
         for chunk, first, last, end in zip(column.chunks, np.append(0, cuts), cuts, ends, strict=False)
     ]
     return pa.chunked_array(taken, column.type)
+
+
+def _take_of(chunk: pa.Array, rows: Int64) -> pa.Array:
+    """NumPy takes numbers in half the time of Arrow, which it spends on what may be null."""
+    if is_number(chunk.type) and not chunk.null_count:
+        return pa.array(_view(chunk)[rows], chunk.type)
+    return chunk.take(pa.array(rows))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
