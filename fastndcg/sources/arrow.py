@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError
 from fastndcg.rankings import Grouped, Rankings, group_by_query
@@ -370,6 +369,8 @@ def _changes(column: pa.ChunkedArray) -> Int64 | None:
             codes = _view(chunk.indices if pa.types.is_dictionary(kind) else chunk)
             changes = codes[1:] != codes[:-1]
         elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            import pyarrow.compute as pc
+
             # 3.4 ns a row, where encoding as a dictionary takes 14
             changes = _view(pc.not_equal(chunk[1:], chunk[:-1]))
         else:
@@ -641,6 +642,8 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if isinstance(kind, pa.BaseExtensionType):
         return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
     if pa.types.is_run_end_encoded(kind):
+        import pyarrow.compute as pc
+
         return _plain(pc.run_end_decode(column))
     if pa.types.is_string_view(kind):
         return column.cast(pa.large_string())
@@ -723,6 +726,8 @@ def _refuse_nulls(
     name: str, column: pa.ChunkedArray, place: Callable[[int], str], step: str = "Drop those rows."
 ) -> None:
     if column.null_count:
+        import pyarrow.compute as pc
+
         first = int(np.argmax(pc.is_null(column).to_numpy()))
         raise InputError(
             f'column "{name}" has {_count(column.null_count, "null")}; the first is at {place(first)}. {step}'

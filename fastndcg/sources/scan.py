@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.rankings import Grouped, Rankings
@@ -333,6 +332,8 @@ class ParquetStream(RankingsStream):
 
     def occurs_before(self, ids: pa.Array, row: int) -> bool:
         """Whether a query has rows before this row: equal hashes raise a suspicion, which ids confirm."""
+        import pyarrow.compute as pc
+
         with closing(self._tables([str(self.columns.query)])) as tables:
             for first_row, table in tables:
                 if first_row >= row:

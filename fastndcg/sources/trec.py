@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.rankings import Rankings, _as_array, _combined, _id_column
@@ -446,6 +445,8 @@ def join(
     qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN, threads: int | None = None
 ) -> Rankings:
     """Rankings of the queries of `qrels`, with the grade of each document of `run`."""
+    import pyarrow.compute as pc
+
     from fastndcg import kernels
 
     _check_values(qrels, "grade")
@@ -566,6 +567,8 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 def _alike(qrels: Side, run: Side, left: Any, right: Any, of: str) -> tuple[pa.Array, pa.Array]:
     """Ids of both sides as int64 or uint64, or as large_binary, so that equal ids have equal bytes."""
+    import pyarrow.compute as pc
+
     left, right = _plain_ids(left), _plain_ids(right)
     numbers = [pa.types.is_integer(ids.type) for ids in (left, right)]
     if numbers[0] != numbers[1] and len(left) and len(right):
