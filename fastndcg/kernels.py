@@ -451,6 +451,20 @@ def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any
     return types.int64(scores, types.int64, scores.dtype), generate
 
 
+def _compare_all(builder: Any, vectors: int, n: Any, compare: Callable[[Any], None]) -> None:
+    """Emit `compare` of every place: all of one vector; of two, as many eighths as n needs, so that the number seldom varies."""
+    if vectors == 1:
+        for place in range(LANES):
+            compare(_const(place))
+        return
+    steps = LANES // 2
+    rounds = builder.sdiv(builder.add(n, _const(steps - 1)), _const(steps))
+    with cgutils.for_range(builder, rounds) as loop:
+        start = builder.mul(loop.index, _const(steps))
+        for step in range(steps):
+            compare(builder.add(start, _const(step)))
+
+
 def plain_count_greater(scores: Array, lowest: Any, n: int, firsts: Array) -> int:
     """firsts[i] = how many of the first n <= 2 * LANES scores are greater than the i-th, and returns their sum.
 
@@ -493,16 +507,7 @@ def vector_count_greater(typing: Any, scores: Any, lowest: Any, n: Any, firsts: 
                     ahead = builder.sext(element.greater(builder, score, vector), counts)
                     builder.store(builder.sub(builder.load(sums), ahead), sums)
 
-            if vectors == 1:
-                for place in range(LANES):
-                    compare(_const(place))
-            else:
-                steps = LANES // 2  # a multiple of it, so that the number of rounds is often the same
-                rounds = builder.sdiv(builder.add(arguments[2], _const(steps - 1)), _const(steps))
-                with cgutils.for_range(builder, rounds) as loop:
-                    start = builder.mul(loop.index, _const(steps))
-                    for step in range(steps):
-                        compare(builder.add(start, _const(step)))
+            _compare_all(builder, vectors, arguments[2], compare)
             total = none
             for v, sums in enumerate(greater):
                 _store(
@@ -525,52 +530,66 @@ def vector_count_greater(typing: Any, scores: Any, lowest: Any, n: Any, firsts: 
     return types.int64(scores, scores.dtype, types.int64, firsts), generate
 
 
-def plain_count_equal(scores: Array, n: int, sizes: Array, earlier: Array) -> None:
-    """How many of the first n <= 2 * LANES scores are equal to the i-th, and how many of these stand before it."""
+def plain_count_equal(scores: Array, lowest: Any, n: int, sizes: Array, earlier: Array) -> None:
+    """How many of the first n <= 2 * LANES scores are equal to the i-th, and how many of these stand before it.
+
+    The rest of `scores` is `lowest`, as `count_greater` leaves it.
+    """
     for i in range(n):
         sizes[i] = np.count_nonzero(scores[:n] == scores[i])
         earlier[i] = np.count_nonzero(scores[:i] == scores[i])
+    earlier[n : 2 * LANES] = 0
 
 
 @intrinsic
-def vector_count_equal(typing: Any, scores: Any, n: Any, sizes: Any, earlier: Any) -> Any:
+def vector_count_equal(typing: Any, scores: Any, lowest: Any, n: Any, sizes: Any, earlier: Any) -> Any:
     element = _element(scores)
     counts = ir.VectorType(ir.IntType(32), LANES)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = _pointer(context, builder, signature.args[0], arguments[0])
-        to = [_pointer(context, builder, signature.args[i], arguments[i]) for i in (2, 3)]
+        to_sizes, to_earlier = (_pointer(context, builder, signature.args[i], arguments[i]) for i in (3, 4))
         none = ir.Constant(counts, [0] * LANES)
+        n = builder.trunc(arguments[2], ir.IntType(32))
 
         def count(vectors: int) -> None:
             own = [
                 _load(builder, pointer, _const(v * LANES), element.vector(LANES), element.size)
                 for v in range(vectors)
             ]
-            found = [[cgutils.alloca_once_value(builder, none) for _ in own] for _ in to]
-            with cgutils.for_range(builder, arguments[1]) as loop:
-                score = _splat(
-                    builder, builder.load(builder.gep(pointer, [loop.index]), align=element.size), LANES
-                )
-                place = _splat(builder, builder.trunc(loop.index, ir.IntType(32)), LANES)
-                for v, vector in enumerate(own):
-                    places = ir.Constant(counts, [v * LANES + lane for lane in range(LANES)])
-                    equal = element.equal(builder, score, vector)
-                    before = builder.and_(equal, builder.icmp_signed("<", place, places))
-                    for sums, which in ((found[0][v], equal), (found[1][v], before)):
-                        builder.store(builder.sub(builder.load(sums), builder.sext(which, counts)), sums)
-            for pointer_, sums in zip(to, found, strict=True):
-                for v in range(vectors):
-                    _store(builder, builder.load(sums[v]), pointer_, _const(v * LANES), 4)
+            places = [
+                ir.Constant(counts, [v * LANES + lane for lane in range(LANES)]) for v in range(vectors)
+            ]
+            equal, before = ([cgutils.alloca_once_value(builder, none) for _ in own] for _ in range(2))
 
-        with builder.if_else(builder.icmp_signed("<=", arguments[1], _const(LANES))) as (one, two):
+            def compare(place: Any) -> None:
+                score = builder.load(builder.gep(pointer, [place]), align=element.size)
+                at = _splat(builder, builder.trunc(place, ir.IntType(32)), LANES)
+                for v, vector in enumerate(own):
+                    same = element.equal(builder, _splat(builder, score, LANES), vector)
+                    above = builder.and_(same, builder.icmp_signed("<", at, places[v]))
+                    for sums, which in ((equal[v], same), (before[v], above)):
+                        builder.store(builder.sub(builder.load(sums), builder.sext(which, counts)), sums)
+
+            _compare_all(builder, vectors, arguments[2], compare)
+            # what fills the vectors is equal to a document of the lowest score
+            more = _splat(builder, builder.sub(ir.Constant(n.type, vectors * LANES), n), LANES)
+            low = _splat(builder, arguments[1], LANES)
+            for v, vector in enumerate(own):
+                too_many = builder.select(element.equal(builder, vector, low), more, none)
+                _store(builder, builder.sub(builder.load(equal[v]), too_many), to_sizes, _const(v * LANES), 4)
+                valid = builder.icmp_signed("<", places[v], _splat(builder, n, LANES))
+                own_before = builder.select(valid, builder.load(before[v]), none)
+                _store(builder, own_before, to_earlier, _const(v * LANES), 4)
+
+        with builder.if_else(builder.icmp_signed("<=", arguments[2], _const(LANES))) as (one, two):
             with one:
                 count(1)
             with two:
                 count(2)
         return context.get_dummy_value()
 
-    return types.void(scores, types.int64, sizes, earlier), generate
+    return types.void(scores, scores.dtype, types.int64, sizes, earlier), generate
 
 
 def plain_count_codes(codes: Array, first: int, counts: Array) -> None:
@@ -939,7 +958,7 @@ def rank(kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, wor
     return False
 
 
-@block
+@inlined
 def rank_few(kept: int, lowest: Any, scores: Array, codes: Array, work: Work) -> bool:
     """As `rank`, of at most two vectors, all pairs of which are compared, so that few branches depend on the data.
 
@@ -959,7 +978,7 @@ def rank_few(kept: int, lowest: Any, scores: Array, codes: Array, work: Work) ->
                 work.codes[firsts[i]] = codes[i]
         return True
     sizes, earlier = work.seen[2 * LANES :], work.seen
-    count_equal(scores, kept, sizes, earlier)
+    count_equal(scores, lowest, kept, sizes, earlier)
     for i in range(kept):
         first = firsts[i]
         at = first + earlier[i]
@@ -1003,28 +1022,31 @@ def average(gains: Array, n: int, exact: bool) -> float:
     return total / n
 
 
-@block
+@inlined
 def average_few(ranked: int, depth: int, gain_of_code: Array, work: Work, out: Array) -> int:
     """As `gather`, of averaged ties where sums of gains are exact: without a branch that depends on the ties."""
-    sums = work.group
+    sums, sizes = work.group, work.seen
     if ranked > 2 * LANES:
         start = 0
         while start < ranked:
             stop = start + work.sizes[start]
             for i in range(start, stop):
                 work.firsts[i] = start
+                sizes[i] = stop - start
             start = stop
+    else:
+        sizes = work.sizes
+    total = 0.0
     for i in range(ranked):
-        sums[i] = 0.0
-    for i in range(ranked):
-        sums[work.firsts[i]] += gain_of_code[work.codes[i]]
+        sums[i] = total
+        total += gain_of_code[work.codes[i]]
+    sums[ranked] = total
     filled = min(ranked, depth)
     for i in range(filled):
-        out[i] = sums[work.firsts[i]]
-    for i in range(filled):
-        sums[i] = work.sizes[work.firsts[i]]
+        first = work.firsts[i]
+        out[i] = sums[first + sizes[i]] - sums[first]
     for i in range(filled):  # by themselves, so that they are divided side by side
-        out[i] /= sums[i]
+        out[i] /= sizes[i]
     return filled
 
 
