@@ -9,7 +9,7 @@ A list holds the gain of each rank (`gather`), or what a rank adds to a measure 
 at a relevant document, the probability to stop there (`fold_list`). With averaged ties both are expectations, so that every
 measure is a sum over ranks and all its cutoffs come from one pass.
 
-`score_query` is that flow for one query. Serial drivers are the truth; the parallel ones run the same code over chunks.
+`score_queries_of_levels` is that flow. Serial drivers are the truth; the parallel ones run the same code over chunks.
 
 All compiled functions live in this one file because Numba keys a cached function on its own file: were a helper elsewhere,
 an upgraded package would go on running the old one. Importing this module imports Numba and compiles nothing.
@@ -127,6 +127,7 @@ class Work(NamedTuple):
     firsts: Array  # uint32: first rank of the tied group of each rank, of a short ranking
     seen: Array  # uint32: documents of the group placed so far, at its first rank
     wanted: Array  # uint32: kept documents that need a rank
+    ties: Array  # uint32: how many documents are tied with each of these
     group: Array  # float64: gains of one tied group
 
 
@@ -136,6 +137,7 @@ class Scratch(NamedTuple):
     codes: Array  # uint32: codes of the query's documents, where grades are not coded
     scores: Array  # scores of the documents kept for ranking
     kept: Array  # uint32: their codes
+    wanted: Array  # scores of those that need a rank
     gains: Array  # float64 (T, longest + 2): gain of each document, where grades are not coded
     values: Array  # float64: gains of a pool, where grades are not coded
     counts: Array  # int64 (L + 2,): documents of each level
@@ -592,6 +594,46 @@ def vector_count_equal(typing: Any, scores: Any, lowest: Any, n: Any, sizes: Any
     return types.void(scores, scores.dtype, types.int64, sizes, earlier), generate
 
 
+def plain_count_among(scores: Array, own: Array, firsts: Array, sizes: Array) -> None:
+    """How many of the scores are greater than each of the first 2 * LANES of `own`, and how many are equal to it."""
+    for i in range(2 * LANES):
+        firsts[i] = np.count_nonzero(scores > own[i])
+        sizes[i] = np.count_nonzero(scores == own[i])
+
+
+@intrinsic
+def vector_count_among(typing: Any, scores: Any, own: Any, firsts: Any, sizes: Any) -> Any:
+    element = _element(scores)
+    counts = ir.VectorType(ir.IntType(32), LANES)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer, n = array.data, builder.extract_value(array.shape, 0)
+        of_own, to_firsts, to_sizes = (
+            _pointer(context, builder, signature.args[i], arguments[i]) for i in (1, 2, 3)
+        )
+        vectors = [
+            _load(builder, of_own, _const(v * LANES), element.vector(LANES), element.size) for v in range(2)
+        ]
+        none = ir.Constant(counts, [0] * LANES)
+        ahead, equal = ([cgutils.alloca_once_value(builder, none) for _ in vectors] for _ in range(2))
+        with cgutils.for_range(builder, n) as loop:
+            score = builder.load(builder.gep(pointer, [loop.index]), align=element.size)
+            each = _splat(builder, score, LANES)
+            for v, vector in enumerate(vectors):
+                for sums, mask in (
+                    (ahead[v], element.greater(builder, each, vector)),
+                    (equal[v], element.equal(builder, each, vector)),
+                ):
+                    builder.store(builder.sub(builder.load(sums), builder.sext(mask, counts)), sums)
+        for v in range(2):
+            _store(builder, builder.load(ahead[v]), to_firsts, _const(v * LANES), 4)
+            _store(builder, builder.load(equal[v]), to_sizes, _const(v * LANES), 4)
+        return context.get_dummy_value()
+
+    return types.void(scores, own, firsts, sizes), generate
+
+
 def plain_count_codes(codes: Array, first: int, counts: Array) -> None:
     """counts[code] = how many of the codes, at least LANES of them, are `code`; for _COUNTED codes from `first`."""
     for code in range(first, first + _COUNTED):
@@ -735,11 +777,13 @@ if numba.config.DISABLE_JIT:
     keep_from = keep_few_from = plain_keep_from
     count_ahead, count_codes = plain_count_ahead, plain_count_codes
     count_greater, count_equal, fill_ideal = plain_count_greater, plain_count_equal, plain_fill_ideal
+    count_among = plain_count_among
 else:
     bound_of_top, find_from = vector_bound_of_top, vector_find_from
     keep_from, keep_few_from = vector_keep_from, vector_keep_few_from
     count_ahead, count_codes = vector_count_ahead, vector_count_codes
     count_greater, count_equal, fill_ideal = vector_count_greater, vector_count_equal, vector_fill_ideal
+    count_among = vector_count_among
 
 
 # ---- levels and gains ----
@@ -922,7 +966,8 @@ def keep_top(codes: Array, scores: Array, depth: int, scratch: Scratch) -> int:
 
 @inlined
 def rank(kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work) -> bool:
-    """Rank the documents that were kept: fill `work.codes` and `work.sizes`. Returns whether it is certain that none are tied.
+    """Rank the documents that were kept: fill `work.codes` and `work.sizes`. Returns whether none of those ranked is
+    tied, as far as it was found out.
 
     Documents whose gain is 0 by every table may be left out: their ranks hold the code `nothing`, in a group of one where no
     other document of the group is worth something.
@@ -939,22 +984,36 @@ def rank(kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, wor
         work.codes[i] = nothing
     for i in range(kept):
         work.sizes[i] = 1
-    for i in range(kept):
-        work.seen[i] = 0
     padding = blocks * LANES - kept
     for i in range(kept, kept + padding):
         scores[i] = lowest
+    own, firsts, sizes = scratch.wanted, work.firsts, work.ties
     for j in range(found):
-        i = work.wanted[j]
-        score = scores[i]
-        count = count_ahead(scores, blocks, score)
-        first, size = count >> 32, count & 0xFFFFFFFF
-        if score == lowest:
-            size -= padding
+        own[j] = scores[work.wanted[j]]
+    counted = 0
+    while found - counted > LANES:  # to compare two vectors of them with each document takes fewer steps
+        count_among(scores[:kept], own[counted:], firsts[counted:], sizes[counted:])
+        counted += 2 * LANES
+    for j in range(counted, found):
+        count = count_ahead(scores, blocks, own[j])
+        firsts[j], sizes[j] = count >> 32, count & 0xFFFFFFFF
+        if own[j] == lowest:
+            sizes[j] -= padding
+    tied = 0
+    for j in range(found):
+        tied += sizes[j] > 1
+    if tied == 0:
+        for j in range(found):
+            work.codes[firsts[j]] = codes[work.wanted[j]]
+        return True
+    for i in range(kept):
+        work.seen[i] = 0
+    for j in range(found):
+        first = firsts[j]
         seen = work.seen[first]
-        work.codes[first + seen] = codes[i]
+        work.codes[first + seen] = codes[work.wanted[j]]
         work.seen[first] = seen + 1
-        work.sizes[first] = size
+        work.sizes[first] = sizes[j]
     return False
 
 
@@ -977,7 +1036,7 @@ def rank_few(kept: int, lowest: Any, scores: Array, codes: Array, work: Work) ->
             for i in range(2 * LANES):
                 work.codes[firsts[i]] = codes[i]
         return True
-    sizes, earlier = work.seen[2 * LANES :], work.seen
+    sizes, earlier = work.ties, work.seen
     count_equal(scores, lowest, kept, sizes, earlier)
     for i in range(kept):
         first = firsts[i]
@@ -1768,125 +1827,129 @@ def nothing_to_gain(plan: Plan, scratch: Scratch) -> bool:
     return counted == 0.0
 
 
-@inlined
-def score_query_of_levels(
-    query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+@block
+def score_queries_of_levels(
+    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
 ) -> None:
-    start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
-    codes, unjudged = documents.relevance[start:stop], plan.gains.shape[1] - 2
-    has_documents = stop > start
-    counts = scratch.counts
-    count_levels(codes, documents.levels, counts)
-    n_unjudged = counts[unjudged] if documents.levels > unjudged else 0
-    for i in range(plan.ideals.shape[0]):
-        if plan.ideals[i, SOURCE] == SCORED:
-            left_out = unjudged if plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1 else -1
-            scratch.ideal_lengths[i] = ideal_of_levels(
-                counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
+    for query in range(first, last):
+        start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
+        codes, unjudged = documents.relevance[start:stop], plan.gains.shape[1] - 2
+        has_documents = stop > start
+        counts = scratch.counts
+        count_levels(codes, documents.levels, counts)
+        n_unjudged = counts[unjudged] if documents.levels > unjudged else 0
+        for i in range(plan.ideals.shape[0]):
+            if plan.ideals[i, SOURCE] == SCORED:
+                left_out = unjudged if plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1 else -1
+                scratch.ideal_lengths[i] = ideal_of_levels(
+                    counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
+                )
+        pool_offsets = documents.pool_offsets
+        if pool_offsets.shape[0] > 0:
+            pool = documents.pool_relevance[
+                pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
+            ]
+            has_documents = has_documents or pool.shape[0] > 0
+            count_levels(pool, documents.levels, counts)
+            counts[unjudged] = n_unjudged
+        for i in range(plan.ideals.shape[0]):
+            if plan.ideals[i, SOURCE] == JUDGED:
+                left_out = -1 if plan.assumed[plan.ideals[i, TABLE]] else unjudged
+                scratch.ideal_lengths[i] = ideal_of_levels(
+                    counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
+                )
+        for i in range(plan.totals.shape[0]):
+            scratch.totals[i] = total_of_levels(
+                counts, min(documents.levels, unjudged), n_unjudged, plan.totals[i], plan
             )
-    pool_offsets = documents.pool_offsets
-    if pool_offsets.shape[0] > 0:
-        pool = documents.pool_relevance[
-            pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
-        ]
-        has_documents = has_documents or pool.shape[0] > 0
-        count_levels(pool, documents.levels, counts)
-        counts[unjudged] = n_unjudged
-    for i in range(plan.ideals.shape[0]):
-        if plan.ideals[i, SOURCE] == JUDGED:
-            left_out = -1 if plan.assumed[plan.ideals[i, TABLE]] else unjudged
-            scratch.ideal_lengths[i] = ideal_of_levels(
-                counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
-            )
-    for i in range(plan.totals.shape[0]):
-        scratch.totals[i] = total_of_levels(
-            counts, min(documents.levels, unjudged), n_unjudged, plan.totals[i], plan
+        if nothing_to_gain(plan, scratch):
+            out[:, query] = np.nan
+            continue
+        depth = stop - start if n_unjudged > 0 and plan.condensing else min(plan.depth, stop - start)
+        scores = documents.scores[start:stop]
+        fold_query(
+            query,
+            has_documents,
+            codes,
+            scores,
+            depth,
+            unjudged,
+            documents.lowest,
+            plan.gains,
+            plan,
+            scratch,
+            work,
+            out,
         )
-    if nothing_to_gain(plan, scratch):
-        out[:, query] = np.nan
-        return
-    depth = stop - start if n_unjudged > 0 and plan.condensing else min(plan.depth, stop - start)
-    scores = documents.scores[start:stop]
-    fold_query(
-        query,
-        has_documents,
-        codes,
-        scores,
-        depth,
-        unjudged,
-        documents.lowest,
-        plan.gains,
-        plan,
-        scratch,
-        work,
-        out,
-    )
 
 
-@inlined
-def score_query_of_values(
-    query: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+@block
+def score_queries_of_values(
+    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
 ) -> None:
-    """As `score_query_of_levels`, for grades that have no small set of levels: a document's code is its row in the query."""
-    start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
-    relevance = documents.relevance[start:stop]
-    n = stop - start
-    has_documents = n > 0
-    gains, codes, unjudged = scratch.gains, scratch.codes[:n], n
-    for i in range(n):
-        codes[i] = i
-    for table in range(gains.shape[0]):
-        fill_gains(relevance, table, plan, gains[table])
-        gains[table, n] = plan.gains[table, plan.gains.shape[1] - 2]
-        gains[table, n + 1] = 0.0
-    any_unjudged = False
-    if documents.is_judged.shape[0] > 0:
-        is_judged = documents.is_judged[start:stop]
+    """As `score_queries_of_levels`, for grades that have no small set of levels: a document's code is its row in the query."""
+    for query in range(first, last):
+        start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
+        relevance = documents.relevance[start:stop]
+        n = stop - start
+        has_documents = n > 0
+        gains, codes, unjudged = scratch.gains, scratch.codes[:n], n
         for i in range(n):
-            if not is_judged[i]:
-                any_unjudged = True
-                codes[i] = unjudged
-    pool_offsets, values = documents.pool_offsets, scratch.values
-    for i in range(plan.ideals.shape[0]):
-        table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
-        size = 0
-        if source == JUDGED:
-            size = gains_of_judged(query, table, codes, unjudged, gains[table], documents, plan, values)
-        elif source == SCORED:
-            condensed = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
-            for j in range(n):
-                if not (condensed and codes[j] == unjudged):
-                    values[size] = gains[table, codes[j]]
-                    size += 1
-        scratch.ideal_lengths[i] = ideal_of_gains(values, size, plan.ideal_depth, scratch, scratch.ideals[i])
-    for i in range(plan.totals.shape[0]):
-        size = gains_of_judged(
-            query, plan.totals[i], codes, unjudged, gains[plan.totals[i]], documents, plan, values
+            codes[i] = i
+        for table in range(gains.shape[0]):
+            fill_gains(relevance, table, plan, gains[table])
+            gains[table, n] = plan.gains[table, plan.gains.shape[1] - 2]
+            gains[table, n + 1] = 0.0
+        any_unjudged = False
+        if documents.is_judged.shape[0] > 0:
+            is_judged = documents.is_judged[start:stop]
+            for i in range(n):
+                if not is_judged[i]:
+                    any_unjudged = True
+                    codes[i] = unjudged
+        pool_offsets, values = documents.pool_offsets, scratch.values
+        for i in range(plan.ideals.shape[0]):
+            table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
+            size = 0
+            if source == JUDGED:
+                size = gains_of_judged(query, table, codes, unjudged, gains[table], documents, plan, values)
+            elif source == SCORED:
+                condensed = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
+                for j in range(n):
+                    if not (condensed and codes[j] == unjudged):
+                        values[size] = gains[table, codes[j]]
+                        size += 1
+            scratch.ideal_lengths[i] = ideal_of_gains(
+                values, size, plan.ideal_depth, scratch, scratch.ideals[i]
+            )
+        for i in range(plan.totals.shape[0]):
+            size = gains_of_judged(
+                query, plan.totals[i], codes, unjudged, gains[plan.totals[i]], documents, plan, values
+            )
+            scratch.totals[i] = 0.0
+            for j in range(size):
+                scratch.totals[i] += values[j]
+        if pool_offsets.shape[0] > 0:
+            has_documents = has_documents or pool_offsets[query + 1] > pool_offsets[query]
+        if nothing_to_gain(plan, scratch):
+            out[:, query] = np.nan
+            continue
+        depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
+        scores = documents.scores[start:stop]
+        fold_query(
+            query,
+            has_documents,
+            codes,
+            scores,
+            depth,
+            unjudged,
+            documents.lowest,
+            gains,
+            plan,
+            scratch,
+            work,
+            out,
         )
-        scratch.totals[i] = 0.0
-        for j in range(size):
-            scratch.totals[i] += values[j]
-    if pool_offsets.shape[0] > 0:
-        has_documents = has_documents or pool_offsets[query + 1] > pool_offsets[query]
-    if nothing_to_gain(plan, scratch):
-        out[:, query] = np.nan
-        return
-    depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
-    scores = documents.scores[start:stop]
-    fold_query(
-        query,
-        has_documents,
-        codes,
-        scores,
-        depth,
-        unjudged,
-        documents.lowest,
-        gains,
-        plan,
-        scratch,
-        work,
-        out,
-    )
 
 
 # ---- drivers: chunks of queries, cut so that each has about as many documents ----
@@ -1900,26 +1963,11 @@ def longest_list(offsets: Array, first: int, last: int) -> int:
     return longest
 
 
-@block
-def score_queries_of_levels(
-    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
-) -> None:
-    for query in range(first, last):
-        score_query_of_levels(query, documents, plan, scratch, work, out)
-
-
-@block
-def score_queries_of_values(
-    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
-) -> None:
-    for query in range(first, last):
-        score_query_of_values(query, documents, plan, scratch, work, out)
-
-
 @allocating
 def work_for(longest: int) -> Work:
-    size = longest + 4 * LANES
+    size = longest + 2 * LANES
     return Work(
+        np.empty(size, np.uint32),
         np.empty(size, np.uint32),
         np.empty(size, np.uint32),
         np.empty(size, np.uint32),
@@ -1935,6 +1983,7 @@ def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratc
         np.empty(0, np.uint32),
         np.empty(longest + 2 * LANES, documents.scores.dtype),
         np.empty(longest + 2 * LANES, np.uint32),
+        np.empty(longest + 2 * LANES, documents.scores.dtype),
         np.empty((0, 0)),
         np.empty(0),
         np.zeros(plan.gains.shape[1] + _COUNTED, np.int64),
@@ -1953,6 +2002,7 @@ def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan
         np.empty(longest, np.uint32),
         np.empty(longest + 2 * LANES, documents.scores.dtype),
         np.empty(longest + pool + LANES, np.uint32),
+        np.empty(longest + 2 * LANES, documents.scores.dtype),
         np.empty((plan.gains.shape[0], longest + 2)),
         np.empty(longest + pool + LANES),
         np.empty(0, np.int64),
