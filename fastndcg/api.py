@@ -82,6 +82,10 @@ def evaluate(
     summed = ideals.summed(asked)
     tables, coding = plan.build(summed, rankings)
     values = launch.score(summed, rankings, tables, coding, threads)
+    inferred = [row for row, measure in enumerate(summed) if measure.name == "infAP" and measure.rel >= 0]
+    if inferred and (pooled := rankings.with_pooled) is not None:
+        of_pool = tuple(summed[row] for row in inferred)
+        values[inferred] = launch.score(of_pool, pooled, *plan.build(of_pool, pooled), threads)
     ideals.divide(asked, values, rankings, partial(evaluate, threads=threads))
     undefined = np.isnan(values)
     empty = undefined.sum(axis=1)

@@ -499,7 +499,7 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "infAP", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="inferred", cut="none",
-            summary="inferred average precision; a negative grade is a document of the pool that was not judged",
+            summary="inferred average precision; a negative grade, judged or not, is a document of the pool that was not judged",
             formula="1/R * sum over relevant ranks i of (1 + pool_above * (rel_above + e) / (judged_above + 2e)) / i, e = 0.00001",
             range="0 to 1",
             source="Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, CIKM 2006; trec_eval, infAP",

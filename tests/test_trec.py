@@ -146,7 +146,7 @@ def test_negative_grades_are_unjudged(both):
     rankings = read_trec(
         *both("q 0 A -1\nq 0 B -2\nq 0 C 1\nr 0 A -1\n", "q Q0 A 1 3 t\nq Q0 C 2 2 t\nq Q0 D 3 1 t\n")
     )
-    assert rankings.relevance.tolist() == [0, 1, 0]
+    assert rankings.relevance.tolist() == [-1, 1, 0]
     assert rankings.is_judged.tolist() == [False, True, False]
     assert rankings.judged.offsets.tolist() == [0, 1, 1]
     assert rankings.judged.relevance.tolist() == [1]
@@ -452,6 +452,34 @@ def test_pytrec_eval_on_random_runs():
         assert got.keys() == wanted.keys()
         for query, value in got.items():
             assert value == pytest.approx(wanted[query]["ndcg_cut_10"], abs=1e-12)
+
+
+def test_pytrec_eval_on_a_sampled_pool():
+    """infAP sees the documents of the pool that nobody judged, whose grade is negative; the other measures do not."""
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    generator = np.random.default_rng(4)
+    names = {"infAP": "infAP(ties='input')", "bpref": "Bpref(ties='input')", "map": "AP(ties='input')"}
+    qrels, run = {}, {}
+    for q in range(200):
+        # a query of which nothing at all is judged makes pytrec_eval read what is not there
+        judged = generator.choice(40, generator.integers(3, 30), replace=False)
+        qrels[f"q{q}"] = {f"d{d}": int(generator.choice([-2, -1, -1, 0, 1, 2])) for d in judged} | {"e": 0}
+        returned = generator.choice(40, generator.integers(1, 40), replace=False)
+        run[f"q{q}"] = {f"d{d}": float(generator.integers(0, 12)) for d in returned}
+    wanted = pytrec_eval.RelevanceEvaluator(qrels, set(names)).evaluate(run)
+    rankings = Rankings.from_qrels_run(qrels, run)
+    scores = fn.evaluate(rankings, list(names.values()))
+    for name, values in zip(names, scores.values, strict=True):
+        theirs = [wanted[query][name] for query in rankings.query_ids.to_pylist()]
+        np.testing.assert_allclose(values, theirs, rtol=0, atol=1e-15)
+    outside = Rankings.from_offsets(
+        rankings.offsets,
+        np.maximum(rankings.relevance, 0),
+        rankings.scores,
+        judged=rankings.judged,
+        is_judged=rankings.is_judged,
+    )
+    assert (fn.evaluate(outside, names["infAP"]).values < scores.values[0]).any()
 
 
 # ---- tables ----

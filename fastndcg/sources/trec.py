@@ -2,8 +2,8 @@
 
     qrels, run -> Side, Side -> join by query and document -> rows of tied documents in the order asked for -> Rankings
 
-A negative grade means "in the pool, unjudged", as trec_eval reads it: such a document gains nothing, is not part of the
-pool, and its `is_judged` is False.
+A negative grade means "in the pool, unjudged", as trec_eval reads it: such a document gains nothing and is not part of
+`judged`; its `is_judged` is False and its `relevance` negative, which infAP looks at.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Side(NamedTuple):
     values: Array  # grades or scores
     place: Callable[[int], str]  # where a row was found, for messages
     is_text: bool  # ids were read from text, so that "7" may be meant as the number
+    tag: str = ""  # name of a TREC run, as its last line has it
 
 
 class Columns(NamedTuple):
@@ -231,6 +232,7 @@ def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
         lines.values if has_rank else whole(lines.values),
         _line_namer(lines),
         True,
+        lines.last.split()[5] if has_rank else "",
     )
 
 
@@ -505,8 +507,8 @@ def join(
     pool_offsets = np.concatenate([[0], np.cumsum(pool_kept, dtype=np.int64)])[judged_offsets]
     is_judged = found >= 0
     relevance = np.zeros(len(rows), qrels.values.dtype)
-    is_judged[is_judged] = in_pool[found[is_judged]]
     relevance[is_judged] = qrels.values[found[is_judged]]
+    is_judged &= relevance >= 0
     in_place = len(rows) == len(run.values) and _ascends(rows)
     return Rankings.from_offsets(
         offsets,
