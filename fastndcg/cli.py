@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.scores import ResultsFile, Scores, Summary
     from fastndcg.sources.scan import ParquetStream
+    from fastndcg.trec_eval import Declared
 
 P = ParamSpec("P")
 
@@ -102,7 +104,7 @@ def _as_option(message: str) -> str:
     return re.sub(r'(as in|pass) (missing|nan|query|relevance|score)="(.*?)"', r'\1 --\2 "\3"', message)
 
 
-def _command(function: Callable[P, None]) -> Callable[P, None]:
+def _command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
     """Register a command, with every foreseen failure as one line and an exit code."""
 
     @functools.wraps(function)
@@ -122,7 +124,7 @@ def _command(function: Callable[P, None]) -> Callable[P, None]:
         except KeyboardInterrupt:
             _end(130, "Interrupted.")
 
-    return app.command()(guarded)
+    return app.command(**settings)(guarded)
 
 
 # ---- options ----
@@ -514,6 +516,120 @@ def demo(
     _write_summary(scores.summary(), format, facts | {"seconds": clock.seconds})
     if format is Format.table:
         _write(_demo_closing(out, sample.documents, clock.seconds, len(measures)))
+
+
+def _trec_eval_measures(wanted: bool) -> None:
+    if wanted:
+        from fastndcg.trec_eval import DECLARED, SETS
+
+        lines = [f"{each.name:<22} {each.summary}{_defaults(each)}\n" for each in DECLARED.values()]
+        sets = [f"{name:<22} {', '.join(names)}\n" for name, names in SETS.items()]
+        _write("".join([*lines, "\nSets:\n", *sets]))
+        raise typer.Exit
+
+
+def _defaults(declared: Declared) -> str:
+    if declared.takes == "gains":
+        return "; GRADE=GAIN,..."
+    return f"; {','.join(f'{value:g}' for value in declared.default)}" if declared.default else ""
+
+
+def trec_eval(
+    qrels: Annotated[str, typer.Argument(metavar="QRELS", help="Judgments: query iteration doc grade.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Run: query Q0 doc rank score tag; - is standard input.")
+    ],
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measure",
+            "-m",
+            metavar="NAME[.PARAMETERS]",
+            help="As in ndcg_cut.5,10; repeatable; also official, set, all_trec.",
+            show_default="official",
+        ),
+    ] = None,
+    per_query: Annotated[
+        bool, typer.Option("--query_eval_wanted", "-q", help="Values of each query too.")
+    ] = False,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete_rel_info_wanted", "-c", help="Judged queries that the run lacks count as 0."
+        ),
+    ] = False,
+    no_summary: Annotated[bool, typer.Option("--nosummary", "-n", help="No values of all queries.")] = False,
+    judged_only: Annotated[
+        bool, typer.Option("--Judged_docs_only", "-J", help="Drop documents without a judgment.")
+    ] = False,
+    level: Annotated[
+        int, typer.Option("--level_for_rel", "-l", min=0, help="The smallest grade that is relevant.")
+    ] = 1,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--Max_retrieved_per_topic", "-M", min=0, help="Documents of a query that are looked at."
+        ),
+    ] = None,
+    collection: Annotated[
+        int, typer.Option("--Number_docs_in_coll", "-N", min=0, help="Documents there are, for utility.")
+    ] = 0,
+    release: Annotated[
+        int,
+        typer.Option(
+            min=9,
+            max=10,
+            help="9: 9.0.8, with scores as float32, its own levels of recall, and -q without queries that the run lacks.",
+        ),
+    ] = 10,
+    threads: ThreadsOption = None,
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--measures", callback=_trec_eval_measures, is_eager=True, help="List the measures and exit."
+        ),
+    ] = False,
+) -> None:
+    """Print what trec_eval prints, byte for byte.
+
+    Options have trec_eval's own names, so that its command lines work unchanged. Documents of equal score stand by falling id,
+    and where -m names a measure twice, the first parameters count. Unlike trec_eval 10, which ends there, it leaves out judged
+    queries that the run lacks where -c is not given. Packed files are read too.
+
+    \b
+    Examples:
+      fastndcg trec_eval qrels.txt run.txt.gz
+      fastndcg trec_eval -q -c -m map -m ndcg_cut.10,20 -M 1000 qrels.txt run.txt
+      fastndcg trec_eval --measures
+    """
+    from fastndcg.trec_eval import asked, report
+
+    try:
+        asked(measure or [], 9 if release == 9 else 10)
+    except MeasureError as error:
+        _end(2, f"--measure: {error}")
+    parts = report(
+        qrels,
+        run,
+        measure or [],
+        per_query=per_query,
+        summary=not no_summary,
+        complete=complete,
+        release=9 if release == 9 else 10,
+        note=lambda text: sys.stderr.write(text + "\n"),
+        judged_only=judged_only,
+        level=level,
+        most=most,
+        collection=collection,
+        threads=threads,
+    )
+    with _Progress("Reading"):
+        first = next(parts, "")  # nothing fails after it
+    for part in chain([first], parts):
+        _write(part)
+
+
+_command(trec_eval, name="trec_eval", context_settings={"help_option_names": ["-h", "--help"]})
 
 
 @_command

@@ -2152,7 +2152,7 @@ def is_plain_line(data: Array, blanks: Array, at: int, first: int, fields: int) 
 
 @driver()
 def scan_trec(data: Array, has_rank: bool, powers: Array, columns: TextColumns, filled: Array) -> int:
-    """Read the lines `query iteration doc grade`, or with `has_rank` `query iteration doc rank score tag`.
+    """Read the lines `query iteration doc grade`, or with `has_rank` `query iteration doc rank score tag ...`.
 
     Returns -1, or where in `data` the first line begins that is not of this form. Where the fields of a plain line end is
     found for 64 bytes at once; a line with more blanks is looked through byte by byte.
@@ -2195,6 +2195,7 @@ def scan_trec(data: Array, has_rank: bool, powers: Array, columns: TextColumns, 
                 number_stop = line_stop
                 line_stop = skip_field(data, skip_blanks(data, line_stop))
                 is_whole = is_whole and line_stop > skip_blanks(data, number_stop)
+                line_stop = skip_line(data, line_stop) - 1  # a tag of several words
             line_stop = skip_blanks(data, line_stop)
             if not is_whole or data[line_stop] != _NEWLINE:
                 malformed = line

@@ -271,7 +271,7 @@ def find_qrels_run_columns(
 
 def _is_parquet(name: str) -> bool:
     with open_unpacked(name) as stream:
-        return bool(stream.read(4) == b"PAR1")
+        return bool(stream.seekable() and stream.read(4) == b"PAR1")  # what is read of a pipe is gone
 
 
 def _parquet_columns(
