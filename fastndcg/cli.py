@@ -238,22 +238,21 @@ def score(
     if out is not None:
         _check_out(out, [path for path in (*paths, qrels, run) if path is not None])
     convention = None if like is None else _convention("--like", like)
-    if paths and convention is None:
-        stream, bar = _scan(
-            paths,
-            memory,
-            query=query,
-            relevance=relevance,
-            score=score,
-            keep=keep or [],
-            weight=weight,
-            nan=nan,
-            threads=threads,
-        )
+    more = {} if like is None else {"like": like}
+    if paths:
+        of_paths = {
+            "query": query,
+            "relevance": relevance,
+            "score": score,
+            "keep": keep or [],
+            "weight": weight,
+        }
+        ids = _doc_id_column(paths, of_paths, doc_id, wanted=_needs_ids(convention))
+        stream, bar = _scan(paths, memory, **of_paths, doc_id=ids, nan=nan, threads=threads)
         if stream is not None:
-            scores, documents = _score_stream(stream, bar, measures, out)
+            scores, documents = _score_stream(stream, bar, measures, convention, out)
             taken = {role: getattr(stream.columns, role) for role in ("query", "relevance", "score")}
-            _report(scores, documents, taken, format, {}, gates)
+            _report(scores, documents, taken | ({} if ids is None else {"doc_id": ids}), format, more, gates)
             return
     if qrels is not None and run is not None:
         named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
@@ -274,7 +273,7 @@ def score(
     scores = evaluate(rankings, measures, convention=convention, threads=threads)
     if out is not None:
         scores.write_parquet(out)
-    _report(scores, rankings.n_docs, columns, format, {} if like is None else {"like": like}, gates)
+    _report(scores, rankings.n_docs, columns, format, more, gates)
 
 
 def _report(
@@ -755,11 +754,7 @@ def _read(
     named = {"query": query, "relevance": relevance, "score": score}
     columns = find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=doc_id)
     taken = {"query": columns.query, "relevance": columns.relevance, "score": columns.score}
-    ids = doc_id
-    if with_ids and ids is None:
-        ids = _usual_doc_id(
-            lambda name: find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=name)
-        )
+    ids = _doc_id_column(paths, named | {"keep": keep, "weight": weight}, doc_id, wanted=with_ids)
     if ids is not None:
         taken["doc_id"] = ids
     with _Progress("Reading") as bar:
@@ -771,6 +766,18 @@ def _read(
             f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query."
         )
     return rankings, taken
+
+
+def _doc_id_column(
+    paths: list[str], named: dict[str, Any], doc_id: str | None, *, wanted: bool
+) -> str | None:
+    """The column of document ids that is named, or one with a usual name where ids are wanted."""
+    if doc_id is not None or not wanted:
+        return doc_id
+    from fastndcg.sources.parquet import find_parquet_columns
+
+    source = paths[0] if len(paths) == 1 else paths
+    return _usual_doc_id(lambda name: find_parquet_columns(source, **named, doc_id=name))
 
 
 _IN_MEMORY = "1GB"  # larger input is streamed
@@ -813,7 +820,11 @@ class _Results:
 
 
 def _score_stream(
-    stream: ParquetStream, bar: _Progress, measures: list[Measure], out: Path | None
+    stream: ParquetStream,
+    bar: _Progress,
+    measures: list[Measure],
+    convention: Convention | None,
+    out: Path | None,
 ) -> tuple[Scores, int]:
     """Scores and the number of documents."""
     from fastndcg.scores import results_file
@@ -824,7 +835,7 @@ def _score_stream(
 
         def score_part(rankings: Rankings) -> Scores:
             results.documents += rankings.n_docs
-            return evaluate(rankings, measures, threads=stream.scoring_threads)
+            return evaluate(rankings, measures, convention=convention, threads=stream.scoring_threads)
 
         scores = evaluate_stream(stream, score_part, results)
     return scores, results.documents
