@@ -142,6 +142,42 @@ def test_rows_of_a_query_may_stand_apart(both):
 
 
 @pytest.mark.pure
+@given(
+    st.lists(
+        st.from_regex(r"[+-]?[0-9]{0,18}\.?[0-9]{0,18}", fullmatch=True).filter(
+            lambda text: text.strip("+-.") != ""
+        ),
+        min_size=1,
+        max_size=20,
+    ),
+    st.integers(1, 40),
+)
+def test_numbers_as_python_reads_them(tmp_path_factory, numbers, width):
+    """Wherever the point stands, and however near the beginning of the file: the same bits."""
+    folder = tmp_path_factory.mktemp("numbers")
+    (folder / "qrels").write_text("1 0 d0 1\n")
+    lines = [f"1 Q0 d{row:0{width}d} 1 {number} t\n" for row, number in enumerate(numbers)]
+    (folder / "run").write_text("".join(lines))
+    read = read_trec(folder / "qrels", folder / "run", ties="input")
+    assert read.scores.tobytes() == np.array([float(number) for number in numbers]).tobytes()
+    (folder / "qrels").write_text("".join(f"1 0 d{row} {number}\n" for row, number in enumerate(numbers)))
+    read = read_trec(folder / "qrels", folder / "run", ties="input")
+    pool = [float(number) for number in numbers if float(number) >= 0]
+    assert read.judged.relevance.astype(np.float64).tolist() == pool
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    "number",
+    [".", "-", "+", "-.", "1.2.3", "1.5a", "1e", "--1", "1-", "0x10", "1_000", "12345678.12345678.", "１"],
+)
+def test_what_is_no_number(both, number):
+    run = f"301 Q0 A 1 1.5 t\n301 Q0 B 1 {number} t\n301 Q0 C 1 0.5 t\n"
+    with pytest.raises(SourceError, match="run, line 2: .* is not a number"):
+        read_trec(*both(run=run))
+
+
+@pytest.mark.pure
 def test_tags_of_several_words(both):
     rankings = read_trec(*both("301 0 A 1\n", "301 Q0 A 1 0.5 my run\n301 Q0 B 2 0.25 my other  run \n"))
     assert rankings.doc_ids.to_pylist() == ["A", "B"]

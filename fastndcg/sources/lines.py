@@ -165,6 +165,7 @@ class _Part:
             np.empty(0, np.int64),
             np.empty((0, 3), np.int64),
             np.empty(0, np.int32),
+            np.empty(0, np.int32),
         )
 
     def read(self) -> None:
@@ -232,7 +233,7 @@ class _Part:
         from fastndcg import kernels
 
         rows = size // _FEWEST_BYTES + 1
-        more = (size, rows + 1, size, rows, rows, rows, size, rows, size)
+        more = (size, rows + 1, size, rows, rows, rows, size, rows, size, size)
         filled = self.filled
         at = (
             filled[kernels.DOC_BYTES],
@@ -242,6 +243,7 @@ class _Part:
             filled[kernels.QUERIES],
             filled[kernels.ROWS],
             filled[kernels.SKIPPED],
+            0,
             0,
             0,
         )
@@ -269,7 +271,7 @@ class _Part:
         except pa.ArrowInvalid:
             for row, number in zip(odd.tolist(), numbers.to_pylist(), strict=True):
                 try:
-                    if "_" in number:  # which Python takes for a number
+                    if "_" in number or not number.isascii():  # which Python takes for a number
                         raise ValueError
                     self.columns.values[row[0]] = float(number)
                 except ValueError:
