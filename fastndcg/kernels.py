@@ -2489,18 +2489,94 @@ class Ids(NamedTuple):
     data: Array  # uint8
 
 
+def plain_digest(text: Array, start: int, stop: int) -> tuple[int, int]:
+    """32 bits of a hash, and the first seven bytes as a number. Nothing here overflows."""
+    value, first = 2166136261, 0
+    for i in range(start, stop):
+        value = ((value ^ int(text[i])) * 16777619) & 0xFFFFFFFF
+    for i in range(start, start + 7):
+        first = first * 256 + (int(text[i]) if i < stop else 0)
+    return value ^ (value >> 15), first
+
+
+@intrinsic
+def reversed_bytes(typing: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bswap(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
+
+
+@block
+def mixed(value: Any, word: Any) -> Any:
+    product = (value ^ word) * _MIXER
+    return product ^ (product >> np.uint64(32))
+
+
+@block
+def first_word(text: Array, start: int, stop: int) -> Any:
+    """The first eight bytes, or as many as there are and zeros."""
+    if start + 8 <= text.shape[0]:
+        word = word_at(text, start)
+        return word if stop - start >= 8 else word & below_byte(stop - start)
+    word = np.uint64(0)
+    for i in range(min(stop - start, 8)):
+        word |= np.uint64(text[start + i]) << np.uint64(8 * i)
+    return word
+
+
+@block
+def vector_digest(text: Array, start: int, stop: int) -> tuple[Any, Any]:
+    word = first_word(text, start, stop)
+    value = mixed(np.uint64(stop - start), word)
+    at = start + 8
+    while at + 8 <= stop:
+        value = mixed(value, word_at(text, at))
+        at += 8
+    if at < stop:
+        value = mixed(value, word_at(text, stop - 8))  # some of its bytes again
+    hashed = (value ^ (value >> np.uint64(29))) & np.uint64(0xFFFFFFFF)
+    return np.int64(hashed), np.int64(reversed_bytes(word) >> np.uint64(8))
+
+
+def plain_compare_text(
+    text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int
+) -> int:
+    for i in range(min(stop - start, other_stop - other_start)):
+        if text[start + i] != other[other_start + i]:
+            return -1 if text[start + i] < other[other_start + i] else 1
+    return (stop - start) - (other_stop - other_start)
+
+
+@block
+def vector_compare_text(
+    text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int
+) -> int:
+    shorter = min(stop - start, other_stop - other_start)
+    at = 0
+    while at + 8 <= shorter:
+        one, two = word_at(text, start + at), word_at(other, other_start + at)
+        if one != two:
+            return -1 if reversed_bytes(one) < reversed_bytes(two) else 1
+        at += 8
+    for i in range(at, shorter):
+        if text[start + i] != other[other_start + i]:
+            return -1 if text[start + i] < other[other_start + i] else 1
+    return (stop - start) - (other_stop - other_start)
+
+
+digest = plain_digest if numba.config.DISABLE_JIT else vector_digest
+compare_text = plain_compare_text if numba.config.DISABLE_JIT else vector_compare_text
+
+
 @driver()
 def digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> None:
-    """Hash (FNV-1a) and first seven bytes of each id. Nothing here overflows, with or without compiling."""
+    """Hash and first seven bytes of each id."""
     for row in range(hashes.shape[0]):
-        text = data[offsets[row] : offsets[row + 1]]
-        value, first = np.int64(2166136261), np.int64(0)
-        for i in range(text.shape[0]):
-            value = ((value ^ np.int64(text[i])) * 16777619) & 0xFFFFFFFF
-        for i in range(7):
-            first = first * 256 + (np.int64(text[i]) if i < text.shape[0] else 0)
-        hashes[row] = value ^ (value >> 15)
-        leading[row] = first
+        hashes[row], leading[row] = digest(data, offsets[row], offsets[row + 1])
 
 
 @block
@@ -2510,12 +2586,14 @@ def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
         return -1 if ids.leading[row] < others.leading[other] else 1
     if ids.offsets.shape[0] == 0:
         return 0
-    text = ids.data[ids.offsets[row] : ids.offsets[row + 1]]
-    other_text = others.data[others.offsets[other] : others.offsets[other + 1]]
-    for i in range(min(text.shape[0], other_text.shape[0])):
-        if text[i] != other_text[i]:
-            return -1 if text[i] < other_text[i] else 1
-    return text.shape[0] - other_text.shape[0]
+    return compare_text(
+        ids.data,
+        ids.offsets[row],
+        ids.offsets[row + 1],
+        others.data,
+        others.offsets[other],
+        others.offsets[other + 1],
+    )
 
 
 @driver()
@@ -2544,65 +2622,88 @@ def join_documents(
     size = 2
     while size < 2 * largest:
         size *= 2
-    # 0: free; a judged row + 1; or -1 - a row of the run. A judged row once found is owned by its row of the run in `owners`
-    slots, owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    judged_hashes, run_hashes = judged.hashes, run.hashes
-    for query in range(n_queries):
-        entries = (
-            judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query]
-        )
+    slots, owners = np.zeros(size, np.int64), np.empty(size, np.int64)
+    return join_by_hash(judged_offsets, judged_rows, judged, run_offsets, run_rows, run, slots, owners, found)
+
+
+@block
+def join_by_hash(
+    judged_offsets: Array,
+    judged_rows: Array,
+    judged: Ids,
+    run_offsets: Array,
+    run_rows: Array,
+    run: Ids,
+    slots: Array,
+    owners: Array,
+    found: Array,
+) -> tuple[int, int, int]:
+    """As `join_documents`, without counting references to the arrays of ids, which took most of the time.
+
+    A slot is 0 where it is free; otherwise it has 31 bits of the hash, and which document of the query it is, from 1, those of
+    the run after the judged ones. A judged document once found has a row of the run as its owner.
+    """
+    low = (1 << 32) - 1
+    for query in range(judged_offsets.shape[0] - 1):
+        first, run_first = judged_offsets[query], run_offsets[query]
+        n_judged = judged_offsets[query + 1] - first
         size = 2
-        while size < 2 * entries:
+        while size < 2 * (n_judged + run_offsets[query + 1] - run_first):
             size *= 2
         slots[:size] = 0
-        owners[:size] = -1
-        for i in range(judged_offsets[query], judged_offsets[query + 1]):
-            row = judged_rows[i]
-            hashed = judged_hashes[row]
-            slot = hashed & (size - 1)
+        for i in range(n_judged):
+            row = judged_rows[first + i]
+            tag = judged.hashes[row] >> 1
+            slot = judged.hashes[row] & (size - 1)
             while slots[slot] != 0:
-                if (
-                    judged_hashes[slots[slot] - 1] == hashed
-                    and compare_ids(judged, row, judged, slots[slot] - 1) == 0
-                ):
-                    return 1, slots[slot] - 1, row
+                if slots[slot] >> 32 == tag:
+                    other = judged_rows[first + (slots[slot] & low) - 1]
+                    if compare_ids(judged, row, judged, other) == 0:
+                        return 1, other, row
                 slot = (slot + 1) & (size - 1)
-            slots[slot] = row + 1
-        for i in range(run_offsets[query], run_offsets[query + 1]):
+            slots[slot], owners[slot] = (tag << 32) | (i + 1), -1
+        for i in range(run_first, run_offsets[query + 1]):
             row = run_rows[i]
-            hashed = run_hashes[row]
-            slot = hashed & (size - 1)
+            tag = run.hashes[row] >> 1
+            slot = run.hashes[row] & (size - 1)
             found[i] = -1
             while slots[slot] != 0:
-                entry = slots[slot]
-                if entry > 0:
-                    if judged_hashes[entry - 1] == hashed and compare_ids(run, row, judged, entry - 1) == 0:
-                        if owners[slot] >= 0:
-                            return 2, owners[slot], row
-                        owners[slot] = row
-                        found[i] = entry - 1
-                        break
-                elif run_hashes[-1 - entry] == hashed and compare_ids(run, row, run, -1 - entry) == 0:
-                    return 2, -1 - entry, row
+                if slots[slot] >> 32 == tag:
+                    entry = (slots[slot] & low) - 1
+                    if entry < n_judged:
+                        other = judged_rows[first + entry]
+                        if compare_ids(run, row, judged, other) == 0:
+                            if owners[slot] >= 0:
+                                return 2, owners[slot], row
+                            owners[slot] = row
+                            found[i] = other
+                            break
+                    else:
+                        other = run_rows[run_first + entry - n_judged]
+                        if compare_ids(run, row, run, other) == 0:
+                            return 2, other, row
                 slot = (slot + 1) & (size - 1)
             if slots[slot] == 0:
-                slots[slot] = -1 - row
+                slots[slot] = (tag << 32) | (n_judged + i - run_first + 1)
     return 0, -1, -1
+
+
+_FEW_KEYS = 48  # up to so many are sorted faster by insertion than by radix
 
 
 @driver()
 def order_documents(
     offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, order: Array
 ) -> None:
-    """Order the rows of each query by rising key and then by id: `rows[order]` is the result. Ids of a query are distinct."""
+    """Order the rows of each query by rising key (uint64) and then by id: `rows[order]` is the result.
+
+    Ids of a query are distinct.
+    """
     longest = 0
     for query in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[query + 1] - offsets[query])
-    held, spare_keys, spare = (
-        np.empty(longest, np.int64),
-        np.empty(longest, np.int64),
-        np.empty(longest, np.int64),
-    )
+    held, places = np.empty(2 * longest, np.uint64), np.empty(2 * longest, np.int64)
+    spare = np.empty(longest, np.int64)
     for query in range(offsets.shape[0] - 1):
         first, n = offsets[query], offsets[query + 1] - offsets[query]
         at = order[first : first + n]
@@ -2611,52 +2712,41 @@ def order_documents(
             at[i] = first + i
             held[i] = keys[rows[first + i]]
             rising = rising and (i == 0 or held[i] >= held[i - 1])
-        if not rising:
-            sort_by_key_stably(held[:n], at, spare_keys, spare)
-        start = 0
-        while start < n:
-            stop = start + 1
-            while stop < n and held[stop] == held[start]:
+        if not rising and n <= _FEW_KEYS:
+            insert_by_key(held, at)
+        elif not rising:
+            half = sort_by_key(n, held, places)
+            for i in range(n):
+                at[i] = first + places[half + i]
+    order_tied(offsets, rows, keys, ids, ascending, order, spare)
+
+
+@block
+def order_tied(
+    offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, order: Array, spare: Array
+) -> None:
+    """Order the rows of equal keys, which stand together, by id."""
+    for query in range(offsets.shape[0] - 1):
+        start, end = offsets[query], offsets[query + 1]
+        while start < end:
+            stop, key = start + 1, keys[rows[order[start]]]
+            while stop < end and keys[rows[order[stop]]] == key:
                 stop += 1
             if stop - start > 1:
-                sort_by_id(at[start:stop], rows, ids, ascending, spare)
+                sort_by_id(order[start:stop], rows, ids, ascending, spare)
             start = stop
 
 
 @block
-def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) -> None:
+def insert_by_key(keys: Array, at: Array) -> None:
     """Sort `at` by rising `keys`, and those along with it."""
-    n = at.shape[0]
-    for start in range(0, n, _INSERTION):
-        for i in range(start + 1, min(start + _INSERTION, n)):
-            key, moved = keys[i], at[i]
-            j = i
-            while j > start and key < keys[j - 1]:
-                keys[j], at[j] = keys[j - 1], at[j - 1]
-                j -= 1
-            keys[j], at[j] = key, moved
-    width = _INSERTION
-    while width < n:
-        for start in range(0, n, 2 * width):
-            middle, stop = min(start + width, n), min(start + 2 * width, n)
-            left, right, to = start, middle, start
-            while left < middle and right < stop:
-                # places move by a comparison: no branch to mispredict
-                from_right = keys[right] < keys[left]
-                source = right if from_right else left
-                spare_keys[to], spare[to] = keys[source], at[source]
-                right += from_right
-                left += not from_right
-                to += 1
-            for i in range(left, middle):
-                spare_keys[to], spare[to] = keys[i], at[i]
-                to += 1
-            for i in range(right, stop):
-                spare_keys[to], spare[to] = keys[i], at[i]
-                to += 1
-        for i in range(n):
-            keys[i], at[i] = spare_keys[i], spare[i]
-        width *= 2
+    for i in range(1, at.shape[0]):
+        key, moved = keys[i], at[i]
+        j = i
+        while j > 0 and key < keys[j - 1]:
+            keys[j], at[j] = keys[j - 1], at[j - 1]
+            j -= 1
+        keys[j], at[j] = key, moved
 
 
 @block

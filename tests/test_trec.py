@@ -525,6 +525,25 @@ def test_pytrec_eval_on_a_sampled_pool():
     assert (fn.evaluate(outside, names["infAP"]).values < scores.values[0]).any()
 
 
+@given(
+    st.lists(st.text("ab\u00e9", max_size=40), min_size=1, max_size=60, unique=True),
+    st.randoms(use_true_random=False),
+    st.sampled_from(["docid_desc", "docid_asc"]),
+)
+def test_ids_that_begin_alike(ids, random, ties):
+    """Ids are hashed and compared eight bytes at a time: every length, and every place where two differ."""
+    judged = random.sample(ids, len(ids) // 2)
+    grades = {name: number for number, name in enumerate(judged)}
+    shuffled = random.sample(ids, len(ids))
+    run = {name: float(random.randrange(3)) for name in shuffled}
+    rankings = Rankings.from_qrels_run({"q": grades | {"other": 1}}, {"q": run}, ties=ties)
+    wanted = sorted(run, key=str.encode, reverse=ties == "docid_desc")
+    wanted.sort(key=lambda name: -run[name])
+    assert rankings.doc_ids.to_pylist() == wanted
+    assert rankings.relevance.tolist() == [grades.get(name, 0) for name in wanted]
+    assert rankings.is_judged.tolist() == [name in grades for name in wanted]
+
+
 # ---- tables ----
 
 JUDGED = {"query_id": [301, 301, 302, 303], "doc_id": [7, 8, 7, 9], "relevance": [1, 2, 1, 0]}
