@@ -19,6 +19,7 @@ Where everything is:
     streams       rankings of any size, a part at a time
     api           evaluate, ndcg, ndcg_score, dcg_score
     sources       Parquet, Arrow, TREC and LETOR files to Rankings
+    trec_eval     what trec_eval prints, byte for byte
     files         files that appear whole or not at all
     errors        every error that is raised
     cli, demo     the command line, outside, looking in

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastndcg import ideals, launch, plan, statistics, streams
 from fastndcg.errors import InputError, InputTypeError
-from fastndcg.measures import DCG, Measure, as_measures, nDCG
+from fastndcg.measures import DCG, Measure, as_measures, functions_held, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores
 from fastndcg.streams import RankingsStream
@@ -33,7 +33,8 @@ def evaluate(
     Parameters
     ----------
     rankings : Rankings or RankingsStream
-        A stream, as `scan_parquet` gives it, is evaluated in bounded memory: only the results of each query are kept.
+        A stream, as `scan_parquet` gives it, is evaluated in bounded memory: only the results of each query are kept. Functions
+        given as gain or discount are asked once for each grade or rank of the whole stream.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     convention : name or Convention, optional
         Compute nDCG as this tool does, as a whole: parameters that a measure leaves at their defaults, the order of tied
@@ -61,14 +62,17 @@ def evaluate(
     array([0.70391809, 0.63092975])
     """
     if isinstance(rankings, RankingsStream):
-        if convention is not None:
-            raise InputTypeError(
-                "a convention needs all rankings at once and was given a stream; read them with read_parquet, or name its "
-                "choices in a measure, as in nDCG(gain='exp2', ties='input')"
-            )
         asked = as_measures(measures)
         scoring = rankings.scoring_threads if threads is None else threads
-        return streams.evaluate(rankings, lambda part: evaluate(part, asked, threads=scoring))
+        resolved = asked
+        if convention is not None:
+            from fastndcg.conventions import resolve_all  # here, as below
+
+            resolved = resolve_all(asked, convention)
+        with functions_held(resolved):
+            return streams.evaluate(
+                rankings, lambda part: evaluate(part, asked, convention=convention, threads=scoring)
+            )
     if not isinstance(rankings, Rankings):
         raise InputTypeError(
             f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, from_query_ids, from_arrow or "
@@ -82,6 +86,10 @@ def evaluate(
     summed = ideals.summed(asked)
     tables, coding = plan.build(summed, rankings)
     values = launch.score(summed, rankings, tables, coding, threads)
+    inferred = [row for row, measure in enumerate(summed) if measure.name == "infAP" and measure.rel >= 0]
+    if inferred and (pooled := rankings.with_pooled) is not None:
+        of_pool = tuple(summed[row] for row in inferred)
+        values[inferred] = launch.score(of_pool, pooled, *plan.build(of_pool, pooled), threads)
     ideals.divide(asked, values, rankings, partial(evaluate, threads=threads))
     undefined = np.isnan(values)
     empty = undefined.sum(axis=1)

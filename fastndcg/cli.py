@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.scores import ResultsFile, Scores, Summary
     from fastndcg.sources.scan import ParquetStream
+    from fastndcg.trec_eval import Declared
 
 P = ParamSpec("P")
 
@@ -102,7 +104,7 @@ def _as_option(message: str) -> str:
     return re.sub(r'(as in|pass) (missing|nan|query|relevance|score)="(.*?)"', r'\1 --\2 "\3"', message)
 
 
-def _command(function: Callable[P, None]) -> Callable[P, None]:
+def _command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
     """Register a command, with every foreseen failure as one line and an exit code."""
 
     @functools.wraps(function)
@@ -122,7 +124,7 @@ def _command(function: Callable[P, None]) -> Callable[P, None]:
         except KeyboardInterrupt:
             _end(130, "Interrupted.")
 
-    return app.command()(guarded)
+    return app.command(**settings)(guarded)
 
 
 # ---- options ----
@@ -236,22 +238,21 @@ def score(
     if out is not None:
         _check_out(out, [path for path in (*paths, qrels, run) if path is not None])
     convention = None if like is None else _convention("--like", like)
-    if paths and convention is None:
-        stream, bar = _scan(
-            paths,
-            memory,
-            query=query,
-            relevance=relevance,
-            score=score,
-            keep=keep or [],
-            weight=weight,
-            nan=nan,
-            threads=threads,
-        )
+    more = {} if like is None else {"like": like}
+    if paths:
+        of_paths = {
+            "query": query,
+            "relevance": relevance,
+            "score": score,
+            "keep": keep or [],
+            "weight": weight,
+        }
+        ids = _doc_id_column(paths, of_paths, doc_id, wanted=_needs_ids(convention))
+        stream, bar = _scan(paths, memory, **of_paths, doc_id=ids, nan=nan, threads=threads)
         if stream is not None:
-            scores, documents = _score_stream(stream, bar, measures, out)
+            scores, documents = _score_stream(stream, bar, measures, convention, out)
             taken = {role: getattr(stream.columns, role) for role in ("query", "relevance", "score")}
-            _report(scores, documents, taken, format, {}, gates)
+            _report(scores, documents, taken | ({} if ids is None else {"doc_id": ids}), format, more, gates)
             return
     if qrels is not None and run is not None:
         named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
@@ -272,7 +273,7 @@ def score(
     scores = evaluate(rankings, measures, convention=convention, threads=threads)
     if out is not None:
         scores.write_parquet(out)
-    _report(scores, rankings.n_docs, columns, format, {} if like is None else {"like": like}, gates)
+    _report(scores, rankings.n_docs, columns, format, more, gates)
 
 
 def _report(
@@ -516,6 +517,120 @@ def demo(
         _write(_demo_closing(out, sample.documents, clock.seconds, len(measures)))
 
 
+def _trec_eval_measures(wanted: bool) -> None:
+    if wanted:
+        from fastndcg.trec_eval import DECLARED, SETS
+
+        lines = [f"{each.name:<22} {each.summary}{_defaults(each)}\n" for each in DECLARED.values()]
+        sets = [f"{name:<22} {', '.join(names)}\n" for name, names in SETS.items()]
+        _write("".join([*lines, "\nSets:\n", *sets]))
+        raise typer.Exit
+
+
+def _defaults(declared: Declared) -> str:
+    if declared.takes == "gains":
+        return "; GRADE=GAIN,..."
+    return f"; {','.join(f'{value:g}' for value in declared.default)}" if declared.default else ""
+
+
+def trec_eval(
+    qrels: Annotated[str, typer.Argument(metavar="QRELS", help="Judgments: query iteration doc grade.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Run: query Q0 doc rank score tag; - is standard input.")
+    ],
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measure",
+            "-m",
+            metavar="NAME[.PARAMETERS]",
+            help="As in ndcg_cut.5,10; repeatable; also official, set, all_trec.",
+            show_default="official",
+        ),
+    ] = None,
+    per_query: Annotated[
+        bool, typer.Option("--query_eval_wanted", "-q", help="Values of each query too.")
+    ] = False,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete_rel_info_wanted", "-c", help="Judged queries that the run lacks count as 0."
+        ),
+    ] = False,
+    no_summary: Annotated[bool, typer.Option("--nosummary", "-n", help="No values of all queries.")] = False,
+    judged_only: Annotated[
+        bool, typer.Option("--Judged_docs_only", "-J", help="Drop documents without a judgment.")
+    ] = False,
+    level: Annotated[
+        int, typer.Option("--level_for_rel", "-l", min=0, help="The smallest grade that is relevant.")
+    ] = 1,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--Max_retrieved_per_topic", "-M", min=0, help="Documents of a query that are looked at."
+        ),
+    ] = None,
+    collection: Annotated[
+        int, typer.Option("--Number_docs_in_coll", "-N", min=0, help="Documents there are, for utility.")
+    ] = 0,
+    release: Annotated[
+        int,
+        typer.Option(
+            min=9,
+            max=10,
+            help="9: 9.0.8, with scores as float32, its own levels of recall, and -q without queries that the run lacks.",
+        ),
+    ] = 10,
+    threads: ThreadsOption = None,
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--measures", callback=_trec_eval_measures, is_eager=True, help="List the measures and exit."
+        ),
+    ] = False,
+) -> None:
+    """Print what trec_eval prints, byte for byte.
+
+    Options have trec_eval's own names, so that its command lines work unchanged. Documents of equal score stand by falling id,
+    and where -m names a measure twice, the first parameters count. Unlike trec_eval 10, which ends there, it leaves out judged
+    queries that the run lacks where -c is not given. Packed files are read too.
+
+    \b
+    Examples:
+      fastndcg trec_eval qrels.txt run.txt.gz
+      fastndcg trec_eval -q -c -m map -m ndcg_cut.10,20 -M 1000 qrels.txt run.txt
+      fastndcg trec_eval --measures
+    """
+    from fastndcg.trec_eval import asked, report
+
+    try:
+        asked(measure or [], 9 if release == 9 else 10)
+    except MeasureError as error:
+        _end(2, f"--measure: {error}")
+    parts = report(
+        qrels,
+        run,
+        measure or [],
+        per_query=per_query,
+        summary=not no_summary,
+        complete=complete,
+        release=9 if release == 9 else 10,
+        note=lambda text: sys.stderr.write(text + "\n"),
+        judged_only=judged_only,
+        level=level,
+        most=most,
+        collection=collection,
+        threads=threads,
+    )
+    with _Progress("Reading"):
+        first = next(parts, "")  # nothing fails after it
+    for part in chain([first], parts):
+        _write(part)
+
+
+_command(trec_eval, name="trec_eval", context_settings={"help_option_names": ["-h", "--help"]})
+
+
 @_command
 def measures(
     name: Annotated[str | None, typer.Argument(help="Show this measure only, in full.")] = None,
@@ -639,11 +754,7 @@ def _read(
     named = {"query": query, "relevance": relevance, "score": score}
     columns = find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=doc_id)
     taken = {"query": columns.query, "relevance": columns.relevance, "score": columns.score}
-    ids = doc_id
-    if with_ids and ids is None:
-        ids = _usual_doc_id(
-            lambda name: find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=name)
-        )
+    ids = _doc_id_column(paths, named | {"keep": keep, "weight": weight}, doc_id, wanted=with_ids)
     if ids is not None:
         taken["doc_id"] = ids
     with _Progress("Reading") as bar:
@@ -655,6 +766,18 @@ def _read(
             f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query."
         )
     return rankings, taken
+
+
+def _doc_id_column(
+    paths: list[str], named: dict[str, Any], doc_id: str | None, *, wanted: bool
+) -> str | None:
+    """The column of document ids that is named, or one with a usual name where ids are wanted."""
+    if doc_id is not None or not wanted:
+        return doc_id
+    from fastndcg.sources.parquet import find_parquet_columns
+
+    source = paths[0] if len(paths) == 1 else paths
+    return _usual_doc_id(lambda name: find_parquet_columns(source, **named, doc_id=name))
 
 
 _IN_MEMORY = "1GB"  # larger input is streamed
@@ -697,7 +820,11 @@ class _Results:
 
 
 def _score_stream(
-    stream: ParquetStream, bar: _Progress, measures: list[Measure], out: Path | None
+    stream: ParquetStream,
+    bar: _Progress,
+    measures: list[Measure],
+    convention: Convention | None,
+    out: Path | None,
 ) -> tuple[Scores, int]:
     """Scores and the number of documents."""
     from fastndcg.scores import results_file
@@ -708,7 +835,7 @@ def _score_stream(
 
         def score_part(rankings: Rankings) -> Scores:
             results.documents += rankings.n_docs
-            return evaluate(rankings, measures, threads=stream.scoring_threads)
+            return evaluate(rankings, measures, convention=convention, threads=stream.scoring_threads)
 
         scores = evaluate_stream(stream, score_part, results)
     return scores, results.documents

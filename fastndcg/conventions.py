@@ -14,7 +14,7 @@ broken by document id, queries left out, rounding, and what weights do to the me
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from dataclasses import replace as replaced
 from typing import Any, NamedTuple
@@ -657,20 +657,36 @@ class ConventionScores(Scores):
         convention: Convention,
         measures: tuple[Measure, ...],
         resolved: tuple[Measure, ...],
-        reported: list[_Reported],
-        rankings: Rankings,
+        reported: Sequence[_Reported],
+        queries: Rankings | pa.Table,
+        weight: Float64 | None,
     ) -> None:
-        values = np.array([each.values for each in reported]).reshape(len(measures), rankings.n_queries)
-        super().__init__(
-            measures,
-            values,
-            np.array([each.empty.sum() for each in reported], np.int64),
-            rankings,
-            rankings.weight,
-        )
+        values = np.stack([each.values for each in reported])
+        empty = np.array([each.empty.sum() for each in reported], np.int64)
+        super().__init__(measures, values, empty, queries, weight)
         self.convention = convention
         self.resolved = resolved
         self._reported = reported
+
+    def _of(self, queries: pa.Table) -> ConventionScores:
+        return self._again(self._reported, queries, self.weight)
+
+    @staticmethod
+    def _joined(parts: Sequence[Scores], queries: pa.Table, weight: Float64 | None) -> ConventionScores:
+        theirs = [part for part in parts if isinstance(part, ConventionScores)]
+        reported = [
+            _Reported(*map(np.concatenate, zip(*of_measure, strict=True)))
+            for of_measure in zip(*(part._reported for part in theirs), strict=True)
+        ]
+        return theirs[0]._again(reported, queries, weight)
+
+    def _ordered(self, order: Int64, queries: pa.Table, weight: Float64 | None) -> ConventionScores:
+        return self._again([each.part(order) for each in self._reported], queries, weight)
+
+    def _again(
+        self, reported: Sequence[_Reported], queries: pa.Table, weight: Float64 | None
+    ) -> ConventionScores:
+        return ConventionScores(self.convention, self.measures, self.resolved, reported, queries, weight)
 
     def __getitem__(self, measure: object) -> Float64:
         """Values of one measure, by the name it was asked for or as it was resolved, (n_queries,)."""
@@ -714,6 +730,12 @@ def resolve(measure: Measure, convention: Convention) -> Measure:
     return theirs(**own)
 
 
+def resolve_all(measures: Iterable[Measure], convention: object) -> tuple[Measure, ...]:
+    """`resolve` for each measure, by the convention or its name."""
+    rule = as_convention(convention)
+    return tuple(resolve(measure, rule) for measure in measures)
+
+
 def resolve_like(measure: Measure, like: object, **parameters: Any) -> Measure:
     """`nDCG(like=...)`: the convention's parameters, under those that are named beside it."""
     rule = as_convention(like)
@@ -733,11 +755,11 @@ def evaluate_by_convention(
     """`fastndcg.evaluate` as the tool computes: the whole rule, not only what measures say."""
     rule = as_convention(convention)
     asked = as_measures(measures)
-    resolved = tuple(resolve(measure, rule) for measure in asked)
+    resolved = resolve_all(asked, rule)
     values = _undefined_as_nan(_prepared(_checked(rankings), rule), resolved, threads)
     left_out = _left_out(rankings, rule)
     reported = [_reported(rule, measure, values[measure(empty="nan")], left_out) for measure in resolved]
-    return ConventionScores(rule, asked, resolved, reported, rankings)
+    return ConventionScores(rule, asked, resolved, reported, rankings, rankings.weight)
 
 
 def _checked(rankings: object) -> Rankings:

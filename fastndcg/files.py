@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,42 +15,88 @@ from fastndcg.errors import SourceError
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A draft beside `path` to write to; it takes the place of `path` at the end, or vanishes after any error.
+    """A draft of `path` to write to; it takes the place of `path` at the end, or vanishes after any error.
+
+    Where the system knows files without a name the draft is one, and vanishes even if the process is killed.
 
     Raises `SourceError` where a file cannot be written there, before anything is computed for it.
     """
     target = Path(path)
-    draft = _draft(target)
+    handle, draft = _draft(target)
     try:
         yield draft
         draft.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        if handle is not None:
+            draft = _named(draft, target)
         draft.replace(target)
     except OSError as error:
-        _refuse(target, error)
+        _refuse(target, error, draft)
     finally:
-        draft.unlink(missing_ok=True)
+        if handle is not None:
+            os.close(handle)
+        if draft.parent != _HANDLES:
+            draft.unlink(missing_ok=True)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise `SourceError`, as `whole_file` would, where a file cannot be written; for what takes long before it writes."""
-    _draft(Path(path)).unlink()
+    handle, draft = _draft(Path(path))
+    if handle is None:
+        draft.unlink()
+    else:
+        os.close(handle)
 
 
-def _draft(target: Path) -> Path:
+_HANDLES = Path("/proc/self/fd")  # where Linux shows a process its open files, those without a name too
+
+
+def _draft(target: Path) -> tuple[int | None, Path]:
+    """A new file beside the target: its handle and where it is seen if it has no name, otherwise its name."""
     if target.exists() and not target.is_file():
         raise SourceError(
             f"{target} is not a file and cannot be written. Name a file, as in {_example(target)}."
         )
+    handle = _nameless(target.parent)
+    if handle is not None:
+        return handle, _HANDLES / str(handle)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".draft", dir=target.parent)
     except OSError as error:
         _refuse(target, error)
     os.close(handle)
-    return Path(name)
+    return None, Path(name)
 
 
-def _refuse(target: Path, error: OSError) -> NoReturn:
-    reason = str(error) if error.errno is None else os.strerror(error.errno)
+def _nameless(folder: Path) -> int | None:
+    """A file without a name; None where the file system has no such files, or nothing can be written."""
+    if not hasattr(os, "O_TMPFILE"):
+        return None
+    try:
+        handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+    except OSError:
+        return None
+    if (_HANDLES / str(handle)).exists():
+        return handle
+    os.close(handle)
+    return None
+
+
+def _named(draft: Path, target: Path) -> Path:
+    """The draft under a name of its own beside the target, which it can then replace."""
+    # without a folder's handle Python calls link(), which on Linux does not follow the link that a handle is seen as
+    folder = os.open(_HANDLES, os.O_RDONLY)
+    try:
+        while True:
+            name = target.parent / f".{target.name}.{secrets.token_hex(4)}.draft"
+            with suppress(FileExistsError):
+                os.link(draft.name, name, src_dir_fd=folder, follow_symlinks=True)
+                return name
+    finally:
+        os.close(folder)
+
+
+def _refuse(target: Path, error: OSError, draft: Path | None = None) -> NoReturn:
+    reason = str(error).replace(str(draft), str(target)) if error.errno is None else os.strerror(error.errno)
     raise SourceError(
         f"{target} cannot be written: {reason}. Name a file in a folder that exists and is writable."
     ) from None

@@ -2264,6 +2264,7 @@ class TextColumns(NamedTuple):
     skipped: Array  # int64: row before which a comment or an empty line stood, once for each
     odd: Array  # int64 (:, 3): row, start and end of each number that this scanner leaves to another
     blanks: Array  # int32: where the blanks and ends of lines of a block are
+    ends: Array  # int32: which of these end a line
 
 
 @block
@@ -2352,29 +2353,39 @@ def same_bytes(text: Array, start: int, stop: int, other: Array, other_start: in
 # arrays at each call made them six times as slow.
 
 
-def plain_find_blanks(data: Array, out: Array) -> int:
-    """Write where the blanks and ends of lines are, in order; returns how many there are."""
-    found = 0
+def plain_find_blanks(data: Array, out: Array, ends: Array) -> tuple[int, bool]:
+    """Write where the blanks and ends of lines are, in order, and which of these end lines.
+
+    Returns how many there are, and whether each field is followed by one of them, and no line begins with one.
+    """
+    found, lines, single, after_blank = 0, 0, True, True
     for at in range(data.shape[0]):
-        if data[at] <= _BLANK:
+        is_blank = data[at] <= _BLANK
+        if is_blank:
+            if data[at] == _NEWLINE:
+                ends[lines] = found
+                lines += 1
             out[found] = at
             found += 1
-    return found
+            single = single and not after_blank
+        after_blank = is_blank
+    return found, single
 
 
 @intrinsic
-def blanks_of_64(typing: Any, data: Any, at: Any) -> Any:
-    """A bit for each of 64 bytes, set for blanks and ends of lines."""
+def bits_of_64(typing: Any, data: Any, at: Any, most: Any, exactly: Any) -> Any:
+    """A bit for each of 64 bytes, set for those up to `most`, and one for those that are `exactly` this."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.VectorType(ir.IntType(8), 64)
-        lanes = _load(
-            builder, _pointer(context, builder, signature.args[0], arguments[0]), arguments[1], kind, 1
-        )
-        is_blank = builder.icmp_unsigned("<=", lanes, ir.Constant(kind, [_BLANK] * 64))
-        return builder.bitcast(is_blank, ir.IntType(64))
+        array, at, most, exactly = arguments
+        lanes = _load(builder, _pointer(context, builder, signature.args[0], array), at, kind, 1)
+        below = builder.icmp_unsigned("<=", lanes, _splat(builder, builder.trunc(most, ir.IntType(8)), 64))
+        same = builder.icmp_unsigned("==", lanes, _splat(builder, builder.trunc(exactly, ir.IntType(8)), 64))
+        masks = [builder.bitcast(mask, ir.IntType(64)) for mask in (below, same)]
+        return context.make_tuple(builder, signature.return_type, masks)
 
-    return types.uint64(data, types.int64), generate
+    return types.UniTuple(types.uint64, 2)(data, types.int64, types.int64, types.int64), generate
 
 
 @intrinsic
@@ -2385,114 +2396,290 @@ def lowest_bit(typing: Any, bits: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
+@intrinsic
+def count_bits(typing: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
 @block
-def vector_find_blanks(data: Array, out: Array) -> int:
-    found, at = 0, 0
+def vector_find_blanks(data: Array, out: Array, ends: Array) -> tuple[int, bool]:
+    found, lines, at = 0, 0, 0
+    one, none = np.uint64(1), np.uint64(0)
+    doubled, carried = none, one
     while at + 64 <= data.shape[0]:
-        bits = blanks_of_64(data, at)
-        while bits != 0:
+        bits, newlines = bits_of_64(data, at, _BLANK, _NEWLINE)
+        doubled |= bits & ((bits << one) | carried)
+        carried = bits >> np.uint64(63)
+        while newlines != none:
+            lowest = newlines & (none - newlines)
+            ends[lines] = found + count_bits(bits & (lowest - one))
+            lines += 1
+            newlines ^= lowest
+        while bits != none:
             out[found] = at + lowest_bit(bits)
             found += 1
-            bits &= bits - np.uint64(1)
+            bits &= bits - one
         at += 64
+    single, after_blank = doubled == none, carried != none
     while at < data.shape[0]:
-        if data[at] <= _BLANK:
+        is_blank = data[at] <= _BLANK
+        if is_blank:
+            if data[at] == _NEWLINE:
+                ends[lines] = found
+                lines += 1
             out[found] = at
             found += 1
+            single = single and not after_blank
+        after_blank = is_blank
         at += 1
-    return found
+    return found, single
 
 
 find_blanks = plain_find_blanks if numba.config.DISABLE_JIT else vector_find_blanks
 
 
 @block
-def is_plain_line(data: Array, blanks: Array, at: int, first: int, fields: int) -> bool:
-    """Whether the line that begins at `at` has its fields apart by one blank each, given that `blanks[first]` is its first."""
-    if (
-        first + fields > blanks.shape[0]
-        or blanks[first] == at
-        or data[at] == _HASH
-        or data[blanks[first + fields - 1]] != _NEWLINE
-    ):
-        return False
-    plain = True
-    for i in range(first, first + fields - 1):
-        plain = plain and data[blanks[i]] != _NEWLINE and blanks[i + 1] - blanks[i] > 1
+def is_plain_line(data: Array, blanks: Array, at: int, first: int, fields: int, single: bool) -> bool:
+    """Whether each field of a line is followed by one blank, given where `blanks` has those of this line."""
+    plain = data[at] != _HASH
+    if plain and not single:
+        plain = blanks[first] > at
+        for i in range(first, first + fields - 1):
+            plain = plain and blanks[i + 1] - blanks[i] > 1
     return plain
+
+
+# Eight bytes of text at a time, as one number whose lowest byte is the first character. Loops over characters took three
+# quarters of the time of a line.
+
+
+@intrinsic
+def word_at(typing: Any, data: Any, at: Any) -> Any:
+    """The eight bytes from `at` on."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], arguments[0])
+        return _load(builder, pointer, arguments[1], ir.IntType(64), 1)
+
+    return types.uint64(data, types.int64), generate
+
+
+@intrinsic
+def copy_32(typing: Any, data: Any, at: Any, out: Any, to: Any) -> Any:
+    """Copy 32 bytes: to copy as many as there are takes a call and a branch that is not foreseen."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(8), 32)
+        source = _pointer(context, builder, signature.args[0], arguments[0])
+        target = _pointer(context, builder, signature.args[2], arguments[2])
+        _store(builder, _load(builder, source, arguments[1], kind, 1), target, arguments[3], 1)
+        return context.get_dummy_value()
+
+    return types.none(data, types.int64, out, types.int64), generate
+
+
+def plain_copy_text(data: Array, start: int, stop: int, out: Array, to: int) -> None:
+    for i in range(stop - start):
+        out[to + i] = data[start + i]
+
+
+@block
+def vector_copy_text(data: Array, start: int, stop: int, out: Array, to: int) -> None:
+    if stop - start <= 32 and start + 32 <= data.shape[0] and to + 32 <= out.shape[0]:
+        copy_32(data, start, out, to)  # what stands after the text is written over by the next one
+    else:
+        for i in range(stop - start):
+            out[to + i] = data[start + i]
+
+
+def plain_read_short_number(data: Array, start: int, stop: int, powers: Array) -> tuple[float, bool]:
+    return 0.0, False
+
+
+_EIGHT_ZEROS, _EIGHT_POINTS = np.uint64(0x3030303030303030), np.uint64(0x2E2E2E2E2E2E2E2E)
+_EIGHT_ONES, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_TO_HIGH_BIT = np.uint64(0x7676767676767676)  # brings more than nine to the high bit of a byte
+_PAIR_MASK = np.uint64(0x000000FF000000FF)
+_PAIR_1, _PAIR_2 = np.uint64(0x000F424000000064), np.uint64(0x0000271000000001)
+
+
+@block
+def below_byte(count: int) -> Any:
+    """The lowest bytes of a word, so many below eight."""
+    return (np.uint64(1) << np.uint64(8 * count)) - np.uint64(1)
+
+
+@block
+def without_byte(word: Any, place: int, first: Any) -> Any:
+    """The word without one character: those before it move up, after `first`."""
+    before = below_byte(place)
+    after = ~((before << np.uint64(8)) | np.uint64(0xFF))
+    return (word & after) | ((word & before) << np.uint64(8)) | first
+
+
+@block
+def eight_digits(word: Any) -> Any:
+    """The number that eight digits are; `word` has their values, not their characters."""
+    pairs = word * np.uint64(10) + (word >> np.uint64(8))
+    return ((pairs & _PAIR_MASK) * _PAIR_1 + ((pairs >> np.uint64(16)) & _PAIR_MASK) * _PAIR_2) >> np.uint64(
+        32
+    )
+
+
+@block
+def vector_read_short_number(data: Array, start: int, stop: int, powers: Array) -> tuple[float, bool]:
+    """A number of at most sixteen digits and a point, and whether it is one; what is not is left to `read_number`."""
+    negative = data[start] == _MINUS
+    first = start + 1 if negative or data[start] == _PLUS else start
+    length = stop - first
+    if length < 1 or length > 16 or stop < 16:
+        return 0.0, False
+    low, high = word_at(data, stop - 8), word_at(data, stop - 16)
+    if length < 8:
+        before = below_byte(8 - length)
+        low = (low & ~before) | (_EIGHT_ZEROS & before)
+    if length <= 8:
+        high = _EIGHT_ZEROS
+    else:
+        before = below_byte(16 - length)
+        high = (high & ~before) | (_EIGHT_ZEROS & before)
+    zero = np.uint64(48)
+    decimals = 0
+    unlike = low ^ _EIGHT_POINTS
+    points = (unlike - _EIGHT_ONES) & ~unlike & _HIGH_BITS
+    if points != 0:
+        place = lowest_bit(points) >> 3
+        low = without_byte(low, place, high >> np.uint64(56))
+        high = (high << np.uint64(8)) | zero
+        decimals = 7 - place
+    else:
+        unlike = high ^ _EIGHT_POINTS
+        points = (unlike - _EIGHT_ONES) & ~unlike & _HIGH_BITS
+        if points != 0:
+            place = lowest_bit(points) >> 3
+            high = without_byte(high, place, zero)
+            decimals = 15 - place
+    low ^= _EIGHT_ZEROS
+    high ^= _EIGHT_ZEROS
+    if (
+        ((low + _TO_HIGH_BIT) | low | (high + _TO_HIGH_BIT) | high) & _HIGH_BITS
+    ) != 0 or length == decimals + 1 == 1:
+        return 0.0, False
+    whole = np.int64(eight_digits(high) * np.uint64(100_000_000) + eight_digits(low))
+    if whole > _EXACT_WHOLE:
+        return 0.0, False
+    value = whole / powers[decimals]
+    return -value if negative else value, True
+
+
+@block
+def vector_same_text(
+    text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int
+) -> bool:
+    length = stop - start
+    if length != other_stop - other_start:
+        return False
+    if length == 0 or length > 8 or start + 8 > text.shape[0] or other_start + 8 > other.shape[0]:
+        return same_bytes(text, start, stop, other, other_start, other_stop)
+    unlike = word_at(text, start) ^ word_at(other, other_start)
+    return unlike << np.uint64(64 - 8 * length) == np.uint64(0)
+
+
+same_text = same_bytes if numba.config.DISABLE_JIT else vector_same_text
+copy_text = plain_copy_text if numba.config.DISABLE_JIT else vector_copy_text
+read_short_number = plain_read_short_number if numba.config.DISABLE_JIT else vector_read_short_number
 
 
 @driver()
 def scan_trec(data: Array, has_rank: bool, powers: Array, columns: TextColumns, filled: Array) -> int:
-    """Read the lines `query iteration doc grade`, or with `has_rank` `query iteration doc rank score tag`.
+    """Read the lines of a TREC file; returns -1, or where the first one begins that is not of its form."""
+    return scan_trec_lines(data, has_rank, powers, columns, filled)
+
+
+@block
+def scan_trec_lines(data: Array, has_rank: bool, powers: Array, columns: TextColumns, filled: Array) -> int:
+    """Read the lines `query iteration doc grade`, or with `has_rank` `query iteration doc rank score tag ...`.
 
     Returns -1, or where in `data` the first line begins that is not of this form. Where the fields of a plain line end is
     found for 64 bytes at once; a line with more blanks is looked through byte by byte.
     """
-    doc_bytes, doc_offsets, query_bytes, query_ends, query_rows, values, skipped, odd, all_blanks = columns
+    (
+        doc_bytes,
+        doc_offsets,
+        query_bytes,
+        query_ends,
+        query_rows,
+        values,
+        skipped,
+        odd,
+        all_blanks,
+        all_ends,
+    ) = columns
     row, doc_end, runs, query_end = filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES]
     query_start = 0 if runs < 2 else query_ends[runs - 2]
     n_skipped, n_odd = filled[SKIPPED], filled[ODD]
-    blanks = all_blanks[: find_blanks(data, all_blanks)]
+    found, single = find_blanks(data, all_blanks, all_ends)
+    blanks, ends = all_blanks[:found], all_ends[:found]
     fields = 6 if has_rank else 4
     doc_offsets[row] = doc_end
     malformed = -1
-    at = blank = 0
+    at = line = blank = 0
     while at < data.shape[0]:
-        line = at
-        if is_plain_line(data, blanks, at, blank, fields):
+        last_blank = int(ends[line])
+        line_stop = int(blanks[last_blank])
+        if last_blank - blank == fields - 1 and is_plain_line(data, blanks, at, blank, fields, single):
             query_at, query_stop = at, int(blanks[blank])
             doc_at, doc_stop = int(blanks[blank + 1]) + 1, int(blanks[blank + 2])
-            number_at = int(blanks[blank + fields - 3 if has_rank else blank + 2]) + 1
-            line_stop = int(blanks[blank + fields - 1])
-            blank += fields
+            number_at = int(blanks[last_blank - 2 if has_rank else last_blank - 1]) + 1
+            number_end = int(blanks[last_blank - 1]) if has_rank else line_stop
         else:
-            at = skip_blanks(data, at)
-            if data[at] == _NEWLINE or data[at] == _HASH:
-                at = skip_line(data, at)
-                while blank < blanks.shape[0] and blanks[blank] < at:
-                    blank += 1
+            query_at = skip_blanks(data, at)
+            if data[query_at] == _NEWLINE or data[query_at] == _HASH:
                 skipped[n_skipped] = row
                 n_skipped += 1
+                at, blank, line = line_stop + 1, last_blank + 1, line + 1
                 continue
-            query_at, query_stop = at, skip_field(data, at)
+            query_stop = skip_field(data, query_at)
             doc_at = skip_blanks(data, skip_field(data, skip_blanks(data, query_stop)))
             doc_stop = skip_field(data, doc_at)
             number_at = skip_blanks(data, doc_stop)
             if has_rank:
                 number_at = skip_blanks(data, skip_field(data, number_at))
-            line_stop = skip_field(data, number_at)
-            is_whole = doc_stop > doc_at and line_stop > number_at
-            if has_rank:
-                number_stop = line_stop
-                line_stop = skip_field(data, skip_blanks(data, line_stop))
-                is_whole = is_whole and line_stop > skip_blanks(data, number_stop)
-            line_stop = skip_blanks(data, line_stop)
-            if not is_whole or data[line_stop] != _NEWLINE:
-                malformed = line
+            number_end = skip_field(data, number_at)
+            rest = skip_blanks(data, number_end)
+            # of a tag of several words the others are passed over
+            if doc_stop == doc_at or number_end == number_at or (data[rest] == _NEWLINE) == has_rank:
+                malformed = at
                 break
-            while blank < blanks.shape[0] and blanks[blank] <= line_stop:
-                blank += 1
-        if runs == 0 or not same_bytes(data, query_at, query_stop, query_bytes, query_start, query_end):
+        if runs == 0 or not same_text(data, query_at, query_stop, query_bytes, query_start, query_end):
             query_start = query_end
             for i in range(query_at, query_stop):
                 query_bytes[query_end] = data[i]
                 query_end += 1
             query_ends[runs], query_rows[runs] = query_end, row
             runs += 1
-        text = data[doc_at:doc_stop]
-        out = doc_bytes[doc_end : doc_end + text.shape[0]]
-        for i in range(text.shape[0]):
-            out[i] = text[i]
-        doc_end += text.shape[0]
-        number_stop, value, is_read = read_number(data, number_at, powers)
+        copy_text(data, doc_at, doc_stop, doc_bytes, doc_end)
+        doc_end += doc_stop - doc_at
+        value, is_read = read_short_number(data, number_at, number_end, powers)
         values[row] = value
         if not is_read:
-            odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = row, number_at, number_stop
+            odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = row, number_at, number_end
             n_odd += 1
         row += 1
         doc_offsets[row] = doc_end
-        at = line_stop + 1
+        at, blank, line = line_stop + 1, last_blank + 1, line + 1
+    # in a loop of its own: within the one above it makes a line take twice as long, whether it is needed or not
+    n_left = filled[ODD]
+    for i in range(n_left, n_odd):
+        _, value, is_read = read_number(data, odd[i, 1], powers)
+        values[odd[i, 0]] = value
+        odd[n_left, 0], odd[n_left, 1], odd[n_left, 2] = odd[i, 0], odd[i, 1], odd[i, 2]
+        if not is_read:
+            n_left += 1
+    n_odd = n_left
     filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES] = row, doc_end, runs, query_end
     filled[SKIPPED], filled[ODD] = n_skipped, n_odd
     return malformed
@@ -2505,7 +2692,7 @@ def scan_ltr(data: Array, powers: Array, columns: TextColumns, filled: Array) ->
     A line without qid: belongs to a run of rows of the empty query id. Returns -1, or where in `data` the first line begins
     that has no label or an empty qid.
     """
-    _, _, query_bytes, query_ends, query_rows, values, skipped, odd, _ = columns
+    _, _, query_bytes, query_ends, query_rows, values, skipped, odd, _, _ = columns
     row, runs, query_end = filled[ROWS], filled[QUERIES], filled[QUERY_BYTES]
     query_start = 0 if runs < 2 else query_ends[runs - 2]
     n_skipped, n_odd = filled[SKIPPED], filled[ODD]
@@ -2574,18 +2761,94 @@ class Ids(NamedTuple):
     data: Array  # uint8
 
 
+def plain_digest(text: Array, start: int, stop: int) -> tuple[int, int]:
+    """32 bits of a hash, and the first seven bytes as a number. Nothing here overflows."""
+    value, first = 2166136261, 0
+    for i in range(start, stop):
+        value = ((value ^ int(text[i])) * 16777619) & 0xFFFFFFFF
+    for i in range(start, start + 7):
+        first = first * 256 + (int(text[i]) if i < stop else 0)
+    return value ^ (value >> 15), first
+
+
+@intrinsic
+def reversed_bytes(typing: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bswap(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
+
+
+@block
+def mixed(value: Any, word: Any) -> Any:
+    product = (value ^ word) * _MIXER
+    return product ^ (product >> np.uint64(32))
+
+
+@block
+def first_word(text: Array, start: int, stop: int) -> Any:
+    """The first eight bytes, or as many as there are and zeros."""
+    if start + 8 <= text.shape[0]:
+        word = word_at(text, start)
+        return word if stop - start >= 8 else word & below_byte(stop - start)
+    word = np.uint64(0)
+    for i in range(min(stop - start, 8)):
+        word |= np.uint64(text[start + i]) << np.uint64(8 * i)
+    return word
+
+
+@block
+def vector_digest(text: Array, start: int, stop: int) -> tuple[Any, Any]:
+    word = first_word(text, start, stop)
+    value = mixed(np.uint64(stop - start), word)
+    at = start + 8
+    while at + 8 <= stop:
+        value = mixed(value, word_at(text, at))
+        at += 8
+    if at < stop:
+        value = mixed(value, word_at(text, stop - 8))  # some of its bytes again
+    hashed = (value ^ (value >> np.uint64(29))) & np.uint64(0xFFFFFFFF)
+    return np.int64(hashed), np.int64(reversed_bytes(word) >> np.uint64(8))
+
+
+def plain_compare_text(
+    text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int
+) -> int:
+    for i in range(min(stop - start, other_stop - other_start)):
+        if text[start + i] != other[other_start + i]:
+            return -1 if text[start + i] < other[other_start + i] else 1
+    return (stop - start) - (other_stop - other_start)
+
+
+@block
+def vector_compare_text(
+    text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int
+) -> int:
+    shorter = min(stop - start, other_stop - other_start)
+    at = 0
+    while at + 8 <= shorter:
+        one, two = word_at(text, start + at), word_at(other, other_start + at)
+        if one != two:
+            return -1 if reversed_bytes(one) < reversed_bytes(two) else 1
+        at += 8
+    for i in range(at, shorter):
+        if text[start + i] != other[other_start + i]:
+            return -1 if text[start + i] < other[other_start + i] else 1
+    return (stop - start) - (other_stop - other_start)
+
+
+digest = plain_digest if numba.config.DISABLE_JIT else vector_digest
+compare_text = plain_compare_text if numba.config.DISABLE_JIT else vector_compare_text
+
+
 @driver()
 def digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> None:
-    """Hash (FNV-1a) and first seven bytes of each id. Nothing here overflows, with or without compiling."""
+    """Hash and first seven bytes of each id."""
     for row in range(hashes.shape[0]):
-        text = data[offsets[row] : offsets[row + 1]]
-        value, first = np.int64(2166136261), np.int64(0)
-        for i in range(text.shape[0]):
-            value = ((value ^ np.int64(text[i])) * 16777619) & 0xFFFFFFFF
-        for i in range(7):
-            first = first * 256 + (np.int64(text[i]) if i < text.shape[0] else 0)
-        hashes[row] = value ^ (value >> 15)
-        leading[row] = first
+        hashes[row], leading[row] = digest(data, offsets[row], offsets[row + 1])
 
 
 @block
@@ -2595,12 +2858,14 @@ def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
         return -1 if ids.leading[row] < others.leading[other] else 1
     if ids.offsets.shape[0] == 0:
         return 0
-    text = ids.data[ids.offsets[row] : ids.offsets[row + 1]]
-    other_text = others.data[others.offsets[other] : others.offsets[other + 1]]
-    for i in range(min(text.shape[0], other_text.shape[0])):
-        if text[i] != other_text[i]:
-            return -1 if text[i] < other_text[i] else 1
-    return text.shape[0] - other_text.shape[0]
+    return compare_text(
+        ids.data,
+        ids.offsets[row],
+        ids.offsets[row + 1],
+        others.data,
+        others.offsets[other],
+        others.offsets[other + 1],
+    )
 
 
 @driver()
@@ -2629,65 +2894,88 @@ def join_documents(
     size = 2
     while size < 2 * largest:
         size *= 2
-    # 0: free; a judged row + 1; or -1 - a row of the run. A judged row once found is owned by its row of the run in `owners`
-    slots, owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    judged_hashes, run_hashes = judged.hashes, run.hashes
-    for query in range(n_queries):
-        entries = (
-            judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query]
-        )
+    slots, owners = np.zeros(size, np.int64), np.empty(size, np.int64)
+    return join_by_hash(judged_offsets, judged_rows, judged, run_offsets, run_rows, run, slots, owners, found)
+
+
+@block
+def join_by_hash(
+    judged_offsets: Array,
+    judged_rows: Array,
+    judged: Ids,
+    run_offsets: Array,
+    run_rows: Array,
+    run: Ids,
+    slots: Array,
+    owners: Array,
+    found: Array,
+) -> tuple[int, int, int]:
+    """As `join_documents`, without counting references to the arrays of ids, which took most of the time.
+
+    A slot is 0 where it is free; otherwise it has 31 bits of the hash, and which document of the query it is, from 1, those of
+    the run after the judged ones. A judged document once found has a row of the run as its owner.
+    """
+    low = (1 << 32) - 1
+    for query in range(judged_offsets.shape[0] - 1):
+        first, run_first = judged_offsets[query], run_offsets[query]
+        n_judged = judged_offsets[query + 1] - first
         size = 2
-        while size < 2 * entries:
+        while size < 2 * (n_judged + run_offsets[query + 1] - run_first):
             size *= 2
         slots[:size] = 0
-        owners[:size] = -1
-        for i in range(judged_offsets[query], judged_offsets[query + 1]):
-            row = judged_rows[i]
-            hashed = judged_hashes[row]
-            slot = hashed & (size - 1)
+        for i in range(n_judged):
+            row = judged_rows[first + i]
+            tag = judged.hashes[row] >> 1
+            slot = judged.hashes[row] & (size - 1)
             while slots[slot] != 0:
-                if (
-                    judged_hashes[slots[slot] - 1] == hashed
-                    and compare_ids(judged, row, judged, slots[slot] - 1) == 0
-                ):
-                    return 1, slots[slot] - 1, row
+                if slots[slot] >> 32 == tag:
+                    other = judged_rows[first + (slots[slot] & low) - 1]
+                    if compare_ids(judged, row, judged, other) == 0:
+                        return 1, other, row
                 slot = (slot + 1) & (size - 1)
-            slots[slot] = row + 1
-        for i in range(run_offsets[query], run_offsets[query + 1]):
+            slots[slot], owners[slot] = (tag << 32) | (i + 1), -1
+        for i in range(run_first, run_offsets[query + 1]):
             row = run_rows[i]
-            hashed = run_hashes[row]
-            slot = hashed & (size - 1)
+            tag = run.hashes[row] >> 1
+            slot = run.hashes[row] & (size - 1)
             found[i] = -1
             while slots[slot] != 0:
-                entry = slots[slot]
-                if entry > 0:
-                    if judged_hashes[entry - 1] == hashed and compare_ids(run, row, judged, entry - 1) == 0:
-                        if owners[slot] >= 0:
-                            return 2, owners[slot], row
-                        owners[slot] = row
-                        found[i] = entry - 1
-                        break
-                elif run_hashes[-1 - entry] == hashed and compare_ids(run, row, run, -1 - entry) == 0:
-                    return 2, -1 - entry, row
+                if slots[slot] >> 32 == tag:
+                    entry = (slots[slot] & low) - 1
+                    if entry < n_judged:
+                        other = judged_rows[first + entry]
+                        if compare_ids(run, row, judged, other) == 0:
+                            if owners[slot] >= 0:
+                                return 2, owners[slot], row
+                            owners[slot] = row
+                            found[i] = other
+                            break
+                    else:
+                        other = run_rows[run_first + entry - n_judged]
+                        if compare_ids(run, row, run, other) == 0:
+                            return 2, other, row
                 slot = (slot + 1) & (size - 1)
             if slots[slot] == 0:
-                slots[slot] = -1 - row
+                slots[slot] = (tag << 32) | (n_judged + i - run_first + 1)
     return 0, -1, -1
+
+
+_FEW_KEYS = 48  # up to so many are sorted faster by insertion than by radix
 
 
 @driver()
 def order_documents(
     offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, order: Array
 ) -> None:
-    """Order the rows of each query by rising key and then by id: `rows[order]` is the result. Ids of a query are distinct."""
+    """Order the rows of each query by rising key (uint64) and then by id: `rows[order]` is the result.
+
+    Ids of a query are distinct.
+    """
     longest = 0
     for query in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[query + 1] - offsets[query])
-    held, spare_keys, spare = (
-        np.empty(longest, np.int64),
-        np.empty(longest, np.int64),
-        np.empty(longest, np.int64),
-    )
+    held, places = np.empty(2 * longest, np.uint64), np.empty(2 * longest, np.int64)
+    spare = np.empty(longest, np.int64)
     for query in range(offsets.shape[0] - 1):
         first, n = offsets[query], offsets[query + 1] - offsets[query]
         at = order[first : first + n]
@@ -2696,52 +2984,41 @@ def order_documents(
             at[i] = first + i
             held[i] = keys[rows[first + i]]
             rising = rising and (i == 0 or held[i] >= held[i - 1])
-        if not rising:
-            sort_by_key_stably(held[:n], at, spare_keys, spare)
-        start = 0
-        while start < n:
-            stop = start + 1
-            while stop < n and held[stop] == held[start]:
+        if not rising and n <= _FEW_KEYS:
+            insert_by_key(held, at)
+        elif not rising:
+            half = sort_by_key(n, held, places)
+            for i in range(n):
+                at[i] = first + places[half + i]
+    order_tied(offsets, rows, keys, ids, ascending, order, spare)
+
+
+@block
+def order_tied(
+    offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, order: Array, spare: Array
+) -> None:
+    """Order the rows of equal keys, which stand together, by id."""
+    for query in range(offsets.shape[0] - 1):
+        start, end = offsets[query], offsets[query + 1]
+        while start < end:
+            stop, key = start + 1, keys[rows[order[start]]]
+            while stop < end and keys[rows[order[stop]]] == key:
                 stop += 1
             if stop - start > 1:
-                sort_by_id(at[start:stop], rows, ids, ascending, spare)
+                sort_by_id(order[start:stop], rows, ids, ascending, spare)
             start = stop
 
 
 @block
-def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) -> None:
+def insert_by_key(keys: Array, at: Array) -> None:
     """Sort `at` by rising `keys`, and those along with it."""
-    n = at.shape[0]
-    for start in range(0, n, _INSERTION):
-        for i in range(start + 1, min(start + _INSERTION, n)):
-            key, moved = keys[i], at[i]
-            j = i
-            while j > start and key < keys[j - 1]:
-                keys[j], at[j] = keys[j - 1], at[j - 1]
-                j -= 1
-            keys[j], at[j] = key, moved
-    width = _INSERTION
-    while width < n:
-        for start in range(0, n, 2 * width):
-            middle, stop = min(start + width, n), min(start + 2 * width, n)
-            left, right, to = start, middle, start
-            while left < middle and right < stop:
-                # places move by a comparison: no branch to mispredict
-                from_right = keys[right] < keys[left]
-                source = right if from_right else left
-                spare_keys[to], spare[to] = keys[source], at[source]
-                right += from_right
-                left += not from_right
-                to += 1
-            for i in range(left, middle):
-                spare_keys[to], spare[to] = keys[i], at[i]
-                to += 1
-            for i in range(right, stop):
-                spare_keys[to], spare[to] = keys[i], at[i]
-                to += 1
-        for i in range(n):
-            keys[i], at[i] = spare_keys[i], spare[i]
-        width *= 2
+    for i in range(1, at.shape[0]):
+        key, moved = keys[i], at[i]
+        j = i
+        while j > 0 and key < keys[j - 1]:
+            keys[j], at[j] = keys[j - 1], at[j - 1]
+            j -= 1
+        keys[j], at[j] = key, moved
 
 
 @block

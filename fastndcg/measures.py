@@ -14,6 +14,7 @@ import math
 import operator
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn
@@ -84,13 +85,14 @@ class Numbers(tuple[float, ...]):
 class Function:
     """A callable parameter: equal only to itself, printed by qualified name, numbered where another has that name."""
 
-    __slots__ = ("__weakref__", "_answers", "call", "name", "number")
+    __slots__ = ("__weakref__", "_answers", "_holders", "call", "name", "number")
     _alive: ClassVar[dict[str, weakref.WeakValueDictionary[int, Function]]] = {}
 
     call: Callable[[Any], Any]
     name: str
     number: int
     _answers: dict[float, Any]
+    _holders: int
 
     @classmethod
     def of(cls, call: Callable[[Any], Any]) -> Function:
@@ -102,6 +104,7 @@ class Function:
                 return function
         new = cls()
         new.call, new.name, new.number, new._answers = call, name, max(alive, default=0) + 1, {}
+        new._holders = 0
         alive[new.number] = new
         return new
 
@@ -122,14 +125,37 @@ class Function:
         return self._answers[argument]
 
     def forget(self) -> None:
-        """Ask anew, since a function may answer differently in a later call."""
-        self._answers.clear()
+        """Ask anew, since a function may answer differently in a later call; not while its answers are held."""
+        if not self._holders:
+            self._answers.clear()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the answers: what is evaluated meanwhile, in parts, is one call."""
+        self.forget()
+        self._holders += 1
+        try:
+            yield
+        finally:
+            self._holders -= 1
+            self.forget()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Function.of, (self.call,)
 
     def __str__(self) -> str:
         return f"function({self.name!r}{f', {self.number}' if self.number > 1 else ''})"
+
+
+@contextmanager
+def functions_held(measures: Iterable[Measure]) -> Iterator[None]:
+    """Ask the functions of these measures once for each grade and rank, however many parts are evaluated."""
+    with ExitStack() as stack:
+        for measure in measures:
+            for value in measure.params.values():
+                if isinstance(value, Function):
+                    stack.enter_context(value.held())
+        yield
 
 
 def _number(value: float) -> str:
@@ -499,7 +525,7 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "infAP", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="inferred", cut="none",
-            summary="inferred average precision; a negative grade is a document of the pool that was not judged",
+            summary="inferred average precision; a negative grade, judged or not, is a document of the pool that was not judged",
             formula="1/R * sum over relevant ranks i of (1 + pool_above * (rel_above + e) / (judged_above + 2e)) / i, e = 0.00001",
             range="0 to 1",
             source="Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, CIKM 2006; trec_eval, infAP",

@@ -52,7 +52,8 @@ class Rankings:
     judged : JudgedPool or None
         All judged documents of each query. None: the scored documents are all there is.
     is_judged : bool, (n_docs,), or None
-        False where a scored document has no judgment. None: all have one.
+        False where a scored document has no judgment. None: all have one. A negative `relevance` then says that it was in the
+        pool and left unjudged, which infAP counts.
     doc_ids : pyarrow array, (n_docs,), or None
     weight : float64, (n_queries,), or None
         Weight of each query in the mean.
@@ -469,6 +470,19 @@ class Rankings:
         return (
             longest if self.judged is None else max(longest, int(np.diff(self.judged.offsets).max(initial=0)))
         )
+
+    @property
+    def with_pooled(self) -> Rankings | None:
+        """The rankings with unjudged documents of the pool as documents of negative grade; None where there are none."""
+        if self.is_judged is None or self.relevance.dtype.kind not in "if":
+            return None
+        pooled = (self.relevance < 0) & ~self.is_judged
+        if not pooled.any():
+            return None
+        rankings = object.__new__(Rankings)
+        rankings.__dict__.update({name: self.__dict__[name] for name in _STATE})
+        rankings.__dict__["is_judged"] = _read_only(self.is_judged | pooled)
+        return rankings
 
     def _grade_arrays(self) -> tuple[Array, ...]:
         return (self.relevance,) if self.judged is None else (self.relevance, self.judged.relevance)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -57,6 +57,23 @@ class Scores:
         self.weight = weight
         self._empty = empty
         self._source = queries  # a table, or what has one as its attribute: few callers look at it
+
+    # ---- parts of something larger ----
+
+    def _of(self, queries: pa.Table) -> Scores:
+        """The same scores with another table of their queries."""
+        return Scores(self.measures, self.values, self._empty, queries, self.weight)
+
+    @staticmethod
+    def _joined(parts: Sequence[Scores], queries: pa.Table, weight: Float64 | None) -> Scores:
+        """Scores of the queries of all parts, one part after the other."""
+        values = np.concatenate([part.values for part in parts], axis=1)
+        empty = np.sum([part._empty for part in parts], axis=0)
+        return Scores(parts[0].measures, values, empty, queries, weight)
+
+    def _ordered(self, order: npt.NDArray[np.int64], queries: pa.Table, weight: Float64 | None) -> Scores:
+        """The same queries in another order."""
+        return Scores(self.measures, self.values[:, order], self._empty, queries, weight)
 
     @cached_property
     def queries(self) -> pa.Table:

@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.errors import InputError
-from fastndcg.scores import Scores
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
+    from fastndcg.scores import Scores
 
 Int64 = npt.NDArray[np.int64]
 
@@ -110,7 +110,7 @@ def _detached(scores: Scores) -> Scores:
     for place, field in enumerate(queries.schema):
         if pa.types.is_dictionary(field.type):
             queries = queries.set_column(place, field, _compact(queries[field.name]))
-    return Scores(scores.measures, scores.values, scores._empty, queries, scores.weight)
+    return scores._of(queries)
 
 
 def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -127,13 +127,10 @@ def _joined(parts: list[Scores]) -> Scores:
     weight = None
     if first.weight is not None:
         weight = np.concatenate([part.weight for part in parts if part.weight is not None])
-    values = np.concatenate([part.values for part in parts], axis=1)
     queries = pa.concat_tables([part.queries for part in parts]).unify_dictionaries()
-    empty = np.sum([part._empty for part in parts], axis=0)
-    return Scores(first.measures, values, empty, queries, weight)
+    return first._joined(parts, queries, weight)
 
 
 def _ordered(scores: Scores, order: Int64) -> Scores:
     weight = None if scores.weight is None else scores.weight[order]
-    queries = scores.queries.take(pa.array(order))
-    return Scores(scores.measures, scores.values[:, order], scores._empty, queries, weight)
+    return scores._ordered(order, scores.queries.take(pa.array(order)), weight)

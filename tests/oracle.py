@@ -24,7 +24,7 @@ MOST_ORDERS = 50_000
 
 
 class Document(NamedTuple):
-    """One document: its grade, and whether anyone judged it. The grade of an unjudged document means nothing."""
+    """One document: its grade, and whether anyone judged it. The grade of an unjudged document means nothing but to infAP."""
 
     grade: Any
     is_judged: bool = True
@@ -429,14 +429,14 @@ def inferred_ap(
     ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
 ) -> float | None:
     """infAP as trec_eval has it: precision at a rank is estimated from the judged part of the pool above it. A negative grade
-    means, as in trec_eval's files, that the document was in the pool and not judged.
+    means, as in trec_eval's files, that the document was in the pool and not judged, whether `is_judged` says so too or not.
     """
     relevant, epsilon = num_rel(ranked, query, rel=rel), 0.00001
     if not relevant:
         return None
     total, found, missed, unjudged = 0.0, 0, 0, 0
     for rank, document in enumerate(ranked[:cutoff], start=1):
-        if not document.is_judged:
+        if not document.is_judged and (document.grade >= 0 or rel < 0):
             continue
         if document.grade < min(rel, 0):
             unjudged += 1

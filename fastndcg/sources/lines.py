@@ -47,6 +47,7 @@ class Lines(NamedTuple):
     )  # large_string, or large_binary where some id is not UTF-8; empty where the lines have no ids
     values: npt.NDArray[np.float64]
     skipped: Array  # rows before which a line was skipped
+    last: str  # the last line with a row on it
 
     def line_of(self, row: int) -> int:
         """Line of a row in the file, from 1."""
@@ -153,6 +154,7 @@ class _Part:
 
         self.path, self.scan, self.wanted, self.start, self.stop = path, scan, wanted, start, stop
         self.filled = np.zeros(kernels.ODD + 1, np.int64)
+        self.last = b""
         self.columns = kernels.TextColumns(
             np.empty(0, np.uint8),
             np.empty(0, np.int64),
@@ -163,6 +165,7 @@ class _Part:
             np.empty(0, np.int64),
             np.empty((0, 3), np.int64),
             np.empty(0, np.int32),
+            np.empty(0, np.int32),
         )
 
     def read(self) -> None:
@@ -172,11 +175,14 @@ class _Part:
         for block in self._blocks():
             self._reserve(len(block), 1.02 * total / done if done else 1.0)
             done += len(block)
+            rows = self.filled[ROWS]
             malformed = self.scan(block, _POWERS, self.columns, self.filled)
             if malformed >= 0:
                 raise self._malformed(block, malformed, int(self.filled[ROWS] + self.filled[SKIPPED]) + 1)
             if self.filled[ODD]:
                 self._read_odd(block)
+            if self.filled[ROWS] > rows:
+                self.last = _last_line(block)
 
     def _size(self) -> int:
         if self.stop < _UNBOUNDED:
@@ -227,7 +233,7 @@ class _Part:
         from fastndcg import kernels
 
         rows = size // _FEWEST_BYTES + 1
-        more = (size, rows + 1, size, rows, rows, rows, size, rows, size)
+        more = (size, rows + 1, size, rows, rows, rows, size, rows, size, size)
         filled = self.filled
         at = (
             filled[kernels.DOC_BYTES],
@@ -237,6 +243,7 @@ class _Part:
             filled[kernels.QUERIES],
             filled[kernels.ROWS],
             filled[kernels.SKIPPED],
+            0,
             0,
             0,
         )
@@ -264,7 +271,7 @@ class _Part:
         except pa.ArrowInvalid:
             for row, number in zip(odd.tolist(), numbers.to_pylist(), strict=True):
                 try:
-                    if "_" in number:  # which Python takes for a number
+                    if "_" in number or not number.isascii():  # which Python takes for a number
                         raise ValueError
                     self.columns.values[row[0]] = float(number)
                 except ValueError:
@@ -290,6 +297,19 @@ class _Part:
 def _fields(text: str) -> str:
     fields = len(text.split())
     return f"{fields} field" + ("" if fields == 1 else "s")
+
+
+def _last_line(block: Array) -> bytes:
+    """The last line of a block that is neither empty nor a comment."""
+    data = block.tobytes()
+    stop = len(data)
+    while stop:
+        start = data.rfind(b"\n", 0, stop - 1) + 1
+        line = data[start:stop].strip()
+        if line and not line.startswith(b"#"):
+            return line
+        stop = start
+    return b""
 
 
 def _enlarged(column: Array, used: int, size: int) -> Array:
@@ -338,7 +358,9 @@ def _joined(path: str, parts: list[_Part]) -> Lines:
         if pa.types.is_large_string(runs.dictionary.type)
         else runs.dictionary
     )
-    return Lines(path, codes, queries, docs, values, column("skipped", kernels.SKIPPED, shifts(kernels.ROWS)))
+    skipped = column("skipped", kernels.SKIPPED, shifts(kernels.ROWS))
+    last = next((part.last for part in reversed(parts) if part.last), b"").decode("utf-8", "backslashreplace")
+    return Lines(path, codes, queries, docs, values, skipped, last)
 
 
 def _doc_offsets(parts: list[_Part], n_bytes: int) -> Array:

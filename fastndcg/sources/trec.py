@@ -2,8 +2,8 @@
 
     qrels, run -> Side, Side -> join by query and document -> rows of tied documents in the order asked for -> Rankings
 
-A negative grade means "in the pool, unjudged", as trec_eval reads it: such a document gains nothing, is not part of the
-pool, and its `is_judged` is False.
+A negative grade means "in the pool, unjudged", as trec_eval reads it: such a document gains nothing and is not part of
+`judged`; its `is_judged` is False and its `relevance` negative, which infAP looks at.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Side(NamedTuple):
     values: Array  # grades or scores
     place: Callable[[int], str]  # where a row was found, for messages
     is_text: bool  # ids were read from text, so that "7" may be meant as the number
+    tag: str = ""  # name of a TREC run, as its last line has it
 
 
 class Columns(NamedTuple):
@@ -230,6 +231,7 @@ def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
         lines.values if has_rank else whole(lines.values),
         _line_namer(lines),
         True,
+        lines.last.split()[5] if has_rank else "",
     )
 
 
@@ -268,7 +270,7 @@ def find_qrels_run_columns(
 
 def _is_parquet(name: str) -> bool:
     with open_unpacked(name) as stream:
-        return bool(stream.read(4) == b"PAR1")
+        return bool(stream.seekable() and stream.read(4) == b"PAR1")  # what is read of a pipe is gone
 
 
 def _parquet_columns(
@@ -477,18 +479,24 @@ def join(
         )
 
     judged_offsets, judged_rows = _grouped(judged_codes, len(queries))
+    values = qrels.values
+    if not _ascends(judged_rows):
+        # one look at each id in random order; the join would take several
+        judged_docs, values = judged_docs.take(pa.array(judged_rows)), values[judged_rows]
     offsets, rows = _grouped(run_codes, len(queries))
     judged_ids, run_ids = _digested(judged_docs, threads), _digested(run_docs, threads)
-    found = np.empty(len(rows), np.int64)
+    found, judged_places = np.empty(len(rows), np.int64), np.arange(len(judged_rows))
 
     def join_part(part: slice) -> tuple[int, int, int]:
         return kernels.join_documents(
-            judged_offsets[part], judged_rows, judged_ids, offsets[part], rows, run_ids, found
+            judged_offsets[part], judged_places, judged_ids, offsets[part], rows, run_ids, found
         )
 
     for twice, first, second in _each_part(join_part, judged_offsets + offsets, threads):
+        if twice == 1:
+            raise _duplicate(qrels, int(judged_rows[first]), int(judged_rows[second]))
         if twice:
-            raise _duplicate(qrels if twice == 1 else run, first, second)
+            raise _duplicate(run, first, second)
     if ties != "input":
         order, keys = np.empty(len(rows), np.int64), _falling(run.values)
         _each_part(
@@ -501,19 +509,18 @@ def join(
         if not _ascends(order):
             rows, found = rows[order], found[order]
 
-    in_pool = qrels.values >= 0
-    pool_kept = in_pool[judged_rows]
+    pool_kept = values[: len(judged_rows)] >= 0
     pool_offsets = np.concatenate([[0], np.cumsum(pool_kept, dtype=np.int64)])[judged_offsets]
     is_judged = found >= 0
-    relevance = np.zeros(len(rows), qrels.values.dtype)
-    is_judged[is_judged] = in_pool[found[is_judged]]
-    relevance[is_judged] = qrels.values[found[is_judged]]
+    relevance = np.zeros(len(rows), values.dtype)
+    relevance[is_judged] = values[found[is_judged]]
+    is_judged &= relevance >= 0
     in_place = len(rows) == len(run.values) and _ascends(rows)
     return Rankings.from_offsets(
         offsets,
         relevance,
         run.values if in_place else run.values[rows],
-        judged=(pool_offsets, qrels.values[judged_rows[pool_kept]]),
+        judged=(pool_offsets, values[: len(judged_rows)][pool_kept]),
         is_judged=is_judged,
         doc_ids=run.docs if in_place else run.docs.take(pa.array(rows)),
         query_ids=queries,
@@ -678,7 +685,7 @@ def _digested(ids: pa.Array, threads: int | None) -> Ids:
     return kernels.Ids(hashes, leading, offsets, data)
 
 
-def _falling(scores: Array) -> npt.NDArray[np.int64]:
+def _falling(scores: Array) -> npt.NDArray[np.uint64]:
     """Keys that rise where scores fall, equal where they are equal."""
     if scores.dtype == np.uint64:
         rising = (scores ^ np.uint64(1 << 63)).view(np.int64)
@@ -687,7 +694,7 @@ def _falling(scores: Array) -> npt.NDArray[np.int64]:
     else:
         bits = (scores.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes -0.0 the zero it equals
         rising = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
-    return ~rising
+    return (rising ^ np.iinfo(np.int64).max).view(np.uint64)
 
 
 def _ascends(rows: Array) -> bool:

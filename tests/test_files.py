@@ -1,0 +1,77 @@
+"""Files appear whole or not at all, whether the file system knows files without a name or not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from fastndcg import SourceError, files
+from fastndcg.files import check_writable, whole_file
+
+
+@pytest.fixture(params=["without a name", "with a name"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    if request.param == "with a name":
+        monkeypatch.setattr(files, "_nameless", lambda _: None)
+    elif files._nameless(tmp_path) is None:
+        pytest.skip("the file system has no files without a name")
+    return tmp_path
+
+
+@pytest.mark.pure
+def test_a_new_file(folder: Path) -> None:
+    before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+    with whole_file(folder / "out") as draft:
+        draft.write_text("half")
+        assert not (folder / "out").exists()
+        draft.write_text("whole")
+    assert os.listdir(folder) == ["out"]
+    assert (folder / "out").read_text() == "whole"
+    mask = os.umask(0)
+    os.umask(mask)
+    assert (folder / "out").stat().st_mode & 0o777 == 0o666 & ~mask
+    assert not before or len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.pure
+def test_a_file_that_is_replaced_keeps_its_mode_and_loses_nothing(folder: Path) -> None:
+    (folder / "out").write_text("old")
+    (folder / "out").chmod(0o640)
+    with pytest.raises(KeyError), whole_file(folder / "out") as draft:  # noqa: PT012 - what fails is the block
+        draft.write_text("half")
+        raise KeyError
+    assert (os.listdir(folder), (folder / "out").read_text()) == (["out"], "old")
+    with whole_file(folder / "out") as draft:
+        draft.write_text("new")
+    assert (os.listdir(folder), (folder / "out").read_text()) == (["out"], "new")
+    assert (folder / "out").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.pure
+def test_looking_leaves_nothing(folder: Path) -> None:
+    check_writable(folder / "out")
+    assert os.listdir(folder) == []
+    for where in (folder / "none" / "out", folder):
+        with pytest.raises(SourceError, match="cannot be written"):
+            check_writable(where)
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files without a name as Linux has them")
+def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
+    if files._nameless(tmp_path) is None:
+        pytest.skip("the file system has no files without a name")
+    code = """
+        import os, signal, sys
+        from fastndcg.files import whole_file
+        with whole_file(sys.argv[1]) as draft:
+            draft.write_bytes(bytes(100_000))
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "out")], check=False)
+    assert done.returncode != 0
+    assert os.listdir(tmp_path) == []
