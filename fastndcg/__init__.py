@@ -14,6 +14,8 @@ Where everything is:
     scores        Scores: values for each query, means, summaries, tables
     conventions   how each established tool computes nDCG, by name, and what makes two of them differ
     ideals        ideal rankings with a length of their own
+    intents       grades of documents for each intent of their query
+    diversity     measures of several intents
     ranges        how far ties, and what nobody judged, could move a measure
     statistics    exact sums and means
     streams       rankings of any size, a part at a time
@@ -34,6 +36,7 @@ from fastndcg.measures import (
     CG,
     DCG,
     ERR,
+    ERR_IA,
     IDCG,
     MAP,
     MRR,
@@ -56,9 +59,14 @@ from fastndcg.measures import (
     SetF,
     SetP,
     SetR,
+    StRecall,
     Success,
+    alpha_DCG,
+    alpha_nDCG,
     infAP,
     nDCG,
+    nDCG_IA,
+    nERR_IA,
     parse,
     parse_many,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg import ideals, launch, plan, statistics, streams
+from fastndcg import diversity, ideals, launch, plan, statistics, streams
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.measures import DCG, Measure, as_measures, nDCG
 from fastndcg.rankings import Rankings
@@ -79,10 +79,7 @@ def evaluate(
 
         return evaluate_by_convention(rankings, measures, convention, threads=threads)
     asked = as_measures(measures)
-    summed = ideals.summed(asked)
-    tables, coding = plan.build(summed, rankings)
-    values = launch.score(summed, rankings, tables, coding, threads)
-    ideals.divide(asked, values, rankings, partial(evaluate, threads=threads))
+    values = _values(asked, rankings, threads)
     undefined = np.isnan(values)
     empty = undefined.sum(axis=1)
     for row, measure in enumerate(asked):
@@ -97,6 +94,25 @@ def evaluate(
             + (', or ideal="judged".' if "ideal" in asked[row].params else ".")
         )
     return Scores(asked, values, empty, rankings, rankings.weight)
+
+
+def _values(asked: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+    """Values of each measure, (n_measures, n_queries); NaN where a query has no value."""
+    plain = tuple(measure for measure in asked if not diversity.is_of_intents(measure))
+    if len(plain) < len(asked):
+        values = np.empty((len(asked), rankings.n_queries))
+        of_intents = tuple(measure for measure in asked if measure not in plain)
+        values[[asked.index(measure) for measure in of_intents]] = diversity.score(
+            of_intents, rankings, threads
+        )
+        if plain:
+            values[[asked.index(measure) for measure in plain]] = _values(plain, rankings, threads)
+        return values
+    summed = ideals.summed(asked)
+    tables, coding = plan.build(summed, rankings)
+    values = launch.score(summed, rankings, tables, coding, threads)
+    ideals.divide(asked, values, rankings, partial(evaluate, threads=threads))
+    return values
 
 
 def ndcg(

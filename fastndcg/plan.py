@@ -82,7 +82,7 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
         distinct = tuple(rankings.distinct_grades.tolist())
     for measure in measures:
         _check_gains(measure, grades, distinct, rankings)
-        _check_discount(measure, rankings.longest)
+        check_discount(measure, rankings.longest)
         full = measure.params.get("ideal") == "full" or measure.definition.worth == "scaled"
         if full and (measure.cutoff or 0) > _MOST_FULL:
             raise MeasureError(
@@ -122,13 +122,15 @@ def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
     judged = slice(None) if rankings.is_judged is None else rankings.is_judged
     distinct, position = np.unique(rankings.relevance[judged], return_inverse=True)
     gains = np.full(rankings.n_docs, _gain_of_unjudged(worth))
-    gains[judged] = np.array([_gain(worth, grade) for grade in distinct.tolist()], dtype=np.float64)[position]
+    gains[judged] = np.array([gain_of(worth, grade) for grade in distinct.tolist()], dtype=np.float64)[
+        position
+    ]
     return gains
 
 
 def _gain_of_unjudged(worth: Worth) -> float:
     if worth.unjudged is not None:
-        return _gain(worth, worth.unjudged)
+        return gain_of(worth, worth.unjudged)
     return {"unjudged": 1.0, "judgment": -2.0}.get(worth.gain, 0.0) if isinstance(worth.gain, str) else 0.0
 
 
@@ -143,7 +145,7 @@ _LOOKED_UP = ("judgment", "nonrelevant", "stop", "scaled")
 _ONES = ("binary", "relevant", "unjudged")
 
 
-def _gain(worth: Worth, grade: float) -> float:
+def gain_of(worth: Worth, grade: float) -> float:
     """Gain of one grade; NaN where the measure has none for it."""
     gain, rel, _, bottom, top = worth
     if gain == "judgment":
@@ -181,7 +183,7 @@ def _check_gains(
     worth = worth_of(measure)
     occurring = distinct if distinct is not None else (grades.lowest, grades.highest)
     for grade in (*occurring, *(() if worth.unjudged is None else (worth.unjudged,))):
-        gain = _gain(worth, grade)
+        gain = gain_of(worth, grade)
         shown = int(grade) if grade == int(grade) else grade
         if math.isnan(gain):
             raise InputError(
@@ -273,7 +275,7 @@ def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Flo
     return _frozen(weights, np.float64)
 
 
-def _check_discount(measure: Measure, longest: int) -> None:
+def check_discount(measure: Measure, longest: int) -> None:
     discount = measure.params.get("discount")
     if not isinstance(discount, Numbers | Function):
         return
@@ -357,7 +359,7 @@ def _tables(
             ranking = lists.index_of(
                 _List(
                     table,
-                    _ties(measure),
+                    ties_of(measure),
                     int(params.get("judged_only", False)),
                     _code(_FOLD, definition.fold),
                     *needs,
@@ -486,7 +488,7 @@ def _cutoff(measure: Measure) -> int:
     return UNCUT if measure.cutoff is None else min(measure.cutoff, UNCUT - 1)
 
 
-def _ties(measure: Measure) -> int:
+def ties_of(measure: Measure) -> int:
     ties = measure.params["ties"]
     if measure.definition.over == "judged":  # it counts what is not judged, of which the best order has least
         ties = {"best": "worst", "worst": "best"}.get(ties, ties)
@@ -525,7 +527,7 @@ def _gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None)
     """Gain of each grade, and of an unjudged document; 0 for levels between the grades that occur."""
     occurring = None if distinct is None else set(distinct)
     row = [
-        _gain(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()
+        gain_of(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()
     ]
     return np.array([*row, _gain_of_unjudged(worth), 0.0])
 
@@ -544,7 +546,7 @@ def _top(worth: Worth) -> float:
         scale = range(len(gain))
     elif isinstance(gain, GradeGains) and not gain.overrides:
         scale = [grade for grade, _ in gain.gains]
-    return max((_gain(worth, grade) for grade in scale), default=math.nan)
+    return max((gain_of(worth, grade) for grade in scale), default=math.nan)
 
 
 def _kind(worth: Worth) -> int:

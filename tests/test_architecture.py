@@ -157,9 +157,11 @@ ALLOWED = {
     "fastndcg.kernels": set(),
     "fastndcg.statistics": {"errors"},
     "fastndcg.measures": {"errors"},
-    "fastndcg.rankings": {"errors", "kernels", "sources"},
+    "fastndcg.intents": {"errors"},
+    "fastndcg.rankings": {"errors", "intents", "kernels", "sources"},
     "fastndcg.plan": {"errors", "measures", "kernels", "rankings"},
     "fastndcg.ideals": {"errors", "measures", "plan", "rankings", "scores"},
+    "fastndcg.diversity": {"errors", "intents", "kernels", "launch", "measures", "plan", "rankings"},
     "fastndcg.conventions": {
         "api",
         "errors",

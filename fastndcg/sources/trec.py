@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
+from fastndcg.launch import falling_keys
 from fastndcg.rankings import Rankings, _as_array, _combined, _id_column
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
@@ -489,7 +490,7 @@ def join(
         if twice:
             raise _duplicate(qrels if twice == 1 else run, first, second)
     if ties != "input":
-        order, keys = np.empty(len(rows), np.int64), _falling(run.values)
+        order, keys = np.empty(len(rows), np.int64), falling_keys(run.values)
         _each_part(
             lambda part: kernels.order_documents(
                 offsets[part], rows, keys, run_ids, ties == "docid_asc", order
@@ -673,18 +674,6 @@ def _digested(ids: pa.Array, threads: int | None) -> Ids:
         threads,
     )
     return kernels.Ids(hashes, leading, offsets, data)
-
-
-def _falling(scores: Array) -> npt.NDArray[np.int64]:
-    """Keys that rise where scores fall, equal where they are equal."""
-    if scores.dtype == np.uint64:
-        rising = (scores ^ np.uint64(1 << 63)).view(np.int64)
-    elif scores.dtype.kind in "bui":
-        rising = scores.astype(np.int64)
-    else:
-        bits = (scores.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes -0.0 the zero it equals
-        rising = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
-    return ~rising
 
 
 def _ascends(rows: Array) -> bool:
