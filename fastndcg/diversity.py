@@ -49,8 +49,8 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
     """
     if rankings.intents is None:
         raise InputError(
-            f"{measures[0]} needs a grade of each document for each intent of its query, and these rankings have none. Give "
-            "intents=, read judgments with read_trec(..., intents=True), or name a list column, as in read_parquet(..., intents=)."
+            f"{measures[0]} needs a grade of each document for each intent of its query, and these rankings have none. Read "
+            'judgments of intents, as in read_trec(qrels, run, intents=True), or name a list column, as in intents="grades".'
         )
     for measure in measures:
         for value in measure.params.values():

@@ -316,6 +316,8 @@ class Rankings:
         weight: str | None = None,
         doc_id: str | None = None,
         is_judged: str | None = None,
+        intents: str | None = None,
+        propensity: str | None = None,
     ) -> Rankings:
         """Rankings from anything that speaks Arrow: tables, batches, readers, Polars, pandas, DuckDB relations.
 
@@ -323,8 +325,9 @@ class Rankings:
         ----------
         data
             In long form (a row for each document, in any order) or list-column form (a row for each query).
-        query, relevance, score, weight, doc_id, is_judged : str, optional
-            Names of columns. The first three are found by their usual names where not given.
+        query, relevance, score, weight, doc_id, is_judged, intents, propensity : str, optional
+            Names of columns. The first three are found by their usual names where not given. `intents` holds a list for each
+            document, its grade for each intent of its query.
         keep : str or sequence of str
             Query-level columns to carry to the results.
 
@@ -352,6 +355,8 @@ class Rankings:
             weight=weight,
             doc_id=doc_id,
             is_judged=is_judged,
+            intents=intents,
+            propensity=propensity,
         )
 
     @classmethod
@@ -367,6 +372,7 @@ class Rankings:
         doc_id: str | None = None,
         relevance: str | None = None,
         score: str | None = None,
+        intents: bool | str = False,
     ) -> Rankings:
         """Rankings from judgments and a run, joined on query and document id.
 
@@ -380,6 +386,9 @@ class Rankings:
             measures with ties="input" see; NaN scores refused or ranked last.
         query, doc_id, relevance, score : str, optional
             Columns of tables; by default the usual names.
+        intents : bool or str
+            True: a judgment is of a document for one intent, which dicts hold as query -> document -> intent -> number, tables in
+            a column of a usual name, or of this one, and tuples as `iteration`.
 
         Raises
         ------
@@ -406,6 +415,7 @@ class Rankings:
             doc_id=doc_id,
             relevance=relevance,
             score=score,
+            intents=intents,
         )
 
     @classmethod

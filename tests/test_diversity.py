@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
 import pickle
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import oracle
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import fastndcg as fn
-from fastndcg.errors import InputError, InputTypeError, MeasureError
+from fastndcg.cli import app
+from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureError
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("alpha_DCG", {}),
@@ -446,6 +453,141 @@ def test_ir_measures(notation: str) -> None:
     assert got.tolist() == pytest.approx(
         [reference.get(query, 0.0) for query in queries], rel=1e-12, abs=1e-15
     )
+
+
+# ---- ways in ----
+
+
+def write_trec(folder: Path, judgments: Judgments, results: Results) -> tuple[Path, Path]:
+    """As messy as real files are: a byte-order mark, comments, blank lines, tabs, more blanks than one."""
+    lines = [f"{query} \t{intent}  {name} {grade}" for query, intent, name, grade in judgments]
+    lines[3:3] = ["", "# 1 0 d1 1", "   "]
+    (folder / "qrels").write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    (folder / "run").write_text(
+        "".join(f"{query} Q0 {name} 1 {score} me\n" for query, name, score in results)
+    )
+    return folder / "qrels", folder / "run"
+
+
+WAYS = ["alpha_nDCG(ties='input')@20", "nERR_IA(ties='input')", "nDCG_IA@10", "StRecall@3", "nDCG@10"]
+
+
+def test_every_way_in_is_the_same(tmp_path: Path) -> None:
+    """TREC files, plain and packed, Parquet, tables, dicts and tuples, lines in any order: the bits of rankings made by hand."""
+    judgments, results = invented(11)
+    queries, by_hand = as_rankings(judgments, results)
+    wanted = fn.evaluate(by_hand, WAYS).values
+    qrels, run = write_trec(tmp_path, judgments, results)
+    packed = tmp_path / "qrels.gz"
+    packed.write_bytes(gzip.compress(qrels.read_bytes()))
+    columns = dict(
+        zip(("query_id", "subtopic", "docid", "rel"), map(list, zip(*judgments, strict=True)), strict=True)
+    )
+    pq.write_table(pa.table(columns), tmp_path / "qrels.parquet")
+    other = pa.table(columns).rename_columns(["query_id", "meaning", "docid", "rel"])
+    run_table = pa.table(
+        dict(zip(("query_id", "docid", "score"), map(list, zip(*results, strict=True)), strict=True))
+    )
+    nested: dict[str, dict[str, dict[str, int]]] = {}
+    for query, intent, name, grade in judgments:
+        nested.setdefault(query, {}).setdefault(name, {})[intent] = grade
+    by_dict: dict[str, dict[str, float]] = {query: {} for query in queries}
+    for query, name, score in results:
+        by_dict[query][name] = score
+    shuffled = [judgments[i] for i in np.random.default_rng(0).permutation(len(judgments))]
+    shuffled.sort(key=lambda row: queries.index(row[0]))
+    words: dict[str, Any] = {"ties": "docid_asc"}
+    Judgment = namedtuple("Judgment", "query_id iteration doc_id relevance")
+    found = {
+        "trec": fn.read_trec(qrels, run, intents=True, **words),
+        "packed": fn.read_qrels_run(packed, run, intents=True, **words),
+        "parquet": fn.read_qrels_run(tmp_path / "qrels.parquet", run, intents=True, **words),
+        "named": fn.Rankings.from_qrels_run(other, run_table, intents="meaning", **words),
+        "dicts": fn.Rankings.from_qrels_run(nested, by_dict, intents=True, **words),
+        "tuples": fn.Rankings.from_qrels_run(map(Judgment._make, shuffled), by_dict, intents=True, **words),
+    }
+    for way, rankings in found.items():
+        assert [str(query) for query in rankings.query_ids.to_pylist()] == queries, way
+        assert np.array_equal(fn.evaluate(rankings, WAYS).values, wanted), way
+
+
+def test_refused_judgments(tmp_path: Path) -> None:
+    qrels, run = write_trec(
+        tmp_path, [("1", "a", "d", 1), ("1", "b", "d", 0), ("1", "b", "d", 2)], [("1", "d", 0.5)]
+    )
+    with pytest.raises(
+        InputError,
+        match=r'qrels, line 3: document "d" of query "1" has two grades for intent "b", the first at .*line 2',
+    ):
+        fn.read_trec(qrels, run, intents=True)
+    with pytest.raises(
+        InputTypeError, match=r"intents=1 is a int; wanted True, False or the name of a column"
+    ):
+        fn.read_qrels_run(qrels, run, intents=1)
+    with pytest.raises(
+        InputTypeError, match=r"qrels\['1'\]\['d'\] is a int; wanted a dict from intent to number"
+    ):
+        fn.Rankings.from_qrels_run({"1": {"d": 1}}, {"1": {"d": 1.0}}, intents=True)
+    table = pa.table({"qid": ["1"], "docid": ["d"], "rel": [1], "score": [0.5]})
+    with pytest.raises(
+        ColumnError, match=r"no column has a usual name of the intent \(intent, intent_id, subtopic"
+    ):
+        fn.Rankings.from_qrels_run(table, table, intents=True)
+
+
+def test_parquet_and_streams(tmp_path: Path) -> None:
+    """Lists of grades, in long and list-column form, whole and a part at a time, grouped and not: the same bits."""
+    rankings = random_rankings(21, 3, queries=1500)
+    grades = rankings.intents.grades.reshape(-1, 3).tolist()
+    grades = [[grade if grade or i % 3 else None for grade in row] for i, row in enumerate(grades)]
+    queries = np.repeat(np.arange(len(rankings)), rankings.lengths)
+    table = pa.table({"qid": queries, "rel": rankings.relevance, "score": rankings.scores, "grades": grades})
+    order = np.random.default_rng(1).permutation(len(table))
+    files = {"grouped": table, "shuffled": table.take(pa.array(order))}
+    lists = pa.table(
+        {
+            name: pa.LargeListArray.from_arrays(rankings.offsets, table[name].combine_chunks())
+            for name in ("rel", "score", "grades")
+        }
+    )
+    asked = ["alpha_nDCG@10", "nDCG_IA", "ERR_IA(max_rel=3)@5"]
+    wanted = fn.evaluate(fn.Rankings.from_arrow(table, intents="grades"), asked).values
+    assert np.array_equal(fn.evaluate(fn.Rankings.from_arrow(lists, intents="grades"), asked).values, wanted)
+    for name, rows in files.items():
+        pq.write_table(rows, tmp_path / name, row_group_size=10_000)
+        whole = fn.evaluate(fn.read_parquet(tmp_path / name, intents="grades"), asked)
+        stream = fn.scan_parquet(tmp_path / name, intents="grades", memory="1 MB")
+        parts = fn.evaluate(stream, asked)
+        assert np.array_equal(parts.values, whole.values)
+        assert parts.queries.equals(whole.queries)
+        assert sum(1 for _ in stream) > 1
+        places = np.argsort(whole.queries["query_id"].to_numpy())
+        assert np.array_equal(whole.values[:, places], wanted)
+    with pytest.raises(InputTypeError, match='column "rel" is int64; wanted a list for each document'):
+        fn.read_parquet(tmp_path / "grouped", intents="rel")
+    with pytest.raises(ColumnError, match='there is no column "grade" for intents'):
+        fn.read_parquet(tmp_path / "grouped", intents="grade")
+
+
+def test_command_line(tmp_path: Path) -> None:
+    qrels, run = write_trec(tmp_path, *invented(11))
+    result = CliRunner().invoke(
+        app, ["score", "--qrels", str(qrels), "--run", str(run), "-m", "alpha_nDCG@20", "--format", "json"]
+    )
+    assert result.exit_code == 0, result.output
+    wanted = fn.evaluate(fn.read_trec(qrels, run, intents=True), "alpha_nDCG@20").mean()["alpha_nDCG@20"]
+    assert json.loads(result.stdout)["measures"][0]["mean"] == wanted
+    table = pa.table({"qid": [1, 1], "rel": [1, 1], "score": [0.5, 0.1], "per_intent": [[1, 0], [1, None]]})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    score = ["score", str(tmp_path / "rows.parquet"), "-m", "alpha_nDCG@2"]
+    result = CliRunner().invoke(app, score)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert 'name a list column, as in --intents "grades"' in result.stderr
+    result = CliRunner().invoke(app, [*score, "--intents", "per_intent", "--format", "csv"])
+    assert result.exit_code == 0 and "alpha_nDCG@2,1.0" in result.stdout
+    assert "intents=per_intent" in result.stderr
+    result = CliRunner().invoke(app, ["score", "x", "-m", "alpha_nDCG(ties='best')@2"])
+    assert result.exit_code == 2 and "has no exact value here" in result.stderr
 
 
 # ---- what is refused ----
