@@ -16,6 +16,7 @@ Where everything is:
     ideals        ideal rankings with a length of their own
     intents       grades of documents for each intent of their query
     diversity     measures of several intents
+    counterfactual measures of click logs, by inverse propensities
     ranges        how far ties, and what nobody judged, could move a measure
     statistics    exact sums and means
     streams       rankings of any size, a part at a time
@@ -30,6 +31,7 @@ Importing this package imports NumPy and pyarrow; Numba is imported, and kernels
 
 from fastndcg.api import dcg_score, evaluate, ndcg, ndcg_score
 from fastndcg.conventions import Convention, compare_conventions, conventions, explain_conventions
+from fastndcg.counterfactual import Estimate, snips
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError, SourceError
 from fastndcg.measures import (
     AP,

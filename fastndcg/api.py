@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg import diversity, ideals, launch, plan, statistics, streams
+from fastndcg import counterfactual, diversity, ideals, launch, plan, statistics, streams
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.measures import DCG, Measure, as_measures, nDCG
 from fastndcg.rankings import Rankings
@@ -79,7 +79,7 @@ def evaluate(
 
         return evaluate_by_convention(rankings, measures, convention, threads=threads)
     asked = as_measures(measures)
-    values = _values(asked, rankings, threads)
+    values = _values(rankings, asked, threads)
     undefined = np.isnan(values)
     empty = undefined.sum(axis=1)
     for row, measure in enumerate(asked):
@@ -96,17 +96,21 @@ def evaluate(
     return Scores(asked, values, empty, rankings, rankings.weight)
 
 
-def _values(asked: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+def _values(rankings: Rankings, asked: tuple[Measure, ...], threads: int | None) -> Float64:
     """Values of each measure, (n_measures, n_queries); NaN where a query has no value."""
-    plain = tuple(measure for measure in asked if not diversity.is_of_intents(measure))
-    if len(plain) < len(asked):
+    for is_special in (diversity.is_of_intents, counterfactual.is_weighted):
+        special = [row for row, measure in enumerate(asked) if is_special(measure)]
+        if not special:
+            continue
+        chosen = tuple(asked[row] for row in special)
         values = np.empty((len(asked), rankings.n_queries))
-        of_intents = tuple(measure for measure in asked if measure not in plain)
-        values[[asked.index(measure) for measure in of_intents]] = diversity.score(
-            of_intents, rankings, threads
-        )
-        if plain:
-            values[[asked.index(measure) for measure in plain]] = _values(plain, rankings, threads)
+        if is_special is diversity.is_of_intents:
+            values[special] = diversity.score(chosen, rankings, threads)
+        else:
+            values[special] = counterfactual.score(chosen, rankings, partial(_values, threads=threads))
+        others = [row for row in range(len(asked)) if row not in special]
+        if others:
+            values[others] = _values(rankings, tuple(asked[row] for row in others), threads)
         return values
     summed = ideals.summed(asked)
     tables, coding = plan.build(summed, rankings)

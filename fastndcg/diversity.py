@@ -53,9 +53,7 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
             'judgments of intents, as in read_trec(qrels, run, intents=True), or name a list column, as in intents="grades".'
         )
     for measure in measures:
-        for value in measure.params.values():
-            if isinstance(value, Function):
-                value.forget()
+        plan.check_complete(measure)
     out = np.empty((len(measures), rankings.n_queries))
     for condensed in (False, True):
         chosen = [

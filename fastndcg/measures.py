@@ -299,6 +299,17 @@ def _read_alpha(value: Any) -> float:
     return number if 0 <= number <= 1 else _refuse("alpha", value, "a number from 0 to 1")
 
 
+def _read_ips(value: Any) -> bool | str:
+    if value == "snips":
+        return "snips"
+    return bool(value) if value in (True, False) else _refuse("ips", value, "True, False or 'snips'")
+
+
+def _read_clip(value: Any) -> float:
+    number = math.nan if isinstance(value, bool) else _finite("clip", value)
+    return number if 0 <= number <= 1 else _refuse("clip", value, "a probability: a number from 0 to 1")
+
+
 def _read_ties_of_intents(value: Any) -> str:
     if value in ("worst", "best"):
         raise MeasureError(
@@ -362,6 +373,15 @@ SCALE_TOP = Parameter(
 SCALE_BOTTOM = Parameter(
     "min_rel", 0.0, _read_grade("min_rel", none=False), "lowest grade of the scale, worth nothing"
 )
+IPS = Parameter(
+    "ips",
+    False,
+    _read_ips,
+    "divide gains by propensities: unbiased, of large variance where some are small; 'snips' also divides the query by its sum of such gains",
+)
+CLIP = Parameter(
+    "clip", 0.0, _read_clip, "smaller propensities count as this: less variance, a bias towards 0"
+)
 ALPHA = Parameter(
     "alpha", 0.5, _read_alpha, "how much of its worth an intent loses with each relevant document above"
 )
@@ -415,6 +435,7 @@ _BUCKLEY = "Buckley and Voorhees, Retrieval System Evaluation, in TREC: Experime
 _MOFFAT = (
     "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27(1), 2008"
 )
+_JOACHIMS = "Joachims, Swaminathan and Schnabel, Unbiased learning-to-rank with biased feedback, WSDM 2017"
 _CLARKE = "Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher and MacKinnon, Novelty and diversity in information retrieval evaluation, SIGIR 2008"
 _AGRAWAL = "Agrawal, Gollapudi, Halverson and Ieong, Diversifying search results, WSDM 2009"
 _CHAPELLE = "Chapelle, Metlzer, Zhang and Grinspan, Expected reciprocal rank for graded relevance, CIKM 2009"
@@ -432,11 +453,11 @@ DEFINITIONS: dict[str, Definition] = {
             source=_JARVELIN,
         ),
         Definition(
-            "DCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, *_GAINS_OF_ALL), discount="parameter",
+            "DCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, *_GAINS_OF_ALL, IPS, CLIP), discount="parameter",
             summary="discounted cumulative gain",
-            formula="sum over ranks i <= k of gain(grade_i) * discount(i)",
+            formula="sum over ranks i <= k of gain(grade_i) * discount(i); with ips of gain(grade_i) / max(propensity_i, clip) * discount(i)",
             range="0 and above for gains >= 0",
-            source=_JARVELIN,
+            source=f"{_JARVELIN}; ips: {_JOACHIMS}",
         ),
         Definition(
             "IDCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED),
@@ -447,11 +468,11 @@ DEFINITIONS: dict[str, Definition] = {
             source=_JARVELIN,
         ),
         Definition(
-            "CG", "gain", "nothing", "no documents", (GAIN, *_GAINS_OF_ALL),
+            "CG", "gain", "nothing", "no documents", (GAIN, *_GAINS_OF_ALL, IPS, CLIP),
             summary="cumulative gain",
-            formula="sum over ranks i <= k of gain(grade_i)",
+            formula="sum over ranks i <= k of gain(grade_i); with ips of gain(grade_i) / max(propensity_i, clip)",
             range="0 and above for gains >= 0",
-            source=_JARVELIN,
+            source=f"{_JARVELIN}; ips: {_JOACHIMS}",
         ),
         Definition(
             "SDCG", "scaled", "ideal", "no documents", (SCALE_TOP, SCALE_BOTTOM, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED), discount="parameter",

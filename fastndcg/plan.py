@@ -71,10 +71,7 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     gain for a grade that occurs.
     """
     for measure in measures:
-        _check_complete(measure)
-        for value in measure.params.values():
-            if isinstance(value, Function):
-                value.forget()
+        check_complete(measure)
     grades = rankings.grades
     coding = coding_of(grades, bytes_already=rankings.relevance.dtype == np.uint8)
     distinct: tuple[float, ...] | None = None
@@ -224,9 +221,22 @@ def _first_place(rankings: Rankings, grade: float) -> str:
     return rankings.place(int(rows[0])) if len(rows) else "the judged pool, or as unjudged="
 
 
-def _check_complete(measure: Measure) -> None:
-    """Parameters that have no default, and those that contradict each other."""
+def check(measure: Measure, rankings: Rankings) -> None:
+    """Refuse a measure that is not complete, and grades that it has no gain for or cannot bear. Raises as `build` does."""
+    check_complete(measure)
+    _check_gains(measure, rankings.grades, tuple(rankings.distinct_grades.tolist()), rankings)
+
+
+def check_complete(measure: Measure) -> None:
+    """Refuse parameters that have no default, and those that contradict each other; functions are asked anew."""
     params = measure.params
+    for value in params.values():
+        if isinstance(value, Function):
+            value.forget()
+    if params.get("clip") and not params["ips"]:
+        raise MeasureError(
+            f"{measure} cuts propensities that it does not use; take ips=True with it, as in {measure.name}(ips=True, clip={params['clip']:g})"
+        )
     if "recall" in params and params["recall"] is None:
         raise MeasureError(f"{measure} needs a recall level, as in {measure.name}@0.1")
     if measure.definition.worth == "scaled" and (

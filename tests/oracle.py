@@ -601,6 +601,52 @@ def score(
     return shown_empty if value is None else value
 
 
+# ---- click logs ----
+
+
+def weighted_by_propensity(
+    name: str,
+    query: Query,
+    propensity: Sequence[float],
+    cutoff: int | None = None,
+    *,
+    ips: Any,
+    clip: float = 0.0,
+    ties: str = "average",
+    judged_only: bool = False,
+    unjudged: Any = None,
+    empty: Any = 0.0,
+    gain: Any = "linear",
+    rel: float | None = None,
+    discount: Any = "log2",
+) -> float:
+    """DCG, or CG, of gains over max(propensity, clip); "snips" divides by the sum of all of them, returned first or not."""
+    shown_empty = math.nan if empty in ("nan", "skip") else float(empty)
+    worth = gain_function(gain, rel)
+    documents = query.documents()
+    if unjudged is not None:
+        documents = [one if one.is_judged else Document(unjudged) for one in documents]
+    gains = [worth(one) / max(chance, clip) for one, chance in zip(documents, propensity, strict=True)]
+    if not gains or (ips == "snips" and not sum(gains)):
+        return shown_empty
+    weigh = discount_function((lambda rank: 1.0) if name == "CG" else discount)
+
+    def value(order: Sequence[int]) -> float:
+        return discounted_sum(
+            [gains[i] for i in order if documents[i].is_judged or not judged_only], weigh, cutoff
+        )
+
+    groups = tie_groups(query.scores)
+    if ties == "average":
+        found = mean([value(order) for order in orders(query.scores)])
+    elif ties == "input":
+        found = value([i for group in groups for i in group])
+    else:
+        turn = 1 if ties == "worst" else -1
+        found = value([i for group in groups for i in sorted(group, key=lambda i: turn * gains[i])])
+    return found / math.fsum(gains) if ips == "snips" else found
+
+
 # ---- measures of several intents: a document has a grade for some of the things that its query may mean ----
 
 
@@ -719,7 +765,7 @@ def of_intents(
     if name in ("ERR_IA", "nERR_IA"):
         discount = "reciprocal"
     if name == "StRecall":
-        discount = lambda rank: 1.0  # noqa: E731 - as the other discounts are written
+        discount = [1.0] * max(len(rows), len(pool))
     total = cascade if not flat else summed_gains
 
     def value(order: Sequence[int]) -> float:

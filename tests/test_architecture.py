@@ -162,6 +162,16 @@ ALLOWED = {
     "fastndcg.plan": {"errors", "measures", "kernels", "rankings"},
     "fastndcg.ideals": {"errors", "measures", "plan", "rankings", "scores"},
     "fastndcg.diversity": {"errors", "intents", "kernels", "launch", "measures", "plan", "rankings"},
+    "fastndcg.counterfactual": {
+        "api",
+        "errors",
+        "measures",
+        "plan",
+        "rankings",
+        "scores",
+        "statistics",
+        "streams",
+    },
     "fastndcg.conventions": {
         "api",
         "errors",
