@@ -34,6 +34,8 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
 _MOST_PERFECT = 2**24  # perfect documents, which are summed one by one
+_EXACT = 2**53  # whole numbers up to here are exact in float64
+_CLOSE = 1 << 12  # grades of so small a range are counted
 _PART = 20_000  # entries for which another thread is worth while
 
 
@@ -77,7 +79,7 @@ def _score(
     for measure in measures:
         _check(measure, scored[1], pool)
     documents = _documents(*scored, worths)
-    judged = _documents(pool_offsets, pool, worths)
+    judged = documents if pool is scored[1] else _documents(pool_offsets, pool, worths)
     chances = rankings.intent_probabilities
     none = _read_only(np.empty(0))
     chance_offsets, probabilities = (
@@ -158,13 +160,35 @@ def _counted(flags: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
 
 
 def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, float]]) -> IntentDocuments:
+    """Documents with those of their entries that are worth anything: of matrices of grades that is a small part."""
     from fastndcg.kernels import IntentDocuments
 
-    distinct, places = np.unique(intents.grades, return_inverse=True)
-    worth = np.array(
+    distinct, places = _coded(intents.grades)
+    table = np.array(
         [[plan.gain_of(gain, grade) * scale for grade in distinct.tolist()] for gain, scale in worths]
-    ).reshape(len(worths), len(distinct))[:, places]
-    return IntentDocuments(offsets, intents.offsets, intents.numbers, _read_only(np.ascontiguousarray(worth)))
+    ).reshape(len(worths), len(distinct))
+    numbers, entries = intents.numbers, intents.offsets
+    kept = (table != 0).any(axis=0)[places]
+    if not kept.all():
+        places, numbers = places[kept], numbers[kept]
+        entries = np.concatenate([[0], np.cumsum(kept)])[entries]
+    worth = np.ascontiguousarray(table[:, places])
+    return IntentDocuments(offsets, *map(_read_only, (entries, numbers, worth)))
+
+
+def _coded(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Grades without repetition, and the place of each one among them; those that lie close together need no sorting."""
+    if grades.dtype.kind in "ui" and len(grades):
+        lowest, highest = int(grades.min()), int(grades.max())
+        if highest - lowest < _CLOSE and highest < _EXACT:
+            occurring = np.bincount(_above(grades, lowest)) > 0
+            return np.flatnonzero(occurring) + lowest, (np.cumsum(occurring) - 1)[_above(grades, lowest)]
+    distinct, places = np.unique(grades, return_inverse=True)
+    return distinct, places
+
+
+def _above(grades: npt.NDArray[Any], lowest: int) -> npt.NDArray[Any]:
+    return grades if lowest == 0 else grades.astype(np.int64) - lowest
 
 
 # ---- tables ----
@@ -187,7 +211,7 @@ def _worth(measure: Measure) -> tuple[Worth, float]:
 def _check(measure: Measure, *sides: IntentGrades) -> None:
     """Refuse grades that the measure has no gain for, or that it cannot bear."""
     worth, _ = _worth(measure)
-    occurring = np.unique(np.concatenate([np.unique(side.grades) for side in sides]))
+    occurring = np.unique(np.concatenate([_coded(side.grades)[0] for side in sides]))
     for grade in occurring.tolist():
         gain = plan.gain_of(worth, grade)
         if worth.gain == "stop" and gain > 1:
