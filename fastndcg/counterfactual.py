@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Float64 = npt.NDArray[np.float64]
 
+_MOST_GAIN = 2.0**53  # beyond it float64 skips whole numbers
+
 
 class Estimate(NamedTuple):
     """What `snips` returns for a measure."""
@@ -75,6 +77,12 @@ def score(
 def _weighted(measure: Measure, rankings: Rankings, propensity: Float64) -> Rankings:
     """The same rankings, whose grades are the measure's gains over propensities."""
     gains = plan.gains_of_documents(measure, rankings) / np.maximum(propensity, measure.clip)
+    if len(gains) and np.abs(gains).max() > _MOST_GAIN:
+        row = int(np.argmax(np.abs(gains)))
+        raise InputError(
+            f"the propensity {propensity[row]:g} at {rankings.place(row)} makes a gain of {gains[row]:g} in {measure}, beside which "
+            "all others vanish; bound it, as in clip=0.001"
+        )
     pool = None
     if rankings.judged is not None:  # it says which queries are known, and nothing else
         pool = (rankings.judged.offsets, np.zeros(len(rankings.judged.relevance)))

@@ -56,6 +56,11 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
         )
     for measure in measures:
         plan.check_complete(measure)
+        if measure.params.get("max_rel") is not None and measure.rel != 1:
+            raise MeasureError(
+                f"{measure} takes every grade for what it is, as max_rel says, and none from {measure.rel:g} on alike, as rel says; "
+                "leave one of the two out"
+            )
     out = np.empty((len(measures), rankings.n_queries))
     for condensed in (False, True):
         chosen = [
@@ -142,8 +147,10 @@ def _pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
     if rankings.doc_ids is not None:
         query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
         ids = rankings.doc_ids.take(pa.array(rows))
+        if pa.types.is_dictionary(ids.type):
+            ids = ids.cast(ids.type.value_type)
         if not pa.types.is_integer(ids.type):
-            ids = ids.cast(pa.large_string()).cast(pa.large_binary())
+            ids = ids.cast(pa.large_binary())
         order = pc.sort_indices(
             pa.table({"query": query, "id": ids}),
             sort_keys=[("query", "ascending"), ("id", "descending")],

@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastndcg.errors import InputError, InputTypeError
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
+
+_MOST_INTENTS = 2**20  # of a query: memory for each is held, whether it occurs or not
 
 
 class IntentGrades(NamedTuple):
@@ -108,9 +111,9 @@ def probabilities(name: str, values: Any, n_queries: int) -> Probabilities:
         raise InputError(
             f"{name} has {len(lists)} lists for {n_queries} queries; give one, maybe empty, for each"
         )
-    if lists.values.null_count or lists.null_count:
-        raise InputError(f"{name} has nulls; wanted a probability for each intent")
     offsets, flat = _flat(lists)
+    if flat.null_count or lists.null_count:
+        raise InputError(f"{name} has nulls; wanted a probability for each intent")
     numbers = flat.to_numpy(zero_copy_only=False).astype(np.float64)
     bad = ~(np.isfinite(numbers) & (numbers >= 0))
     if bad.any():
@@ -136,8 +139,11 @@ def _of_arrays(name: str, arrays: tuple[Any, ...]) -> IntentGrades:
         raise InputError(
             f"{name} has offsets that do not ascend from 0 to its {len(numbers)} intents and {len(grades)} grades; {wanted}"
         )
-    if len(numbers) and numbers.min() < 0:
-        raise InputError(f"{name} holds intent {numbers.min()}; intents are numbered from 0")
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= _MOST_INTENTS):
+        number = numbers.min() if numbers.min() < 0 else numbers.max()
+        raise InputError(
+            f"{name} holds intent {number}; intents are numbered from 0 in each query, below {_MOST_INTENTS}"
+        )
     offsets, numbers = offsets.astype(np.int64), numbers.astype(np.int64)
     document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((numbers, document))
@@ -184,21 +190,29 @@ def _list_array(name: str, values: Any, wanted: str) -> pa.Array:
             return pa.array([None] * len(array), pa.large_list(pa.int64()))
     kind = array.type
     types = pa.types
-    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+    views = types.is_list_view(kind) or types.is_large_list_view(kind)
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) or views):
         shown = kind if isinstance(values, pa.Array | pa.ChunkedArray) else f"a {type(values).__name__}"
         raise InputTypeError(f"{name} is {shown}; wanted a list of {wanted}")
     inner = kind.value_type
     if types.is_null(inner):
-        return array.cast(pa.large_list(pa.int64()))
+        return array.cast(pa.list_(pa.int64()))
     if not (types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)):
         raise InputTypeError(f"{name} holds lists of {inner}; wanted lists of {wanted}")
-    return array.cast(pa.large_list(inner))
+    return array
 
 
 def _flat(lists: pa.Array) -> tuple[Int64, pa.Array]:
-    """Offsets from 0 and values of a large_list array; a null is an empty list."""
-    lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), lists.flatten()
+    """Offsets from 0 and values of an array of lists; a null is an empty list."""
+    lengths = np.zeros(len(lists), np.int64)
+    if lists.null_count:
+        # without its nulls, since what casts and lengths make of those differs between types and slices
+        judged = lists.is_valid().to_numpy(zero_copy_only=False)
+        lists = lists.take(pa.array(np.flatnonzero(judged)))
+        lengths[judged] = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+    else:
+        lengths[:] = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+    return np.concatenate([[0], np.cumsum(lengths)]), lists.flatten()
 
 
 def _plain_grades(grades: Array) -> Array:

@@ -72,7 +72,7 @@ _COUNTING = 16  # compared vectors for each kept document, up to which counting 
 _MANY = 512  # documents of a list from which most vectors hold none of the first ranks
 _SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
-_MOST_STEPS = 100_000_000  # steps through orders of tied documents for one expected maximum
+_MOST_STEPS = 1_000_000_000  # steps through orders of tied documents for one expected maximum
 _POOL_SHARE = 0.00001  # infAP's epsilon, trec_eval's
 
 
@@ -1054,17 +1054,20 @@ def stays_below(
     """Probability that precision stays below the bound within a tied group, at ranks of at least `wanted` hits."""
     paths[: relevant + 1] = 0.0
     paths[0] = 1.0
+    most = 0  # hits that a path may have here, and their precision stays below the bound; it only grows
     for place in range(1, size + 1):
         left = size - place + 1
-        for h in range(min(place, relevant), -1, -1):
+        while most < min(place, relevant):
+            found = hits + most + 1
+            if found >= wanted and found >= 1.0 and found / (before + place) >= bound:
+                break
+            most += 1
+        # with fewer hits a path cannot have all of them at the end
+        for h in range(most, max(relevant - left, -1), -1):
             chance = paths[h] * (left - (relevant - h)) / left
             if h > 0:
                 chance += paths[h - 1] * (relevant - h + 1) / left
-            paths[h] = (
-                0.0
-                if hits + h >= wanted and hits + h >= 1.0 and (hits + h) / (before + place) >= bound
-                else chance
-            )
+            paths[h] = chance
     return paths[relevant]
 
 

@@ -231,6 +231,12 @@ def test_refused() -> None:
         fn.DCG(ips=True, clip=2)
     with pytest.raises(MeasureError, match="ips='yes' is not known: ips is True, False or 'snips'"):
         fn.DCG(ips="yes")
+    tiny = fn.Rankings.from_lists([[1, 0]], [[2, 1]], propensity=[1e-300, 1])
+    with pytest.raises(
+        InputError, match=r"propensity 1e-300 at row 0, query 0 makes a gain of 1e\+300.*clip="
+    ):
+        fn.evaluate(tiny, "DCG(ips=True)")
+    assert fn.evaluate(tiny, "DCG(ips=True, clip=0.5)").values[0, 0] == 2.0
     with pytest.raises(MeasureError, match="nDCG@3 does not take ips"):
         fn.snips(seen, "nDCG@3")
     with pytest.raises(InputError, match="has no gain for grade 1, which occurs at row 0"):

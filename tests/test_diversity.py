@@ -616,6 +616,10 @@ def test_refused() -> None:
         lists(intents=([0, 1, 2], [0, 0, 0], [1, 1, 1]))
     with pytest.raises(InputError, match="holds intent -1"):
         lists(intents=([0, 1, 1], [-1], [1]))
+    with pytest.raises(InputError, match="holds intent 1048576; intents are numbered from 0 in each query"):
+        lists(intents=([0, 1, 1], [2**20], [1]))
+    with pytest.raises(MeasureError, match="takes every grade for what it is, as max_rel says"):
+        fn.evaluate(lists(intents=[[1], [0]]), "ERR_IA(rel=2, max_rel=4)")
     with pytest.raises(InputTypeError, match="is a tuple of 2"):
         lists(intents=([0, 1, 1], [1]))
     with pytest.raises(InputError, match="judged_intents is given without intents"):
@@ -670,6 +674,10 @@ def test_unusual_input() -> None:
     for intents in (
         column,
         pa.array([[1, 0], [0, 0]], pa.list_(pa.float32(), 2)),
+        pa.array([[7, 7], [1, 0], None], pa.list_(pa.int8(), 2))[1:],
+        pa.array([[7, 7], [1, 0], None])[1:],
+        pa.array([[1, 0], []], pa.list_view(pa.int16())),
+        [[1, 0], None],
         np.array([[True, False]] * 2),
         [[1], []],
     ):

@@ -100,8 +100,8 @@ def read_trec(
         pytrec_eval and trec_eval up to 9.0.7 read scores as float32, in which more of them are tied.
     intents : bool
         True: the second field of the qrels is an intent (TREC's diversity qrels: topic subtopic doc grade), and a document has
-        a grade for each. Its own grade is then its highest. Intents are numbered by their names, and ndeval's numbers are those
-        of `ties="docid_asc"` with measures of ties="input".
+        a grade for each. Its own grade is then its highest. Intents are numbered by their names. ndeval ranks documents of equal
+        score by rising id: `ties="docid_asc"` here and ties="input" in measures give its values.
     threads : int, optional
         For reading; default: as many as this process may use.
 
@@ -528,9 +528,9 @@ def _by_document(side: Side, names: pa.Array) -> Side:
     docs, intents = (_plain_ids(ids).dictionary_encode() for ids in (side.docs, names))
     document = _places(docs.dictionary, "descending")[docs.indices.to_numpy()]
     intent = _places(intents.dictionary, "ascending")[intents.indices.to_numpy()]
-    pairs, number = np.unique(side.codes * (len(intents.dictionary) + 1) + intent, return_inverse=True)
-    first_of_query = np.searchsorted(pairs, np.arange(len(side.queries)) * (len(intents.dictionary) + 1))
-    number -= first_of_query[side.codes]
+    width = len(intents.dictionary) + 1
+    pairs, number = np.unique(side.codes.astype(np.int64) * width + intent, return_inverse=True)
+    number -= np.searchsorted(pairs, np.arange(len(side.queries)) * width)[side.codes]
     order = np.lexsort((number, document, side.codes))
     codes, document, number = side.codes[order], document[order], number[order]
     new = np.ones(len(order), np.bool_)
