@@ -66,7 +66,7 @@ def check(path: Path, table: pa.Table, threads: int) -> None:
 def score(path: Path, threads: int) -> np.ndarray:
     # a stream scores one part while it decodes the next
     if hasattr(fn, "scan_parquet"):
-        return fn.evaluate(fn.scan_parquet(path, threads=threads), "nDCG@10", threads=threads).values
+        return fn.evaluate(fn.scan_parquet(path, threads=threads), "nDCG@10").values
     return fn.evaluate(fn.read_parquet(path, threads=threads), "nDCG@10", threads=threads).values
 
 

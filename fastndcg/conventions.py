@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg import ideals, measures, statistics
 from fastndcg.errors import InputError, InputTypeError, MeasureError, suggest
@@ -523,6 +522,8 @@ def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any])
 
 def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
     """Place of each id among the distinct ids in rising order; text is ordered by its UTF-8 bytes, as strcmp does."""
+    import pyarrow.compute as pc
+
     distinct = pc.unique(ids)
     if pa.types.is_dictionary(distinct.type):
         distinct = distinct.cast(distinct.type.value_type)

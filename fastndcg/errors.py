@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -36,6 +35,8 @@ def suggest(word: str, candidates: Iterable[str]) -> str:
     >>> suggest("nDGC", ["nDCG", "DCG"])
     ' Did you mean "nDCG"?'
     """
+    import difflib
+
     by_lower: dict[str, str] = {}
     for candidate in candidates:  # of names that differ only in case, the first
         by_lower.setdefault(candidate.lower(), candidate)

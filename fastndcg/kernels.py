@@ -81,7 +81,7 @@ class Plan(NamedTuple):
 
     gains: Array  # float64 (T, L + 2): gain of each level, of an unjudged document, and 0 for a rank left out
     falling: Array  # int64 (T, L + 2): levels by falling gain
-    unsigned: Array  # bool (T,): no gain is negative
+    earning: Array  # int64 (T,): how many of these levels; those after them gain 0, and nothing is less
     exact: Array  # bool (T,): gains are whole, so that sums of them are exact in any order
     assumed: Array  # bool (T,): unjudged documents count as judged ones of an assumed grade
     top: Array  # float64 (T,): gain of the scale's best grade; NaN where the query's own best counts
@@ -135,7 +135,7 @@ class Scratch(NamedTuple):
 
     codes: Array  # uint32: codes of the query's documents, where grades are not coded
     scores: Array  # scores of the documents kept for ranking
-    rows: Array  # uint32: their rows in the query
+    kept: Array  # uint32: their codes
     gains: Array  # float64 (T, longest + 2): gain of each document, where grades are not coded
     values: Array  # float64: gains of a pool, where grades are not coded
     counts: Array  # int64 (L + 2,): documents of each level
@@ -349,25 +349,28 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
     return scores.dtype(scores, types.int64), generate
 
 
-def plain_keep_from(scores: Array, bound: Any, kept: Array, rows: Array) -> int:
-    """Copy the scores that reach the bound, and their rows, in order; returns how many. Both take LANES more places."""
+def plain_keep_from(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
+    """Copy the scores that reach the bound, and their codes, in order; returns how many. Both take LANES more places."""
     found = np.flatnonzero(scores >= bound)
-    kept[: found.shape[0]], rows[: found.shape[0]] = scores[found], found
+    kept[: found.shape[0]], kept_codes[: found.shape[0]] = scores[found], codes[found]
     return int(found.shape[0])
 
 
-def _keeping(few: bool, scores: Any, kept: Any, rows: Any) -> Any:
+def _keeping(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> Any:
     """The code of `keep_from`; where `few` are kept, vectors of which none is are passed over."""
     element = _element(scores)
     lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
+    half = ir.Constant(ir.VectorType(ir.IntType(32), lanes // 2), list(range(lanes // 2)))
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         pointer, n = array.data, builder.extract_value(array.shape, 0)
-        to_scores = _pointer(context, builder, signature.args[2], arguments[2])
-        to_rows = _pointer(context, builder, signature.args[3], arguments[3])
-        least = _splat(builder, arguments[1], lanes)
+        from_codes = _pointer(context, builder, signature.args[1], arguments[1])
+        to_scores = _pointer(context, builder, signature.args[3], arguments[3])
+        to_codes = _pointer(context, builder, signature.args[4], arguments[4])
+        least = _splat(builder, arguments[2], lanes)
         found = cgutils.alloca_once_value(builder, _const(0))
+        code = from_codes.type.pointee
 
         def keep(offset: Any, fresh: Any) -> None:
             vector = _load(builder, pointer, offset, element.vector(lanes), element.size)
@@ -382,13 +385,22 @@ def _keeping(few: bool, scores: Any, kept: Any, rows: Any) -> Any:
                 move(offset, vector, reached)
 
         def move(offset: Any, vector: Any, reached: Any) -> None:
-            numbers = builder.add(
-                _lane_numbers(lanes), _splat(builder, builder.trunc(offset, ir.IntType(32)), lanes)
-            )
+            numbers = _load(builder, from_codes, offset, ir.VectorType(code, lanes), code.width // 8)
+            if code.width < 32:
+                numbers = builder.zext(numbers, ir.VectorType(ir.IntType(32), lanes))
             at = builder.load(found)
-            _store(builder, _compress(builder, vector, reached), to_scores, at, element.size)
-            _store(builder, _compress(builder, numbers, reached), to_rows, at, 4)
-            builder.store(builder.add(at, _population(builder, reached)), found)
+            moved = (
+                (_compress(builder, vector, reached), to_scores, element.size),
+                (_compress(builder, numbers, reached), to_codes, 4),
+            )
+            # half a vector takes nearly all that is kept of a whole one, and its store seldom crosses a cache line
+            for kept_lanes, to, size in moved:
+                _store(builder, builder.shuffle_vector(kept_lanes, kept_lanes, half), to, at, size)
+            count = _population(builder, reached)
+            with builder.if_then(builder.icmp_signed(">", count, _const(lanes // 2)), likely=False):
+                for kept_lanes, to, size in moved:
+                    _store(builder, kept_lanes, to, at, size)
+            builder.store(builder.add(at, count), found)
 
         full = builder.sdiv(n, _const(lanes))
         with cgutils.for_range(builder, full) as loop:
@@ -400,17 +412,17 @@ def _keeping(few: bool, scores: Any, kept: Any, rows: Any) -> Any:
             keep(end, builder.icmp_signed(">=", _lane_numbers(lanes), first))
         return builder.load(found)
 
-    return types.int64(scores, scores.dtype, kept, rows), generate
+    return types.int64(scores, codes, scores.dtype, kept, kept_codes), generate
 
 
 @intrinsic
-def vector_keep_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any) -> Any:
-    return _keeping(False, scores, kept, rows)
+def vector_keep_from(typing: Any, scores: Any, codes: Any, bound: Any, kept: Any, kept_codes: Any) -> Any:
+    return _keeping(False, scores, codes, kept, kept_codes)
 
 
 @intrinsic
-def vector_keep_few_from(typing: Any, scores: Any, bound: Any, kept: Any, rows: Any) -> Any:
-    return _keeping(True, scores, kept, rows)
+def vector_keep_few_from(typing: Any, scores: Any, codes: Any, bound: Any, kept: Any, kept_codes: Any) -> Any:
+    return _keeping(True, scores, codes, kept, kept_codes)
 
 
 def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
@@ -437,6 +449,147 @@ def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any
         return builder.load(count)
 
     return types.int64(scores, types.int64, scores.dtype), generate
+
+
+def _compare_all(builder: Any, vectors: int, n: Any, compare: Callable[[Any], None]) -> None:
+    """Emit `compare` of every place: all of one vector; of two, as many eighths as n needs, so that the number seldom varies."""
+    if vectors == 1:
+        for place in range(LANES):
+            compare(_const(place))
+        return
+    steps = LANES // 2
+    rounds = builder.sdiv(builder.add(n, _const(steps - 1)), _const(steps))
+    with cgutils.for_range(builder, rounds) as loop:
+        start = builder.mul(loop.index, _const(steps))
+        for step in range(steps):
+            compare(builder.add(start, _const(step)))
+
+
+def plain_count_greater(scores: Array, lowest: Any, n: int, firsts: Array) -> int:
+    """firsts[i] = how many of the first n <= 2 * LANES scores are greater than the i-th, and returns their sum.
+
+    It is n * (n - 1) / 2 where no two are equal, and less otherwise. The rest of both is filled, with `lowest` and n.
+    """
+    scores[n : 2 * LANES], firsts[n : 2 * LANES] = lowest, n
+    for i in range(n):
+        firsts[i] = np.count_nonzero(scores[:n] > scores[i])
+    return int(firsts[:n].sum())
+
+
+@intrinsic
+def vector_count_greater(typing: Any, scores: Any, lowest: Any, n: Any, firsts: Any) -> Any:
+    element = _element(scores)
+    counts = ir.VectorType(ir.IntType(32), LANES)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], arguments[0])
+        to = _pointer(context, builder, signature.args[3], arguments[3])
+        none = ir.Constant(counts, [0] * LANES)
+        low = _splat(builder, arguments[1], LANES)
+        n_lanes = _splat(builder, builder.trunc(arguments[2], ir.IntType(32)), LANES)
+
+        def count(vectors: int) -> Any:
+            own, valid = [], []
+            for v in range(vectors):
+                places = ir.Constant(counts, [v * LANES + lane for lane in range(LANES)])
+                valid.append(builder.icmp_signed("<", places, n_lanes))
+                vector = _load(builder, pointer, _const(v * LANES), element.vector(LANES), element.size)
+                own.append(builder.select(valid[v], vector, low))
+            for v in range(vectors):
+                _store(builder, own[v], pointer, _const(v * LANES), element.size)
+            greater = [cgutils.alloca_once_value(builder, none) for _ in own]
+
+            def compare(place: Any) -> None:
+                score = _splat(
+                    builder, builder.load(builder.gep(pointer, [place]), align=element.size), LANES
+                )
+                for vector, sums in zip(own, greater, strict=True):
+                    ahead = builder.sext(element.greater(builder, score, vector), counts)
+                    builder.store(builder.sub(builder.load(sums), ahead), sums)
+
+            _compare_all(builder, vectors, arguments[2], compare)
+            total = none
+            for v, sums in enumerate(greater):
+                _store(
+                    builder, builder.select(valid[v], builder.load(sums), n_lanes), to, _const(v * LANES), 4
+                )
+                total = builder.add(total, builder.select(valid[v], builder.load(sums), none))
+            for half in (8, 4, 2, 1):
+                order = ir.Constant(counts, [(lane + half) % LANES for lane in range(LANES)])
+                total = builder.add(total, builder.shuffle_vector(total, total, order))
+            return builder.zext(builder.extract_element(total, _const(0, 32)), ir.IntType(64))
+
+        total = cgutils.alloca_once(builder, ir.IntType(64))
+        with builder.if_else(builder.icmp_signed("<=", arguments[2], _const(LANES))) as (one, two):
+            with one:
+                builder.store(count(1), total)
+            with two:
+                builder.store(count(2), total)
+        return builder.load(total)
+
+    return types.int64(scores, scores.dtype, types.int64, firsts), generate
+
+
+def plain_count_equal(scores: Array, lowest: Any, n: int, sizes: Array, earlier: Array) -> None:
+    """How many of the first n <= 2 * LANES scores are equal to the i-th, and how many of these stand before it.
+
+    The rest of `scores` is `lowest`, as `count_greater` leaves it.
+    """
+    for i in range(n):
+        sizes[i] = np.count_nonzero(scores[:n] == scores[i])
+        earlier[i] = np.count_nonzero(scores[:i] == scores[i])
+    earlier[n : 2 * LANES] = 0
+
+
+@intrinsic
+def vector_count_equal(typing: Any, scores: Any, lowest: Any, n: Any, sizes: Any, earlier: Any) -> Any:
+    element = _element(scores)
+    counts = ir.VectorType(ir.IntType(32), LANES)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], arguments[0])
+        to_sizes, to_earlier = (_pointer(context, builder, signature.args[i], arguments[i]) for i in (3, 4))
+        none = ir.Constant(counts, [0] * LANES)
+        n = builder.trunc(arguments[2], ir.IntType(32))
+
+        def count(vectors: int) -> None:
+            own = [
+                _load(builder, pointer, _const(v * LANES), element.vector(LANES), element.size)
+                for v in range(vectors)
+            ]
+            places = [
+                ir.Constant(counts, [v * LANES + lane for lane in range(LANES)]) for v in range(vectors)
+            ]
+            equal, before = ([cgutils.alloca_once_value(builder, none) for _ in own] for _ in range(2))
+
+            def compare(place: Any) -> None:
+                score = builder.load(builder.gep(pointer, [place]), align=element.size)
+                at = _splat(builder, builder.trunc(place, ir.IntType(32)), LANES)
+                for v, vector in enumerate(own):
+                    same = element.equal(builder, _splat(builder, score, LANES), vector)
+                    above = builder.and_(same, builder.icmp_signed("<", at, places[v]))
+                    for sums, which in ((equal[v], same), (before[v], above)):
+                        builder.store(builder.sub(builder.load(sums), builder.sext(which, counts)), sums)
+
+            _compare_all(builder, vectors, arguments[2], compare)
+            # what fills the vectors is equal to a document of the lowest score
+            more = _splat(builder, builder.sub(ir.Constant(n.type, vectors * LANES), n), LANES)
+            low = _splat(builder, arguments[1], LANES)
+            for v, vector in enumerate(own):
+                too_many = builder.select(element.equal(builder, vector, low), more, none)
+                _store(builder, builder.sub(builder.load(equal[v]), too_many), to_sizes, _const(v * LANES), 4)
+                valid = builder.icmp_signed("<", places[v], _splat(builder, n, LANES))
+                own_before = builder.select(valid, builder.load(before[v]), none)
+                _store(builder, own_before, to_earlier, _const(v * LANES), 4)
+
+        with builder.if_else(builder.icmp_signed("<=", arguments[2], _const(LANES))) as (one, two):
+            with one:
+                count(1)
+            with two:
+                count(2)
+        return context.get_dummy_value()
+
+    return types.void(scores, scores.dtype, types.int64, sizes, earlier), generate
 
 
 def plain_count_codes(codes: Array, first: int, counts: Array) -> None:
@@ -481,6 +634,58 @@ def vector_count_codes(typing: Any, codes: Any, first: Any, counts: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(codes, types.int64, counts), generate
+
+
+def plain_fill_ideal(
+    counts: Array, falling: Array, gains: Array, levels: int, left_out: int, out: Array
+) -> int:
+    """out[:LANES] = gains of the documents counted by level, the first `levels` of `falling` in their order, then 0.
+
+    Returns how many documents these are. Those of the level `left_out` do not count.
+    """
+    out[:LANES] = 0.0
+    at = 0
+    for level in falling[:levels]:
+        if level != left_out:
+            out[at : min(at + counts[level], LANES)] = gains[level]
+            at += int(counts[level])
+    return at
+
+
+@intrinsic
+def vector_fill_ideal(
+    typing: Any, counts: Any, falling: Any, gains: Any, levels: Any, left_out: Any, out: Any
+) -> Any:
+    half = LANES // 2  # doubles of a vector
+    word = ir.IntType(64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        of_counts, of_falling, of_gains, to = (
+            _pointer(context, builder, signature.args[i], arguments[i]) for i in (0, 1, 2, 5)
+        )
+        zeros = ir.Constant(ir.VectorType(ir.DoubleType(), half), [0.0] * half)
+        filled = [cgutils.alloca_once_value(builder, zeros) for _ in range(2)]
+        at = cgutils.alloca_once_value(builder, _const(0))
+
+        def fill_from_here(gain: Any) -> None:
+            here = _splat(builder, builder.load(at), half)
+            for v, vector in enumerate(filled):
+                places = ir.Constant(ir.VectorType(word, half), [v * half + lane for lane in range(half)])
+                later = builder.icmp_signed(">=", places, here)
+                builder.store(builder.select(later, gain, builder.load(vector)), vector)
+
+        with cgutils.for_range(builder, arguments[3]) as loop:
+            level = builder.load(builder.gep(of_falling, [loop.index]))
+            fill_from_here(_splat(builder, builder.load(builder.gep(of_gains, [level])), half))
+            count = builder.load(builder.gep(of_counts, [level]))
+            count = builder.select(builder.icmp_signed("==", level, arguments[4]), _const(0), count)
+            builder.store(builder.add(builder.load(at), count), at)
+        fill_from_here(zeros)
+        for v, vector in enumerate(filled):
+            _store(builder, builder.load(vector), to, _const(v * half), 8)
+        return builder.load(at)
+
+    return types.int64(counts, falling, gains, types.int64, types.int64, out), generate
 
 
 def plain_find_from(codes: Array, least: int, rows: Array) -> int:
@@ -529,10 +734,12 @@ if numba.config.DISABLE_JIT:
     bound_of_top, find_from = plain_bound_of_top, plain_find_from
     keep_from = keep_few_from = plain_keep_from
     count_ahead, count_codes = plain_count_ahead, plain_count_codes
+    count_greater, count_equal, fill_ideal = plain_count_greater, plain_count_equal, plain_fill_ideal
 else:
     bound_of_top, find_from = vector_bound_of_top, vector_find_from
     keep_from, keep_few_from = vector_keep_from, vector_keep_few_from
     count_ahead, count_codes = vector_count_ahead, vector_count_codes
+    count_greater, count_equal, fill_ideal = vector_count_greater, vector_count_equal, vector_fill_ideal
 
 
 # ---- levels and gains ----
@@ -619,6 +826,42 @@ def sink(values: Array, top: int, n: int) -> None:
     values[top] = value
 
 
+@block
+def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) -> None:
+    """Sort `at` by rising `keys`, and those along with it."""
+    n = at.shape[0]
+    for start in range(0, n, _INSERTION):
+        for i in range(start + 1, min(start + _INSERTION, n)):
+            key, moved = keys[i], at[i]
+            j = i
+            while j > start and key < keys[j - 1]:
+                keys[j], at[j] = keys[j - 1], at[j - 1]
+                j -= 1
+            keys[j], at[j] = key, moved
+    width = _INSERTION
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            left, right, to = start, middle, start
+            while left < middle and right < stop:
+                # places move by a comparison: no branch to mispredict
+                from_right = keys[right] < keys[left]
+                source = right if from_right else left
+                spare_keys[to], spare[to] = keys[source], at[source]
+                right += from_right
+                left += not from_right
+                to += 1
+            for i in range(left, middle):
+                spare_keys[to], spare[to] = keys[i], at[i]
+                to += 1
+            for i in range(right, stop):
+                spare_keys[to], spare[to] = keys[i], at[i]
+                to += 1
+        for i in range(n):
+            keys[i], at[i] = spare_keys[i], spare[i]
+        width *= 2
+
+
 def _falling_keys(scores: Array, n: int, keys: Array) -> None:
     """Unsigned keys that ascend as the scores fall; equal scores, 0.0 and -0.0 among them, have equal keys."""
     bits = scores.dtype.itemsize * 8
@@ -694,48 +937,40 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
 
 
 @inlined
-def keep_top(scores: Array, depth: int, scratch: Scratch) -> int:
-    """Fill scratch.scores and scratch.rows with a superset of the first `depth` ranks and all tied with the last of them."""
+def keep_top(codes: Array, scores: Array, depth: int, scratch: Scratch) -> int:
+    """Fill scratch.scores and scratch.kept with a superset of the first `depth` ranks and all tied with the last of them."""
     n = scores.shape[0]
     if (
         depth <= LANES and n > 4 * _SAMPLE
     ):  # a bound of some documents bounds all, and the list is read from memory once
-        return keep_few_from(scores, bound_of_top(scores[:_SAMPLE], depth), scratch.scores, scratch.rows)
+        bound = bound_of_top(scores[:_SAMPLE], depth)
+        return keep_few_from(scores, codes, bound, scratch.scores, scratch.kept)
     if depth <= LANES and n > _MANY:
-        return keep_few_from(scores, bound_of_top(scores, depth), scratch.scores, scratch.rows)
+        return keep_few_from(scores, codes, bound_of_top(scores, depth), scratch.scores, scratch.kept)
     if depth <= LANES and n >= 2 * LANES:
-        return keep_from(scores, bound_of_top(scores, depth), scratch.scores, scratch.rows)
-    kept, rows = scratch.scores, scratch.rows
+        return keep_from(scores, codes, bound_of_top(scores, depth), scratch.scores, scratch.kept)
+    kept_scores, kept = scratch.scores, scratch.kept
     for i in range(n):
-        kept[i] = scores[i]
-        rows[i] = i
+        kept_scores[i] = scores[i]
+        kept[i] = codes[i]
     return n
 
 
 @inlined
-def rank(
-    codes: Array, kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work
-) -> None:
-    """Rank the documents that were kept: fill `work.codes` and `work.sizes`.
+def rank(kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work) -> bool:
+    """Rank the documents that were kept: fill `work.codes` and `work.sizes`. Returns whether it is certain that none are tied.
 
     Documents whose gain is 0 by every table may be left out: their ranks hold the code `nothing`, in a group of one where no
     other document of the group is worth something.
     """
     if kept <= 2 * LANES:
-        rank_few(codes, kept, lowest, scratch.scores, scratch.rows, work)
-        return
-    scores, rows = scratch.scores, scratch.rows
+        return rank_few(kept, lowest, scratch.scores, scratch.kept, work)
+    scores, codes = scratch.scores, scratch.kept
     blocks = (kept + LANES - 1) // LANES
-    if kept == codes.shape[0]:  # no row was left out, so places and rows are the same
-        found = find_from(codes, plan.first_wanted, work.wanted)
-    else:
-        found = 0
-        for i in range(kept):
-            work.wanted[found] = i
-            found += codes[rows[i]] >= plan.first_wanted
+    found = find_from(codes[:kept], plan.first_wanted, work.wanted)
     if found * blocks > _COUNTING * kept:
-        rank_by_sorting(codes, kept, scratch, work)
-        return
+        rank_by_sorting(kept, scratch, work)
+        return False
     for i in range(kept):
         work.codes[i] = nothing
     for i in range(kept):
@@ -753,38 +988,50 @@ def rank(
         if score == lowest:
             size -= padding
         seen = work.seen[first]
-        work.codes[first + seen] = codes[rows[i]]
+        work.codes[first + seen] = codes[i]
         work.seen[first] = seen + 1
         work.sizes[first] = size
+    return False
 
 
-@block
-def rank_few(codes: Array, kept: int, lowest: Any, scores: Array, rows: Array, work: Work) -> None:
-    """As `rank`, of at most two vectors, which are compared whole, so that few branches depend on the data; fills `work.firsts` too."""
-    for i in range(2 * LANES):
-        scores[i] = scores[i] if i < kept else lowest
-        work.seen[i] = 0
+@inlined
+def rank_few(kept: int, lowest: Any, scores: Array, codes: Array, work: Work) -> bool:
+    """As `rank`, of at most two vectors, all pairs of which are compared, so that few branches depend on the data.
+
+    Where documents are tied it fills `work.firsts` too.
+    """
+    firsts = work.wanted
+    distinct = 2 * count_greater(scores, lowest, kept, firsts) == kept * (kept - 1)
+    if distinct:
+        for i in range(2 * LANES):
+            work.sizes[i] = 1
+        # places beyond the last document are written too, so that the number of steps does not vary
+        if kept <= LANES:
+            for i in range(LANES):
+                work.codes[firsts[i]] = codes[i]
+        else:
+            for i in range(2 * LANES):
+                work.codes[firsts[i]] = codes[i]
+        return True
+    sizes, earlier = work.seen[2 * LANES :], work.seen
+    count_equal(scores, lowest, kept, sizes, earlier)
     for i in range(kept):
-        score = scores[i]
-        count = count_ahead(scores, 2, score)
-        first, size = count >> 32, count & 0xFFFFFFFF
-        if score == lowest:
-            size -= 2 * LANES - kept
-        at = first + work.seen[first]
-        work.seen[first] += 1
-        work.codes[at] = codes[rows[i]]
+        first = firsts[i]
+        at = first + earlier[i]
+        work.codes[at] = codes[i]
         work.firsts[at] = first
-        work.sizes[at] = size
+        work.sizes[at] = sizes[i]
+    return False
 
 
 @allocating
-def rank_by_sorting(codes: Array, kept: int, scratch: Scratch, work: Work) -> None:
+def rank_by_sorting(kept: int, scratch: Scratch, work: Work) -> None:
     keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.uint32)
     falling_keys(scratch.scores, kept, keys)
     half = sort_by_key(kept, keys, order)
     start = 0
     for i in range(kept):
-        work.codes[i] = codes[scratch.rows[order[half + i]]]
+        work.codes[i] = scratch.kept[order[half + i]]
         if keys[half + i] != keys[half + start]:
             work.sizes[start] = i - start
             start = i
@@ -811,31 +1058,38 @@ def average(gains: Array, n: int, exact: bool) -> float:
     return total / n
 
 
-@block
+@inlined
 def average_few(ranked: int, depth: int, gain_of_code: Array, work: Work, out: Array) -> int:
     """As `gather`, of averaged ties where sums of gains are exact: without a branch that depends on the ties."""
-    sums = work.group
+    sums, sizes = work.group, work.seen
     if ranked > 2 * LANES:
         start = 0
         while start < ranked:
             stop = start + work.sizes[start]
             for i in range(start, stop):
                 work.firsts[i] = start
+                sizes[i] = stop - start
             start = stop
+    else:
+        sizes = work.sizes
+    total = 0.0
     for i in range(ranked):
-        sums[i] = 0.0
-    for i in range(ranked):
-        sums[work.firsts[i]] += gain_of_code[work.codes[i]]
+        sums[i] = total
+        total += gain_of_code[work.codes[i]]
+    sums[ranked] = total
     filled = min(ranked, depth)
     for i in range(filled):
         first = work.firsts[i]
-        out[i] = sums[first] / work.sizes[first]
+        out[i] = sums[first + sizes[i]] - sums[first]
+    for i in range(filled):  # by themselves, so that they are divided side by side
+        out[i] /= sizes[i]
     return filled
 
 
 @inlined
 def gather(
     ranked: int,
+    distinct: bool,
     depth: int,
     table: int,
     ties: int,
@@ -849,6 +1103,11 @@ def gather(
     """Gains by rank of one list, ties resolved; returns how many ranks were filled: `depth`, or fewer where documents end."""
     codes, sizes, group = work.codes, work.sizes, work.group
     gain_of_code = gains[table]
+    if distinct and not condensed:
+        filled = min(ranked, depth)
+        for i in range(filled):
+            out[i] = gain_of_code[codes[i]]
+        return filled
     if exact and ties == AVERAGE and depth <= LANES and not condensed:
         return average_few(ranked, depth, gain_of_code, work, out)
     at = start = 0
@@ -1285,20 +1544,16 @@ def ideal_of_levels(counts: Array, unjudged: int, table: int, depth: int, plan: 
 
     Documents of the level `unjudged` are left out; a level that does not exist leaves none out.
     """
+    falling, gains = plan.falling[table], plan.gains[table]
+    if depth <= LANES:
+        return min(fill_ideal(counts, falling, gains, plan.earning[table], unjudged, out), depth)
     at = 0
-    for i in range(plan.falling.shape[1]):
-        level = plan.falling[table, i]
-        gain = plan.gains[table, level]
-        if gain == 0.0 and plan.unsigned[table]:
-            break  # the rest adds nothing
+    for i in range(plan.earning[table]):
+        level = falling[i]
         if level != unjudged:
             stop = min(at + counts[level], depth)
-            if depth <= LANES:  # as many stores whatever the count, so that no branch depends on it
-                for place in range(at, at + LANES):
-                    out[place] = gain
-            else:
-                for place in range(at, stop):
-                    out[place] = gain
+            for place in range(at, stop):
+                out[place] = gains[level]
             at = stop
     return at
 
@@ -1306,7 +1561,8 @@ def ideal_of_levels(counts: Array, unjudged: int, table: int, depth: int, plan: 
 @inlined
 def ideal_of_gains(gains: Array, n: int, depth: int, scratch: Scratch, out: Array) -> int:
     if depth <= LANES and n >= 2 * LANES:
-        n = keep_from(gains[:n], bound_of_top(gains[:n], depth), gains, scratch.rows)
+        # the codes kept beside them are not looked at
+        n = keep_from(gains[:n], scratch.kept, bound_of_top(gains[:n], depth), gains, scratch.kept)
     sort_falling(gains, n)
     filled = min(n, depth)
     for i in range(filled):
@@ -1470,14 +1726,16 @@ def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out
 
 
 @inlined
-def gather_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, work: Work) -> None:
+def gather_lists(
+    ranked: int, distinct: bool, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, work: Work
+) -> None:
     depth = scratch.lists.shape[1]
     for v in range(plan.lists.shape[0]):
         table, ties, condensed = plan.lists[v, TABLE], plan.lists[v, TIES], plan.lists[v, CONDENSED] == 1
         exact, out = plan.exact[table], scratch.lists[v]
         if plan.lists[v, FOLD] == GAIN:
             scratch.list_lengths[v] = gather(
-                ranked, depth, table, ties, condensed, unjudged, gains, exact, work, out
+                ranked, distinct, depth, table, ties, condensed, unjudged, gains, exact, work, out
             )
         elif plan.lists[v, FOLD] == COUNT:
             scratch.list_lengths[v] = gather_sums(
@@ -1528,9 +1786,9 @@ def fold_query(
     out: Array,
 ) -> None:
     """Rank one query, whose ideals of judged and scored documents are made, and fold the ranking into all rows."""
-    kept = keep_top(scores, depth, scratch)
-    rank(codes, kept, unjudged + 1, lowest, plan, scratch, work)
-    gather_lists(kept, unjudged, gains, plan, scratch, work)
+    kept = keep_top(codes, scores, depth, scratch)
+    distinct = rank(kept, unjudged + 1, lowest, plan, scratch, work)
+    gather_lists(kept, distinct, unjudged, gains, plan, scratch, work)
     fold_lists(kept, unjudged, gains, plan, scratch, work)
     ideals_of_lists(plan, scratch)
     fold_rows(query, has_documents, plan, scratch, out)
@@ -1699,7 +1957,7 @@ def score_queries_of_values(
 
 @allocating
 def work_for(longest: int) -> Work:
-    size = longest + 2 * LANES
+    size = longest + 4 * LANES
     return Work(
         np.empty(size, np.uint32),
         np.empty(size, np.uint32),
@@ -2875,42 +3133,6 @@ def order_documents(
             if stop - start > 1:
                 sort_by_id(at[start:stop], rows, ids, ascending, spare)
             start = stop
-
-
-@block
-def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) -> None:
-    """Sort `at` by rising `keys`, and those along with it."""
-    n = at.shape[0]
-    for start in range(0, n, _INSERTION):
-        for i in range(start + 1, min(start + _INSERTION, n)):
-            key, moved = keys[i], at[i]
-            j = i
-            while j > start and key < keys[j - 1]:
-                keys[j], at[j] = keys[j - 1], at[j - 1]
-                j -= 1
-            keys[j], at[j] = key, moved
-    width = _INSERTION
-    while width < n:
-        for start in range(0, n, 2 * width):
-            middle, stop = min(start + width, n), min(start + 2 * width, n)
-            left, right, to = start, middle, start
-            while left < middle and right < stop:
-                # places move by a comparison: no branch to mispredict
-                from_right = keys[right] < keys[left]
-                source = right if from_right else left
-                spare_keys[to], spare[to] = keys[source], at[source]
-                right += from_right
-                left += not from_right
-                to += 1
-            for i in range(left, middle):
-                spare_keys[to], spare[to] = keys[i], at[i]
-                to += 1
-            for i in range(right, stop):
-                spare_keys[to], spare[to] = keys[i], at[i]
-                to += 1
-        for i in range(n):
-            keys[i], at[i] = spare_keys[i], spare[i]
-        width *= 2
 
 
 @block

@@ -79,7 +79,7 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
         distinct = tuple(rankings.distinct_grades.tolist())
     for measure in measures:
         _check_gains(measure, grades, distinct, rankings)
-        check_discount(measure, rankings.longest)
+        check_discount(measure, _ranks(measure, rankings))
         full = measure.params.get("ideal") == "full" or measure.definition.worth == "scaled"
         if full and (measure.cutoff or 0) > _MOST_FULL:
             raise MeasureError(
@@ -87,11 +87,21 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
             )
     # a user's function is asked for the ranks that exist and no other
     asks_ranks = any(isinstance(measure.params.get("discount"), Function) for measure in measures)
-    longest = max(rankings.longest, 1) if asks_ranks else _rounded_up(rankings.longest)
+    longest = max((_ranks(measure, rankings) for measure in measures), default=1)
+    longest = max(longest, 1) if asks_ranks else _rounded_up(longest)
     # a function may answer differently in a later call, so tables made by asking one are not kept
     asks = asks_ranks or any(isinstance(worth_of(measure).gain, Function) for measure in measures)
     make_tables = _tables.__wrapped__ if asks else _tables
     return make_tables(measures, coding, distinct, longest), coding
+
+
+def _ranks(measure: Measure, rankings: Rankings) -> int:
+    """Documents of the longest list or ideal."""
+    if rankings.judged is None or rankings.is_judged is None or worth_of(measure).unjudged is None:
+        return rankings.longest
+    unjudged = np.append(0, np.cumsum(~rankings.is_judged))[rankings.offsets]
+    assumed = np.diff(rankings.judged.offsets) + np.diff(unjudged)
+    return max(rankings.longest, int(assumed.max(initial=0)))
 
 
 # ---- gains ----
@@ -418,7 +428,9 @@ def _tables(
     return Plan(
         gains=_frozen(gains, np.float64),
         falling=_frozen(np.argsort(-gains, axis=1, kind="stable"), np.int64),
-        unsigned=_frozen((gains >= 0).all(axis=1), np.bool_),
+        earning=_frozen(
+            np.where((gains >= 0).all(axis=1), (gains > 0).sum(axis=1), gains.shape[1]), np.int64
+        ),
         exact=_frozen(
             [
                 finite and bool((row == np.floor(row)).all()) and (coding.levels or _whole_when_coded(worth))

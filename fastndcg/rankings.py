@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.intents import IntentGrades, Probabilities, intent_grades, probabilities
@@ -765,6 +764,8 @@ def _id_column(query_ids: Any) -> pa.Array:
         )
     if pa.types.is_dictionary(column.type):
         column = _combined(column)
+        import pyarrow.compute as pc
+
         values = _plain_strings(column.dictionary)
         if values.null_count or pc.count_distinct(values).as_py() != len(values):
             return _id_column(values.take(column.indices))
@@ -992,6 +993,8 @@ def _arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array |
 def _flatten(name: str, lists: Any) -> tuple[Int64, Array]:
     """Lengths and values of a list for each query."""
     if isinstance(lists, pa.Array | pa.ChunkedArray):
+        import pyarrow.compute as pc
+
         column = _combined(lists)
         return pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64), _as_array(
             name, column.flatten()

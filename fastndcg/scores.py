@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -278,6 +277,8 @@ class Summary:
         )
 
     def _repr_html_(self) -> str:
+        import html
+
         header, *rows = self.texts()
         cells = "".join(f"<th>{html.escape(text)}</th>" for text in header)
         body = "".join(

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg.errors import ColumnError, InputError, SourceError
 from fastndcg.rankings import Rankings, _as_array
@@ -34,6 +33,8 @@ def read_ltr(
     score_column: str | None = None,
     threads: int | None = None,
 ) -> Rankings:
+    import pyarrow.compute as pc
+
     r"""Rankings from a LETOR or svmlight file and the scores of its rows.
 
     Parameters

@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import fs
 
-from fastndcg.errors import FastndcgError, InputError, InputTypeError, SourceError, suggest
-from fastndcg.sources.arrow import first_line, is_list, is_number, rankings_from_table
+from fastndcg.errors import FastndcgError, InputError, InputTypeError, SourceError
+from fastndcg.sources.arrow import is_list, is_number, rankings_from_table
 from fastndcg.sources.columns import Columns, Wanted, choose
+from fastndcg.sources.messages import DAMAGE, reading, unreadable
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
     from fastndcg.rankings import Rankings
+    from fastndcg.sources.paths import File, Stamp
 
 Path_ = str | os.PathLike[str]
 Progress = Callable[[int, int], object]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_SUFFIXES = (".parquet", ".parq", ".pq")
-_MAGIC = (b"PAR1", b"PARE")  # the first four bytes of a Parquet file, plain and encrypted
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-_PARTITION = re.compile(r"([^=/]+)=([^/]*)")
-_WILDCARDS = re.compile(r"[*?\[]")
 # row groups read by one task: enough of them for all threads, but long, since what is read at once needs no joining
 # (a column of one file read whole costs 20 to 25 % less than in pieces)
 _FEWEST_ROWS, _MOST_ROWS = 1 << 20, 1 << 26
@@ -119,7 +111,11 @@ def read_parquet(
 
 def open_dataset(paths: list[Path_], threads: int, *columns: Any) -> tuple[Dataset, Wanted]:
     """The files of the paths as their footers show them, and which of their columns are wanted."""
-    files = _find(paths)
+    from fastndcg.sources.paths import (
+        find_files,  # here: pyarrow's file systems bring ssl, a third of the import
+    )
+
+    files = find_files(paths)
     parts = [
         _Part(file, *footer) for file, footer in zip(files, _in_order(_footer, files, threads), strict=True)
     ]
@@ -151,26 +147,12 @@ def find_parquet_columns(
     Columns(query='qid', relevance='label', score='score', doc_id=None)
     """
     paths = as_list(path)
-    file = _find(paths)[0]
+    from fastndcg.sources.paths import find_files
+
+    file = find_files(paths)[0]
     with naming(paths):
         columns = (query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity)
         return _choose(_Part(file, *_footer(file)), *columns).columns
-
-
-# ---- files ----
-
-
-class _File(NamedTuple):
-    filesystem: fs.FileSystem
-    path: str
-
-    @property
-    def partition(self) -> dict[str, str | None]:
-        """Keys and values of the folders named `key=value` above the file."""
-        folders = self.path.split("/")[:-1]
-        found = (_PARTITION.fullmatch(folder) for folder in folders)
-        pairs = [(unquote(match[1]), unquote(match[2])) for match in found if match]
-        return {key: None if value == _HIVE_NULL else value for key, value in pairs}
 
 
 def as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
@@ -184,150 +166,16 @@ def as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
     return list(path)
 
 
-def _find(paths: list[Path_]) -> list[_File]:
-    """All files of the paths, each once."""
-    if not paths:
-        raise SourceError("path is an empty list; name at least one file")
-    files = [file for path in paths for file in _expand(path)]
-    seen: set[str] = set()
-    for file in files:
-        if file.path in seen:
-            raise SourceError(
-                f"{file.path} is named twice, so its documents would count twice; name each file once"
-            )
-        seen.add(file.path)
-    return files
-
-
-def _expand(path: Path_) -> list[_File]:
-    if not isinstance(path, str | os.PathLike):
-        raise InputTypeError(f"path holds a {type(path).__name__}, {path!r}; wanted paths of files")
-    text = os.fspath(path)
-    if not text:
-        raise SourceError('path is an empty string; wanted a file, folder or pattern, "." for this folder')
-    with _reading(text):
-        filesystem, inside = _filesystem(text)
-        info = filesystem.get_file_info(inside)
-        if info.type == fs.FileType.NotFound and _WILDCARDS.search(inside):
-            matches = _glob(filesystem, inside)
-            found = [file for match in matches for file in _files_of(filesystem, match)]
-            files = _parquet_only(filesystem, sorted(set(found)))
-            missing = (
-                f'no file matches "{text}"'
-                if not found
-                else f"none of the files that match {text} is Parquet"
-            )
-        elif info.type == fs.FileType.NotFound:
-            raise SourceError(f"{text} does not exist.{_nearest(filesystem, inside)} Check the path.")
-        elif info.type == fs.FileType.Directory:
-            found = _files_of(filesystem, info)
-            files = _parquet_only(filesystem, found)
-            missing = f"{text} is a folder without Parquet files" + (
-                f" (it has {_base(found[0])})" if found else ""
-            )
-        else:
-            return [_File(filesystem, inside)]
-    if not files:
-        raise SourceError(f"{missing}; wanted names that end in .parquet. Check the path.")
-    return [_File(filesystem, file) for file in files]
-
-
-def _filesystem(text: str) -> tuple[fs.FileSystem, str]:
-    if "://" in text or text.startswith("file:"):
-        return fs.FileSystem.from_uri(text)  # type: ignore[no-any-return]
-    path = Path(text)
-    return fs.LocalFileSystem(), (path.expanduser() if text.startswith("~/") else path).as_posix()
-
-
-def _files_of(filesystem: fs.FileSystem, info: fs.FileInfo) -> list[str]:
-    """A file itself, or all files in a folder, in the order of their names."""
-    if info.type == fs.FileType.File:
-        return [info.path]
-    inside = _inside(filesystem, info, recursive=True)
-    files = [entry.path for entry in inside if entry.type == fs.FileType.File]
-    return sorted(file for file in files if not _hidden(file[len(info.path) :]))
-
-
-def _hidden(inside: str) -> bool:
-    return any(part[:1] in (".", "_") and "=" not in part for part in inside.split("/") if part)
-
-
-def _parquet_only(filesystem: fs.FileSystem, files: list[str]) -> list[str]:
-    """The files with a Parquet name; if there are none, those that begin as Parquet does, as Hive and Trino write them."""
-    named = [file for file in files if file.lower().endswith(_SUFFIXES)]
-    return named or [
-        file for file in files if "." not in _base(file) and _begins_as_parquet(filesystem, file)
-    ]
-
-
-def _begins_as_parquet(filesystem: fs.FileSystem, file: str) -> bool:
-    with filesystem.open_input_file(file) as source:
-        return source.size() >= len(_MAGIC[0]) and source.read(len(_MAGIC[0])) in _MAGIC
-
-
-def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
-    """What matches a pattern, one part of it at a time; `**` stands for any number of folders."""
-    parts = pattern.split("/")
-    fixed = next(place for place, part in enumerate(parts) if _WILDCARDS.search(part))
-    start = "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ".")
-    found = [filesystem.get_file_info(start)]
-    for part in parts[fixed:]:
-        folders = [info for info in found if info.type == fs.FileType.Directory]
-        if part == "**":
-            deeper = [info for folder in folders for info in _inside(filesystem, folder, recursive=True)]
-            found = [*folders, *(info for info in deeper if not _hidden(info.path[len(start) :]))]
-            if part != parts[-1]:
-                found = [info for info in found if info.type == fs.FileType.Directory]
-        else:
-            inside = [info for folder in folders for info in _inside(filesystem, folder)]
-            found = [info for info in inside if fnmatchcase(_base(info.path), part)]
-            if not _hidden(part):
-                found = [info for info in found if not _hidden(_base(info.path))]
-    return found
-
-
-def _inside(
-    filesystem: fs.FileSystem, folder: fs.FileInfo, *, recursive: bool = False
-) -> Iterable[fs.FileInfo]:
-    return filesystem.get_file_info(fs.FileSelector(folder.path, recursive=recursive))  # type: ignore[no-any-return]
-
-
-def _nearest(filesystem: fs.FileSystem, path: str) -> str:
-    parent, _, name = path.rstrip("/").rpartition("/")
-    selector = fs.FileSelector(parent or ("/" if path.startswith("/") else "."), allow_not_found=True)
-    return suggest(name, [_base(info.path) for info in filesystem.get_file_info(selector)])
-
-
-def _base(path: str) -> str:
-    return path.rstrip("/").rpartition("/")[2]
-
-
 # ---- footers and types ----
-
-
-class _Stamp(NamedTuple):
-    """What changes when a file is written anew."""
-
-    size: int | None
-    modified: int | None
-    inode: int | None
-
-
-def _stamp(file: _File) -> _Stamp:
-    if isinstance(file.filesystem, fs.LocalFileSystem):
-        status = os.stat(file.path)  # noqa: PTH116 - filesystems have texts as paths
-        return _Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
-    info = file.filesystem.get_file_info(file.path)
-    return _Stamp(info.size, info.mtime_ns, None)
 
 
 class _Part(NamedTuple):
     """A file and what its footer says."""
 
-    file: _File
+    file: File
     metadata: pq.FileMetaData
     schema: pa.Schema
-    stamp: _Stamp
+    stamp: Stamp
 
     def has(self, name: str) -> bool:
         return name in self.schema.names or name in self.file.partition
@@ -349,11 +197,11 @@ class Dataset(NamedTuple):
         return sum(part.metadata.num_rows for part in self.parts)
 
 
-def _footer(file: _File) -> tuple[pq.FileMetaData, pa.Schema, _Stamp]:
+def _footer(file: File) -> tuple[pq.FileMetaData, pa.Schema, Stamp]:
     import pyarrow.parquet as pq
 
-    with _reading(file.path):
-        stamp = _stamp(file)  # before the footer: a file that changes in between is found out later
+    with reading(file.path):
+        stamp = file.stamp()  # before the footer: a file that changes in between is found out later
         with file.filesystem.open_input_file(file.path) as source:
             opened = pq.ParquetFile(source, pre_buffer=False)
             return opened.metadata, opened.schema_arrow, stamp
@@ -546,8 +394,8 @@ def opened(dataset: Dataset, part: _Part, names: list[str], buffer: int = 0) -> 
     """A file whose columns are about to be read. Raises `SourceError` where it is no longer the file that was found."""
     import pyarrow.parquet as pq
 
-    local = isinstance(part.file.filesystem, fs.LocalFileSystem)
-    with _reading(part.file.path):
+    local = part.file.is_local
+    with reading(part.file.path):
         _check_unchanged(part)
         # not memory-mapped: it spared 3 to 7 %, and a file cut short meanwhile would kill the process
         with part.file.filesystem.open_input_file(part.file.path) as source:
@@ -567,7 +415,7 @@ def opened(dataset: Dataset, part: _Part, names: list[str], buffer: int = 0) -> 
 
 
 def _check_unchanged(part: _Part) -> None:
-    if _stamp(part.file) != part.stamp:
+    if part.file.stamp() != part.stamp:
         raise SourceError(
             f"{part.file.path} was replaced or written to while it was read; read it again once it is complete, and write "
             "a new version under another name."
@@ -637,33 +485,6 @@ def _in_order(function: Callable[[Item], Result], items: Sequence[Item], threads
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[None]:
-    """Errors of Arrow and of the system while a file is read, in one line with its path."""
-    try:
-        yield
-    except (MemoryError, FastndcgError):
-        raise
-    except OSError as error:
-        if error.errno is None:
-            raise _unreadable(path, error) from None
-        raise SourceError(
-            f"{path} cannot be read: {os.strerror(error.errno)}. Check the path and its permissions."
-        ) from None
-    except _DAMAGE as error:
-        raise _unreadable(path, error) from None
-
-
-# what comes of bytes that are not what was written: in a footer, or as codes beyond the end of a dictionary
-_DAMAGE = (pa.ArrowException, UnicodeDecodeError, IndexError)
-
-
-def _unreadable(path: str, error: BaseException) -> SourceError:
-    return SourceError(
-        f"{path} cannot be read: {first_line(error)}. Check that it is a Parquet file and was written to its end."
-    )
-
-
-@contextmanager
 def naming(paths: list[Path_]) -> Iterator[None]:
     """Put the path before messages about what is in it."""
     try:
@@ -672,9 +493,9 @@ def naming(paths: list[Path_]) -> Iterator[None]:
         raise
     except MemoryError:
         raise
-    except (FastndcgError, *_DAMAGE) as error:
+    except (FastndcgError, *DAMAGE) as error:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         name = f"{os.fspath(paths[0])}{more}"
         if not isinstance(error, FastndcgError):
-            raise _unreadable(name, error) from None
+            raise unreadable(name, error) from None
         raise type(error)(f"{name}: {error}") from None

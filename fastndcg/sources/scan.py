@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from itertools import islice
 from queue import Empty, Full, Queue
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.rankings import Grouped, Rankings
@@ -32,11 +31,13 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
+Reader = tuple[Generator[pa.Table, None, None], int]  # and how many rows it reads
+
 _MEMORY = 128 << 20
 _LEAST_MEMORY = 1 << 20
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _SCORING = (
-    24  # bytes of a row beside its columns: joined columns, runs of ids, and what Arrow's allocator keeps
+    24  # bytes of a row that is scored, beside its columns: runs of ids, and what Arrow's allocator keeps
 )
 _GROUPING = 64  # the same where rows are sorted by query: codes, orders and a copy in the new order
 _BUFFER = (
@@ -209,34 +210,26 @@ class ParquetStream(RankingsStream):
             self._tell(first_row + len(table))
 
     def _whole_queries(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
-        """The last query of a table waits for the next one, which may continue it."""
-        waiting: list[pa.Table] = []
-        waiting_id, waiting_row = pa.nulls(0), 0
-        groups = _Groups(self)
+        """Queries as views of each table; the last of a table waits for what the next one may add to it."""
+        groups, waiting = _Groups(self), _Waiting(self)
         for first_row, table in tables:
             if not len(table):
                 continue
             ids, offsets, continues = groups.of(table, first_row)
             last = first_row + len(table) == self.n_rows
-            waited = sum(map(len, waiting))
-            if continues and len(ids) == 1 and not last:
-                waiting.append(table)
-                self._tell(first_row + len(table))
-                continue
-            starts = offsets[:-1] + waited
-            if waiting and continues:
-                starts[0] = 0
-            elif waiting:
-                ids, starts = pa.concat_arrays([waiting_id, ids]), np.append(0, starts)
-            end = waited + len(table)
-            whole = len(ids) if last else len(ids) - 1
-            if whole:
-                cut = end if last else int(starts[-1])
-                queries = Grouped(ids[:whole], np.append(starts[:whole], cut), None)
-                rows = pa.concat_tables([*waiting, table.slice(0, cut - waited)])
-                yield self._rankings(rows, waiting_row if waiting else first_row, queries)
-            waiting, waiting_row = [table.slice(int(offsets[-2]))], first_row + int(offsets[-2])
-            waiting_id = ids.take(pa.array([len(ids) - 1]))
+            start = 0
+            if continues:
+                waiting.add(table.slice(0, int(offsets[1])))
+                start = 1
+            if start < len(ids) or last:
+                yield from waiting.end()
+            end = len(ids) if last else max(len(ids) - 1, start)
+            if start < end:
+                first, beyond = int(offsets[start]), int(offsets[end])
+                queries = Grouped(ids[start:end], offsets[start : end + 1] - first, None)
+                yield self._rankings(table.slice(first, beyond - first), first_row + first, queries)
+            if end < len(ids):
+                waiting.begin(ids[end:], first_row + int(offsets[end]), table.slice(int(offsets[end])))
             self._tell(first_row + len(table))
 
     def _stands_grouped(self) -> bool:
@@ -299,8 +292,9 @@ class ParquetStream(RankingsStream):
     def _tables(self, names: list[str]) -> Generator[tuple[int, pa.Table], None, None]:
         """Tables of the named columns, in order, and the number of the first row of each."""
         in_flight = self._threads + 4
-        most = max(1, int(self._memory / ((self._per_row + _SCORING) * in_flight)))
-        readers = (_read(self._dataset, span, names, most) for span in _spans(self._dataset, most))
+        most = max(1, int(self._memory / (self._per_row * in_flight + _SCORING)))
+        spans = _spans(self._dataset, most)
+        readers = ((_read(self._dataset, span, names, most), span.rows) for span in spans)
         first_row = 0
         with closing(_decoded_ahead(readers, self._threads)) as tables:
             for table in tables:
@@ -340,6 +334,8 @@ class ParquetStream(RankingsStream):
 
     def occurs_before(self, ids: pa.Array, row: int) -> bool:
         """Whether a query has rows before this row: equal hashes raise a suspicion, which ids confirm."""
+        import pyarrow.compute as pc
+
         with closing(self._tables([str(self.columns.query)])) as tables:
             for first_row, table in tables:
                 if first_row >= row:
@@ -406,9 +402,7 @@ def _read(
             )
 
 
-def _decoded_ahead(
-    readers: Iterator[Generator[pa.Table, None, None]], threads: int
-) -> Generator[pa.Table, None, None]:
+def _decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table, None, None]:
     """Tables of all readers, in order, while the next ones are decoded."""
     turns = threading.Semaphore(threads)
     running: deque[_Decoder] = deque()
@@ -433,8 +427,8 @@ class _Decoder:
     Not a pool: its threads would be waited for at exit, also where somebody holds a stream half-way.
     """
 
-    def __init__(self, reader: Generator[pa.Table, None, None], turns: threading.Semaphore) -> None:
-        self._reader, self._turns = reader, turns
+    def __init__(self, reader: Reader, turns: threading.Semaphore) -> None:
+        self._reader, self._rows, self._turns = *reader, turns
         self._decoded: Queue[pa.Table | BaseException | None] = Queue(1)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fastndcg-scan", daemon=True)
@@ -465,9 +459,12 @@ class _Decoder:
     def _run(self) -> None:
         try:
             with closing(self._reader):
+                rows = 0
                 while not self._stopped.is_set():
-                    with self._turns:
+                    # the end of a reader is no work, and whoever waits for it should not wait for a turn
+                    with self._turns if rows < self._rows else nullcontext():
                         table = next(self._reader, None)
+                    rows += 0 if table is None else len(table)
                     if not self._put(table) or table is None:
                         return
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
@@ -513,6 +510,28 @@ def _bytes_of_a_chunk(dataset: parquet.Dataset, name: str, chunk: Any) -> float:
 
 
 # ---- which queries were seen ----
+
+
+class _Waiting:
+    """The query that ends a table, until it is known where it ends."""
+
+    def __init__(self, stream: ParquetStream) -> None:
+        self._stream = stream
+        self._pieces: list[pa.Table] = []
+        self._id, self._first_row = pa.nulls(0), 0
+
+    def begin(self, query_id: pa.Array, first_row: int, rows: pa.Table) -> None:
+        self._id, self._first_row, self._pieces = query_id, first_row, [rows]
+
+    def add(self, rows: pa.Table) -> None:
+        self._pieces.append(rows)
+
+    def end(self) -> Iterator[Rankings]:
+        if self._pieces:
+            rows = pa.concat_tables(self._pieces)
+            self._pieces = []
+            query = Grouped(self._id, np.array([0, len(rows)]), None)
+            yield self._stream._rankings(rows, self._first_row, query)
 
 
 class _Groups:

@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.intents import IntentGrades
-from fastndcg.launch import falling_keys
 from fastndcg.rankings import Rankings, _as_array, _combined, _id_column
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
@@ -574,6 +573,8 @@ def join(
     qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN, threads: int | None = None
 ) -> Rankings:
     """Rankings of the queries of `qrels`, with the grade of each document of `run`."""
+    import pyarrow.compute as pc
+
     from fastndcg import kernels
 
     _check_values(qrels, "grade")
@@ -617,7 +618,7 @@ def join(
         if twice:
             raise _duplicate(qrels if twice == 1 else run, first, second)
     if ties != "input":
-        order, keys = np.empty(len(rows), np.int64), falling_keys(run.values)
+        order, keys = np.empty(len(rows), np.int64), _falling(run.values)
         _each_part(
             lambda part: kernels.order_documents(
                 offsets[part], rows, keys, run_ids, ties == "docid_asc", order
@@ -701,6 +702,8 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 def _alike(qrels: Side, run: Side, left: Any, right: Any, of: str) -> tuple[pa.Array, pa.Array]:
     """Ids of both sides as int64 or uint64, or as large_binary, so that equal ids have equal bytes."""
+    import pyarrow.compute as pc
+
     left, right = _plain_ids(left), _plain_ids(right)
     numbers = [pa.types.is_integer(ids.type) for ids in (left, right)]
     if numbers[0] != numbers[1] and len(left) and len(right):
@@ -808,6 +811,18 @@ def _digested(ids: pa.Array, threads: int | None) -> Ids:
         threads,
     )
     return kernels.Ids(hashes, leading, offsets, data)
+
+
+def _falling(scores: Array) -> npt.NDArray[np.int64]:
+    """Keys that rise where scores fall, equal where they are equal."""
+    if scores.dtype == np.uint64:
+        rising = (scores ^ np.uint64(1 << 63)).view(np.int64)
+    elif scores.dtype.kind in "bui":
+        rising = scores.astype(np.int64)
+    else:
+        bits = (scores.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes -0.0 the zero it equals
+        rising = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
+    return ~rising
 
 
 def _ascends(rows: Array) -> bool:

@@ -1,0 +1,38 @@
+"""Errors of Arrow and of the system while a file is read, in one line with its path."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from fastndcg.errors import FastndcgError, SourceError
+from fastndcg.sources.arrow import first_line
+
+# what comes of bytes that are not what was written: in a footer, or as codes beyond the end of a dictionary
+DAMAGE = (pa.ArrowException, UnicodeDecodeError, IndexError)
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Errors of Arrow and of the system while a file is read, in one line with its path."""
+    try:
+        yield
+    except (MemoryError, FastndcgError):
+        raise
+    except OSError as error:
+        if error.errno is None:
+            raise unreadable(path, error) from None
+        raise SourceError(
+            f"{path} cannot be read: {os.strerror(error.errno)}. Check the path and its permissions."
+        ) from None
+    except DAMAGE as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: str, error: BaseException) -> SourceError:
+    return SourceError(
+        f"{path} cannot be read: {first_line(error)}. Check that it is a Parquet file and was written to its end."
+    )

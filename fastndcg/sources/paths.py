@@ -1,0 +1,174 @@
+"""Which files a path names, and what changes when one of them is written anew."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from pyarrow import fs
+
+from fastndcg.errors import InputTypeError, SourceError, suggest
+from fastndcg.sources.messages import reading
+
+Path_ = str | os.PathLike[str]
+
+_SUFFIXES = (".parquet", ".parq", ".pq")
+_MAGIC = (b"PAR1", b"PARE")  # the first four bytes of a Parquet file, plain and encrypted
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_PARTITION = re.compile(r"([^=/]+)=([^/]*)")
+_WILDCARDS = re.compile(r"[*?\[]")
+
+
+class Stamp(NamedTuple):
+    """What changes when a file is written anew."""
+
+    size: int | None
+    modified: int | None
+    inode: int | None
+
+
+class File(NamedTuple):
+    filesystem: fs.FileSystem
+    path: str
+
+    @property
+    def partition(self) -> dict[str, str | None]:
+        """Keys and values of the folders named `key=value` above the file."""
+        folders = self.path.split("/")[:-1]
+        found = (_PARTITION.fullmatch(folder) for folder in folders)
+        pairs = [(unquote(match[1]), unquote(match[2])) for match in found if match]
+        return {key: None if value == _HIVE_NULL else value for key, value in pairs}
+
+    @property
+    def is_local(self) -> bool:
+        return isinstance(self.filesystem, fs.LocalFileSystem)
+
+    def stamp(self) -> Stamp:
+        if self.is_local:
+            status = os.stat(self.path)  # noqa: PTH116 - filesystems have texts as paths
+            return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+        info = self.filesystem.get_file_info(self.path)
+        return Stamp(info.size, info.mtime_ns, None)
+
+
+def find_files(paths: list[Path_]) -> list[File]:
+    """All files of the paths, each once."""
+    if not paths:
+        raise SourceError("path is an empty list; name at least one file")
+    files = [file for path in paths for file in _expand(path)]
+    seen: set[str] = set()
+    for file in files:
+        if file.path in seen:
+            raise SourceError(
+                f"{file.path} is named twice, so its documents would count twice; name each file once"
+            )
+        seen.add(file.path)
+    return files
+
+
+def _expand(path: Path_) -> list[File]:
+    if not isinstance(path, str | os.PathLike):
+        raise InputTypeError(f"path holds a {type(path).__name__}, {path!r}; wanted paths of files")
+    text = os.fspath(path)
+    if not text:
+        raise SourceError('path is an empty string; wanted a file, folder or pattern, "." for this folder')
+    with reading(text):
+        filesystem, inside = _filesystem(text)
+        info = filesystem.get_file_info(inside)
+        if info.type == fs.FileType.NotFound and _WILDCARDS.search(inside):
+            matches = _glob(filesystem, inside)
+            found = [file for match in matches for file in _files_of(filesystem, match)]
+            files = _parquet_only(filesystem, sorted(set(found)))
+            missing = (
+                f'no file matches "{text}"'
+                if not found
+                else f"none of the files that match {text} is Parquet"
+            )
+        elif info.type == fs.FileType.NotFound:
+            raise SourceError(f"{text} does not exist.{_nearest(filesystem, inside)} Check the path.")
+        elif info.type == fs.FileType.Directory:
+            found = _files_of(filesystem, info)
+            files = _parquet_only(filesystem, found)
+            missing = f"{text} is a folder without Parquet files" + (
+                f" (it has {_base(found[0])})" if found else ""
+            )
+        else:
+            return [File(filesystem, inside)]
+    if not files:
+        raise SourceError(f"{missing}; wanted names that end in .parquet. Check the path.")
+    return [File(filesystem, file) for file in files]
+
+
+def _filesystem(text: str) -> tuple[fs.FileSystem, str]:
+    if "://" in text or text.startswith("file:"):
+        return fs.FileSystem.from_uri(text)  # type: ignore[no-any-return]
+    path = Path(text)
+    return fs.LocalFileSystem(), (path.expanduser() if text.startswith("~/") else path).as_posix()
+
+
+def _files_of(filesystem: fs.FileSystem, info: fs.FileInfo) -> list[str]:
+    """A file itself, or all files in a folder, in the order of their names."""
+    if info.type == fs.FileType.File:
+        return [info.path]
+    inside = _inside(filesystem, info, recursive=True)
+    files = [entry.path for entry in inside if entry.type == fs.FileType.File]
+    return sorted(file for file in files if not _hidden(file[len(info.path) :]))
+
+
+def _hidden(inside: str) -> bool:
+    return any(part[:1] in (".", "_") and "=" not in part for part in inside.split("/") if part)
+
+
+def _parquet_only(filesystem: fs.FileSystem, files: list[str]) -> list[str]:
+    """The files with a Parquet name; if there are none, those that begin as Parquet does, as Hive and Trino write them."""
+    named = [file for file in files if file.lower().endswith(_SUFFIXES)]
+    return named or [
+        file for file in files if "." not in _base(file) and _begins_as_parquet(filesystem, file)
+    ]
+
+
+def _begins_as_parquet(filesystem: fs.FileSystem, file: str) -> bool:
+    with filesystem.open_input_file(file) as source:
+        return source.size() >= len(_MAGIC[0]) and source.read(len(_MAGIC[0])) in _MAGIC
+
+
+def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
+    """What matches a pattern, one part of it at a time; `**` stands for any number of folders."""
+    parts = pattern.split("/")
+    fixed = next(place for place, part in enumerate(parts) if _WILDCARDS.search(part))
+    start = "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ".")
+    found = [filesystem.get_file_info(start)]
+    for part in parts[fixed:]:
+        folders = [info for info in found if info.type == fs.FileType.Directory]
+        if part == "**":
+            deeper = [info for folder in folders for info in _inside(filesystem, folder, recursive=True)]
+            found = [*folders, *(info for info in deeper if not _hidden(info.path[len(start) :]))]
+            if part != parts[-1]:
+                found = [info for info in found if info.type == fs.FileType.Directory]
+        else:
+            inside = [info for folder in folders for info in _inside(filesystem, folder)]
+            found = [info for info in inside if fnmatchcase(_base(info.path), part)]
+            if not _hidden(part):
+                found = [info for info in found if not _hidden(_base(info.path))]
+    return found
+
+
+def _inside(
+    filesystem: fs.FileSystem, folder: fs.FileInfo, *, recursive: bool = False
+) -> Iterable[fs.FileInfo]:
+    return filesystem.get_file_info(fs.FileSelector(folder.path, recursive=recursive))  # type: ignore[no-any-return]
+
+
+def _nearest(filesystem: fs.FileSystem, path: str) -> str:
+    parent, _, name = path.rstrip("/").rpartition("/")
+    selector = fs.FileSelector(parent or ("/" if path.startswith("/") else "."), allow_not_found=True)
+    return suggest(name, [_base(info.path) for info in filesystem.get_file_info(selector)])
+
+
+def _base(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
