@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg import launch, plan
 from fastndcg.errors import InputError, MeasureError
@@ -145,6 +144,8 @@ def _pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
     rows = np.arange(rankings.n_docs) if judged is None else np.flatnonzero(judged)
     offsets = rankings.offsets if judged is None else _counted(judged, rankings.offsets)
     if rankings.doc_ids is not None:
+        import pyarrow.compute as pc
+
         query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
         ids = rankings.doc_ids.take(pa.array(rows))
         if pa.types.is_dictionary(ids.type):

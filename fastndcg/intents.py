@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg.errors import InputError, InputTypeError
 
@@ -204,6 +203,8 @@ def _list_array(name: str, values: Any, wanted: str) -> pa.Array:
 
 def _flat(lists: pa.Array) -> tuple[Int64, pa.Array]:
     """Offsets from 0 and values of an array of lists; a null is an empty list."""
+    import pyarrow.compute as pc
+
     lengths = np.zeros(len(lists), np.int64)
     if lists.null_count:
         # without its nulls, since what casts and lengths make of those differs between types and slices

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.intents import IntentGrades
@@ -556,6 +555,8 @@ def _by_document(side: Side, names: pa.Array) -> Side:
 
 def _places(ids: pa.Array, order: Literal["ascending", "descending"]) -> Array:
     """Place of each id in this order of them: of numbers, or of bytes."""
+    import pyarrow.compute as pc
+
     if not pa.types.is_integer(ids.type):
         ids = ids.cast(pa.large_binary())
     places = np.empty(len(ids), np.int64)
