@@ -297,6 +297,10 @@ def score(
             propensity=propensity,
         )
     scores = evaluate(rankings, measures, convention=convention, threads=threads)
+    if qrels is not None and rankings.intents is not None and not rankings.intents.numbers.any():
+        sys.stderr.write(
+            "no query has more than one intent; is the second field of the qrels the intent, and no iteration?\n"
+        )
     if out is not None:
         scores.write_parquet(out)
     _report(scores, rankings.n_docs, columns, format, {} if like is None else {"like": like}, gates)

@@ -577,6 +577,10 @@ def test_command_line(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     wanted = fn.evaluate(fn.read_trec(qrels, run, intents=True), "alpha_nDCG@20").mean()["alpha_nDCG@20"]
     assert json.loads(result.stdout)["measures"][0]["mean"] == wanted
+    assert "iteration" not in result.stderr
+    (tmp_path / "plain").write_text("1 0 d1 1\n1 0 d2 1\n")
+    plain = ["score", "--qrels", str(tmp_path / "plain"), "--run", str(run), "-m", "StRecall@5"]
+    assert "no query has more than one intent" in CliRunner().invoke(app, plain).stderr
     table = pa.table({"qid": [1, 1], "rel": [1, 1], "score": [0.5, 0.1], "per_intent": [[1, 0], [1, None]]})
     pq.write_table(table, tmp_path / "rows.parquet")
     score = ["score", str(tmp_path / "rows.parquet"), "-m", "alpha_nDCG@2"]
