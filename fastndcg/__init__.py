@@ -14,6 +14,9 @@ Where everything is:
     scores        Scores: values for each query, means, summaries, tables
     conventions   how each established tool computes nDCG, by name, and what makes two of them differ
     ideals        ideal rankings with a length of their own
+    intents       grades of documents for each intent of their query
+    diversity     measures of several intents
+    counterfactual measures of click logs, by inverse propensities
     ranges        how far ties, and what nobody judged, could move a measure
     statistics    exact sums and means
     streams       rankings of any size, a part at a time
@@ -29,12 +32,14 @@ Importing this package imports NumPy and pyarrow; Numba is imported, and kernels
 
 from fastndcg.api import dcg_score, evaluate, ndcg, ndcg_score
 from fastndcg.conventions import Convention, compare_conventions, conventions, explain_conventions
+from fastndcg.counterfactual import Estimate, snips
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError, SourceError
 from fastndcg.measures import (
     AP,
     CG,
     DCG,
     ERR,
+    ERR_IA,
     IDCG,
     MAP,
     MRR,
@@ -57,9 +62,14 @@ from fastndcg.measures import (
     SetF,
     SetP,
     SetR,
+    StRecall,
     Success,
+    alpha_DCG,
+    alpha_nDCG,
     infAP,
     nDCG,
+    nDCG_IA,
+    nERR_IA,
     parse,
     parse_many,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg import ideals, launch, plan, statistics, streams
+from fastndcg import counterfactual, diversity, ideals, launch, plan, statistics, streams
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.measures import DCG, Measure, as_measures, functions_held, nDCG
 from fastndcg.rankings import Rankings
@@ -83,14 +83,7 @@ def evaluate(
 
         return evaluate_by_convention(rankings, measures, convention, threads=threads)
     asked = as_measures(measures)
-    summed = ideals.summed(asked)
-    tables, coding = plan.build(summed, rankings)
-    values = launch.score(summed, rankings, tables, coding, threads)
-    inferred = [row for row, measure in enumerate(summed) if measure.name == "infAP" and measure.rel >= 0]
-    if inferred and (pooled := rankings.with_pooled) is not None:
-        of_pool = tuple(summed[row] for row in inferred)
-        values[inferred] = launch.score(of_pool, pooled, *plan.build(of_pool, pooled), threads)
-    ideals.divide(asked, values, rankings, partial(evaluate, threads=threads))
+    values = _values(rankings, asked, threads)
     undefined = np.isnan(values)
     empty = undefined.sum(axis=1)
     for row, measure in enumerate(asked):
@@ -105,6 +98,33 @@ def evaluate(
             + (', or ideal="judged".' if "ideal" in asked[row].params else ".")
         )
     return Scores(asked, values, empty, rankings, rankings.weight)
+
+
+def _values(rankings: Rankings, asked: tuple[Measure, ...], threads: int | None) -> Float64:
+    """Values of each measure, (n_measures, n_queries); NaN where a query has no value."""
+    for is_special in (diversity.is_of_intents, counterfactual.is_weighted):
+        special = [row for row, measure in enumerate(asked) if is_special(measure)]
+        if not special:
+            continue
+        chosen = tuple(asked[row] for row in special)
+        values = np.empty((len(asked), rankings.n_queries))
+        if is_special is diversity.is_of_intents:
+            values[special] = diversity.score(chosen, rankings, threads)
+        else:
+            values[special] = counterfactual.score(chosen, rankings, partial(_values, threads=threads))
+        others = [row for row in range(len(asked)) if row not in special]
+        if others:
+            values[others] = _values(rankings, tuple(asked[row] for row in others), threads)
+        return values
+    summed = ideals.summed(asked)
+    tables, coding = plan.build(summed, rankings)
+    values = launch.score(summed, rankings, tables, coding, threads)
+    inferred = [row for row, measure in enumerate(summed) if measure.name == "infAP" and measure.rel >= 0]
+    if inferred and (pooled := rankings.with_pooled) is not None:
+        of_pool = tuple(summed[row] for row in inferred)
+        values[inferred] = launch.score(of_pool, pooled, *plan.build(of_pool, pooled), threads)
+    ideals.divide(asked, values, rankings, partial(evaluate, threads=threads))
+    return values
 
 
 def ndcg(

@@ -33,6 +33,7 @@ from fastndcg.api import evaluate
 from fastndcg.conventions import CHOICES, Convention, compare_conventions, describe, explain_conventions
 from fastndcg.conventions import conventions as known_conventions
 from fastndcg.demo import QUERIES
+from fastndcg.diversity import is_of_intents
 from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError, suggest
 from fastndcg.files import check_writable
 from fastndcg.measures import Measure, parse, parse_many
@@ -100,8 +101,13 @@ def _end(code: int, message: str = "") -> NoReturn:
 
 def _as_option(message: str) -> str:
     """A message that proposes an argument of a function, as in `score="s1"`, with the option of that name instead."""
+    message = message.replace('intent="', 'intents="')  # one option names the column of either
     message = re.sub(r'(as in|pass) doc_id="(.*?)"', r'\1 --doc-id "\2"', message)
-    return re.sub(r'(as in|pass) (missing|nan|query|relevance|score)="(.*?)"', r'\1 --\2 "\3"', message)
+    return re.sub(
+        r'(as in|pass) (missing|nan|query|relevance|score|propensity|intents)="(.*?)"',
+        r'\1 --\2 "\3"',
+        message,
+    )
 
 
 def _command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
@@ -191,6 +197,16 @@ def score(
         list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")
     ] = None,
     weight: Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")] = None,
+    intents: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of each document's grades for intent 0, 1, ..., as lists; with --qrels, of a judgment's intent."
+        ),
+    ] = None,
+    propensity: Annotated[
+        str | None,
+        typer.Option(help="Column of the probability that a document was seen, for measures with ips=True."),
+    ] = None,
     nan: Annotated[
         NaN, typer.Option(help="Documents with a NaN score: refused, or ranked last.")
     ] = NaN.refuse,
@@ -221,12 +237,14 @@ def score(
 
     PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual names are found
     by themselves; stderr says which. With --qrels and --run, judgments and predictions are joined on query and document id;
-    documents of equal score are ordered by falling id, which measures with ties='input' see, as trec_eval orders them.
+    documents of equal score are ordered by falling id, which measures with ties='input' see, as trec_eval orders them. Where a
+    measure is of several intents, as alpha_nDCG, the second field of TREC qrels is the intent.
 
     \b
     Examples:
       fastndcg score --qrels qrels.txt --run run.txt.gz -m "nDCG(ties='input')@10"
       fastndcg score predictions.parquet -m nDCG@10 -m "nDCG(gain='exp2')@1,3,5"
+      fastndcg score --qrels diversity.qrels --run run.txt -m alpha_nDCG@20 -m ERR_IA@20
       fastndcg score predictions.parquet --keep country --out per_query.parquet
       fastndcg score predictions.parquet -m nDCG@10 --like lightgbm
       fastndcg score canary.parquet --fail-under "nDCG@10=0.35" --format json
@@ -234,7 +252,8 @@ def score(
     gates = _gates(fail_under or [])
     measures = _measures(measure or ([] if gates else ["nDCG@10"]), gates)
     paths = paths or []
-    _check_sources(paths, qrels, run, {"--missing": missing}, {"--keep": keep, "--weight": weight})
+    only_paths = {"--keep": keep, "--weight": weight, "--propensity": propensity}
+    _check_sources(paths, qrels, run, {"--missing": missing}, only_paths)
     if out is not None:
         _check_out(out, [path for path in (*paths, qrels, run) if path is not None])
     convention = None if like is None else _convention("--like", like)
@@ -246,17 +265,23 @@ def score(
             "score": score,
             "keep": keep or [],
             "weight": weight,
+            "intents": intents,
+            "propensity": propensity,
         }
         ids = _doc_id_column(paths, of_paths, doc_id, wanted=_needs_ids(convention))
         stream, bar = _scan(paths, memory, **of_paths, doc_id=ids, nan=nan, threads=threads)
         if stream is not None:
             scores, documents = _score_stream(stream, bar, measures, convention, out)
             taken = {role: getattr(stream.columns, role) for role in ("query", "relevance", "score")}
+            taken |= {role: name for role, name in (("intents", intents), ("propensity", propensity)) if name}
             _report(scores, documents, taken | ({} if ids is None else {"doc_id": ids}), format, more, gates)
             return
     if qrels is not None and run is not None:
         named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
-        rankings, columns = _read_qrels_run(qrels, run, named, missing or Missing.zero, nan, threads)
+        of_intents = intents or any(is_of_intents(each) for each in measures)
+        rankings, columns = _read_qrels_run(
+            qrels, run, named, missing or Missing.zero, nan, threads, intents=of_intents
+        )
     else:
         rankings, columns = _read(
             paths,
@@ -269,8 +294,14 @@ def score(
             threads,
             doc_id,
             with_ids=_needs_ids(convention),
+            intents=intents,
+            propensity=propensity,
         )
     scores = evaluate(rankings, measures, convention=convention, threads=threads)
+    if qrels is not None and rankings.intents is not None and not rankings.intents.numbers.any():
+        sys.stderr.write(
+            "no query has more than one intent; is the second field of the qrels the intent, and no iteration?\n"
+        )
     if out is not None:
         scores.write_parquet(out)
     _report(scores, rankings.n_docs, columns, format, more, gates)
@@ -746,26 +777,29 @@ def _read(
     doc_id: str | None = None,
     *,
     with_ids: bool = False,
+    intents: str | None = None,
+    propensity: str | None = None,
 ) -> tuple[Rankings, dict[str, str | None]]:
     """The rankings, and the columns they were made of, which it tells on stderr."""
     from fastndcg.sources.parquet import find_parquet_columns, read_parquet
 
     source = paths[0] if len(paths) == 1 else paths
     named = {"query": query, "relevance": relevance, "score": score}
-    columns = find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=doc_id)
+    more = {"intents": intents, "propensity": propensity}
+    columns = find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=doc_id, **more)
     taken = {"query": columns.query, "relevance": columns.relevance, "score": columns.score}
     ids = _doc_id_column(paths, named | {"keep": keep, "weight": weight}, doc_id, wanted=with_ids)
     if ids is not None:
         taken["doc_id"] = ids
     with _Progress("Reading") as bar:
         rankings = read_parquet(
-            source, **taken, keep=keep, weight=weight, nan=nan, threads=threads, progress=bar.advance
+            source, **taken, **more, keep=keep, weight=weight, nan=nan, threads=threads, progress=bar.advance
         )
     if not rankings.n_queries:
         raise InputError(
             f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query."
         )
-    return rankings, taken
+    return rankings, taken | {role: name for role, name in more.items() if name is not None}
 
 
 def _doc_id_column(
@@ -880,13 +914,21 @@ def _check_sources(
 
 
 def _read_qrels_run(
-    qrels: str, run: str, named: dict[str, str | None], missing: Missing, nan: NaN, threads: int | None
+    qrels: str,
+    run: str,
+    named: dict[str, str | None],
+    missing: Missing,
+    nan: NaN,
+    threads: int | None,
+    *,
+    intents: bool | str,
 ) -> tuple[Rankings, dict[str, str | None]]:
     """As `_read`, of two files."""
     from fastndcg.sources.trec import find_qrels_run_columns, read_qrels_run
 
     found = find_qrels_run_columns(qrels, run, **named)
     options: dict[str, Any] = {**named, "missing": missing.value, "nan": nan.value, "threads": threads}
+    options["intents"] = intents
     with _Progress("Reading"):
         rankings = read_qrels_run(qrels, run, **options)
     judged, scored = ({} if columns is None else columns._asdict() for columns in found)

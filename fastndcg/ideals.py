@@ -108,4 +108,4 @@ def gains(measure: Measure, relevance: npt.NDArray[Any]) -> Float64:
     """Gain of each grade."""
     grades, places = np.unique(relevance, return_inverse=True)
     worth = plan.worth_of(measure)
-    return np.array([plan._gain(worth, grade) for grade in grades.tolist()], dtype=np.float64)[places]
+    return np.array([plan.gain_of(worth, grade) for grade in grades.tolist()], dtype=np.float64)[places]

@@ -41,7 +41,7 @@ def score(
     out = np.empty((len(measures), rankings.n_queries))
     kind = "levels" if coding.levels else "values"
     serial = getattr(kernels, f"score_{kind}_serial")
-    wanted = _threads(threads)
+    wanted = threads_of(threads)
     if wanted == 1 or (rankings.n_docs < _WORTH_THREADS and threads is None):
         wanted = 1
     for first, last in _runs(rankings, coding, wanted):
@@ -59,7 +59,7 @@ def score(
     return out
 
 
-def _threads(threads: int | None) -> int:
+def threads_of(threads: int | None) -> int:
     import numba
 
     available: int = numba.get_num_threads()
@@ -171,6 +171,22 @@ def _comparable(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if scores.dtype == np.uint64:
         return (scores ^ np.uint64(1 << 63)).view(np.int64)
     return scores.astype(np.float32 if scores.dtype.itemsize <= 2 else np.float64)
+
+
+def falling_keys(scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Keys that rise where scores fall, equal where they are equal.
+
+    >>> falling_keys(np.array([0.5, -0.0, 2.0, 0.0])).argsort(kind="stable")
+    array([2, 0, 1, 3])
+    """
+    if scores.dtype == np.uint64:
+        rising = (scores ^ np.uint64(1 << 63)).view(np.int64)
+    elif scores.dtype.kind in "bui":
+        rising = scores.astype(np.int64)
+    else:
+        bits = (scores.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes -0.0 the zero it equals
+        rising = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
+    return ~rising
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

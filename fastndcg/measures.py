@@ -27,6 +27,7 @@ __all__ = [
     "DCG",
     "DEFINITIONS",
     "ERR",
+    "ERR_IA",
     "IDCG",
     "MAP",
     "MRR",
@@ -49,11 +50,16 @@ __all__ = [
     "SetF",
     "SetP",
     "SetR",
+    "StRecall",
     "Success",
+    "alpha_DCG",
+    "alpha_nDCG",
     "as_measure",
     "as_measures",
     "infAP",
     "nDCG",
+    "nDCG_IA",
+    "nERR_IA",
     "parse",
     "parse_many",
     "table",
@@ -314,6 +320,31 @@ def _read_recall(value: Any) -> float | None:
     return number if 0 <= number <= 1 else _refuse("recall", value, "a number from 0 to 1")
 
 
+def _read_alpha(value: Any) -> float:
+    number = math.nan if isinstance(value, bool) else _finite("alpha", value)
+    return number if 0 <= number <= 1 else _refuse("alpha", value, "a number from 0 to 1")
+
+
+def _read_ips(value: Any) -> bool | str:
+    if value == "snips":
+        return "snips"
+    return bool(value) if value in (True, False) else _refuse("ips", value, "True, False or 'snips'")
+
+
+def _read_clip(value: Any) -> float:
+    number = math.nan if isinstance(value, bool) else _finite("clip", value)
+    return number if 0 <= number <= 1 else _refuse("clip", value, "a probability: a number from 0 to 1")
+
+
+def _read_ties_of_intents(value: Any) -> str:
+    if value in ("worst", "best"):
+        raise MeasureError(
+            f"ties={value!r} has no exact value here: which order of tied documents is {value} for several intents together is as "
+            'hard to find as the ideal ranking. Take ties="average", the expectation, or ties="input".'
+        )
+    return _choice("ties", "average", "input")(value)
+
+
 def _read_max_rel(value: Any) -> float:
     number = math.nan if isinstance(value, bool) else _finite("max_rel", value)
     return number if 0 < number <= 53 else _refuse("max_rel", value, "a grade above 0 and up to 53")
@@ -368,6 +399,33 @@ SCALE_TOP = Parameter(
 SCALE_BOTTOM = Parameter(
     "min_rel", 0.0, _read_grade("min_rel", none=False), "lowest grade of the scale, worth nothing"
 )
+IPS = Parameter(
+    "ips",
+    False,
+    _read_ips,
+    "divide gains by propensities: unbiased, of large variance where some are small; 'snips' also divides the query by its sum of such gains",
+)
+CLIP = Parameter(
+    "clip", 0.0, _read_clip, "smaller propensities count as this: less variance, a bias towards 0"
+)
+ALPHA = Parameter(
+    "alpha", 0.5, _read_alpha, "how much of its worth an intent loses with each relevant document above"
+)
+TIES_OF_INTENTS = Parameter(
+    "ties", "average", _read_ties_of_intents, "the order of documents with equal scores"
+)
+PERFECT = Parameter(
+    "denominator",
+    "perfect",
+    _choice("denominator", "perfect", "none"),
+    "what the sum is divided by: that of a ranking whose every document is perfect for every intent, or nothing",
+)
+GRADED = Parameter(
+    "max_rel",
+    None,
+    lambda value: None if value is None else _read_max_rel(value),
+    "highest grade of the scale; with None a grade from `rel` on stops with probability 1/2 and no other",
+)
 
 
 # ---- definitions ----
@@ -390,9 +448,8 @@ class Definition(NamedTuple):
     formula: str
     range: str
     source: str
-    ranking: str = (
-        "system"  # "system": documents by falling score; "ideal": the ideal ranking; "none": the pool alone
-    )
+    # "system": documents by falling score; "intents": the same, for each intent; "ideal": the ideal ranking; "none": the pool alone
+    ranking: str = "system"
     fold: str = "gain"  # what a rank adds to the sum, see `plan.FOLD`
     discount: str = "none"  # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1)
     cut: str = "rank"  # what @ means: "rank" a cutoff, "recall" a recall level, nothing for "none" and "relevant", a cutoff at n_relevant
@@ -404,6 +461,10 @@ _BUCKLEY = "Buckley and Voorhees, Retrieval System Evaluation, in TREC: Experime
 _MOFFAT = (
     "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27(1), 2008"
 )
+_JOACHIMS = "Joachims, Swaminathan and Schnabel, Unbiased learning-to-rank with biased feedback, WSDM 2017"
+_CLARKE = "Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher and MacKinnon, Novelty and diversity in information retrieval evaluation, SIGIR 2008"
+_AGRAWAL = "Agrawal, Gollapudi, Halverson and Ieong, Diversifying search results, WSDM 2009"
+_CHAPELLE = "Chapelle, Metlzer, Zhang and Grinspan, Expected reciprocal rank for graded relevance, CIKM 2009"
 _GAINS_OF_ALL = (TIES, EMPTY, JUDGED_ONLY, REL, UNJUDGED)
 _BINARY = (RELEVANT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED)
 
@@ -418,11 +479,11 @@ DEFINITIONS: dict[str, Definition] = {
             source=_JARVELIN,
         ),
         Definition(
-            "DCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, *_GAINS_OF_ALL), discount="parameter",
+            "DCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, *_GAINS_OF_ALL, IPS, CLIP), discount="parameter",
             summary="discounted cumulative gain",
-            formula="sum over ranks i <= k of gain(grade_i) * discount(i)",
+            formula="sum over ranks i <= k of gain(grade_i) * discount(i); with ips of gain(grade_i) / max(propensity_i, clip) * discount(i)",
             range="0 and above for gains >= 0",
-            source=_JARVELIN,
+            source=f"{_JARVELIN}; ips: {_JOACHIMS}",
         ),
         Definition(
             "IDCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED),
@@ -433,11 +494,11 @@ DEFINITIONS: dict[str, Definition] = {
             source=_JARVELIN,
         ),
         Definition(
-            "CG", "gain", "nothing", "no documents", (GAIN, *_GAINS_OF_ALL),
+            "CG", "gain", "nothing", "no documents", (GAIN, *_GAINS_OF_ALL, IPS, CLIP),
             summary="cumulative gain",
-            formula="sum over ranks i <= k of gain(grade_i)",
+            formula="sum over ranks i <= k of gain(grade_i); with ips of gain(grade_i) / max(propensity_i, clip)",
             range="0 and above for gains >= 0",
-            source=_JARVELIN,
+            source=f"{_JARVELIN}; ips: {_JOACHIMS}",
         ),
         Definition(
             "SDCG", "scaled", "ideal", "no documents", (SCALE_TOP, SCALE_BOTTOM, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED), discount="parameter",
@@ -586,12 +647,60 @@ DEFINITIONS: dict[str, Definition] = {
             range="0 to 1",
             source="trec_eval, set_map",
         ),
+        Definition(
+            "alpha_DCG", "novel", "perfect", "no relevant", (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
+            ranking="intents", fold="stop", discount="parameter",
+            summary="DCG over several intents, of which each gains less from a relevant document the more of them it has seen",
+            formula="sum over i <= k of discount(i) * sum over intents with a relevant document at i of (1 - alpha)^(relevant above i), / its largest value",
+            range="0 to 1; with denominator='none' 0 and above",
+            source=f"{_CLARKE}; ndeval, alpha-DCG, which at a cutoff of 1 leaves the division out",
+        ),
+        Definition(
+            "alpha_nDCG", "novel", "greedy", "no relevant", (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
+            ranking="intents", fold="stop", discount="parameter",
+            summary="alpha_DCG over that of the ideal ranking, which takes the document that gains most for each next rank",
+            formula="alpha_DCG@k / alpha_DCG@k of the greedy ideal of the judged documents",
+            range="0 to 1; more where a ranking beats the greedy ideal, which is not always the best",
+            source=f"{_CLARKE}; ndeval, alpha-nDCG",
+        ),
+        Definition(
+            "ERR_IA", "intent stop", "perfect", "no relevant", (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
+            ranking="intents", fold="stop", discount="reciprocal",
+            summary="expected ERR over the intents of a query",
+            formula="sum over intents of P(intent) * ERR@k of its grades, / ERR@k of perfect documents",
+            range="0 to 1",
+            source=f"{_CHAPELLE}; ndeval, ERR-IA, which at a cutoff of 1 leaves the division out",
+        ),
+        Definition(
+            "nERR_IA", "intent stop", "greedy", "no relevant", (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
+            ranking="intents", fold="stop", discount="reciprocal",
+            summary="ERR_IA over that of the greedy ideal ranking",
+            formula="ERR_IA@k / ERR_IA@k of the greedy ideal of the judged documents",
+            range="0 to 1; more where a ranking beats the greedy ideal, which is not always the best",
+            source="ndeval, nERR-IA",
+        ),
+        Definition(
+            "nDCG_IA", "gain", "each ideal", "no relevant", (GAIN, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, REL),
+            ranking="intents", discount="parameter",
+            summary="expected nDCG over the intents of a query",
+            formula="sum over intents of P(intent) * nDCG@k of its grades",
+            range="0 to 1 for gains >= 0 and falling discounts; 1 only where one ranking is ideal for every intent",
+            source=_AGRAWAL,
+        ),
+        Definition(
+            "StRecall", "first of intent", "intents", "no relevant", (RELEVANT, TIES_OF_INTENTS, EMPTY),
+            ranking="intents", fold="stop",
+            summary="subtopic recall: share of the intents that have a relevant document on the first ranks",
+            formula="intents with a relevant document on a rank i <= k / intents with a relevant document",
+            range="0 to 1",
+            source="Zhai, Cohen and Lafferty, Beyond independent relevance, SIGIR 2003; ndeval, strec",
+        ),
     )
 }  # fmt: skip
 
 _ALIASES = {
     "NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Precision": "P", "Recall": "R", "RPrec": "Rprec", "BPref": "Bpref",
-    "NumRelRet": "NumRet(rel=1)", "SetRelP": "SetP(relative=True)",
+    "NumRelRet": "NumRet(rel=1)", "SetRelP": "SetP(relative=True)", "α_DCG": "alpha_DCG", "α_nDCG": "alpha_nDCG",
 }  # fmt: skip
 
 
@@ -774,6 +883,12 @@ SetP = _default("SetP")
 SetR = _default("SetR")
 SetF = _default("SetF")
 SetAP = _default("SetAP")
+alpha_DCG = _default("alpha_DCG")
+alpha_nDCG = _default("alpha_nDCG")
+ERR_IA = _default("ERR_IA")
+nERR_IA = _default("nERR_IA")
+nDCG_IA = _default("nDCG_IA")
+StRecall = _default("StRecall")
 
 _MEASURES = {name: _default(name) for name in DEFINITIONS}
 

@@ -71,10 +71,7 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     gain for a grade that occurs.
     """
     for measure in measures:
-        _check_complete(measure)
-        for value in measure.params.values():
-            if isinstance(value, Function):
-                value.forget()
+        check_complete(measure)
     grades = rankings.grades
     coding = coding_of(grades, bytes_already=rankings.relevance.dtype == np.uint8)
     distinct: tuple[float, ...] | None = None
@@ -82,7 +79,7 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
         distinct = tuple(rankings.distinct_grades.tolist())
     for measure in measures:
         _check_gains(measure, grades, distinct, rankings)
-        _check_discount(measure, _ranks(measure, rankings))
+        check_discount(measure, _ranks(measure, rankings))
         full = measure.params.get("ideal") == "full" or measure.definition.worth == "scaled"
         if full and (measure.cutoff or 0) > _MOST_FULL:
             raise MeasureError(
@@ -132,13 +129,15 @@ def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
     judged = slice(None) if rankings.is_judged is None else rankings.is_judged
     distinct, position = np.unique(rankings.relevance[judged], return_inverse=True)
     gains = np.full(rankings.n_docs, _gain_of_unjudged(worth))
-    gains[judged] = np.array([_gain(worth, grade) for grade in distinct.tolist()], dtype=np.float64)[position]
+    gains[judged] = np.array([gain_of(worth, grade) for grade in distinct.tolist()], dtype=np.float64)[
+        position
+    ]
     return gains
 
 
 def _gain_of_unjudged(worth: Worth) -> float:
     if worth.unjudged is not None:
-        return _gain(worth, worth.unjudged)
+        return gain_of(worth, worth.unjudged)
     return {"unjudged": 1.0, "judgment": -2.0}.get(worth.gain, 0.0) if isinstance(worth.gain, str) else 0.0
 
 
@@ -153,7 +152,7 @@ _LOOKED_UP = ("judgment", "nonrelevant", "stop", "scaled")
 _ONES = ("binary", "relevant", "unjudged")
 
 
-def _gain(worth: Worth, grade: float) -> float:
+def gain_of(worth: Worth, grade: float) -> float:
     """Gain of one grade; NaN where the measure has none for it."""
     gain, rel, _, bottom, top = worth
     if gain == "judgment":
@@ -191,7 +190,7 @@ def _check_gains(
     worth = worth_of(measure)
     occurring = distinct if distinct is not None else (grades.lowest, grades.highest)
     for grade in (*occurring, *(() if worth.unjudged is None else (worth.unjudged,))):
-        gain = _gain(worth, grade)
+        gain = gain_of(worth, grade)
         shown = int(grade) if grade == int(grade) else grade
         if math.isnan(gain):
             raise InputError(
@@ -232,9 +231,22 @@ def _first_place(rankings: Rankings, grade: float) -> str:
     return rankings.place(int(rows[0])) if len(rows) else "the judged pool, or as unjudged="
 
 
-def _check_complete(measure: Measure) -> None:
-    """Parameters that have no default, and those that contradict each other."""
+def check(measure: Measure, rankings: Rankings) -> None:
+    """Refuse a measure that is not complete, and grades that it has no gain for or cannot bear. Raises as `build` does."""
+    check_complete(measure)
+    _check_gains(measure, rankings.grades, tuple(rankings.distinct_grades.tolist()), rankings)
+
+
+def check_complete(measure: Measure) -> None:
+    """Refuse parameters that have no default, and those that contradict each other; functions are asked anew."""
     params = measure.params
+    for value in params.values():
+        if isinstance(value, Function):
+            value.forget()
+    if params.get("clip") and not params["ips"]:
+        raise MeasureError(
+            f"{measure} cuts propensities that it does not use; take ips=True with it, as in {measure.name}(ips=True, clip={params['clip']:g})"
+        )
     if "recall" in params and params["recall"] is None:
         raise MeasureError(f"{measure} needs a recall level, as in {measure.name}@0.1")
     if measure.definition.worth == "scaled" and (
@@ -283,7 +295,7 @@ def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Flo
     return _frozen(weights, np.float64)
 
 
-def _check_discount(measure: Measure, longest: int) -> None:
+def check_discount(measure: Measure, longest: int) -> None:
     discount = measure.params.get("discount")
     if not isinstance(discount, Numbers | Function):
         return
@@ -367,7 +379,7 @@ def _tables(
             ranking = lists.index_of(
                 _List(
                     table,
-                    _ties(measure),
+                    ties_of(measure),
                     int(params.get("judged_only", False)),
                     _code(_FOLD, definition.fold),
                     *needs,
@@ -498,7 +510,7 @@ def _cutoff(measure: Measure) -> int:
     return UNCUT if measure.cutoff is None else min(measure.cutoff, UNCUT - 1)
 
 
-def _ties(measure: Measure) -> int:
+def ties_of(measure: Measure) -> int:
     ties = measure.params["ties"]
     if measure.definition.over == "judged":  # it counts what is not judged, of which the best order has least
         ties = {"best": "worst", "worst": "best"}.get(ties, ties)
@@ -537,7 +549,7 @@ def _gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None)
     """Gain of each grade, and of an unjudged document; 0 for levels between the grades that occur."""
     occurring = None if distinct is None else set(distinct)
     row = [
-        _gain(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()
+        gain_of(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()
     ]
     return np.array([*row, _gain_of_unjudged(worth), 0.0])
 
@@ -556,7 +568,7 @@ def _top(worth: Worth) -> float:
         scale = range(len(gain))
     elif isinstance(gain, GradeGains) and not gain.overrides:
         scale = [grade for grade, _ in gain.gains]
-    return max((_gain(worth, grade) for grade in scale), default=math.nan)
+    return max((gain_of(worth, grade) for grade in scale), default=math.nan)
 
 
 def _kind(worth: Worth) -> int:

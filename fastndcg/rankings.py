@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.errors import InputError, InputTypeError
+from fastndcg.intents import IntentGrades, Probabilities, intent_grades, probabilities
 
 if TYPE_CHECKING:
     from typing import Self
@@ -57,6 +58,13 @@ class Rankings:
     doc_ids : pyarrow array, (n_docs,), or None
     weight : float64, (n_queries,), or None
         Weight of each query in the mean.
+    intents : IntentGrades, a list for each document, or None
+        Grades of the scored documents for each intent of their query.
+    judged_intents : IntentGrades, a list for each document of `judged`, or None
+    intent_probabilities : Probabilities, a list for each query, or None
+        None: the intents of a query are equally likely.
+    propensity : float64, (n_docs,), or None
+        Probability that a document's relevance was observed, for measures with `ips`.
     queries : pyarrow.Table, n_queries rows
         `query_id`, then the kept query-level columns, then `weight` if any.
 
@@ -74,6 +82,10 @@ class Rankings:
     is_judged: npt.NDArray[np.bool_] | None
     doc_ids: pa.Array | pa.ChunkedArray | None
     weight: npt.NDArray[np.float64] | None
+    intents: IntentGrades | None
+    judged_intents: IntentGrades | None
+    intent_probabilities: Probabilities | None
+    propensity: npt.NDArray[np.float64] | None
 
     def __init__(self, *_: object, **__: object) -> None:
         raise InputTypeError(
@@ -96,6 +108,10 @@ class Rankings:
         weight: npt.ArrayLike | None = None,
         queries: Any = None,
         nan: str = "refuse",
+        intents: Any = None,
+        judged_intents: Any = None,
+        intent_probabilities: Any = None,
+        propensity: npt.ArrayLike | None = None,
     ) -> Self:
         """Rankings from CSR offsets: query `q` owns rows `offsets[q]:offsets[q + 1]`.
 
@@ -118,11 +134,23 @@ class Rankings:
             Query-level columns to keep beside the results.
         nan : "refuse" or "last"
             "last" ranks documents with a NaN score below all others, as if it were minus infinity.
+        intents : a list of grades for each document, optional
+            For measures of diversity: the document's grade for intent 0, 1, ... of its query, as lists, an Arrow list array, or a
+            matrix (n_docs, n_intents); None where it was not judged for an intent. Or the three arrays of `IntentGrades`.
+        judged_intents : a list of grades for each document of `judged`, optional
+            Needed where both `judged` and `intents` are given. Of documents that gain equally, the ideal of alpha_nDCG takes
+            the one that comes first here.
+        intent_probabilities : a list for each query, optional
+            Probability of intent 0, 1, ...; they need not add up to 1. Default: all intents are equally likely.
+        propensity : (n_docs,), optional
+            Probability above 0 and up to 1 that the relevance of a document was observed, as of a click at its position in the
+            ranking that was shown; measures with `ips` divide gains by it.
 
         Raises
         ------
         InputError
-            Offsets that do not ascend, lengths that differ, NaN scores, grades that are not finite.
+            Offsets that do not ascend, lengths that differ, NaN scores, grades that are not finite, propensities that are no
+            probability or 0.
         InputTypeError
             An array of another kind than numbers.
 
@@ -132,9 +160,13 @@ class Rankings:
         array([1, 2])
         """
         checked = _offsets("offsets", offsets)
-        return cls._checked(
+        self = cls._checked(
             checked, relevance, scores, judged, is_judged, doc_ids, query_ids, weight, queries, nan
         )
+        self._add_intents(intents, judged_intents, intent_probabilities)
+        if propensity is not None:
+            self.__dict__["propensity"] = _propensity(propensity, self)
+        return self
 
     @classmethod
     def from_groups(
@@ -196,6 +228,10 @@ class Rankings:
             scores = _reordered("scores", scores, rows)
             if columns.get("is_judged") is not None:
                 columns["is_judged"] = _reordered("is_judged", columns["is_judged"], rows)
+            if columns.get("propensity") is not None:
+                columns["propensity"] = _reordered("propensity", columns["propensity"], rows)
+            if columns.get("intents") is not None:
+                columns["intents"] = intent_grades("intents", columns["intents"], len(rows)).take(rows)
             if columns.get("doc_ids") is not None:
                 doc_ids = _arrow_column("doc_ids", columns["doc_ids"], len(rows))
                 columns["doc_ids"] = doc_ids.take(pa.array(rows))
@@ -280,6 +316,8 @@ class Rankings:
         weight: str | None = None,
         doc_id: str | None = None,
         is_judged: str | None = None,
+        intents: str | None = None,
+        propensity: str | None = None,
     ) -> Rankings:
         """Rankings from anything that speaks Arrow: tables, batches, readers, Polars, pandas, DuckDB relations.
 
@@ -287,8 +325,9 @@ class Rankings:
         ----------
         data
             In long form (a row for each document, in any order) or list-column form (a row for each query).
-        query, relevance, score, weight, doc_id, is_judged : str, optional
-            Names of columns. The first three are found by their usual names where not given.
+        query, relevance, score, weight, doc_id, is_judged, intents, propensity : str, optional
+            Names of columns. The first three are found by their usual names where not given. `intents` holds a list for each
+            document, its grade for each intent of its query.
         keep : str or sequence of str
             Query-level columns to carry to the results.
 
@@ -316,6 +355,8 @@ class Rankings:
             weight=weight,
             doc_id=doc_id,
             is_judged=is_judged,
+            intents=intents,
+            propensity=propensity,
         )
 
     @classmethod
@@ -331,6 +372,7 @@ class Rankings:
         doc_id: str | None = None,
         relevance: str | None = None,
         score: str | None = None,
+        intents: bool | str = False,
     ) -> Rankings:
         """Rankings from judgments and a run, joined on query and document id.
 
@@ -344,6 +386,9 @@ class Rankings:
             measures with ties="input" see; NaN scores refused or ranked last.
         query, doc_id, relevance, score : str, optional
             Columns of tables; by default the usual names.
+        intents : bool or str
+            True: a judgment is of a document for one intent, which dicts hold as query -> document -> intent -> number, tables in
+            a column of a usual name, or of this one, and tuples as `iteration`.
 
         Raises
         ------
@@ -370,6 +415,7 @@ class Rankings:
             doc_id=doc_id,
             relevance=relevance,
             score=score,
+            intents=intents,
         )
 
     @classmethod
@@ -404,9 +450,41 @@ class Rankings:
         fields["is_judged"] = None if is_judged is None else _flags(is_judged, len(grades))
         fields["weight"] = None if weight is None else _weight(weight, n_queries)
         fields["judged"] = None if judged is None else _pool(judged, n_queries)
+        fields["intents"] = fields["judged_intents"] = fields["intent_probabilities"] = None
+        fields["propensity"] = None
         self._check_scores(nan)
         self._check_grades()
         return self
+
+    def _add_intents(self, intents: Any, judged_intents: Any, intent_probabilities: Any) -> None:
+        fields = self.__dict__
+        if intents is None:
+            for name, value in (
+                ("judged_intents", judged_intents),
+                ("intent_probabilities", intent_probabilities),
+            ):
+                if value is not None:
+                    raise InputError(
+                        f"{name} is given without intents; give those of the scored documents too"
+                    )
+            return
+        fields["intents"] = intent_grades("intents", intents, self.n_docs)
+        if (judged_intents is None) != (self.judged is None):
+            given, missing = (
+                ("judged", "judged_intents") if judged_intents is None else ("judged_intents", "judged")
+            )
+            raise InputError(
+                f"{given} is given without {missing}; with intents, the pool has a grade and a list of intent grades for each document"
+            )
+        if self.judged is not None:
+            fields["judged_intents"] = intent_grades(
+                "judged_intents", judged_intents, len(self.judged.relevance)
+            )
+        if intent_probabilities is not None:
+            fields["intent_probabilities"] = probabilities(
+                "intent_probabilities", intent_probabilities, self.n_queries
+            )
+            self._check_probabilities()
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"Rankings is immutable; make another one to change {name}")
@@ -527,24 +605,41 @@ class Rankings:
         fields["_kept"] = (
             None if self.__dict__["_kept"] is None else self.__dict__["_kept"].slice(start, stop - start)
         )
-        fields["judged"] = None
+        fields["intents"] = None if self.intents is None else self.intents.part(int(first), int(last))
+        fields["propensity"] = None if self.propensity is None else self.propensity[first:last]
+        chances = self.intent_probabilities
+        fields["intent_probabilities"] = None if chances is None else chances.part(start, stop)
+        fields["judged"] = fields["judged_intents"] = None
         if self.judged is not None:
             pool_first, pool_last = self.judged.offsets[start], self.judged.offsets[stop]
             offsets = _read_only(self.judged.offsets[start : stop + 1] - pool_first)
             fields["judged"] = JudgedPool(offsets, self.judged.relevance[pool_first:pool_last])
+            if self.judged_intents is not None:
+                fields["judged_intents"] = self.judged_intents.part(int(pool_first), int(pool_last))
         return cut
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in _STATE}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update(state)
+        # pickles forget that arrays are read-only, and Numba would compile every kernel a second time for writeable ones
+        for name, value in state.items():
+            if isinstance(value, np.ndarray):
+                self.__dict__[name] = _read_only(value)
+            elif isinstance(value, JudgedPool | IntentGrades | Probabilities):
+                self.__dict__[name] = type(value)(*map(_read_only, value))
+            else:
+                self.__dict__[name] = value
 
     def __repr__(self) -> str:
         notes = [f"{self.n_queries:,} queries", f"{self.n_docs:,} documents"]
         notes += [f"relevance {self.relevance.dtype}", f"scores {self.scores.dtype}"]
         if self.judged is not None:
             notes.append(f"{len(self.judged.relevance):,} judged")
+        if self.intents is not None:
+            notes.append("intents")
+        if self.propensity is not None:
+            notes.append("propensities")
         if self.is_judged is not None:
             notes.append("some unjudged" if not self.is_judged.all() else "all judged")
         return f"Rankings({', '.join(notes)})"
@@ -582,6 +677,28 @@ class Rankings:
                 "Drop those rows, or give unjudged documents grade 0 and is_judged=False."
             )
 
+    def _check_probabilities(self) -> None:
+        """Refuse a query with an intent that has no probability."""
+        chances = self.intent_probabilities
+        if chances is None:
+            return
+        pools = [(self.offsets, self.intents)]
+        if self.judged is not None:
+            pools.append((self.judged.offsets, self.judged_intents))
+        for offsets, intents in pools:
+            if intents is None:
+                continue
+            entries = intents.offsets[offsets]
+            query = np.repeat(np.arange(self.n_queries), np.diff(entries))
+            beyond = intents.numbers >= np.diff(chances.offsets)[query]
+            if beyond.any():
+                entry = int(np.argmax(beyond))
+                known = int(np.diff(chances.offsets)[query[entry]])
+                raise InputError(
+                    f"intent_probabilities has {known} for query {self.name_of(int(query[entry]))}, which has an intent number "
+                    f"{intents.numbers[entry]}; give one for each intent, numbered from 0"
+                )
+
     def place(self, row: int) -> str:
         """Row and query of a document, for messages.
 
@@ -597,7 +714,10 @@ class Rankings:
         return f'"{name}"' if isinstance(name, str) else str(name)
 
 
-_STATE = ("offsets", "relevance", "scores", "judged", "is_judged", "doc_ids", "weight", "_query_ids", "_kept")
+_STATE = (
+    "offsets", "relevance", "scores", "judged", "is_judged", "doc_ids", "weight", "_query_ids", "_kept",
+    "intents", "judged_intents", "intent_probabilities", "propensity",
+)  # fmt: skip
 
 
 # ---- grouping rows by query ----
@@ -831,6 +951,26 @@ def _weight(values: npt.ArrayLike, n_queries: int) -> npt.NDArray[np.float64]:
         first = int(np.argmax(bad))
         raise InputError(f"weight is {weight[first]} for query number {first}; wanted finite numbers from 0")
     return _read_only(weight)
+
+
+def _propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.float64]:
+    array = _as_array("propensity", values)
+    if array.dtype.kind not in "buif" and len(array):
+        raise _kind_error("propensity", array, "probabilities")
+    if len(array) != rankings.n_docs:
+        raise InputError(
+            f"propensity has {len(array)} values for {rankings.n_docs} documents; give one for each"
+        )
+    propensity = np.ascontiguousarray(array, dtype=np.float64)
+    bad = ~((propensity > 0) & (propensity <= 1))
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise InputError(
+            f"propensity has {_count(int(bad.sum()), 'value')} that are not above 0 and up to 1; the first is {propensity[first]} at "
+            f"{rankings.place(first)}. A propensity is the probability that the document was seen; give a small one, not 0, to "
+            "what was hardly ever seen, and cut its weight with clip=."
+        )
+    return _read_only(propensity)
 
 
 def _kept_columns(queries: Any, n_queries: int) -> pa.Table | None:

@@ -601,6 +601,234 @@ def score(
     return shown_empty if value is None else value
 
 
+# ---- click logs ----
+
+
+def weighted_by_propensity(
+    name: str,
+    query: Query,
+    propensity: Sequence[float],
+    cutoff: int | None = None,
+    *,
+    ips: Any,
+    clip: float = 0.0,
+    ties: str = "average",
+    judged_only: bool = False,
+    unjudged: Any = None,
+    empty: Any = 0.0,
+    gain: Any = "linear",
+    rel: float | None = None,
+    discount: Any = "log2",
+) -> float:
+    """DCG, or CG, of gains over max(propensity, clip); "snips" divides by the sum of all of them, returned first or not."""
+    shown_empty = math.nan if empty in ("nan", "skip") else float(empty)
+    worth = gain_function(gain, rel)
+    documents = query.documents()
+    if unjudged is not None:
+        documents = [one if one.is_judged else Document(unjudged) for one in documents]
+    gains = [worth(one) / max(chance, clip) for one, chance in zip(documents, propensity, strict=True)]
+    if not gains or (ips == "snips" and not sum(gains)):
+        return shown_empty
+    weigh = discount_function((lambda rank: 1.0) if name == "CG" else discount)
+
+    def value(order: Sequence[int]) -> float:
+        return discounted_sum(
+            [gains[i] for i in order if documents[i].is_judged or not judged_only], weigh, cutoff
+        )
+
+    groups = tie_groups(query.scores)
+    if ties == "average":
+        found = mean([value(order) for order in orders(query.scores)])
+    elif ties == "input":
+        found = value([i for group in groups for i in group])
+    else:
+        turn = 1 if ties == "worst" else -1
+        found = value([i for group in groups for i in sorted(group, key=lambda i: turn * gains[i])])
+    return found / math.fsum(gains) if ips == "snips" else found
+
+
+# ---- measures of several intents: a document has a grade for some of the things that its query may mean ----
+
+
+class IntentQuery(NamedTuple):
+    """Documents as mappings from intent to grade. `pool` holds all judged ones; of those that gain equally the ideal takes the
+    one that comes first in it. Without a pool the judged documents are those scored.
+    """
+
+    documents: Sequence[Mapping[int, Any]]
+    scores: Sequence[Any]
+    is_judged: Sequence[bool] | None = None
+    pool: Sequence[Mapping[int, Any]] | None = None
+    probabilities: Sequence[float] | None = None
+
+    def ranked(self, judged_only: bool) -> list[tuple[Mapping[int, Any], Any]]:
+        """Documents with their scores; one that nobody judged has no grades, or is dropped."""
+        flags = [True] * len(self.documents) if self.is_judged is None else self.is_judged
+        rows = zip(self.documents, self.scores, flags, strict=True)
+        return [
+            (document if flag else {}, score) for document, score, flag in rows if flag or not judged_only
+        ]
+
+    def judged(self) -> list[Mapping[int, Any]]:
+        if self.pool is not None:
+            return list(self.pool)
+        flags = [True] * len(self.documents) if self.is_judged is None else self.is_judged
+        return [document for document, flag in zip(self.documents, flags, strict=True) if flag]
+
+    def probability(self, intent: int) -> Fraction:
+        return Fraction(1) if self.probabilities is None else Fraction(self.probabilities[intent])
+
+
+def cascade(
+    ranked: Sequence[Mapping[int, Fraction]],
+    weights: Mapping[int, Fraction],
+    cutoff: int | None,
+    discount: Any,
+) -> float:
+    """Sum over ranks i <= k of discount(i) * sum over intents of weight * what is left * worth; a document leaves 1 - worth."""
+    left, gains = dict(weights), []
+    for document in ranked[:cutoff]:
+        gains.append(sum((left[t] * worth for t, worth in document.items() if t in left), Fraction(0)))
+        for t, worth in document.items():
+            if t in left:
+                left[t] *= 1 - worth
+    return discounted_sum([float(gain) for gain in gains], discount_function(discount), cutoff)
+
+
+def greedy_ideal(
+    pool: Sequence[Mapping[int, Fraction]], weights: Mapping[int, Fraction], depth: int
+) -> list[Mapping[int, Fraction]]:
+    """Rank by rank the document that gains most there; of several the first of the pool. Gains are exact fractions."""
+    left, rest, chosen = dict(weights), list(pool), []
+    while rest and len(chosen) < depth:
+        gains = [sum((left[t] * worth for t, worth in one.items() if t in left), Fraction(0)) for one in rest]
+        document = rest.pop(gains.index(max(gains)))
+        chosen.append(document)
+        for t, worth in document.items():
+            if t in left:
+                left[t] *= 1 - worth
+    return chosen
+
+
+def of_intents(
+    name: str,
+    query: IntentQuery,
+    cutoff: int | None = None,
+    *,
+    ties: str = "average",
+    empty: Any = 0.0,
+    judged_only: bool = False,
+    alpha: float = 0.5,
+    rel: float | None = None,
+    max_rel: float | None = None,
+    discount: Any = "log2",
+    gain: Any = "linear",
+    denominator: str = "perfect",
+) -> float:
+    """alpha_DCG, alpha_nDCG, ERR_IA, nERR_IA, nDCG_IA and StRecall of one query.
+
+    Only intents with a relevant document in the pool count; without one the query is undefined.
+    """
+    rows = query.ranked(judged_only)
+    threshold = 1 if rel is None else rel
+    if name == "nDCG_IA":
+        worth = gain_function(gain, rel)
+        pool = [{t: worth(Document(grade)) for t, grade in one.items()} for one in query.judged()]
+        listed = [{t: worth(Document(grade)) for t, grade in one.items()} for one, _ in rows]
+    else:
+        stop = Fraction(alpha if name.startswith("alpha") else 1 if name == "StRecall" else 0.5)
+
+        def worth_of(grade: Any) -> Fraction:
+            if max_rel is not None:
+                return Fraction((2.0 ** max(grade, 0) - 1.0) / 2.0**max_rel)
+            return stop if grade >= threshold else Fraction(0)
+
+        flat = name.startswith("alpha") and not alpha  # then nothing is taken, and what is left stays whole
+        pool = [{t: worth_of(grade) for t, grade in one.items()} for one in query.judged()]
+        listed = [{t: worth_of(grade) for t, grade in one.items()} for one, _ in rows]
+        if flat:
+            pool = [{t: Fraction(int(g >= threshold)) for t, g in one.items()} for one in query.judged()]
+            listed = [{t: Fraction(int(g >= threshold)) for t, g in one.items()} for one, _ in rows]
+    shown_empty = math.nan if empty in ("nan", "skip") else float(empty)
+    weighed = name in ("ERR_IA", "nERR_IA", "nDCG_IA")
+    weights = {
+        t: query.probability(t) if weighed else Fraction(1)
+        for t in sorted({t for one in pool for t, gained in one.items() if gained > 0})
+    }
+    whole = sum(weights.values(), Fraction(0))
+    if not whole:
+        return shown_empty
+    if name == "nDCG_IA":
+        return _expected_ndcg_of_intents(
+            listed, [score for _, score in rows], pool, weights, cutoff, discount, ties
+        )
+    if name in ("ERR_IA", "nERR_IA"):
+        discount = "reciprocal"
+    if name == "StRecall":
+        discount = [1.0] * max(len(rows), len(pool))
+    total = cascade if not flat else summed_gains
+
+    def value(order: Sequence[int]) -> float:
+        return total([listed[i] for i in order], weights, cutoff, discount)
+
+    if ties == "average":
+        got = mean([value(order) for order in orders([score for _, score in rows])])
+    else:
+        got = value([i for group in tie_groups([score for _, score in rows]) for i in group])
+    if name in ("alpha_nDCG", "nERR_IA"):
+        if flat:
+            ideal = sorted(pool, key=lambda one: -sum(worth for t, worth in one.items() if t in weights))
+        else:
+            ideal = greedy_ideal(pool, weights, len(pool))
+        return got / total(ideal, weights, cutoff, discount)
+    if name == "StRecall":
+        return got / float(whole)
+    if denominator == "none":
+        return got / float(whole if name == "ERR_IA" else 1 if flat else stop)
+    best = Fraction(1) if flat else stop if max_rel is None else Fraction((2.0**max_rel - 1.0) / 2.0**max_rel)
+    places = len(rows) if cutoff is None else cutoff
+    return got / total([dict.fromkeys(weights, best)] * places, weights, cutoff, discount) if places else 0.0
+
+
+def summed_gains(
+    ranked: Sequence[Mapping[int, Any]], weights: Mapping[int, Fraction], cutoff: int | None, discount: Any
+) -> float:
+    """`cascade` where a document takes nothing from those below it."""
+    gains = [float(sum(weights[t] * worth for t, worth in one.items() if t in weights)) for one in ranked]
+    return discounted_sum(gains, discount_function(discount), cutoff)
+
+
+def _expected_ndcg_of_intents(
+    listed: Sequence[Mapping[int, float]],
+    scores: Sequence[Any],
+    pool: Sequence[Mapping[int, float]],
+    weights: Mapping[int, Fraction],
+    cutoff: int | None,
+    discount: Any,
+    ties: str,
+) -> float:
+    """Mean of nDCG over the intents; each document's share in it decides which order is worst, and which best."""
+    weigh = discount_function(discount)
+    best = {
+        t: discounted_sum(sorted((one.get(t, 0.0) for one in pool), reverse=True), weigh, cutoff)
+        for t in weights
+    }
+
+    def value(order: Sequence[int]) -> float:
+        total = math.fsum(
+            float(weights[t])
+            * discounted_sum([listed[i].get(t, 0.0) for i in order], weigh, cutoff)
+            / best[t]
+            for t in weights
+        )
+        return total / float(sum(weights.values()))
+
+    values = [value(order) for order in orders(scores)]
+    if ties == "input":
+        return value([i for group in tie_groups(scores) for i in group])
+    return {"average": mean, "worst": min, "best": max}[ties](values)
+
+
 # ---- closed forms, for lists whose orders are too many to list ----
 
 

@@ -129,12 +129,14 @@ def lightgbm(queries: list[Query], k: int | None) -> Values:
     return [lightgbm_mean([query], k) for query in queries]
 
 
-def lightgbm_mean(queries: list[Query], k: int | None, weight: list[float] | None = None) -> float:
+def lightgbm_mean(
+    queries: list[Query], k: int | None, weight: list[float] | None = None, metric: str = "ndcg"
+) -> float:
     """The metric of a model without trees on data with initial scores: the scores alone."""
     import lightgbm
 
     parameters = {
-        "objective": "lambdarank", "metric": "ndcg", "eval_at": [k or 100_000], "verbose": -1, "num_threads": 1,
+        "objective": "lambdarank", "metric": metric, "eval_at": [k or 100_000], "verbose": -1, "num_threads": 1,
         "min_data_in_leaf": 1, "min_data_in_bin": 1, "feature_pre_filter": False,
     }  # fmt: skip
     lengths = [len(query.grades) for query in queries]
@@ -159,7 +161,11 @@ def _xgboost(minus: str) -> Tool:
 
 
 def xgboost_mean(
-    queries: list[Query], k: int | None, minus: str = "", weight: list[float] | None = None
+    queries: list[Query],
+    k: int | None,
+    minus: str = "",
+    weight: list[float] | None = None,
+    metric: str = "ndcg",
 ) -> float:
     import xgboost
 
@@ -170,11 +176,12 @@ def xgboost_mean(
     data.set_group([len(query.grades) for query in queries])
     if weight is not None:
         data.set_weight(weight)
-    metric = "ndcg" if k is None else f"ndcg@{k}"
+    objective = f"rank:{metric}"
+    metric = metric if k is None else f"{metric}@{k}"
     if minus:
         metric = metric + "-" if k is not None else metric + "@-"
     parameters = {
-        "objective": "rank:ndcg",
+        "objective": objective,
         "eval_metric": metric,
         "nthread": 1,
         "verbosity": 0,
@@ -198,9 +205,14 @@ def catboost_mean(
     denominator: str = "LogPosition",
     weight: list[float] | None = None,
 ) -> float:
+    return catboost_metric(
+        queries, f"NDCG:top={-1 if k is None else k};type={kind};denominator={denominator}", weight
+    )
+
+
+def catboost_metric(queries: list[Query], metric: str, weight: list[float] | None = None) -> float:
     from catboost.utils import eval_metric
 
-    metric = f"NDCG:top={-1 if k is None else k};type={kind};denominator={denominator}"
     return eval_metric(
         [grade for query in queries for grade in query.grades],
         [score for query in queries for score in query.scores],

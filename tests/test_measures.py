@@ -21,6 +21,9 @@ from fastndcg.measures import as_measure, as_measures
 pytestmark = pytest.mark.pure
 
 NAMES = ("nDCG", "DCG", "IDCG", "CG", "NumRet")
+WORDS = {
+    name: (*ours.PARAMETERS[name], *(("ips", "clip") if name in ("DCG", "CG") else ())) for name in NAMES
+}
 
 
 def cube(grade: float) -> float:
@@ -53,6 +56,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "judged_only": st.booleans(),
     "rel": st.none() | st.sampled_from([0, 1, 1.0, 2]) | finite,
     "unjudged": st.none() | st.sampled_from([0, 1, 1.0, 2]) | finite,
+    "ips": st.sampled_from([False, True, "snips"]),
+    "clip": st.sampled_from([0, 0.0, 1]) | st.floats(0, 1),
 }
 DEFAULTS = {
     "gain": "linear",
@@ -63,14 +68,16 @@ DEFAULTS = {
     "judged_only": False,
     "rel": None,
     "unjudged": None,
+    "ips": False,
+    "clip": 0.0,
 }
 
 
 @st.composite
 def measures(draw: st.DrawFn) -> fn.Measure:
     name = draw(st.sampled_from(NAMES))
-    words = {word: draw(VALUES[word]) for word in ours.PARAMETERS[name] if draw(st.booleans())}
-    if "gain" in ours.PARAMETERS[name] and draw(st.integers(0, 4)) == 0:
+    words = {word: draw(VALUES[word]) for word in WORDS[name] if draw(st.booleans())}
+    if "gain" in WORDS[name] and draw(st.integers(0, 4)) == 0:
         words.pop("gain", None)
         words["gains"] = draw(mappings)
     measure = getattr(fn, name)(**words)
@@ -108,13 +115,15 @@ SMALL = {
     "judged_only": [False, True],
     "rel": [None, 1, 2],
     "unjudged": [None, 0, 2],
+    "ips": [False, True, "snips"],
+    "clip": [0.0, 0.25, 1.0],
 }
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_combination_is_read_back(name: str) -> None:
     """Every value of every parameter, crossed with every value of every other."""
-    accepted = ours.PARAMETERS[name]
+    accepted = WORDS[name]
     texts: dict[str, fn.Measure] = {}
     for one, other in itertools.product(accepted, accepted):
         for left, right in itertools.product(SMALL[one], SMALL[other]):
@@ -132,7 +141,7 @@ def test_defaults_do_not_print(name: str) -> None:
     assert str(measure) == name
     assert str(measure @ 10) == f"{name}@10"
     assert measure.name == name and measure.cutoff is None
-    assert dict(measure.params) == {word: DEFAULTS[word] for word in (*ours.PARAMETERS[name], "unjudged")}
+    assert dict(measure.params) == {word: DEFAULTS[word] for word in (*WORDS[name], "unjudged")}
     assert measure(**dict(measure.params)) == measure
     for word, value in measure.params.items():
         assert getattr(measure, word) == value
@@ -474,7 +483,7 @@ def test_the_boundary_values_are_accepted() -> None:
 
 @pytest.mark.parametrize("name", ["CG", "NumRet", "DCG"])
 def test_a_parameter_that_a_measure_does_not_have_is_refused(name: str) -> None:
-    for word in set(DEFAULTS) - {*ours.PARAMETERS[name], "unjudged"}:
+    for word in set(DEFAULTS) - {*WORDS[name], "unjudged"}:
         with pytest.raises(MeasureError, match=f"{name} has no parameter '{word}'"):
             getattr(fn, name)(**{word: DEFAULTS[word]})
 

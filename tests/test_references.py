@@ -1,4 +1,6 @@
-"""Against the tools that have these measures: pytrec_eval, trec_eval's own test outputs, gdeval, cwl_eval, scikit-learn, ranx."""
+"""Against the tools that have these measures: pytrec_eval, trec_eval's own test outputs, gdeval, cwl_eval, scikit-learn, ranx, and
+LightGBM, XGBoost and CatBoost, which report them while they train.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rivals
 
 import fastndcg as fn
 
@@ -300,3 +303,93 @@ def test_ranx() -> None:
     for name, notation in names.items():
         assert scores[notation].tolist() == pytest.approx(theirs[name].tolist(), rel=1e-9), name
     assert not math.isnan(scores.values.sum())
+
+
+# ---- LightGBM, XGBoost, CatBoost ----
+
+
+def lists_of(queries: list[rivals.Query]) -> fn.Rankings:
+    return fn.Rankings.from_lists([query.grades for query in queries], [query.scores for query in queries])
+
+
+def values_of(queries: list[rivals.Query], notation: str) -> list[float]:
+    return fn.evaluate(lists_of(queries), notation).values[0].tolist()
+
+
+@pytest.mark.parametrize("k", [1, 3, 10, None])
+@pytest.mark.filterwarnings("ignore")
+def test_map_of_lightgbm(k: int | None) -> None:
+    """Ties as they come; at most k relevant documents in the denominator; 1 for a query without any."""
+    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    queries = rivals.random_queries(11, highest=1)
+    notation = "AP(ties='input', empty=1, denominator='min(n_relevant, k)')" + (f"@{k}" if k else "")
+    theirs = [rivals.lightgbm_mean([query], k, metric="map") for query in queries]
+    assert values_of(queries, notation) == pytest.approx(theirs, rel=1e-12)
+
+
+@pytest.mark.parametrize("minus", ["", "-"])
+@pytest.mark.parametrize("k", [1, 3, 10, None])
+@pytest.mark.filterwarnings("ignore")
+def test_map_of_xgboost(k: int | None, minus: str) -> None:
+    """As LightGBM's; "-" makes it 0 for a query without a relevant document, and without a cutoff it looks at 32 ranks."""
+    pytest.importorskip("xgboost", reason="XGBoost is not installed")
+    queries = rivals.random_queries(12, highest=1)
+    assert max(len(query.grades) for query in queries) > 32
+    notation = f"AP(ties='input', empty={int(not minus)}, denominator='min(n_relevant, k)')@{k or 32}"
+    theirs = [rivals.xgboost_mean([query], k, minus, metric="map") for query in queries]
+    assert values_of(queries, notation) == pytest.approx(theirs, rel=1e-7)
+
+
+@pytest.mark.parametrize("k", [1, 3, 10, None])
+def test_mrr_and_map_of_catboost(k: int | None) -> None:
+    """A target above its border, 0.5, is relevant; of tied documents the less relevant ones come first."""
+    pytest.importorskip("catboost", reason="CatBoost is not installed")
+    queries, top = rivals.random_queries(13, highest=1), f"top={-1 if k is None else k}"
+    cutoff = "" if k is None else f"@{k}"
+    names = {"MRR": f"RR(ties='worst'){cutoff}"}
+    if k is not None:
+        names["MAP"] = f"AP(ties='worst', denominator='min(n_relevant, k)'){cutoff}"
+    for name, notation in names.items():
+        theirs = [rivals.catboost_metric([query], f"{name}:{top}") for query in queries]
+        assert values_of(queries, notation) == pytest.approx(theirs, rel=1e-12), name
+
+
+def stopping(queries: list[rivals.Query], max_rel: int) -> list[rivals.Query]:
+    """The same queries with the stopping probability of each grade for a grade, which float32 holds exactly."""
+    return [
+        query._replace(grades=[(2**grade - 1) / 2**max_rel for grade in query.grades]) for query in queries
+    ]
+
+
+@pytest.mark.parametrize("k", [1, 5, None])
+def test_err_of_catboost(k: int | None) -> None:
+    """It takes the target itself for the stopping probability; of tied documents the less relevant ones come first."""
+    pytest.importorskip("catboost", reason="CatBoost is not installed")
+    queries = rivals.random_queries(14)
+    metric = f"ERR:top={-1 if k is None else k}"
+    theirs = [rivals.catboost_metric([query], metric) for query in stopping(queries, 4)]
+    got = values_of(queries, "ERR(ties='worst')" + (f"@{k}" if k else ""))
+    assert got == pytest.approx(theirs, rel=1e-12)
+
+
+def test_pfound_of_catboost_is_no_err() -> None:
+    """It discounts by 0.85^(i - 1) where ERR has 1/i. Where all relevant documents are equally likely to satisfy, with the
+    probability p, it is p times alpha_DCG of one intent with that discount; for other targets there is no such measure here.
+    """
+    pytest.importorskip("catboost", reason="CatBoost is not installed")
+    queries = rivals.random_queries(15, highest=1, ties=False)
+    rankings = fn.Rankings.from_lists(
+        [query.grades for query in queries],
+        [query.scores for query in queries],
+        intents=[[grade] for query in queries for grade in query.grades],
+    )
+    discount = [0.85**i for i in range(60)]
+    for p in (0.5, 0.25):
+        theirs = [
+            rivals.catboost_metric([query._replace(grades=[p * grade for grade in query.grades])], "PFound")
+            for query in queries
+        ]
+        ours = fn.evaluate(rankings, fn.alpha_DCG(alpha=p, discount=discount, denominator="none")).values[0]
+        assert (p * ours).tolist() == pytest.approx(theirs, rel=1e-12)
+        err = fn.evaluate(rankings, fn.ERR_IA(denominator="none")).values[0]
+        assert not np.allclose(err, theirs)

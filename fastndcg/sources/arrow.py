@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError
+from fastndcg.intents import intent_grades
 from fastndcg.rankings import Grouped, Rankings, group_by_query
 from fastndcg.sources.columns import Wanted, choose
 
@@ -32,6 +33,8 @@ def rankings_from_arrow(
     weight: str | None = None,
     doc_id: str | None = None,
     is_judged: str | None = None,
+    intents: str | None = None,
+    propensity: str | None = None,
     nan: str = "refuse",
 ) -> Rankings:
     """Rankings from a table of any kind; only the columns that are needed are touched.
@@ -49,6 +52,10 @@ def rankings_from_arrow(
         Query-level columns to carry into `queries`; in long form they hold one value within each query.
     weight : str, optional
         Query-level column with the weight of each query in the mean.
+    intents : str, optional
+        Column with a list for each document: its grade for intent 0, 1, ... of its query, null where it was not judged for one.
+    propensity : str, optional
+        Column with the probability that a document's relevance was observed.
     nan : "refuse" or "last"
         "last" ranks documents with a NaN score below all others.
 
@@ -89,6 +96,8 @@ def rankings_from_arrow(
             weight=weight,
             doc_id=doc_id,
             is_judged=is_judged,
+            intents=intents,
+            propensity=propensity,
         )
     except ColumnError as error:
         raise ColumnError(f"{error}{source.hint}") from None
@@ -309,6 +318,7 @@ def _from_long(
         None if wanted.weight is None else _numbers(wanted.weight, table[wanted.weight], "weights", place)
     )
     doc_ids = None if columns.doc_id is None else _doc_ids(columns.doc_id, table[columns.doc_id], place)
+    more = _more(wanted, lambda name: (table[name], place), len(table))
 
     grouped = _grouped(ids) if grouped is None else grouped
     query_level = _QueryLevel(grouped, ids, numbers)
@@ -321,6 +331,7 @@ def _from_long(
         relevance, scores = relevance[rows], scores[rows]
         judged = None if judged is None else judged[rows]
         doc_ids = None if doc_ids is None else doc_ids.take(pa.array(rows))
+        more = {name: value.take(rows) for name, value in more.items()}
     return _checked(
         grouped.offsets,
         relevance,
@@ -333,6 +344,7 @@ def _from_long(
         query_ids=_decoded(grouped.query_ids),
         weight=weight,
         queries=pa.table(kept) if kept else None,
+        **more,
     )
 
 
@@ -500,6 +512,7 @@ def _from_lists(
     scores = _numbers(columns.score, values_of(columns.score)[0], "scores", document)
     judged = None if wanted.is_judged is None else _flags(wanted.is_judged, *values_of(wanted.is_judged))
     doc_ids = None if columns.doc_id is None else _doc_ids(columns.doc_id, *values_of(columns.doc_id))
+    more = _more(wanted, values_of, len(grades))
     weight = (
         None if wanted.weight is None else _numbers(wanted.weight, table[wanted.weight], "weights", place)
     )
@@ -517,6 +530,7 @@ def _from_lists(
         query_ids=_row_numbers(len(table), numbers) if ids is None else _decoded(ids),
         weight=weight,
         queries=pa.table(kept) if kept else None,
+        **more,
     )
 
 
@@ -550,6 +564,36 @@ def _ragged(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> 
             ends.append(total + np.cumsum(_view(chunk.sizes), dtype=np.int64))
         total += len(values[-1])
     return np.concatenate(ends, dtype=np.int64), pa.chunked_array(values, kind.value_type)
+
+
+# ---- intents and propensities ----
+
+
+def _more(
+    wanted: Wanted, values_of: Callable[[str], tuple[pa.ChunkedArray, Callable[[int], str]]], documents: int
+) -> dict[str, Any]:
+    """Columns that few rankings have, as `Rankings.from_offsets` takes them."""
+    found: dict[str, Any] = {}
+    if wanted.intents is not None:
+        column, _ = values_of(wanted.intents)
+        if not is_list(column.type):
+            raise InputTypeError(
+                f'column "{wanted.intents}" is {column.type}; wanted a list for each document: its grade for each intent'
+            )
+        found["intents"] = intent_grades(f'column "{wanted.intents}"', column, documents)
+    if wanted.propensity is not None:
+        column, place = values_of(wanted.propensity)
+        values = _numbers(wanted.propensity, column, "probabilities", place)
+        bad = ~((values > 0) & (values <= 1))
+        if bad.any():
+            first = int(np.argmax(bad))
+            raise InputError(
+                f'column "{wanted.propensity}" has {_count(bad.sum(), "value")} that are not above 0 and up to 1; the first is '
+                f"{values[first]} at {place(first)}. A propensity is the probability that the document was seen: drop those rows, "
+                "or give what was hardly ever seen a small one."
+            )
+        found["propensity"] = values
+    return found
 
 
 # ---- columns to arrays ----

@@ -14,6 +14,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "doc_id": ("doc_id", "docid", "docno", "item_id"),
     "relevance": ("relevance", "rel", "label", "grade", "y_true", "target", "rating"),
     "score": ("score", "pred", "prediction", "y_score"),
+    "intent": ("intent", "intent_id", "subtopic", "subtopic_id", "iteration"),
 }
 
 _SHOWN = 12  # column names that a message lists; a feature table has hundreds
@@ -35,11 +36,13 @@ class Wanted(NamedTuple):
     keep: tuple[str, ...]
     weight: str | None
     is_judged: str | None
+    intents: str | None = None
+    propensity: str | None = None
 
     @property
     def names(self) -> list[str]:
         """Each column to read, once."""
-        named = (*self.columns, self.weight, self.is_judged, *self.keep)
+        named = (*self.columns, self.weight, self.is_judged, self.intents, self.propensity, *self.keep)
         return list(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -150,6 +153,8 @@ def choose(
     weight: str | None,
     doc_id: str | None,
     is_judged: str | None,
+    intents: str | None = None,
+    propensity: str | None = None,
     second_choice: Collection[str] = (),
 ) -> Wanted:
     """All columns to read; `is_list` says whether a column holds a list for each query.
@@ -157,7 +162,8 @@ def choose(
     Raises as `find_columns` does, and `ColumnError` where two results would have the same name.
     """
     kept = _kept_names(names, keep)
-    second = {*second_choice, *kept, *(name for name in (weight, is_judged) if name is not None)}
+    others = {"weight": weight, "is_judged": is_judged, "intents": intents, "propensity": propensity}
+    second = {*second_choice, *kept, *(name for name in others.values() if name is not None)}
     graded = find_column(names, "relevance", relevance, second_choice=second)
     columns = find_columns(
         names,
@@ -168,17 +174,16 @@ def choose(
         query_optional=is_list(graded),
         second_choice=second,
     )
-    if weight is not None:
-        check_column(names, "weight", weight)
-    if is_judged is not None:
-        check_column(names, "is_judged", is_judged)
+    for argument, name in others.items():
+        if name is not None:
+            check_column(names, argument, name)
     kept = tuple(name for name in kept if name != columns.query and (name, weight) != ("weight", "weight"))
     for result, source in (("query_id", columns.query or "the row number"), ("weight", weight)):
         if result in kept and source is not None:
             raise ColumnError(
                 f'keep names the column "{result}", but {source} is the {result} of the results; rename one of them'
             )
-    return Wanted(columns, kept, weight, is_judged)
+    return Wanted(columns, kept, weight, is_judged, intents, propensity)
 
 
 def _kept_names(names: Sequence[str], keep: str | Sequence[str]) -> tuple[str, ...]:

@@ -33,8 +33,6 @@ def read_ltr(
     score_column: str | None = None,
     threads: int | None = None,
 ) -> Rankings:
-    import pyarrow.compute as pc
-
     r"""Rankings from a LETOR or svmlight file and the scores of its rows.
 
     Parameters
@@ -70,6 +68,8 @@ def read_ltr(
     >>> rankings.relevance, rankings.offsets, rankings.query_ids.to_pylist()
     (array([2, 0, 1]), array([0, 2, 3]), [7, 9])
     """
+    import pyarrow.compute as pc
+
     name = path_of(path, "path")
     lines = _read(name, threads)
     labels = whole(lines.values)

@@ -42,6 +42,8 @@ def read_parquet(
     weight: str | None = None,
     doc_id: str | None = None,
     is_judged: str | None = None,
+    intents: str | None = None,
+    propensity: str | None = None,
     nan: str = "refuse",
     threads: int | None = None,
     progress: Progress | None = None,
@@ -62,6 +64,10 @@ def read_parquet(
         Query-level columns or partition keys to carry into `queries`; they hold one value within each query.
     weight : str, optional
         Query-level column with the weight of each query in the mean.
+    intents : str, optional
+        Column with a list for each document: its grade for intent 0, 1, ... of its query, null where it was not judged for one.
+    propensity : str, optional
+        Column with the probability that a document's relevance was observed.
     nan : "refuse" or "last"
         "last" ranks documents with a NaN score below all others.
     threads : int, optional
@@ -96,7 +102,8 @@ def read_parquet(
     """
     workers = threads_of(threads)
     paths = as_list(path)
-    dataset, wanted = open_dataset(paths, workers, query, relevance, score, keep, weight, doc_id, is_judged)
+    columns = (query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity)
+    dataset, wanted = open_dataset(paths, workers, *columns)
     table = _read(dataset, workers, progress)
     with naming(paths):
         return rankings_from_table(table, wanted, nan=nan, decode=dataset.encoded)
@@ -127,6 +134,8 @@ def find_parquet_columns(
     weight: str | None = None,
     doc_id: str | None = None,
     is_judged: str | None = None,
+    intents: str | None = None,
+    propensity: str | None = None,
 ) -> Columns:
     """Which columns `read_parquet` would take, seen from the footer of the first file. Raises as it does.
 
@@ -142,9 +151,8 @@ def find_parquet_columns(
 
     file = find_files(paths)[0]
     with naming(paths):
-        return _choose(
-            _Part(file, *_footer(file)), query, relevance, score, keep, weight, doc_id, is_judged
-        ).columns
+        columns = (query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity)
+        return _choose(_Part(file, *_footer(file)), *columns).columns
 
 
 def as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
@@ -208,6 +216,8 @@ def _choose(
     weight: str | None,
     doc_id: str | None,
     is_judged: str | None,
+    intents: str | None,
+    propensity: str | None,
 ) -> Wanted:
     keys = [key for key in part.file.partition if key not in part.schema.names]
 
@@ -225,6 +235,8 @@ def _choose(
         weight=weight,
         doc_id=doc_id,
         is_judged=is_judged,
+        intents=intents,
+        propensity=propensity,
         second_choice=keys,
     )
 

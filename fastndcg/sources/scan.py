@@ -56,6 +56,8 @@ def scan_parquet(
     weight: str | None = None,
     doc_id: str | None = None,
     is_judged: str | None = None,
+    intents: str | None = None,
+    propensity: str | None = None,
     nan: str = "refuse",
     grouped: bool | None = None,
     memory: int | str | None = None,
@@ -69,7 +71,7 @@ def scan_parquet(
 
     Parameters
     ----------
-    path, query, relevance, score, keep, weight, doc_id, is_judged, nan
+    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan
         As in `read_parquet`.
     grouped : bool, optional
         True: rows of a query stand together, and a file where they do not is refused. None: where they do not, which is
@@ -110,7 +112,7 @@ def scan_parquet(
     """
     return ParquetStream(
         path,
-        (query, relevance, score, keep, weight, doc_id, is_judged),
+        (query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity),
         nan=nan,
         grouped=grouped,
         memory=memory,

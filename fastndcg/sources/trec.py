@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
+from fastndcg.intents import IntentGrades
 from fastndcg.rankings import Rankings, _as_array, _combined, _id_column
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
@@ -54,6 +55,7 @@ class Side(NamedTuple):
     place: Callable[[int], str]  # where a row was found, for messages
     is_text: bool  # ids were read from text, so that "7" may be meant as the number
     tag: str = ""  # name of a TREC run, as its last line has it
+    intents: IntentGrades | None = None  # of each row, where judgments are of intents
 
 
 class Columns(NamedTuple):
@@ -63,6 +65,7 @@ class Columns(NamedTuple):
     doc_id: str | None = None
     relevance: str | None = None
     score: str | None = None
+    intent: str | None = None
 
 
 def read_trec(
@@ -73,6 +76,7 @@ def read_trec(
     ties: Ties = "docid_desc",
     nan: NaN = "refuse",
     score_dtype: npt.DTypeLike = np.float64,
+    intents: bool = False,
     threads: int | None = None,
 ) -> Rankings:
     r"""Rankings from a TREC qrels file and a TREC run.
@@ -93,6 +97,10 @@ def read_trec(
         "last" ranks documents with a NaN score below all others.
     score_dtype : float64 or float32
         pytrec_eval and trec_eval up to 9.0.7 read scores as float32, in which more of them are tied.
+    intents : bool
+        True: the second field of the qrels is an intent (TREC's diversity qrels: topic subtopic doc grade), and a document has
+        a grade for each. Its own grade is then its highest. Intents are numbered by their names. ndeval ranks documents of equal
+        score by rising id: `ties="docid_asc"` here and ties="input" in measures give its values.
     threads : int, optional
         For reading; default: as many as this process may use.
 
@@ -123,6 +131,8 @@ def read_trec(
     if dtype not in (np.float32, np.float64):
         raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
     judged = _text_side(qrels, has_rank=False, threads=threads)
+    if intents:
+        judged = _by_document(judged, _second_fields(judged))
     scored = _text_side(run, has_rank=True, threads=threads)
     return join(
         judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties, nan, threads
@@ -140,6 +150,7 @@ def read_qrels_run(
     doc_id: str | None = None,
     relevance: str | None = None,
     score: str | None = None,
+    intents: bool | str = False,
     threads: int | None = None,
 ) -> Rankings:
     """Rankings from judgments and predictions in two files, joined on query and document id.
@@ -152,6 +163,9 @@ def read_qrels_run(
         As in `read_trec`. Whole-number ids are ordered as numbers.
     query, doc_id, relevance, score : str, optional
         Columns of Parquet files; by default the usual names. Only these columns are read.
+    intents : bool or str
+        True: a judgment is of a document for one intent, which stands in the second field of a TREC file, and in a column of a
+        usual name (intent, subtopic, iteration) of a Parquet file, or in the one that is named here.
 
     Raises
     ------
@@ -168,8 +182,8 @@ def read_qrels_run(
     array([0, 2])
     """
     _check_options(missing, ties, nan)
-    columns = Columns(query, doc_id, relevance, score)
-    judged = _file_side(qrels, "relevance", columns, threads)
+    columns = Columns(query, doc_id, relevance, score, _intent_column(intents))
+    judged = _file_side(qrels, "relevance", columns, threads, intents=bool(intents))
     return join(judged, _file_side(run, "score", columns, threads), missing, ties, nan, threads)
 
 
@@ -184,6 +198,7 @@ def rankings_from_qrels_run(
     doc_id: str | None = None,
     relevance: str | None = None,
     score: str | None = None,
+    intents: bool | str = False,
 ) -> Rankings:
     """What `Rankings.from_qrels_run` does.
 
@@ -191,8 +206,8 @@ def rankings_from_qrels_run(
     array([ True, False])
     """
     _check_options(missing, ties, nan)
-    columns = Columns(query, doc_id, relevance, score)
-    judged = _given_side("qrels", qrels, "relevance", columns)
+    columns = Columns(query, doc_id, relevance, score, _intent_column(intents))
+    judged = _given_side("qrels", qrels, "relevance", columns, intents=bool(intents))
     return join(judged, _given_side("run", run, "score", columns), missing, ties, nan)
 
 
@@ -286,16 +301,24 @@ def _parquet_columns(
 
 
 def _file_side(
-    path: PathLike, role: Literal["relevance", "score"], columns: Columns, threads: int | None
+    path: PathLike,
+    role: Literal["relevance", "score"],
+    columns: Columns,
+    threads: int | None,
+    *,
+    intents: bool = False,
 ) -> Side:
     name = path_of(path, "qrels" if role == "relevance" else "run")
     if not _is_parquet(name):
-        return _text_side(name, has_rank=role == "score", threads=threads)
+        side = _text_side(name, has_rank=role == "score", threads=threads)
+        return _by_document(side, _second_fields(side)) if intents else side
     import pyarrow.parquet as pq
 
-    names = _parquet_columns(name, role, columns)
+    names: tuple[str, ...] = _parquet_columns(name, role, columns)
     try:
         with pq.ParquetFile(name, read_dictionary=[names[0]]) as file:
+            if intents:
+                names = (*names, _intent_name(name, file.schema_arrow.names, columns))
             table = file.read(columns=list(names))
     except (OSError, pa.ArrowInvalid) as error:
         raise cannot_read(name, error) from None
@@ -305,20 +328,25 @@ def _file_side(
 # ---- sides from memory ----
 
 
-def _given_side(name: str, data: Any, role: Literal["relevance", "score"], columns: Columns) -> Side:
+def _given_side(
+    name: str, data: Any, role: Literal["relevance", "score"], columns: Columns, *, intents: bool = False
+) -> Side:
     if isinstance(data, str | os.PathLike):
         raise InputTypeError(
             f"{name} is the path {os.fspath(data)!r}; read_trec and read_qrels_run read files"
         )
     if isinstance(data, Mapping):
-        return _side_of_dicts(name, data)
+        return _side_of_intent_dicts(name, data) if intents else _side_of_dicts(name, data)
     if hasattr(data, "collect") and not hasattr(data, "__arrow_c_stream__"):  # a lazy frame
         data = data.collect()
     table = _as_table(data)
     if table is not None:
-        return _table_side(name, table, _find(name, table.column_names, role, columns))
+        names: tuple[str, ...] = _find(name, table.column_names, role, columns)
+        if intents:
+            names = (*names, _intent_name(name, table.column_names, columns))
+        return _table_side(name, table, names)
     if isinstance(data, Iterable):
-        return _side_of_tuples(name, data, role)
+        return _side_of_tuples(name, data, role, intents=intents)
     raise InputTypeError(
         f"{name} is a {type(data).__name__}; wanted a dict of dicts, a DataFrame, an Arrow table, or ir_measures' "
         f"{'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
@@ -349,32 +377,53 @@ def _side_of_dicts(name: str, data: Mapping[Any, Any]) -> Side:
     return Side(name, queries, codes, docs, values, lambda _: name, False)
 
 
-def _side_of_tuples(name: str, data: Iterable[Any], role: Literal["relevance", "score"]) -> Side:
+def _side_of_tuples(
+    name: str, data: Iterable[Any], role: Literal["relevance", "score"], *, intents: bool = False
+) -> Side:
     rows = list(data)
     try:
         query = [row.query_id for row in rows]
         doc = [row.doc_id for row in rows]
         value = [getattr(row, role) for row in rows]
+        intent = [row.iteration for row in rows] if intents else None
     except AttributeError as error:
         raise InputTypeError(
             f"{name} holds {type(error.obj).__name__} without {error.name}; wanted tuples with query_id, doc_id and {role}"
         ) from None
-    return _side(name, _ids(name, "query", query), _ids(name, "document", doc), _numbers(name, value))
+    side = _side(name, _ids(name, "query", query), _ids(name, "document", doc), _numbers(name, value))
+    return side if intent is None else _by_document(side, _ids(name, "intent", intent))
 
 
-def _table_side(name: str, table: pa.Table, names: tuple[str, str, str]) -> Side:
+def _side_of_intent_dicts(name: str, data: Mapping[Any, Any]) -> Side:
+    rows = []
+    for query, documents in data.items():
+        for document, grades in documents.items() if isinstance(documents, Mapping) else ():
+            if not isinstance(grades, Mapping):
+                raise InputTypeError(
+                    f"{name}[{query!r}][{document!r}] is a {type(grades).__name__}; wanted a dict from intent to number"
+                )
+            rows += [(query, document, intent, grade) for intent, grade in grades.items()]
+    queries, documents, intents, grades = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
+    side = _side(
+        name, _ids(name, "query", queries), _ids(name, "document", documents), _numbers(name, grades)
+    )
+    return _by_document(side, _ids(name, "intent", intents))
+
+
+def _table_side(name: str, table: pa.Table, names: tuple[str, ...]) -> Side:
     for column in names:
         if table[column].null_count:
             nulls = table[column].is_null().to_numpy()
             raise InputError(
                 f"{name}: column {column} has {nulls.sum():,} nulls; the first is at row {int(np.argmax(nulls))}. Drop those rows."
             )
-    query, doc, value = (_without_views(table[column]) for column in names)
+    query, doc, value, *intent = (_without_views(table[column]) for column in names)
     if pa.types.is_floating(doc.type) or pa.types.is_nested(doc.type):
         raise InputTypeError(
             f"{name}: column {names[1]} is {doc.type}; wanted whole numbers or strings as document ids"
         )
-    return _side(name, query, doc, _as_array(names[2], value))
+    side = _side(name, query, doc, _as_array(names[2], value))
+    return _by_document(side, _combined(intent[0])) if intent else side
 
 
 def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -435,6 +484,86 @@ def _find(
         return query, doc_id, find_column(present, role, getattr(columns, role))
     except ColumnError as error:
         raise ColumnError(f"{name}: {error}") from None
+
+
+# ---- judgments of intents ----
+
+
+def _intent_column(intents: bool | str) -> str | None:
+    if not isinstance(intents, bool | str):
+        raise InputTypeError(
+            f"intents={intents!r} is a {type(intents).__name__}; wanted True, False or the name of a column"
+        )
+    return intents if isinstance(intents, str) else None
+
+
+def _intent_name(name: str, present: list[str], columns: Columns) -> str:
+    try:
+        return find_column(present, "intent", columns.intent)
+    except ColumnError as error:
+        raise ColumnError(f"{name}: {error}") from None
+
+
+def _second_fields(side: Side) -> pa.Array:
+    """The second field of each line of a qrels file; `side` has been read from it, so that each line is known to be whole."""
+    with open_unpacked(side.name) as stream:
+        lines = bytes(stream.read()).removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    fields = [
+        line.split(None, 2)[1] for line in lines if (start := line.lstrip()) and not start.startswith(b"#")
+    ]
+    if len(fields) != len(side.values):
+        raise SourceError(
+            f"{side.name} gave {len(side.values):,} lines and then {len(fields):,}; intents are read in a second pass, so give "
+            "a file and no pipe"
+        )
+    return pa.array(fields, pa.large_binary())
+
+
+def _by_document(side: Side, names: pa.Array) -> Side:
+    """A row for each judged document instead of one for each of its intents, documents of a query by falling id.
+
+    Its grade is its highest. Intents are numbered in each query by their names.
+    """
+    _check_values(side, "grade")
+    docs, intents = (_plain_ids(ids).dictionary_encode() for ids in (side.docs, names))
+    document = _places(docs.dictionary, "descending")[docs.indices.to_numpy()]
+    intent = _places(intents.dictionary, "ascending")[intents.indices.to_numpy()]
+    width = len(intents.dictionary) + 1
+    pairs, number = np.unique(side.codes.astype(np.int64) * width + intent, return_inverse=True)
+    number -= np.searchsorted(pairs, np.arange(len(side.queries)) * width)[side.codes]
+    order = np.lexsort((number, document, side.codes))
+    codes, document, number = side.codes[order], document[order], number[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (codes[1:] != codes[:-1]) | (document[1:] != document[:-1])
+    twice = np.flatnonzero(~new[1:] & (number[1:] == number[:-1]))
+    if len(twice):
+        first, second = sorted(order[twice[0] : twice[0] + 2].tolist())
+        raise InputError(
+            f"{side.place(second)}: {_named(side, second)} has two grades for intent {_shown(names[second])}, the first at "
+            f"{side.place(first)}; drop one of the two"
+        )
+    starts, values = np.flatnonzero(new), side.values[order]
+    rows = order[starts]
+    judged = values >= 0
+    ends = np.concatenate([[0], np.cumsum(judged)])[np.append(starts, len(order))]
+    return side._replace(
+        codes=codes[starts],
+        docs=side.docs.take(pa.array(rows)),
+        values=np.maximum.reduceat(values, starts) if len(starts) else values,
+        place=lambda row: side.place(int(rows[row])),
+        intents=IntentGrades(ends, number[judged], values[judged]),
+    )
+
+
+def _places(ids: pa.Array, order: Literal["ascending", "descending"]) -> Array:
+    """Place of each id in this order of them: of numbers, or of bytes."""
+    import pyarrow.compute as pc
+
+    if not pa.types.is_integer(ids.type):
+        ids = ids.cast(pa.large_binary())
+    places = np.empty(len(ids), np.int64)
+    places[pc.array_sort_indices(ids, order=order).to_numpy()] = np.arange(len(ids))
+    return places
 
 
 # ---- the join ----
@@ -516,6 +645,12 @@ def join(
     relevance[is_judged] = values[found[is_judged]]
     is_judged &= relevance >= 0
     in_place = len(rows) == len(run.values) and _ascends(rows)
+    intents: dict[str, Any] = {}
+    if qrels.intents is not None:
+        intents = {
+            "intents": qrels.intents.take(found),
+            "judged_intents": qrels.intents.take(judged_rows[pool_kept]),
+        }
     return Rankings.from_offsets(
         offsets,
         relevance,
@@ -524,6 +659,7 @@ def join(
         is_judged=is_judged,
         doc_ids=run.docs if in_place else run.docs.take(pa.array(rows)),
         query_ids=queries,
+        **intents,
     )
 
 

@@ -1,0 +1,312 @@
+"""Measures of several intents: their tables, and the one driver that folds them.
+
+Each document has a grade for some of its query's intents (`Rankings.intents`). What an intent makes of a ranking is a sum over
+ranks as for any other measure; a measure adds up or averages what the intents of a query make of it, and divides by the same
+for documents that are all perfect, for the greedy ideal ranking, or intent by intent for each one's own ideal.
+
+Only intents that have a relevant document count, as in ndeval. With averaged ties each sum is the exact expectation: the place
+of a document in its tied group is uniform, and how many documents of its intent come before it is hypergeometric.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg import launch, plan
+from fastndcg.errors import InputError, MeasureError
+from fastndcg.measures import Function, Measure
+from fastndcg.plan import Worth
+
+if TYPE_CHECKING:
+    from fastndcg.intents import IntentGrades
+    from fastndcg.kernels import IntentDocuments, IntentRows
+    from fastndcg.rankings import Rankings
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+_MOST_PERFECT = 2**24  # perfect documents, which are summed one by one
+_EXACT = 2**53  # whole numbers up to here are exact in float64
+_CLOSE = 1 << 12  # grades of so small a range are counted
+_PART = 20_000  # entries for which another thread is worth while
+
+
+def is_of_intents(measure: Measure) -> bool:
+    return measure.definition.ranking == "intents"
+
+
+def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+    """Values of measures of several intents, (n_measures, n_queries); NaN where a query has no value.
+
+    Raises `InputError` for rankings without intents and for grades that a measure cannot bear, `MeasureError` where a measure
+    has no discount for so many ranks.
+    """
+    if rankings.intents is None:
+        raise InputError(
+            f"{measures[0]} needs a grade of each document for each intent of its query, and these rankings have none. Read "
+            'judgments of intents, as in read_trec(qrels, run, intents=True), or name a list column, as in intents="grades".'
+        )
+    for measure in measures:
+        plan.check_complete(measure)
+        if measure.params.get("max_rel") is not None and measure.rel != 1:
+            raise MeasureError(
+                f"{measure} takes every grade for what it is, as max_rel says, and none from {measure.rel:g} on alike, as rel says; "
+                "leave one of the two out"
+            )
+    out = np.empty((len(measures), rankings.n_queries))
+    for condensed in (False, True):
+        chosen = [
+            row
+            for row, measure in enumerate(measures)
+            if bool(measure.params.get("judged_only")) is condensed
+        ]
+        if chosen:
+            out[chosen] = _score(tuple(measures[row] for row in chosen), rankings, condensed, threads)
+    return out
+
+
+def _score(
+    measures: tuple[Measure, ...], rankings: Rankings, condensed: bool, threads: int | None
+) -> Float64:
+    from fastndcg import kernels
+
+    worths = list(dict.fromkeys(_worth(measure) for measure in measures))
+    scored, keys = _scored(rankings, condensed)
+    pool_offsets, pool, ordered = _pool(rankings)
+    for measure in measures:
+        _check(measure, scored[1], pool)
+    documents = _documents(*scored, worths)
+    judged = documents if pool is scored[1] else _documents(pool_offsets, pool, worths)
+    chances = rankings.intent_probabilities
+    none = _read_only(np.empty(0))
+    chance_offsets, probabilities = (
+        (_read_only(np.empty(0, np.int64)), none) if chances is None else (chances.offsets, chances.values)
+    )
+    longest = max(int(np.diff(offsets).max(initial=1)) for offsets in (scored[0], pool_offsets))
+    table = _rows(measures, worths, longest)
+    out = np.empty((len(measures), rankings.n_queries))
+
+    def score_part(part: tuple[int, int]) -> None:
+        kernels.score_intents(
+            *part, keys, documents, judged, ordered, chance_offsets, probabilities, table, out
+        )
+
+    parts = _parts(documents, judged, launch.threads_of(threads))
+    if len(parts) == 1:
+        score_part(parts[0])
+    else:
+        with ThreadPoolExecutor(len(parts)) as pool_of_threads:
+            list(pool_of_threads.map(score_part, parts))
+    return out
+
+
+def _parts(documents: IntentDocuments, judged: IntentDocuments, threads: int) -> list[tuple[int, int]]:
+    """Runs of queries of about equally many entries, one for each thread."""
+    work: Int64 = np.zeros(1, np.int64)
+    for side in (documents, judged):
+        work = work + side.entries[side.offsets] + side.offsets
+    n_queries = len(work) - 1
+    wanted = max(1, min(threads, int(work[-1]) // _PART, n_queries))
+    cuts = np.searchsorted(work, np.arange(1, wanted) * (work[-1] / wanted))
+    return list(pairwise(np.unique([0, *cuts, n_queries]).tolist())) or [(0, 0)]
+
+
+# ---- documents ----
+
+
+def _scored(rankings: Rankings, condensed: bool) -> tuple[tuple[Int64, IntentGrades], Int64]:
+    """Offsets and intent grades of the scored documents, and keys that rise as their scores fall."""
+    intents, offsets, judged = rankings.intents, rankings.offsets, rankings.is_judged
+    keys = launch.falling_keys(rankings.scores)
+    if judged is None or intents is None:
+        return (offsets, intents), _read_only(keys)  # type: ignore[return-value]
+    if condensed:
+        rows = np.flatnonzero(judged)
+        return (_counted(judged, offsets), intents.take(rows)), _read_only(keys[rows])
+    return (offsets, intents.take(np.where(judged, np.arange(len(judged)), -1))), _read_only(keys)
+
+
+def _pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
+    """Offsets and intent grades of the judged documents, and whether their order decides between equal gains.
+
+    Without a pool they are the scored ones: by falling document id, as ndeval has it, or in no order that means anything.
+    """
+    intents, judged = rankings.intents, rankings.is_judged
+    if rankings.judged is not None and rankings.judged_intents is not None:
+        return rankings.judged.offsets, rankings.judged_intents, True
+    rows = np.arange(rankings.n_docs) if judged is None else np.flatnonzero(judged)
+    offsets = rankings.offsets if judged is None else _counted(judged, rankings.offsets)
+    if rankings.doc_ids is not None:
+        import pyarrow.compute as pc
+
+        query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
+        ids = rankings.doc_ids.take(pa.array(rows))
+        if pa.types.is_dictionary(ids.type):
+            ids = ids.cast(ids.type.value_type)
+        if not pa.types.is_integer(ids.type):
+            ids = ids.cast(pa.large_binary())
+        order = pc.sort_indices(
+            pa.table({"query": query, "id": ids}),
+            sort_keys=[("query", "ascending"), ("id", "descending")],
+        )
+        rows = rows[order.to_numpy()]
+    elif judged is None:
+        return offsets, intents, False  # type: ignore[return-value]
+    return offsets, intents.take(rows), rankings.doc_ids is not None  # type: ignore[union-attr]
+
+
+def _counted(flags: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
+    """Offsets of the documents that are flagged."""
+    return _read_only(np.concatenate([[0], np.cumsum(flags)])[offsets].astype(np.int64))
+
+
+def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, float]]) -> IntentDocuments:
+    """Documents with those of their entries that are worth anything: of matrices of grades that is a small part."""
+    from fastndcg.kernels import IntentDocuments
+
+    distinct, places = _coded(intents.grades)
+    table = np.array(
+        [[plan.gain_of(gain, grade) * scale for grade in distinct.tolist()] for gain, scale in worths]
+    ).reshape(len(worths), len(distinct))
+    numbers, entries = intents.numbers, intents.offsets
+    kept = (table != 0).any(axis=0)[places]
+    if not kept.all():
+        places, numbers = places[kept], numbers[kept]
+        entries = np.concatenate([[0], np.cumsum(kept)])[entries]
+    worth = np.ascontiguousarray(table[:, places])
+    return IntentDocuments(offsets, *map(_read_only, (entries, numbers, worth)))
+
+
+def _coded(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Grades without repetition, and the place of each one among them; those that lie close together need no sorting."""
+    if grades.dtype.kind in "ui" and len(grades):
+        lowest, highest = int(grades.min()), int(grades.max())
+        if highest - lowest < _CLOSE and highest < _EXACT:
+            occurring = np.bincount(_above(grades, lowest)) > 0
+            return np.flatnonzero(occurring) + lowest, (np.cumsum(occurring) - 1)[_above(grades, lowest)]
+    distinct, places = np.unique(grades, return_inverse=True)
+    return distinct, places
+
+
+def _above(grades: npt.NDArray[Any], lowest: int) -> npt.NDArray[Any]:
+    return grades if lowest == 0 else grades.astype(np.int64) - lowest
+
+
+# ---- tables ----
+
+
+def _worth(measure: Measure) -> tuple[Worth, float]:
+    """What a grade is worth to an intent: its gain, or the probability that the intent is satisfied; and a factor."""
+    kind, params = measure.definition.worth, measure.params
+    if kind == "novel":
+        return Worth("relevant", measure.rel), measure.alpha or 1.0
+    if kind == "first of intent":
+        return Worth("relevant", measure.rel), 1.0
+    if kind == "intent stop":
+        if params["max_rel"] is None:
+            return Worth("relevant", measure.rel), 0.5
+        return Worth("stop", None, None, 0.0, measure.max_rel), 1.0
+    return plan.worth_of(measure), 1.0
+
+
+def _check(measure: Measure, *sides: IntentGrades) -> None:
+    """Refuse grades that the measure has no gain for, or that it cannot bear."""
+    worth, _ = _worth(measure)
+    occurring = np.unique(np.concatenate([_coded(side.grades)[0] for side in sides]))
+    for grade in occurring.tolist():
+        gain = plan.gain_of(worth, grade)
+        if worth.gain == "stop" and gain > 1:
+            raise InputError(
+                f"{measure} is not defined for grade {grade:g} of an intent: the highest of its scale is {worth.top:g}. "
+                f"Name the scale, as in {measure.name}(max_rel={grade:g})."
+            )
+        if not (gain >= 0 and math.isfinite(gain)):
+            raise InputError(
+                f"{measure} is not defined for the gain {gain:g} of grade {grade:g} of an intent; wanted finite gains from 0, as in "
+                f"{measure.name}(rel=1)"
+            )
+
+
+def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], longest: int) -> IntentRows:
+    from fastndcg import kernels
+
+    discounts: list[Any] = []
+    rows, perfect, scale = [], [], []
+    ranks = longest
+    for out, measure in enumerate(measures):
+        definition, params = measure.definition, measure.params
+        cutoff = kernels.UNCUT if measure.cutoff is None else min(measure.cutoff, kernels.UNCUT - 1)
+        over = kernels.OF_GREEDY if definition.over == "greedy" else kernels.MEAN_OF_INTENTS
+        if definition.over == "each ideal":
+            over = kernels.OF_EACH_IDEAL
+        if definition.over == "perfect" and params["denominator"] == "perfect":
+            over = kernels.OF_PERFECT
+            if measure.cutoff is not None and measure.cutoff > _MOST_PERFECT:
+                raise MeasureError(
+                    f"{measure} is divided by the sum over {measure.cutoff} perfect documents; wanted a cutoff of at most {_MOST_PERFECT}"
+                )
+            ranks = max(ranks, measure.cutoff or 0)
+        elif definition.worth == "novel" and over == kernels.MEAN_OF_INTENTS:
+            over = kernels.TOTAL_OF_INTENTS
+        plan.check_discount(measure, ranks if over == kernels.OF_PERFECT else longest)
+        discount = params.get("discount", definition.discount)
+        if discount not in discounts:
+            discounts.append(discount)
+        worth, factor = _worth(measure)
+        decaying = definition.fold == "stop" and params.get("alpha") != 0
+        best = plan.gain_of(worth, worth.top) if worth.gain == "stop" else factor
+        rows.append(
+            (
+                worths.index((worth, factor)),
+                kernels.STOP if decaying else kernels.GAIN,
+                plan.ties_of(measure),
+                discounts.index(discount),
+                cutoff,
+                over,
+                out,
+                int(definition.worth in ("intent stop", "gain")),
+                0,
+            )
+        )
+        perfect.append(best)
+        scale.append(1.0 / factor if over == kernels.TOTAL_OF_INTENTS else 1.0)
+    table = np.array(rows, np.int64)
+    for row in table:  # one greedy ideal serves all cutoffs, so it is made as deep as the deepest of them
+        alike = (table[:, : kernels.INTENT_FOLD + 1] == row[: kernels.INTENT_FOLD + 1]).all(axis=1)
+        alike &= table[:, kernels.WEIGHED] == row[kernels.WEIGHED]
+        row[kernels.DEPTH] = table[alike, kernels.INTENT_CUTOFF].max()
+    table_of_discounts = np.zeros((len(discounts), ranks))
+    for place, discount in enumerate(discounts):
+        width = min(ranks, _ranks_asked(measures, discount, longest, ranks))
+        table_of_discounts[place, :width] = plan.discount_table(discount, width)
+    order = np.lexsort((table[:, kernels.WEIGHED], table[:, kernels.INTENT_FOLD], table[:, 0]))
+    return kernels.IntentRows(
+        _read_only(table[order]),
+        _read_only(np.array(perfect)[order]),
+        _read_only(np.array(scale)[order]),
+        _read_only(table_of_discounts),
+    )
+
+
+def _ranks_asked(measures: tuple[Measure, ...], discount: Any, longest: int, ranks: int) -> int:
+    """Ranks that a discount is needed for; a user's function is asked for no more."""
+    with_it = [
+        measure
+        for measure in measures
+        if measure.params.get("discount", measure.definition.discount) == discount
+    ]
+    perfect = [measure.cutoff or 0 for measure in with_it if measure.params.get("denominator") == "perfect"]
+    return max(longest, *perfect) if perfect else longest if isinstance(discount, Function) else ranks
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array = array.view()
+    array.flags.writeable = False
+    return array

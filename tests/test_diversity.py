@@ -1,0 +1,705 @@
+"""Measures of several intents: against the oracle and ndeval, by identities, in groups too large to list, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import pickle
+from collections import namedtuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import fastndcg as fn
+from fastndcg.cli import app
+from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureError
+
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("alpha_DCG", {}),
+    ("alpha_DCG", {"alpha": 0.25, "denominator": "none"}),
+    ("alpha_DCG", {"alpha": 0, "denominator": "none"}),
+    ("alpha_DCG", {"alpha": 0, "discount": "reciprocal"}),
+    ("alpha_DCG", {"rel": 2, "judged_only": True, "discount": [1, 0.5, 0.25, 0.125, *[0.1] * 8]}),
+    ("alpha_nDCG", {}),
+    ("alpha_nDCG", {"alpha": 0}),
+    ("alpha_nDCG", {"alpha": 1}),
+    ("alpha_nDCG", {"alpha": 0.75, "rel": 2}),
+    ("alpha_nDCG", {"judged_only": True, "empty": "nan"}),
+    ("alpha_nDCG", {"discount": "jarvelin", "empty": 1}),
+    ("ERR_IA", {}),
+    ("ERR_IA", {"denominator": "none", "rel": 2}),
+    ("ERR_IA", {"max_rel": 4}),
+    ("ERR_IA", {"max_rel": 5, "denominator": "none", "judged_only": True}),
+    ("nERR_IA", {}),
+    ("nERR_IA", {"max_rel": 4, "empty": "nan"}),
+    ("nERR_IA", {"rel": 3, "judged_only": True}),
+    ("nDCG_IA", {}),
+    ("nDCG_IA", {"gain": "exp2", "judged_only": True}),
+    ("nDCG_IA", {"gain": [0, 0, 1, 4, 9], "discount": "reciprocal"}),
+    ("nDCG_IA", {"gain": "binary", "empty": "nan"}),
+    ("nDCG_IA", {"rel": 2}),
+    ("StRecall", {}),
+    ("StRecall", {"rel": 2, "empty": "nan"}),
+]
+
+
+def measure_of(name: str, words: dict[str, Any], cutoff: int | None, **more: Any) -> fn.Measure:
+    measure = fn.parse(name)(**words | more)
+    return measure if cutoff is None else measure @ cutoff
+
+
+def rules(name: str) -> tuple[str, ...]:
+    return ("average", "input", "worst", "best") if name == "nDCG_IA" else ("average", "input")
+
+
+@dataclass
+class Table:
+    """Queries for the oracle, and the same as `Rankings`."""
+
+    queries: list[oracle.IntentQuery]
+
+    def rankings(self, **columns: Any) -> fn.Rankings:
+        first = self.queries[0] if self.queries else oracle.IntentQuery([], [])
+        if first.is_judged is not None:
+            columns.setdefault(
+                "is_judged", np.array([flag for q in self.queries for flag in q.is_judged], bool)
+            )
+        if first.pool is not None:
+            pool = [document for query in self.queries for document in query.pool]
+            columns["judged"] = (
+                np.cumsum([0, *(len(query.pool) for query in self.queries)]),
+                np.array([max(document.values(), default=0) for document in pool], np.int64),
+            )
+            columns["judged_intents"] = grades_of(pool)
+        if first.probabilities is not None:
+            columns["intent_probabilities"] = [list(query.probabilities) for query in self.queries]
+        documents = [document for query in self.queries for document in query.documents]
+        return fn.Rankings.from_offsets(
+            np.cumsum([0, *(len(query.documents) for query in self.queries)]),
+            np.array([max(document.values(), default=0) for document in documents], np.int64),
+            np.array([score for query in self.queries for score in query.scores], np.float64),
+            intents=grades_of(documents),
+            **columns,
+        )
+
+
+def grades_of(documents: Sequence[dict[int, Any]]) -> list[list[Any]]:
+    return [
+        [document.get(intent) for intent in range(max(document, default=-1) + 1)] for document in documents
+    ]
+
+
+@st.composite
+def tables(draw: st.DrawFn, longest: int = 5) -> Table:
+    """Few intents, grades and scores, so that gains, documents and scores are tied everywhere."""
+    n_intents = draw(st.integers(1, 4))
+    document = st.dictionaries(
+        st.integers(0, n_intents - 1), st.sampled_from([0, 1, 1, 2, 4]), max_size=n_intents
+    )
+    with_flags, with_pool, with_chances = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+    queries = []
+    for _ in range(draw(st.integers(1, 3))):
+        documents = draw(st.lists(document, max_size=longest))
+        n = len(documents)
+        scores = draw(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=n, max_size=n))
+        flags = draw(st.lists(st.booleans(), min_size=n, max_size=n)) if with_flags else None
+        pool = None
+        if with_pool:
+            pool = [one for one, flag in zip(documents, flags or [True] * n, strict=True) if flag]
+            pool = draw(st.permutations(pool + draw(st.lists(document, max_size=3))))
+        chances = None
+        if with_chances:
+            chances = draw(
+                st.lists(st.sampled_from([0, 0.25, 0.5, 3]), min_size=n_intents, max_size=n_intents)
+            )
+        queries.append(oracle.IntentQuery(documents, scores, flags, pool, chances))
+    return Table(queries)
+
+
+def check(
+    table: Table, variants: Sequence[tuple[str, dict[str, Any]]], cutoffs: Sequence[int | None]
+) -> None:
+    asked = [
+        (name, words | {"ties": ties}, cutoff)
+        for name, words in variants
+        for ties in rules(name)
+        for cutoff in cutoffs
+    ]
+    scores = fn.evaluate(table.rankings(), [measure_of(*one) for one in asked])
+    for name, words, cutoff in asked:
+        measure = measure_of(name, words, cutoff)
+        for got, query in zip(scores[measure].tolist(), table.queries, strict=True):
+            # without a pool nothing says which of two equal gains comes first: that ideal has its own tests
+            lacks_order = query.pool is None and measure.definition.over == "greedy"
+            pooled = query._replace(pool=in_order_of_entries(query, measure)) if lacks_order else query
+            wanted = oracle.of_intents(name, pooled, cutoff, **words)
+            assert got == pytest.approx(wanted, rel=1e-12, abs=1e-15, nan_ok=True), (measure, query)
+
+
+def in_order_of_entries(query: oracle.IntentQuery, measure: fn.Measure) -> list[dict[int, Any]]:
+    """The judged documents in the order by which ties of the greedy ideal are broken where they have no other."""
+
+    def worthy(document: dict[int, Any]) -> list[tuple[int, float]]:
+        graded = measure.params.get("max_rel") is not None
+        least = 1 if graded else measure.rel
+        entries = sorted((t, -grade if graded else -1) for t, grade in document.items() if grade >= least)
+        return [*entries, (math.inf, 0.0)]
+
+    return sorted(query.judged(), key=worthy)
+
+
+# ---- against the oracle ----
+
+
+@pytest.mark.pure
+@given(tables(), st.lists(st.sampled_from(VARIANTS), min_size=6, max_size=6))
+def test_oracle(table: Table, variants: list[tuple[str, dict[str, Any]]]) -> None:
+    check(table, variants, (None, 1, 3))
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("name", "words"), VARIANTS)
+def test_oracle_of_every_parameter(name: str, words: dict[str, Any]) -> None:
+    """One table of many queries, so that no value of a parameter depends on what is drawn."""
+    rng = np.random.default_rng(5)
+    for pooled in (False, True):
+        queries = []
+        for _ in range(12):
+            documents = [
+                {t: int(rng.choice([0, 1, 2, 4])) for t in range(3) if rng.random() < 0.5}
+                for _ in range(rng.integers(0, 6))
+            ]
+            flags = (rng.random(len(documents)) < 0.8).tolist()
+            pool = [one for one, flag in zip(documents, flags, strict=True) if flag] + [{0: 1, 2: 2}, {1: 4}]
+            queries.append(
+                oracle.IntentQuery(
+                    documents,
+                    rng.integers(0, 3, len(documents)).tolist(),
+                    flags,
+                    pool if pooled else None,
+                    [0.5, 0.2, 1],
+                )
+            )
+        check(Table(queries), [(name, words)], (None, 1, 2, 4))
+
+
+@pytest.mark.pure
+@settings(max_examples=30)
+@given(tables(longest=4), st.data())
+def test_bits_do_not_depend_on_what_else_is_there(table: Table, data: st.DataObject) -> None:
+    """The order of rows, of measures and of queries, a slice, a pickle, threads."""
+    asked = [measure_of(name, words, 3) for name, words in VARIANTS]
+    rankings = table.rankings()
+    values = fn.evaluate(rankings, asked).values
+    for again in (
+        fn.evaluate(rankings, asked[::-1]).values[::-1],
+        fn.evaluate(rankings, asked, threads=2).values,
+        fn.evaluate(pickle.loads(pickle.dumps(rankings)), asked).values,
+        np.concatenate(
+            [fn.evaluate(rankings[q : q + 1], asked).values for q in range(len(rankings))], axis=1
+        ),
+        np.array([fn.evaluate(rankings, measure).values[0] for measure in asked]),
+    ):
+        assert np.array_equal(again, values, equal_nan=True)
+    shuffled = []
+    for query in table.queries:
+        order = data.draw(st.permutations(range(len(query.documents))))
+        flags = None if query.is_judged is None else [query.is_judged[i] for i in order]
+        shuffled.append(
+            query._replace(
+                documents=[query.documents[i] for i in order],
+                scores=[query.scores[i] for i in order],
+                is_judged=flags,
+            )
+        )
+    assert np.array_equal(fn.evaluate(Table(shuffled).rankings(), asked).values, values, equal_nan=True)
+
+
+def test_rows_in_any_order() -> None:
+    rng = np.random.default_rng(3)
+    queries, grades = rng.integers(0, 20, 400), rng.integers(-1, 3, (400, 4))
+    lists = [[grade if grade >= 0 else None for grade in row] for row in grades.tolist()]
+    scores = rng.random(400)
+
+    def values(rows: np.ndarray) -> dict[int, float]:
+        rankings = fn.Rankings.from_query_ids(
+            queries[rows], grades.max(axis=1)[rows].clip(0), scores[rows], intents=[lists[i] for i in rows]
+        )
+        found = fn.evaluate(rankings, "alpha_nDCG@5").values[0].tolist()
+        return dict(zip(rankings.query_ids.to_pylist(), found, strict=True))
+
+    assert values(np.arange(400)) == values(np.argsort(queries, kind="stable"))
+
+
+# ---- identities ----
+
+
+def random_rankings(seed: int, n_intents: int, queries: int = 50, longest: int = 60) -> fn.Rankings:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest, queries)
+    size = int(lengths.sum())
+    grades = rng.choice([0, 0, 0, 1, 2, 3], (size, n_intents))
+    return fn.Rankings.from_groups(lengths, grades.max(axis=1), rng.integers(0, 30, size), intents=grades)
+
+
+@pytest.mark.parametrize(
+    "words", [{}, {"gain": "exp2"}, {"ties": "worst"}, {"ties": "best"}, {"ties": "input"}]
+)
+def test_one_intent_is_plain_ndcg_to_the_last_bit(words: dict[str, Any]) -> None:
+    rankings = random_rankings(1, 1)
+    for cutoff in (1, 5, 1000):
+        values = fn.evaluate(rankings, [fn.nDCG_IA(**words) @ cutoff, fn.nDCG(**words) @ cutoff]).values
+        assert np.array_equal(*values)
+
+
+def test_one_intent_without_decay_is_plain_ndcg_of_binary_gains() -> None:
+    rankings = random_rankings(2, 1)
+    values = fn.evaluate(rankings, ["alpha_nDCG(alpha=0)@10", "nDCG(gain='binary')@10"]).values
+    assert np.array_equal(*values)
+
+
+def test_one_graded_intent_is_plain_err() -> None:
+    rankings = random_rankings(3, 1)
+    values = fn.evaluate(rankings, ["ERR_IA(max_rel=4, denominator='none')@20", "ERR@20"]).values
+    assert values[0].tolist() == pytest.approx(values[1].tolist(), rel=1e-12)
+
+
+def test_the_greedy_ideal_itself_is_exactly_one() -> None:
+    for seed in range(20):
+        rankings = random_rankings(seed, 3, queries=1, longest=30)
+        documents = rankings.intents.grades.reshape(-1, 3)
+        order = np.lexsort(np.where(documents >= 1, 0, 1).T[::-1])  # how ties are broken without a pool
+        # an intent of its own, which has no weight, names each document
+        pool = [
+            {t: Fraction(1, 2) for t in range(3) if document[t] >= 1} | {9: i}
+            for i, document in zip(order.tolist(), documents[order], strict=True)
+        ]
+        ideal = [one[9] for one in oracle.greedy_ideal(pool, dict.fromkeys(range(3), Fraction(1)), len(pool))]
+        scores = np.empty(len(ideal))
+        scores[ideal] = -np.arange(len(ideal))
+        perfect = fn.Rankings.from_lists([rankings.relevance], [scores], intents=documents)
+        values = fn.evaluate(perfect, ["alpha_nDCG@1,3,10", "alpha_nDCG", "nERR_IA@10"]).values
+        assert (values == 1.0).all(), (seed, values)
+
+
+def test_document_ids_break_ties_of_the_ideal_as_ndeval_does() -> None:
+    """Whichever pair comes first, the second rank gains 2 only where it is not the one that shares an intent with both."""
+    intents = [[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]]
+    found = {}
+    for ids in ("abc", "acb", "bca"):
+        rankings = fn.Rankings.from_lists([[1, 1, 1]], [[3, 2, 1]], intents=intents, doc_ids=list(ids))
+        found[ids] = fn.evaluate(rankings, "alpha_nDCG@2").values[0, 0]
+    second = 1 / math.log2(3)
+    # the last id goes first: the second document's 1.5 beats nothing where the third, which overlaps, is the first
+    assert found == pytest.approx(
+        {"abc": (2 + 2 * second) / (2 + 1.5 * second), "acb": 1.0, "bca": 1.0}, rel=1e-12
+    )
+
+
+def test_large_groups_by_sampling() -> None:
+    """The expectation lies within five standard errors of the mean over 4,000 sampled orders."""
+    rng = np.random.default_rng(12)
+    scores = np.repeat([3.0, 2.0, 1.0], [5, 45, 30])
+    grades = rng.choice([0, 0, 0, 1, 2], (len(scores), 4))
+    asked = [
+        measure_of(name, words, cutoff)
+        for name, words in VARIANTS
+        for cutoff in (3, 20)
+        if "judged_only" not in words and not isinstance(words.get("discount"), list)
+    ]
+    one = fn.Rankings.from_lists([grades.max(axis=1)], [scores], intents=grades)
+    expected = fn.evaluate(one, asked).values[:, 0]
+    orders = 4000
+    ranked = np.lexsort((rng.random((orders, len(scores))), np.broadcast_to(-scores, (orders, len(scores)))))
+    many = fn.Rankings.from_dense(
+        grades.max(axis=1)[ranked],
+        np.broadcast_to(-np.arange(len(scores)), ranked.shape),
+        intents=grades[ranked].reshape(-1, 4),
+    )
+    samples = fn.evaluate(many, [measure(ties="input") for measure in asked]).values
+    for measure, value, values in zip(asked, expected, samples, strict=True):
+        error = max(float(values.std()) / math.sqrt(orders), 1e-15)
+        assert abs(values.mean() - value) < 5 * error, measure
+
+
+# ---- against ndeval ----
+
+Judgments = list[tuple[str, str, str, int]]
+Results = list[tuple[str, str, float]]
+
+
+def invented(seed: int, queries: int = 30) -> tuple[Judgments, Results]:
+    """Ragged and tied, with documents that nobody judged or that were not retrieved, and queries without a relevant one."""
+    rng = np.random.default_rng(seed)
+    judgments: Judgments = []
+    results: Results = []
+    for query in range(queries):
+        ids = [f"d{i}" for i in rng.permutation(int(rng.integers(2, 50)))]
+        n_intents, top = int(rng.integers(1, 7)), 1 if query % 10 == 0 else 5
+        for name in ids:
+            judgments += [
+                (str(query), f"{query}.{intent}", name, int(rng.integers(-1, top)))
+                for intent in range(n_intents)
+                if rng.random() < 0.4
+            ]
+        results += [(str(query), name, float(rng.integers(0, 9)) / 4) for name in ids if rng.random() < 0.7]
+    return judgments, results
+
+
+def as_rankings(judgments: Judgments, results: Results) -> tuple[list[str], fn.Rankings]:
+    """Rows by falling score and rising id, which is ndeval's order of the run; the pool by falling id."""
+    queries = list(dict.fromkeys(query for query, *_ in judgments))
+    table = []
+    for query in queries:
+        numbers = {name: i for i, name in enumerate(sorted({t for q, t, *_ in judgments if q == query}))}
+        graded: dict[str, dict[int, int]] = {}
+        for q, intent, name, grade in judgments:
+            if q == query:
+                document = graded.setdefault(name, {})
+                if grade >= 0:
+                    document[numbers[intent]] = grade
+        rows = sorted(((-score, name) for q, name, score in results if q == query))
+        table.append(
+            oracle.IntentQuery(
+                [graded.get(name, {}) for _, name in rows],
+                [-negative for negative, _ in rows],
+                [name in graded for _, name in rows],
+                [graded[name] for name in sorted(graded, reverse=True)],
+            )
+        )
+    return queries, Table(table).rankings()
+
+
+NDEVAL = {
+    "ERR-IA": "ERR_IA",
+    "nERR-IA": "nERR_IA",
+    "alpha-DCG": "alpha_DCG",
+    "alpha-nDCG": "alpha_nDCG",
+    "strec": "StRecall",
+}
+
+
+@pytest.mark.parametrize(("alpha", "rel"), [(0.5, 1), (0.5, 2), (0.25, 1), (0.0, 1), (1.0, 3)])
+def test_ndeval(alpha: float, rel: int) -> None:
+    pyndeval = pytest.importorskip("pyndeval", reason="pyndeval is not installed")
+    compared = 0
+    for seed in range(3):
+        judgments, results = invented(seed)
+        names = [f"{name}@{k}" for name in NDEVAL for k in (1, 2, 5, 20) if alpha == 0.5 or "ERR" not in name]
+        evaluator = pyndeval.RelevanceEvaluator(judgments, names, relevance_level=rel, alpha=alpha)
+        reference = evaluator.evaluate(results)
+        queries, rankings = as_rankings(judgments, results)
+        for each in names:
+            name, _, cutoff = each.partition("@")
+            words: dict[str, Any] = {"ties": "input", "rel": rel}
+            if name.startswith("alpha"):
+                words["alpha"] = alpha
+            if int(cutoff) == 1 and name in ("ERR-IA", "alpha-DCG"):
+                words["denominator"] = "none"  # ndeval divides from the second rank on
+                scale = np.array([len(relevant_intents(judgments, query, rel)) for query in queries])
+                scale = np.where(
+                    name == "ERR-IA", 2.0 * scale, 1.0
+                )  # and leaves out P(intent) and the factor 1/2
+            else:
+                scale = np.ones(len(queries))
+            got = fn.evaluate(rankings, measure_of(NDEVAL[name], words, int(cutoff))).values[0] * scale
+            for query, value in zip(queries, got.tolist(), strict=True):
+                if query in reference:
+                    assert value == pytest.approx(reference[query][each], rel=1e-12, abs=1e-15), (each, query)
+                    compared += 1
+    assert compared > 500
+
+
+def relevant_intents(judgments: Judgments, query: str, rel: int) -> set[str]:
+    return {intent for q, intent, _, grade in judgments if q == query and grade >= rel}
+
+
+@pytest.mark.parametrize(
+    "notation",
+    [
+        "alpha_nDCG@20",
+        "alpha_nDCG(alpha=0.25)@5",
+        "alpha_DCG@10",
+        "ERR_IA@20",
+        "ERR_IA(rel=2)@20",
+        "nERR_IA@10",
+        "StRecall@5",
+    ],
+)
+def test_ir_measures(notation: str) -> None:
+    """The same words mean the same numbers there; of a query that the run lacks, 0."""
+    ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")
+    pytest.importorskip("pyndeval", reason="pyndeval is not installed")
+    judgments, results = invented(7)
+    measure = ir_measures.parse_measure(notation)
+    qrels = [ir_measures.Qrel(query, name, grade, intent) for query, intent, name, grade in judgments]
+    run = [ir_measures.ScoredDoc(*row) for row in results]
+    reference = {row.query_id: row.value for row in ir_measures.pyndeval.iter_calc([measure], qrels, run)}
+    assert fn.measures.as_measure(measure) == fn.parse(notation)
+    queries, rankings = as_rankings(judgments, results)
+    got = fn.evaluate(rankings, fn.measures.as_measure(measure)(ties="input")).values[0]
+    assert got.tolist() == pytest.approx(
+        [reference.get(query, 0.0) for query in queries], rel=1e-12, abs=1e-15
+    )
+
+
+# ---- ways in ----
+
+
+def write_trec(folder: Path, judgments: Judgments, results: Results) -> tuple[Path, Path]:
+    """As messy as real files are: a byte-order mark, comments, blank lines, tabs, more blanks than one."""
+    lines = [f"{query} \t{intent}  {name} {grade}" for query, intent, name, grade in judgments]
+    lines[3:3] = ["", "# 1 0 d1 1", "   "]
+    (folder / "qrels").write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    (folder / "run").write_text(
+        "".join(f"{query} Q0 {name} 1 {score} me\n" for query, name, score in results)
+    )
+    return folder / "qrels", folder / "run"
+
+
+WAYS = ["alpha_nDCG(ties='input')@20", "nERR_IA(ties='input')", "nDCG_IA@10", "StRecall@3", "nDCG@10"]
+
+
+def test_every_way_in_is_the_same(tmp_path: Path) -> None:
+    """TREC files, plain and packed, Parquet, tables, dicts and tuples, lines in any order: the bits of rankings made by hand."""
+    judgments, results = invented(11)
+    queries, by_hand = as_rankings(judgments, results)
+    wanted = fn.evaluate(by_hand, WAYS).values
+    qrels, run = write_trec(tmp_path, judgments, results)
+    packed = tmp_path / "qrels.gz"
+    packed.write_bytes(gzip.compress(qrels.read_bytes()))
+    columns = dict(
+        zip(("query_id", "subtopic", "docid", "rel"), map(list, zip(*judgments, strict=True)), strict=True)
+    )
+    pq.write_table(pa.table(columns), tmp_path / "qrels.parquet")
+    other = pa.table(columns).rename_columns(["query_id", "meaning", "docid", "rel"])
+    run_table = pa.table(
+        dict(zip(("query_id", "docid", "score"), map(list, zip(*results, strict=True)), strict=True))
+    )
+    nested: dict[str, dict[str, dict[str, int]]] = {}
+    for query, intent, name, grade in judgments:
+        nested.setdefault(query, {}).setdefault(name, {})[intent] = grade
+    by_dict: dict[str, dict[str, float]] = {query: {} for query in queries}
+    for query, name, score in results:
+        by_dict[query][name] = score
+    shuffled = [judgments[i] for i in np.random.default_rng(0).permutation(len(judgments))]
+    shuffled.sort(key=lambda row: queries.index(row[0]))
+    words: dict[str, Any] = {"ties": "docid_asc"}
+    Judgment = namedtuple("Judgment", "query_id iteration doc_id relevance")
+    found = {
+        "trec": fn.read_trec(qrels, run, intents=True, **words),
+        "packed": fn.read_qrels_run(packed, run, intents=True, **words),
+        "parquet": fn.read_qrels_run(tmp_path / "qrels.parquet", run, intents=True, **words),
+        "named": fn.Rankings.from_qrels_run(other, run_table, intents="meaning", **words),
+        "dicts": fn.Rankings.from_qrels_run(nested, by_dict, intents=True, **words),
+        "tuples": fn.Rankings.from_qrels_run(map(Judgment._make, shuffled), by_dict, intents=True, **words),
+    }
+    for way, rankings in found.items():
+        assert [str(query) for query in rankings.query_ids.to_pylist()] == queries, way
+        assert np.array_equal(fn.evaluate(rankings, WAYS).values, wanted), way
+
+
+def test_refused_judgments(tmp_path: Path) -> None:
+    qrels, run = write_trec(
+        tmp_path, [("1", "a", "d", 1), ("1", "b", "d", 0), ("1", "b", "d", 2)], [("1", "d", 0.5)]
+    )
+    with pytest.raises(
+        InputError,
+        match=r'qrels, line 3: document "d" of query "1" has two grades for intent "b", the first at .*line 2',
+    ):
+        fn.read_trec(qrels, run, intents=True)
+    with pytest.raises(
+        InputTypeError, match=r"intents=1 is a int; wanted True, False or the name of a column"
+    ):
+        fn.read_qrels_run(qrels, run, intents=1)
+    with pytest.raises(
+        InputTypeError, match=r"qrels\['1'\]\['d'\] is a int; wanted a dict from intent to number"
+    ):
+        fn.Rankings.from_qrels_run({"1": {"d": 1}}, {"1": {"d": 1.0}}, intents=True)
+    table = pa.table({"qid": ["1"], "docid": ["d"], "rel": [1], "score": [0.5]})
+    with pytest.raises(
+        ColumnError, match=r"no column has a usual name of the intent \(intent, intent_id, subtopic"
+    ):
+        fn.Rankings.from_qrels_run(table, table, intents=True)
+
+
+def test_parquet_and_streams(tmp_path: Path) -> None:
+    """Lists of grades, in long and list-column form, whole and a part at a time, grouped and not: the same bits."""
+    rankings = random_rankings(21, 3, queries=1500)
+    grades = rankings.intents.grades.reshape(-1, 3).tolist()
+    grades = [[grade if grade or i % 3 else None for grade in row] for i, row in enumerate(grades)]
+    queries = np.repeat(np.arange(len(rankings)), rankings.lengths)
+    table = pa.table({"qid": queries, "rel": rankings.relevance, "score": rankings.scores, "grades": grades})
+    order = np.random.default_rng(1).permutation(len(table))
+    files = {"grouped": table, "shuffled": table.take(pa.array(order))}
+    lists = pa.table(
+        {
+            name: pa.LargeListArray.from_arrays(rankings.offsets, table[name].combine_chunks())
+            for name in ("rel", "score", "grades")
+        }
+    )
+    asked = ["alpha_nDCG@10", "nDCG_IA", "ERR_IA(max_rel=3)@5"]
+    wanted = fn.evaluate(fn.Rankings.from_arrow(table, intents="grades"), asked).values
+    assert np.array_equal(fn.evaluate(fn.Rankings.from_arrow(lists, intents="grades"), asked).values, wanted)
+    for name, rows in files.items():
+        pq.write_table(rows, tmp_path / name, row_group_size=10_000)
+        whole = fn.evaluate(fn.read_parquet(tmp_path / name, intents="grades"), asked)
+        stream = fn.scan_parquet(tmp_path / name, intents="grades", memory="1 MB")
+        parts = fn.evaluate(stream, asked)
+        assert np.array_equal(parts.values, whole.values)
+        assert parts.queries.equals(whole.queries)
+        assert sum(1 for _ in stream) > 1
+        places = np.argsort(whole.queries["query_id"].to_numpy())
+        assert np.array_equal(whole.values[:, places], wanted)
+    with pytest.raises(InputTypeError, match='column "rel" is int64; wanted a list for each document'):
+        fn.read_parquet(tmp_path / "grouped", intents="rel")
+    with pytest.raises(ColumnError, match='there is no column "grade" for intents'):
+        fn.read_parquet(tmp_path / "grouped", intents="grade")
+
+
+def test_command_line(tmp_path: Path) -> None:
+    qrels, run = write_trec(tmp_path, *invented(11))
+    result = CliRunner().invoke(
+        app, ["score", "--qrels", str(qrels), "--run", str(run), "-m", "alpha_nDCG@20", "--format", "json"]
+    )
+    assert result.exit_code == 0, result.output
+    wanted = fn.evaluate(fn.read_trec(qrels, run, intents=True), "alpha_nDCG@20").mean()["alpha_nDCG@20"]
+    assert json.loads(result.stdout)["measures"][0]["mean"] == wanted
+    assert "iteration" not in result.stderr
+    (tmp_path / "plain").write_text("1 0 d1 1\n1 0 d2 1\n")
+    plain = ["score", "--qrels", str(tmp_path / "plain"), "--run", str(run), "-m", "StRecall@5"]
+    assert "no query has more than one intent" in CliRunner().invoke(app, plain).stderr
+    table = pa.table({"qid": [1, 1], "rel": [1, 1], "score": [0.5, 0.1], "per_intent": [[1, 0], [1, None]]})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    score = ["score", str(tmp_path / "rows.parquet"), "-m", "alpha_nDCG@2"]
+    result = CliRunner().invoke(app, score)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert 'name a list column, as in --intents "grades"' in result.stderr
+    result = CliRunner().invoke(app, [*score, "--intents", "per_intent", "--format", "csv"])
+    assert result.exit_code == 0 and "alpha_nDCG@2,1.0" in result.stdout
+    assert "intents=per_intent" in result.stderr
+    result = CliRunner().invoke(app, ["score", "x", "-m", "alpha_nDCG(ties='best')@2"])
+    assert result.exit_code == 2 and "has no exact value here" in result.stderr
+
+
+# ---- what is refused ----
+
+
+def lists(**columns: Any) -> fn.Rankings:
+    return fn.Rankings.from_lists([[1, 0]], [[0.9, 0.1]], **columns)
+
+
+def test_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"alpha_nDCG@10 needs a grade of each document for each intent.*intents="
+    ):
+        fn.evaluate(lists(), "alpha_nDCG@10")
+    with pytest.raises(InputError, match="intents has lists for 1 documents where there are 2"):
+        lists(intents=[[1]])
+    with pytest.raises(InputTypeError, match="intents is a str; wanted a list of grades"):
+        lists(intents="ab")
+    with pytest.raises(InputTypeError, match="intents holds lists of string"):
+        lists(intents=[["a"], ["b"]])
+    with pytest.raises(InputError, match="grade nan for intent 1 of document 0"):
+        lists(intents=[[1.0, math.nan], [0.0]])
+    with pytest.raises(InputError, match="intent 0 of document 1 twice"):
+        lists(intents=([0, 1, 3], [0, 0, 0], [1, 1, 1]))
+    with pytest.raises(InputError, match="offsets that do not ascend from 0 to its 3 intents"):
+        lists(intents=([0, 1, 2], [0, 0, 0], [1, 1, 1]))
+    with pytest.raises(InputError, match="holds intent -1"):
+        lists(intents=([0, 1, 1], [-1], [1]))
+    with pytest.raises(InputError, match="holds intent 1048576; intents are numbered from 0 in each query"):
+        lists(intents=([0, 1, 1], [2**20], [1]))
+    with pytest.raises(MeasureError, match="takes every grade for what it is, as max_rel says"):
+        fn.evaluate(lists(intents=[[1], [0]]), "ERR_IA(rel=2, max_rel=4)")
+    with pytest.raises(InputTypeError, match="is a tuple of 2"):
+        lists(intents=([0, 1, 1], [1]))
+    with pytest.raises(InputError, match="judged_intents is given without intents"):
+        lists(judged_intents=[[1]], judged=([0, 1], [1]))
+    with pytest.raises(InputError, match="judged is given without judged_intents"):
+        lists(intents=[[1], [0]], judged=([0, 1], [1]))
+    with pytest.raises(
+        InputError, match="intent_probabilities has 1 for query 0, which has an intent number 1"
+    ):
+        lists(intents=[[1, 0], [0]], intent_probabilities=[[1.0]])
+    with pytest.raises(
+        InputError, match="holds -0.5 for intent 1 of query number 0; wanted finite numbers from 0"
+    ):
+        lists(intents=[[1, 0], [0]], intent_probabilities=[[1.0, -0.5]])
+    with pytest.raises(InputError, match="has 2 lists for 1 queries"):
+        lists(intents=[[1, 0], [0]], intent_probabilities=[[1.0, 0.5], []])
+    rankings = lists(intents=[[5, 0], [-1]])
+    with pytest.raises(InputError, match=r"not defined for grade 5 of an intent.*ERR_IA\(max_rel=5\)"):
+        fn.evaluate(rankings, "ERR_IA(max_rel=4)")
+    with pytest.raises(InputError, match="not defined for the gain -1 of grade -1 of an intent"):
+        fn.evaluate(rankings, "nDCG_IA")
+    with pytest.raises(InputError, match="not defined for the gain nan of grade -1 of an intent"):
+        fn.evaluate(rankings, "nDCG_IA(gain=[0, 1, 1, 1, 1, 1])")
+    with pytest.raises(MeasureError, match="needs a discount for 2 ranks and was given 1"):
+        fn.evaluate(lists(intents=[[1], [0]]), "alpha_nDCG(discount=[1])")
+    with pytest.raises(MeasureError, match="needs a discount for 3 ranks and was given 2"):
+        fn.evaluate(lists(intents=[[1], [0]]), "alpha_DCG(discount=[1, 1])@3")
+    for ties in ("worst", "best"):
+        with pytest.raises(MeasureError, match=f"ties='{ties}' has no exact value here"):
+            fn.alpha_nDCG(ties=ties)
+    with pytest.raises(MeasureError, match="alpha=1.5 is not known: alpha is a number from 0 to 1"):
+        fn.alpha_nDCG(alpha=1.5)
+    with pytest.raises(MeasureError, match="is divided by the sum over 100000000 perfect documents"):
+        fn.evaluate(lists(intents=[[1], [0]]), "alpha_DCG@100000000")
+
+
+def test_unusual_input() -> None:
+    """No query, no document, no intent at all, intents that only the pool has, lists as Arrow has them."""
+    assert fn.evaluate(fn.Rankings.from_lists([], [], intents=[]), "alpha_nDCG").values.shape == (1, 0)
+    nothing = fn.Rankings.from_lists([[], [0]], [[], [1.0]], intents=[None])
+    assert fn.evaluate(nothing, "ERR_IA(empty='nan')").values[0].tolist() == pytest.approx(
+        [math.nan] * 2, nan_ok=True
+    )
+    missed = fn.Rankings.from_lists([[]], [[]], intents=[], judged=([0, 1], [1]), judged_intents=[[1]])
+    assert fn.evaluate(missed, ["alpha_nDCG(empty=7)", "alpha_DCG(empty=7)"]).values.tolist() == [
+        [0.0],
+        [0.0],
+    ]
+    column = pa.chunked_array(
+        [pa.array([[1, None]], pa.list_(pa.int8())), pa.array([None], pa.list_(pa.int8()))]
+    )
+    for intents in (
+        column,
+        pa.array([[1, 0], [0, 0]], pa.list_(pa.float32(), 2)),
+        pa.array([[7, 7], [1, 0], None], pa.list_(pa.int8(), 2))[1:],
+        pa.array([[7, 7], [1, 0], None])[1:],
+        pa.array([[1, 0], []], pa.list_view(pa.int16())),
+        [[1, 0], None],
+        np.array([[True, False]] * 2),
+        [[1], []],
+    ):
+        assert fn.evaluate(lists(intents=intents), "alpha_nDCG@1").values[0].tolist() == [1.0]
+    assert "intents" in repr(lists(intents=column))
+
+
+def test_functions_are_asked_for_the_ranks_that_exist() -> None:
+    asked: list[int] = []
+
+    def discount(rank: int) -> float:
+        asked.append(rank)
+        return 1 / rank
+
+    fn.evaluate(
+        lists(intents=[[1], [0]]), [fn.alpha_nDCG(discount=discount) @ 10, fn.nDCG_IA(discount=discount) @ 10]
+    )
+    assert set(asked) == {1, 2}
+    asked.clear()
+    fn.evaluate(lists(intents=[[1], [0]]), fn.alpha_DCG(discount=discount) @ 4)
+    assert set(asked) == {1, 2, 3, 4}
