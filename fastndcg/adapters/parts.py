@@ -182,7 +182,7 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
     order = table[task.order]
     if order.null_count:
         raise InputError(
-            f'column "{task.order}" has {order.null_count:,} nulls; order numbers every document of a query'
+            f'column "{task.order}" has {order.null_count:,} null{"s" * (order.null_count > 1)}; order numbers every document of a query'
         )
     # a dictionary is sorted by its values
     keys = [_plain(table[name]) for name in (task.query, str(task.order))]
