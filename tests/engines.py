@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from typing import Any
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import fastndcg as fn
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def steep(grade: float) -> float:
@@ -92,3 +99,41 @@ def rows_of(table: Any) -> list[tuple[Any, ...]]:
         tuple(value.hex() if isinstance(value, float) else value for value in row.values()) for row in plain
     ]
     return sorted(rows, key=lambda row: row[0])
+
+
+# ---- Spark ----
+
+
+def need_java() -> None:
+    """Skip where Java, which Spark runs on, is missing; in continuous integration it has to be there."""
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") or (home and Path(home, "bin", "java").exists()):
+        return
+    message = "Spark needs Java 17 and there is neither java on the path nor JAVA_HOME: install openjdk-17-jre-headless"
+    if os.environ.get("CI"):
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message, allow_module_level=True)
+
+
+def spark_session(master: str, settings: dict[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    tests = Path(__file__).resolve().parent
+    # measures with functions of these tests are unpickled by workers
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        dict.fromkeys([str(tests.parent), str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
+    )
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(master).appName("fastndcg")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.warehouse.dir": tempfile.gettempdir(),
+        **settings,
+    }.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session

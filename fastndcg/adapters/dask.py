@@ -209,7 +209,7 @@ def _results(frame: pd.DataFrame, task: parts.Task) -> pd.DataFrame:
     scores, first = parts.score(task, table_of(frame, task.names))
     kept = frame[[task.query, *task.wanted.keep]].iloc[first]
     weight = {} if scores.weight is None else {"weight": scores.weight}
-    values = dict(zip(map(str, task.measures), scores.values, strict=True))
+    values = dict(zip(task.columns, scores.values, strict=True))
     return _joined(task, kept, weight | values)
 
 

@@ -35,6 +35,7 @@ class Task(NamedTuple):
     """What is asked of every part; engines send it to their workers."""
 
     measures: tuple[Measure, ...]
+    columns: tuple[str, ...]  # names of the measures here: a worker may name a user's function otherwise
     wanted: Wanted
     order: str | None
     nan: str
@@ -52,7 +53,7 @@ class Task(NamedTuple):
     def results(self) -> list[str]:
         """Columns that come out, in order."""
         weight = [] if self.wanted.weight is None else ["weight"]
-        return ["query_id", *self.wanted.keep, *weight, *map(str, self.measures)]
+        return ["query_id", *self.wanted.keep, *weight, *self.columns]
 
 
 def asked(
@@ -84,7 +85,8 @@ def asked(
         raise ColumnError(
             "rows of an engine have no numbers that could name their queries; name the column of query ids, as in query=..."
         )
-    task = Task(as_measures(measures), wanted, order, nan)
+    known = as_measures(measures)
+    task = Task(known, tuple(map(str, known)), wanted, order, nan)
     if order is not None:
         check_column(schema.names, "order", order)
     _check_order(task, lists=is_list(schema.field(wanted.columns.relevance).type))
@@ -265,10 +267,10 @@ def add_up(task: Task, tables: Iterable[pa.Table], *, values: bool) -> Sums:
 def summary_of(task: Task, sums: Sums, *, values: bool) -> Summary:
     """The summary that `Scores.summary` gives of all queries at once, with quartiles where values were kept."""
     rows = []
-    for row, measure in enumerate(task.measures):
+    for row, column in enumerate(task.columns):
         moments = sums.moments[row]
         numbers: dict[str, Any] = {
-            "measure": str(measure),
+            "measure": column,
             "mean": moments.mean(weighted=task.wanted.weight is not None),
             "std": moments.std(),
         }
@@ -287,23 +289,25 @@ class Means(NamedTuple):
     """What means are asked of results."""
 
     measures: tuple[Measure, ...]
+    columns: tuple[str, ...]  # as in `Task`
     by: str | None
     weight: str | None
 
     @property
     def names(self) -> list[str]:
         """Columns to read."""
-        return [*filter(None, dict.fromkeys([self.by, self.weight])), *map(str, self.measures)]
+        return [*filter(None, dict.fromkeys([self.by, self.weight])), *self.columns]
 
 
 def means_asked(names: Sequence[str], measures: Any, *, by: str | None, weight: str | None) -> Means:
     """What is asked, checked against the columns of the results."""
-    means = Means(as_measures(measures), by, weight)
+    known = as_measures(measures)
+    means = Means(known, tuple(map(str, known)), by, weight)
     for argument, name in (("by", by), ("weight", weight)):
         if name is not None:
             check_column(names, argument, name)
-    for measure in means.measures:
-        check_column(names, "measures", str(measure))
+    for column in means.columns:
+        check_column(names, "measures", column)
     return means
 
 
@@ -312,7 +316,7 @@ Groups = list[tuple[Any, Sums]]
 
 def sums_by(means: Means, table: pa.Table) -> Groups:
     """Sums of each group of a part of the results; of the only one, None, where there is no column to group by."""
-    values = np.stack([table[str(measure)].to_numpy() for measure in means.measures])
+    values = np.stack([table[column].to_numpy() for column in means.columns])
     weight = None if means.weight is None else table[means.weight].to_numpy()
     if means.by is None:
         distinct, rows = [None], [np.arange(len(table))]
@@ -345,9 +349,9 @@ def means_of(means: Means, kind: pa.DataType | None, parts: Iterable[Groups]) ->
     totals = [(value, Sums.total(len(means.measures), sums)) for value, sums in found.values()]
     columns: dict[str, Any] = {} if means.by is None else {means.by: pa.array([v for v, _ in totals], kind)}
     columns["queries"] = pa.array([sums.queries for _, sums in totals], pa.int64())
-    for row, measure in enumerate(means.measures):
+    for row, column in enumerate(means.columns):
         of_groups = [sums.moments[row].mean(weighted=means.weight is not None) for _, sums in totals]
-        columns[str(measure)] = pa.array(of_groups, pa.float64())
+        columns[column] = pa.array(of_groups, pa.float64())
     table = pa.table(columns)
     return table if means.by is None else table.sort_by(means.by)
 

@@ -114,7 +114,7 @@ def evaluate(
     schema = StructType([StructField(name, kind) for name, kind in zip(task.results, types, strict=True)])
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in parts.whole_queries(task, batches):
+        for table in parts.whole_queries(task, _named(batches, task.names)):
             yield from parts.results(task, table).to_batches()
 
     return rows.mapInArrow(of_partition, schema)
@@ -165,7 +165,9 @@ def summary(
     )
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield _sent(parts.add_up(task, parts.whole_queries(task, batches), values=quartiles))
+        yield _sent(
+            parts.add_up(task, parts.whole_queries(task, _named(batches, task.names)), values=quartiles)
+        )
 
     sums = parts.Sums.total(len(task.measures), _received(rows, of_partition))
     return parts.summary_of(task, sums, values=quartiles)
@@ -200,11 +202,11 @@ def means(scores: DataFrame, measures: Any, *, by: str | None = None, weight: st
     """
     _check_frame("scores", scores)
     asked = parts.means_asked(scores.columns, measures, by=by, weight=weight)
-    rows = scores.select(*map(_column, asked.names))
-    kind = None if by is None else to_arrow_schema(rows.schema).field(by).type
+    rows = _selected(scores, asked.names)
+    kind = None if by is None else to_arrow_schema(scores.select(_column(by)).schema).field(0).type
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = [pa.table(batch) for batch in batches]
+        tables = [pa.table(batch) for batch in _named(batches, asked.names)]
         if tables:
             yield _sent(parts.sums_by(asked, pa.concat_tables(tables)))
 
@@ -237,10 +239,10 @@ def group_function(measure: Any, *, form: str | None = None, nan: str = "refuse"
     """A function of the relevance and score columns for one's own `groupBy(...).agg(...)`: the value of each group.
 
         ndcg = group_function("nDCG@10")
-        rows.groupBy("qid").agg(ndcg("label", "score", "qid").alias("ndcg"), F.count("*"))
+        rows.groupBy("qid").agg(ndcg("label", "score", "qid").alias("ndcg"))
 
-    Python is called once for each group, which for short groups takes longer than `evaluate` does. The order of the rows is
-    Spark's, so ties="input" is refused.
+    Python is called once for each group, which for short groups takes longer than `evaluate` does, and Spark lets none of its
+    own functions, such as count, stand beside it. The order of the rows is Spark's, so ties="input" is refused.
 
     Parameters
     ----------
@@ -272,7 +274,7 @@ def group_function(measure: Any, *, form: str | None = None, nan: str = "refuse"
     def value(relevance: Any, score: Any, query: Any = None) -> float | None:
         return parts.value_of_group(asked, relevance, score, query, nan)
 
-    return _user_defined(value, form, "GROUPED_AGG")
+    return _user_defined(value, form, "value")
 
 
 def list_function(measure: Any, *, form: str | None = None, nan: str = "refuse") -> Callable[..., Any]:
@@ -295,7 +297,7 @@ def list_function(measure: Any, *, form: str | None = None, nan: str = "refuse")
         lists = pa.array(list(relevance)), pa.array(list(score))  # of a Series NaN would become null
         return pd.Series(parts.values_of_lists(asked, *lists, ids, nan))
 
-    return _user_defined(pandas if _form(form) == "pandas" else arrow, form, "SCALAR")
+    return _user_defined(pandas if _form(form) == "pandas" else arrow, form, "column")
 
 
 def _form(form: str | None) -> str:
@@ -309,12 +311,17 @@ def _form(form: str | None) -> str:
     return form
 
 
-def _user_defined(function: Callable[..., Any], form: str | None, kind: str) -> Callable[..., Any]:
-    from pyspark.sql.pandas import functions
-
+def _user_defined(function: Callable[..., Any], form: str | None, returns: str) -> Callable[..., Any]:
+    """A user-defined function whose kind Spark reads from its annotations."""
     if _form(form) == "arrow":
-        return F.arrow_udf(function, "double", getattr(functions.ArrowUDFType, kind))
-    return F.pandas_udf(function, "double", getattr(functions.PandasUDFType, kind))
+        column, make = pa.Array, F.arrow_udf
+    else:
+        import pandas as pd
+
+        column, make = pd.Series, F.pandas_udf
+    function.__annotations__ = dict.fromkeys(("relevance", "score", "query"), column)
+    function.__annotations__["return"] = float if returns == "value" else column
+    return make(function, "double")
 
 
 # ---- between the driver and its workers ----
@@ -337,6 +344,15 @@ def _column(name: str) -> Any:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
+def _selected(df: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The named columns under their numbers, since `mapInArrow` takes a name with a dot in it for a path."""
+    return df.select(*(_column(name).alias(str(number)) for number, name in enumerate(names)))
+
+
+def _named(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+    return (batch.rename_columns(names) for batch in batches)
+
+
 def _rows(
     df: DataFrame, measures: Any, partitions: int | None, **columns: Any
 ) -> tuple[parts.Task, DataFrame]:
@@ -344,12 +360,12 @@ def _rows(
     _check_frame("df", df)
     schema = to_arrow_schema(df.schema)
     task = parts.asked(schema, measures, **columns)
-    rows = df.select(*map(_column, task.names))
+    rows = _selected(df, task.names)
     if is_list(schema.field(task.wanted.columns.relevance).type):
         return task, rows if partitions is None else rows.repartition(partitions)
-    query = _column(task.query)
+    query, *order = (str(task.names.index(name)) for name in (task.query, task.order) if name is not None)
     rows = rows.repartition(query) if partitions is None else rows.repartition(partitions, query)
-    return task, rows.sortWithinPartitions(query, *([] if task.order is None else [_column(task.order)]))
+    return task, rows.sortWithinPartitions(query, *order)
 
 
 def _sent(sums: Any) -> pa.RecordBatch:
