@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +42,15 @@ BY_ORDER = "nDCG(ties='input')@4"
 
 def need(*modules: str) -> None:
     """Skip where an engine is not installed; in continuous integration it has to be."""
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    if not missing:
-        return
-    message = f"{', '.join(missing)} is not installed: pip install -e '.[test,dev,rivals,engines]'"
+    for name in modules:
+        if importlib.util.find_spec(name) is None:
+            missing(f"{name} is not installed: pip install -e '.[engines]'")
+
+
+def missing(message: str) -> None:
+    """Skip; in continuous integration, fail."""
     if os.environ.get("CI"):
-        pytest.fail(message)
+        pytest.fail(message, pytrace=False)
     pytest.skip(message, allow_module_level=True)
 
 
@@ -109,10 +114,9 @@ def need_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") or (home and Path(home, "bin", "java").exists()):
         return
-    message = "Spark needs Java 17 and there is neither java on the path nor JAVA_HOME: install openjdk-17-jre-headless"
-    if os.environ.get("CI"):
-        pytest.fail(message, pytrace=False)
-    pytest.skip(message, allow_module_level=True)
+    missing(
+        "Spark needs Java 17, and neither is java on the path nor JAVA_HOME set: install openjdk-17-jre-headless"
+    )
 
 
 def spark_session(master: str, settings: dict[str, str]) -> SparkSession:
@@ -137,3 +141,27 @@ def spark_session(master: str, settings: dict[str, str]) -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+# ---- recipes ----
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def readme_example(heading: str) -> str:
+    """The indented lines under a heading of the README."""
+    section = (ROOT / "README.md").read_text().partition(f"### {heading}\n")[2].partition("\n#")[0]
+    return textwrap.dedent(
+        "\n".join(line for line in section.splitlines() if line.startswith("    ") or not line)
+    )
+
+
+def run_script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / name), *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONWARNINGS": "ignore"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )

@@ -29,9 +29,7 @@ from distributed import Client, LocalCluster  # noqa: E402
 from fastndcg.adapters import dask as fnd  # noqa: E402
 
 # Dask's own, where it writes Parquet with pandas 3.1
-pytestmark = pytest.mark.filterwarnings(
-    r"ignore:The inplace keyword in DataFrame\.reset_index:DeprecationWarning"
-)
+pytestmark = pytest.mark.filterwarnings(r"ignore:The inplace keyword in DataFrame:DeprecationWarning")
 
 SCHEDULERS = ["threads", "processes", "cluster"]
 
@@ -257,3 +255,38 @@ def test_a_worker_that_is_killed_and_a_task_that_is_retried(
     expected = engines.here(table, fn.CG(gain=engines.steep) @ 3).to_arrow()
     assert list(found.columns) == list(results.columns)
     assert rows_of(found) == engines.rows_of(expected)
+
+
+# ---- recipes ----
+
+
+def test_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = engines.documents(100)
+    pq.write_table(table, tmp_path / "predictions.parquet")
+    monkeypatch.chdir(tmp_path)
+    exec(engines.readme_example("On Dask"), {})  # noqa: S102 - the README's own lines
+    shown = capsys.readouterr().out
+    local = engines.here(table, ["nDCG@10", "RR"], is_judged=None, weight=None)
+    assert str(local.by("country").sort_by("country")).partition("----")[2] in shown
+    assert f"{local.mean()['nDCG@10']:.6f}" in shown
+
+
+def test_the_script(tmp_path: Path) -> None:
+    table = engines.documents(100)
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=300)
+    results = tmp_path / "results"
+    arguments = [str(tmp_path / "rows.parquet"), str(results), "--measure", "nDCG@10", "--measure", "AP"]
+    done = engines.run_script("dask_job.py", *arguments, "--by", "country", "--weight", "traffic")
+    assert done.returncode == 0, done.stderr
+    local = engines.here(table, ["nDCG@10", "AP"], is_judged=None)
+    found = pq.read_table(results / "queries").select(local.to_arrow().column_names)
+    assert engines.rows_of(found) == engines.rows_of(local.to_arrow())
+    means = pq.read_table(results / "means.parquet").to_pylist()
+    assert list(map(_hex, means)) == list(map(_hex, local.by("country").sort_by("country").to_pylist()))
+    shown = [line.split()[0] for line in done.stdout.splitlines()]
+    assert shown[:-1] == ["country", "de", "en", "fr"] and shown[-1] in ("None", "NaN")
+    failed = engines.run_script("dask_job.py", *arguments, "--by", "county")
+    assert failed.returncode == 1
+    assert failed.stderr.splitlines()[-1].startswith('dask_job: there is no column "county" for keep')

@@ -227,12 +227,12 @@ def test_groups_of_nan_are_one() -> None:
 def test_names_are_those_of_the_driver() -> None:
     """A process numbers functions of one name, and another process may number them otherwise."""
     table = engines.documents(5)
-    makers = [lambda grade, factor=factor: grade * factor for factor in (1, 2)]
-    task = task_for(table, [fn.CG(gain=make) for make in makers], **engines.COLUMNS)
-    there = pickle.dumps(
-        task._replace(measures=task.measures[::-1])
-    )  # the numbers of a worker that knows one more
-    assert parts.results(pickle.loads(there), table).column_names == task.results
+    measures = [fn.CG(gain=lambda grade, factor=factor: grade * factor) for factor in (1, 2)]
+    task = task_for(table, measures, **engines.COLUMNS)
+    there = task._replace(
+        measures=task.measures[::-1]
+    )  # as a worker may have them that knows one more function
+    assert parts.results(there, table).column_names == task.results
     assert len(set(task.results)) == len(task.results)
 
 

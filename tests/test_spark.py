@@ -357,3 +357,40 @@ def test_executors_with_cold_caches_and_one_that_dies(tmp_path: Path) -> None:
     expected = engines.here(table, ["nDCG@10", fn.CG(gain=engines.steep) @ 3]).to_arrow()
     assert engines.rows_of(found.rename_columns(expected.column_names)) == engines.rows_of(expected)
     shutil.rmtree(cache)
+
+
+# ---- recipes ----
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = engines.documents(100)
+    pq.write_table(table, tmp_path / "predictions.parquet")
+    example = engines.readme_example("On Spark")
+    for name in ("predictions.parquet", "scores"):  # the JVM does not follow a change of folder
+        example = example.replace(f'"{name}"', repr(str(tmp_path / name)))
+    exec(example, {})  # noqa: S102 - the README's own lines
+    shown = capsys.readouterr().out
+    local = engines.here(table, ["nDCG@10", "RR"], is_judged=None, weight=None)
+    assert str(local.by("country").sort_by("country")).partition("----")[2] in shown
+    assert f"{local.mean()['nDCG@10']:.6f}" in shown
+
+
+def test_the_script(tmp_path: Path) -> None:
+    table = engines.documents(100)
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=300)
+    results = tmp_path / "results"
+    done = engines.run_script(
+        "spark_job.py", str(tmp_path / "rows.parquet"), str(results), "--measure", "nDCG@10", "--measure", "AP",
+        "--by", "country", "--weight", "traffic",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    local = engines.here(table, ["nDCG@10", "AP"], is_judged=None)
+    found = pq.read_table(results / "queries").select(local.to_arrow().column_names)
+    assert engines.rows_of(found) == engines.rows_of(local.to_arrow())
+    means = pq.read_table(results / "means").to_pylist()
+    assert list(map(_hex, means)) == list(map(_hex, local.by("country").sort_by("country").to_pylist()))
+    shown = [line.split()[0] for line in done.stdout.splitlines()]
+    assert shown[:-1] == ["country", "de", "en", "fr"] and shown[-1] in ("None", "NaN")
