@@ -88,6 +88,12 @@ def test_a_part_is_no_longer_than_it_must_be(monkeypatch: pytest.MonkeyPatch) ->
     assert max(sizes) <= 112 and sum(sizes) == 5000
 
 
+def test_lists_are_scored_batch_by_batch() -> None:
+    lists = pa.table({"qid": [1, 1, 2, 3], "label": [[1, 0]] * 4, "score": [[0.5, 0.4]] * 4})
+    task = task_for(lists)
+    assert [len(part) for part in parts.whole_queries(task, lists.to_batches(max_chunksize=3))] == [3, 1]
+
+
 @given(cut_rows())
 def test_results_of_parts_are_those_of_the_whole(rows: tuple[pa.Table, list[pa.RecordBatch]]) -> None:
     table, batches = rows
@@ -119,9 +125,11 @@ def test_order_is_refused_where_it_is_none() -> None:
         InputError, match='column "rank" has 1 twice in query 1; order numbers the documents of a query'
     ):
         parts.score(task, table)
-    nulls = table.set_column(3, "rank", pa.array([1, None, 1]))
-    with pytest.raises(InputError, match='column "rank" has 1 null; order numbers every document of a query'):
-        parts.score(task, nulls)
+    for missing in (pa.array([1, None, 1]), pa.array([1.0, math.nan, 1.0])):
+        with pytest.raises(
+            InputError, match='column "rank" has 1 null; order numbers every document of a query'
+        ):
+            parts.score(task, table.set_column(3, "rank", missing))
 
 
 # ---- sums ----

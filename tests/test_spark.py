@@ -30,6 +30,7 @@ from fastndcg.adapters import spark as fns  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:distutils Version classes are deprecated:DeprecationWarning"),  # 3.5
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, to its JVM
 ]
 
@@ -112,6 +113,13 @@ def test_columns_are_found_and_quoted(frame: Any) -> None:
     )
     assert results.columns == ["query_id", "the `country`", "weight", "AP"]
     assert rows_of(results) == engines.rows_of(engines.here(engines.documents(20), "AP").to_arrow())
+
+
+def test_columns_of_types_that_arrow_has_not_are_left_alone(frame: Any) -> None:
+    df = frame(engines.documents(20)).withColumn("interval", F.expr("interval '3' month"))
+    assert fns.evaluate(df, "AP").count() == 20
+    with pytest.raises(InputTypeError, match='column "interval" is month_day_nano_interval; wanted scores'):
+        fns.evaluate(df, "AP", score="interval")
 
 
 def test_nan_scores_last(frame: Any) -> None:

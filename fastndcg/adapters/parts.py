@@ -112,7 +112,7 @@ def _check_order(task: Task, *, lists: bool) -> None:
 
 def _check_results(task: Task) -> None:
     seen: dict[str, str] = {}
-    for name in task.results:  # engines tell names apart by more than their case only
+    for name in task.results:  # Spark takes names for the same that differ in their case alone
         if name.lower() in seen:
             raise ColumnError(
                 f'two columns of the results would be named "{seen[name.lower()]}" and "{name}"; rename the one that is kept'
@@ -152,13 +152,19 @@ def results(task: Task, table: pa.Table) -> pa.Table:
 
 
 def whole_queries(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Tables of whole queries, from batches that cut queries anywhere and in which the rows of a query follow one another."""
+    """Tables of whole queries, from batches that cut queries anywhere and in which the rows of a query follow one another.
+
+    A batch of lists is whole already.
+    """
     waiting: list[pa.Table] = []
     rows = 0
     cut = 0  # rows before the last query, which the next batch may continue
     last: pa.Scalar | None = None
     for batch in batches:
         if not batch.num_rows:
+            continue
+        if is_list(batch.schema.field(task.wanted.columns.relevance).type):
+            yield pa.table(batch)
             continue
         ids = batch.column(task.query)
         start = _start_of_last(ids)
@@ -182,9 +188,12 @@ def _start_of_last(ids: pa.Array) -> int:
 
 def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
     order = table[task.order]
-    if order.null_count:
+    unordered = order.null_count + (
+        pc.sum(pc.is_nan(order)).as_py() or 0 if pa.types.is_floating(order.type) else 0
+    )
+    if unordered:
         raise InputError(
-            f'column "{task.order}" has {order.null_count:,} null{"s" * (order.null_count > 1)}; order numbers every document of a query'
+            f'column "{task.order}" has {unordered:,} null{"s" * (unordered > 1)}; order numbers every document of a query'
         )
     # a dictionary is sorted by its values
     keys = [_plain(table[name]) for name in (task.query, str(task.order))]

@@ -203,7 +203,7 @@ def means(scores: DataFrame, measures: Any, *, by: str | None = None, weight: st
     _check_frame("scores", scores)
     asked = parts.means_asked(scores.columns, measures, by=by, weight=weight)
     rows = _selected(scores, asked.names)
-    kind = None if by is None else to_arrow_schema(scores.select(_column(by)).schema).field(0).type
+    kind = None if by is None else _arrow_field(scores.schema[by]).type
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tables = [pa.table(batch) for batch in _named(batches, asked.names)]
@@ -340,6 +340,15 @@ def _check_frame(name: str, frame: Any) -> None:
         )
 
 
+def _arrow_field(field: StructField) -> pa.Field:
+    try:
+        return to_arrow_schema(StructType([field])).field(0)
+    except (
+        PySparkException
+    ):  # a type that Arrow has not; no role can be played by it, and most columns play none
+        return pa.field(field.name, pa.month_day_nano_interval())
+
+
 def _column(name: str) -> Any:
     return F.col("`" + name.replace("`", "``") + "`")
 
@@ -358,7 +367,7 @@ def _rows(
 ) -> tuple[parts.Task, DataFrame]:
     """What is asked, and the columns that it takes, all rows of a query in one partition and one after another."""
     _check_frame("df", df)
-    schema = to_arrow_schema(df.schema)
+    schema = pa.schema([_arrow_field(field) for field in df.schema.fields])
     task = parts.asked(schema, measures, **columns)
     rows = _selected(df, task.names)
     if is_list(schema.field(task.wanted.columns.relevance).type):
