@@ -88,6 +88,15 @@ def test_a_part_is_no_longer_than_it_must_be(monkeypatch: pytest.MonkeyPatch) ->
     assert max(sizes) <= 112 and sum(sizes) == 5000
 
 
+def test_batches_are_joined_to_tables_of_some_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_ROWS", 10)
+    table = pa.table({"n": np.arange(57)})
+    found = list(parts.joined(table.to_batches(max_chunksize=4)))
+    assert [len(part) for part in found] == [12, 12, 12, 12, 9]
+    assert pa.concat_tables(found).equals(table)
+    assert list(parts.joined([])) == []
+
+
 def test_lists_are_scored_batch_by_batch() -> None:
     lists = pa.table({"qid": [1, 1, 2, 3], "label": [[1, 0]] * 4, "score": [[0.5, 0.4]] * 4})
     task = task_for(lists)

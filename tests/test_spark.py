@@ -21,7 +21,6 @@ import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
 
 engines.need("pyspark")
-engines.need_java()
 
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402 - after the check that it is there
 from pyspark.sql import functions as F  # noqa: E402
@@ -37,8 +36,13 @@ pytestmark = [
 CUT = 7  # rows of an Arrow batch, so that nearly every query is cut
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _java() -> None:
+    engines.need_java()
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(_java: None) -> Iterator[SparkSession]:
     session = engines.spark_session("local[2]", {"spark.driver.memory": "2g"})
     yield session
     session.stop()

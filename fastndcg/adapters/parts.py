@@ -181,6 +181,18 @@ def whole_queries(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         yield pa.concat_tables(waiting)
 
 
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Tables of about a million rows, or the rest."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= _ROWS:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
 def _start_of_last(ids: pa.Array) -> int:
     same = pc.fill_null(pc.equal(ids, ids[-1]), False)  # nulls are refused where the table is scored
     return len(ids) - int(pc.sum(same, min_count=0).as_py())

@@ -206,9 +206,8 @@ def means(scores: DataFrame, measures: Any, *, by: str | None = None, weight: st
     kind = None if by is None else _arrow_field(scores.schema[by]).type
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = [pa.table(batch) for batch in _named(batches, asked.names)]
-        if tables:
-            yield _sent(parts.sums_by(asked, pa.concat_tables(tables)))
+        for table in parts.joined(_named(batches, asked.names)):
+            yield _sent(parts.sums_by(asked, table))
 
     return parts.means_of(asked, kind, _received(rows, of_partition))
 
@@ -343,9 +342,8 @@ def _check_frame(name: str, frame: Any) -> None:
 def _arrow_field(field: StructField) -> pa.Field:
     try:
         return to_arrow_schema(StructType([field])).field(0)
-    except (
-        PySparkException
-    ):  # a type that Arrow has not; no role can be played by it, and most columns play none
+    except PySparkException:
+        # a type that Arrow has not, which can play no role; most columns play none
         return pa.field(field.name, pa.month_day_nano_interval())
 
 
