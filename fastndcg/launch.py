@@ -1,15 +1,23 @@
 """Running the kernels: serial or parallel, over chunks of equally many documents, and safe inside any host.
 
-The parallel driver runs when it pays and can: not for small input, not while another thread of this process runs it (under
-Numba's workqueue layer that would abort the process), and not in a child forked after it ran (GNU OpenMP would end the
-child). Everywhere else the serial driver gives the same bits.
+Where a host makes Numba's own threads dangerous, threads of Python run the serial driver, which gives the same bits:
+
+    workqueue    aborts the process when two threads of it run parallel kernels at once, the host's own among them
+    omp          ends a child, forked after any parallel kernel was ready to run, that runs one
+    none         THREADING_LAYER names a layer that cannot be loaded
+
+One call at a time has threads; calls beside it run the serial driver alone. A process that forks waits until nothing is being
+compiled, since the child would wait forever for a lock that nobody holds there.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,8 +36,9 @@ _CHUNK = 32_768  # documents: scores and levels of a chunk fit the second-level 
 _CAST = 1 << 17  # documents of a thread whose columns are cast together, so that casts need little memory
 _WORTH_THREADS = 100_000  # documents below which starting threads costs more than it saves
 
+_SHARES = 8  # runs of chunks for each Python thread, so that none waits long for another
+
 _one_at_a_time = threading.Lock()
-_ran_parallel_in: int | None = None  # process that last ran the parallel driver
 
 
 def score(
@@ -41,9 +50,7 @@ def score(
     out = np.empty((len(measures), rankings.n_queries))
     kind = "levels" if coding.levels else "values"
     serial = getattr(kernels, f"score_{kind}_serial")
-    wanted = threads_of(threads)
-    if wanted == 1 or (rankings.n_docs < _WORTH_THREADS and threads is None):
-        wanted = 1
+    wanted = 1 if threads is None and rankings.n_docs < _WORTH_THREADS else threads_of(threads)
     for first, last in _runs(rankings, coding, wanted):
         documents = _documents(rankings, coding, first, last)
         if wanted == 1:
@@ -62,15 +69,16 @@ def score(
 def threads_of(threads: int | None) -> int:
     import numba
 
-    available: int = numba.get_num_threads()
-    if threads is None:
-        return available
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+    if threads is not None and (
+        isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1
+    ):
         raise InputTypeError(
             f"threads={threads!r} is no number of threads; wanted a whole number from 1, or None for all"
         )
     limit: int = numba.config.NUMBA_NUM_THREADS
-    return min(int(threads), limit)
+    if threads is not None:
+        return min(int(threads), limit)
+    return limit if _layer() is None else int(numba.get_num_threads())
 
 
 # ---- cutting ----
@@ -238,29 +246,109 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     out[documents == 0] = np.nan
 
 
-def _run_parallel(parallel: Any, serial: Any, threads: int, *arguments: Any) -> None:
-    global _ran_parallel_in
+def _run_parallel(
+    parallel: Any, serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any
+) -> None:
+    if not _one_at_a_time.acquire(blocking=False):
+        serial(chunks, *arguments)
+        return
+    try:
+        if _numba_threads_are_safe():
+            _run_on_numba_threads(parallel, threads, chunks, *arguments)
+        else:
+            _run_on_python_threads(serial, threads, chunks, *arguments)
+    finally:
+        _one_at_a_time.release()
+
+
+def _run_on_numba_threads(parallel: Any, threads: int, *arguments: Any) -> None:
     import numba
 
-    forked = _ran_parallel_in not in (None, os.getpid())
-    if forked or not _one_at_a_time.acquire(blocking=False):
-        serial(*arguments)
-        return
     before = numba.get_num_threads()
     try:
-        _ran_parallel_in = os.getpid()
         numba.set_num_threads(threads)
         parallel(*arguments)
     finally:
         numba.set_num_threads(before)
-        _one_at_a_time.release()
 
 
-def _after_fork() -> None:
-    # a child inherits the lock as it was: held, maybe, by a thread that the child does not have
-    global _one_at_a_time
+def _run_on_python_threads(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
+    n_chunks = len(chunks) - 1
+    ends = np.unique(np.linspace(0, n_chunks, min(n_chunks, threads * _SHARES) + 1).astype(np.int64))
+    with ThreadPoolExecutor(min(threads, len(ends) - 1)) as pool:
+        try:
+            running = [
+                pool.submit(serial, chunks[first : last + 1], *arguments) for first, last in pairwise(ends)
+            ]
+        except RuntimeError:  # no thread can be started: the interpreter is ending, or the host has a limit
+            pool.shutdown(cancel_futures=True)
+            serial(chunks, *arguments)
+            return
+        for share in running:
+            share.result()
+
+
+# ---- what the host is like ----
+
+
+def _layer() -> str | None:
+    """Numba's threading layer, which is chosen now if it was not before; None where none can be loaded."""
+    import numba
+
+    try:
+        numba.get_num_threads()
+        return str(numba.threading_layer())
+    except (ValueError, ImportError):  # THREADING_LAYER is a name that Numba cannot serve
+        return None
+
+
+def _numba_threads_are_safe() -> bool:
+    layer = _layer()
+    if layer == "omp":
+        return not _inherited
+    if layer == "workqueue":
+        return len(sys._current_frames()) == 1
+    return layer is not None
+
+
+def _layer_is_loaded() -> bool:
+    parallel = sys.modules.get("numba.np.ufunc.parallel")
+    return bool(getattr(parallel, "_is_initialized", False))
+
+
+# whether this process may be a child of one that had loaded a layer: what was loaded before this module may be inherited
+_inherited = _layer_is_loaded()
+
+
+_held = threading.local()  # the compiler's lock, in a thread that forks
+
+
+def _before_fork() -> None:
+    """Hold the compiler; a child would find its lock held, and what it compiled half done."""
+    module = sys.modules.get("numba.core.compiler_lock")
+    lock = getattr(getattr(module, "global_compiler_lock", None), "_lock", None)
+    if lock is not None:
+        lock.acquire()
+    _held.lock = lock
+
+
+def _after_fork_in_parent() -> None:
+    lock, _held.lock = getattr(_held, "lock", None), None
+    if lock is not None:
+        lock.release()
+
+
+def _after_fork_in_child() -> None:
+    global _one_at_a_time, _inherited
+    _after_fork_in_parent()
+    # the child inherits the lock as it was: held, maybe, by a thread that the child does not have
     _one_at_a_time = threading.Lock()
+    _inherited = _inherited or _layer_is_loaded()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

@@ -133,21 +133,10 @@ class Scores:
             raise ColumnError(
                 f'there is no column "{column}"; kept were: {", ".join(kept)}. Name it in keep=.{suggest(column, kept)}'
             )
-        values = self.queries[column]
-        if pa.types.is_dictionary(values.type):
-            values = values.cast(values.type.value_type)
-        groups = pa.chunked_array(values).combine_chunks().dictionary_encode(null_encoding="encode")
-        codes = groups.indices.to_numpy(zero_copy_only=False)
-        order = np.argsort(codes, kind="stable")
-        parts = np.split(order, np.searchsorted(codes[order], np.arange(1, len(groups.dictionary))))
-        columns: dict[str, Any] = {
-            column: groups.dictionary,
-            "queries": [len(part) for part in parts] if len(codes) else [],
-        }
+        distinct, parts = groups_of(self.queries[column])
+        columns: dict[str, Any] = {column: distinct, "queries": pa.array(map(len, parts), pa.int64())}
         for row, measure in enumerate(self.measures):
-            columns[str(measure)] = pa.array(
-                [self._mean(row, part) for part in parts] if len(codes) else [], pa.float64()
-            )
+            columns[str(measure)] = pa.array([self._mean(row, part) for part in parts], pa.float64())
         return pa.table(columns)
 
     def _mean(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> float:
@@ -191,6 +180,21 @@ class Scores:
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
+
+
+def groups_of(column: pa.ChunkedArray) -> tuple[pa.Array, list[npt.NDArray[np.int64]]]:
+    """Distinct values of a column, null among them, in order of first appearance; and the rows of each.
+
+    >>> groups_of(pa.chunked_array([["b", None], ["b"]]))[1]
+    [array([0, 2]), array([1])]
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    groups = pa.chunked_array(column).combine_chunks().dictionary_encode(null_encoding="encode")
+    codes = groups.indices.to_numpy(zero_copy_only=False)
+    order = np.argsort(codes, kind="stable")
+    parts = np.split(order, np.searchsorted(codes[order], np.arange(1, len(groups.dictionary))))
+    return groups.dictionary, parts if len(codes) else []
 
 
 _ROW_GROUP = 1 << 17  # queries that are written together
@@ -250,19 +254,20 @@ def results_file(path: str | os.PathLike[str]) -> Iterator[ResultsFile]:
 
 
 class Summary:
-    """A row of numbers for each measure; shows itself as a table."""
+    """A row of numbers for each measure; shows itself as a table. Quartiles are left out where nobody computed them."""
 
     _NUMBERS = ("mean", "std", "min", "q25", "median", "q75", "max")
     _COUNTS = ("queries", "empty")
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows
+        self._numbers = [name for name in self._NUMBERS if all(name in row for row in rows)]
 
     def to_arrow(self) -> pa.Table:
         """The rows as a table: measure, mean, std, min, q25, median, q75, max, queries, empty."""
         types = (
             {"measure": pa.string()}
-            | {name: pa.float64() for name in self._NUMBERS}
+            | dict.fromkeys(self._numbers, pa.float64())
             | {name: pa.int64() for name in self._COUNTS}
         )
         return pa.table(
@@ -271,11 +276,11 @@ class Summary:
 
     def texts(self) -> list[list[str]]:
         """The table as texts, its header first."""
-        header = ["measure", *self._NUMBERS, *self._COUNTS]
+        header = ["measure", *self._numbers, *self._COUNTS]
         rows = [
             [
                 row["measure"],
-                *(f"{row[name]:.6f}" for name in self._NUMBERS),
+                *(f"{row[name]:.6f}" for name in self._numbers),
                 *(f"{row[name]:,}" for name in self._COUNTS),
             ]
             for row in self.rows

@@ -6,6 +6,7 @@ the values, nor on how the values were split among batches, threads or machines:
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -81,16 +82,92 @@ def mean(values: Float64, weight: Float64 | None = None) -> float:
     return float(exact_sum_of_products(values, weight) / total) if total else float("nan")
 
 
+class Moments(NamedTuple):
+    """Exact sums over some values of one measure; those of parts merge into exactly those of the whole.
+
+    >>> values = np.array([0.1, 0.2, 0.7])
+    >>> Moments.of(values[:1]).merged(Moments.of(values[1:])) == Moments.of(values)
+    True
+    """
+
+    n_values: int
+    undefined: int  # NaN among the values: they are in `n_values` and in none of the sums
+    total: Fraction
+    squares: Fraction
+    weights: Fraction  # 0 where there are no weights, as is the next
+    weighted: Fraction
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Float64, weight: Float64 | None = None) -> Moments:
+        """Sums of values, (n,), and of their weights, (n,), if any."""
+        defined = ~np.isnan(values)
+        count, undefined = len(values), len(values) - int(defined.sum())
+        if undefined:
+            values, weight = values[defined], None if weight is None else weight[defined]
+        nothing = Fraction(0)
+        return cls(
+            count,
+            undefined,
+            exact_sum(values),
+            exact_sum_of_products(values, values),
+            nothing if weight is None else exact_sum(weight),
+            nothing if weight is None else exact_sum_of_products(values, weight),
+            float(values.min(initial=math.inf)),
+            float(values.max(initial=-math.inf)),
+        )
+
+    def merged(self, other: Moments) -> Moments:
+        """Sums over the values of both."""
+        return Moments(
+            self.n_values + other.n_values,
+            self.undefined + other.undefined,
+            self.total + other.total,
+            self.squares + other.squares,
+            self.weights + other.weights,
+            self.weighted + other.weighted,
+            min(self.low, other.low),
+            max(self.high, other.high),
+        )
+
+    def mean(self, *, weighted: bool = False) -> float:
+        """As the function `mean`: rounded once; NaN for no values, a NaN among them, or weights that are all 0."""
+        divisor = self.weights if weighted else self.n_values
+        if not self.n_values or self.undefined or not divisor:
+            return float("nan")
+        return float((self.weighted if weighted else self.total) / divisor)
+
+    def std(self) -> float:
+        """Standard deviation of the sample; NaN for fewer than two values, or a NaN among them."""
+        if self.n_values < 2 or self.undefined:
+            return float("nan")
+        return math.sqrt((self.squares - self.total**2 / self.n_values) / (self.n_values - 1))
+
+    def range(self) -> tuple[float, float]:
+        """The least and the greatest value; NaN for no values, or a NaN among them."""
+        if not self.n_values or self.undefined:
+            return float("nan"), float("nan")
+        return self.low, self.high
+
+
 def summarise(values: Float64, weight: Float64 | None = None) -> Summary:
     """Mean (weighted where there are weights), standard deviation of the sample, and quartiles of the queries."""
-    if not values.size or np.isnan(values.min()):
-        nan = float("nan")
-        return Summary(nan, nan, nan, nan, nan, nan, nan)
-    centre = mean(values)
-    deviation = (values - centre) ** 2
-    std = float(exact_sum(deviation) / (values.size - 1)) ** 0.5 if values.size > 1 else float("nan")
-    low, q25, median, q75, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    return Summary(centre if weight is None else mean(values, weight), std, low, q25, median, q75, high)
+    moments = Moments.of(values, weight)
+    low, high = moments.range()
+    return Summary(moments.mean(weighted=weight is not None), moments.std(), low, *quartiles(values), high)
+
+
+def quartiles(values: Float64) -> tuple[float, float, float]:
+    """The first quartile, the median and the third quartile, interpolated linearly; NaN for no values or a NaN among them.
+
+    >>> quartiles(np.array([4.0, 1.0, 2.0, 3.0, 5.0]))
+    (2.0, 3.0, 4.0)
+    """
+    if not values.size:
+        return float("nan"), float("nan"), float("nan")
+    q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
+    return q25, median, q75
 
 
 def _split(values: Float64) -> tuple[Int64, Int64]:

@@ -29,6 +29,8 @@ EXTRAS = (
     "rich",
     "pyspark",
     "dask",
+    "distributed",
+    "ray",
     "plotly",
     "lightgbm",
     "xgboost",

@@ -27,7 +27,7 @@ def test_python_examples() -> None:
 
 def test_test_command_is_the_one_that_continuous_integration_runs() -> None:
     last = (ROOT / ".ci" / "run").read_text().splitlines()[-1]
-    assert last == "pip install -e '.[test,dev,rivals]' && scripts/check"
+    assert last == "pip install -e '.[test,dev,rivals,engines]' && scripts/check"
     assert last in README
     assert last in (ROOT / "CONTRIBUTING.md").read_text()
 

@@ -133,6 +133,14 @@ def rankings_from_table(
     return _from_long(table, wanted, nan, decode, numbers, grouped)
 
 
+def table_of(data: Any, names: Sequence[str]) -> pa.Table:
+    """The named columns of a table of any kind; in one of pandas NaN stays NaN, where pyarrow would take it for null.
+
+    Raises as `rankings_from_arrow` does.
+    """
+    return _source(data).table(list(names))
+
+
 def grouped_rows(table: pa.Table, wanted: Wanted, numbers: int | Int64 = 0) -> Grouped:
     """Rows of a table in long form by query, ids as plain values; raises as `rankings_from_table` does for ids.
 

@@ -1,0 +1,192 @@
+"""What scoring adds to a pipeline of Spark or Dask, and what a row costs at each stage.
+
+    python bench/bench_engines.py [--rows 20e6] [--engines spark dask] [--rounds 3]
+    python bench/bench_engines.py --stages 2e6 20e6
+
+The first form times, in turns and in one run, the same pipeline with `evaluate`, with a function that passes batches through
+unchanged, and with one that takes them and returns a row for each batch, which sends nothing back: read Parquet, bring the rows
+of a query together, hand them to Python, throw the results away. It first checks that the mean is that of this process.
+
+The second form times each stage for several numbers of rows, fits seconds = fixed + rows x rate to all but the largest, and
+compares the largest with what the fit says.
+
+Bias: one machine, so a shuffle crosses no network; generated data; lists of 100 documents; int64 ids; files in the page cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import fastndcg as fn
+
+CORES = 2
+BATCH = 2_000_000
+MEASURE = "nDCG@10"
+Pipelines = dict[str, Callable[[], Any]]
+
+
+def write(folder: Path, rows: int) -> None:
+    """Rows in any order, about 100 for each query, in files of two million."""
+    rng = np.random.default_rng(rows)
+    for part, first in enumerate(range(0, rows, BATCH)):
+        size = min(BATCH, rows - first)
+        table = pa.table(
+            {
+                "qid": rng.integers(0, max(rows // 100, 1), size),
+                "label": rng.choice(np.arange(5, dtype=np.int8), size, p=[0.6, 0.2, 0.1, 0.06, 0.04]),
+                "score": rng.random(size, np.float32),
+            }
+        )
+        pq.write_table(table, folder / f"{part:04}.parquet", row_group_size=500_000)
+
+
+def spark_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], float]]:
+    from pyspark.sql import SparkSession
+
+    from fastndcg.adapters import spark as fns
+
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(f"local[{CORES}]").config("spark.driver.memory", "6g")
+    for name in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
+        builder = builder.config(name, "false")
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    partitions = max(2 * CORES, rows // 2_000_000)
+    df = spark.read.parquet(str(folder)).select("qid", "label", "score")
+    together = df.repartition(partitions, "qid")
+    grouped = together.sortWithinPartitions("qid")
+
+    def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return batches
+
+    def one_row(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (batch.slice(0, 1) for batch in batches)
+
+    def discard(frame: Any) -> Callable[[], None]:
+        return lambda: frame.write.format("noop").mode("overwrite").save()
+
+    return (
+        {
+            "read": discard(df),
+            "shuffle": discard(together),
+            "sort": discard(grouped),
+            "to Python": discard(grouped.mapInArrow(one_row, df.schema)),
+            "to Python and back": discard(grouped.mapInArrow(unchanged, df.schema)),
+            "evaluate": discard(fns.evaluate(df, MEASURE, partitions=partitions)),
+        },
+        lambda: fns.summary(df, MEASURE, partitions=partitions).rows[0]["mean"],
+    )
+
+
+def dask_pipelines(folder: Path, _: int) -> tuple[Pipelines, Callable[[], float]]:
+    import dask
+    import dask.dataframe as dd
+
+    from fastndcg.adapters import dask as fnd
+
+    dask.config.set(scheduler="threads", num_workers=CORES)
+    df = dd.read_parquet(folder, split_row_groups=4)
+    together = df.shuffle(on="qid", ignore_index=True)
+
+    def unchanged(frame: Any) -> Any:
+        return frame
+
+    def discard(frame: Any) -> Callable[[], None]:
+        return lambda: frame.map_partitions(len).compute()
+
+    return (
+        {
+            "read": discard(df),
+            "shuffle": discard(together),
+            "to Python": discard(together.map_partitions(unchanged)),
+            "to Python and back": discard(together.map_partitions(unchanged)),
+            "evaluate": discard(fnd.evaluate(df, MEASURE)),
+        },
+        lambda: fnd.summary(df, MEASURE).rows[0]["mean"],
+    )
+
+
+ENGINES = {"spark": spark_pipelines, "dask": dask_pipelines}
+
+
+def measured(engine: str, rows: int, stages: list[str] | None, rounds: int) -> dict[str, float]:
+    """The fastest of some rounds of each pipeline, taken in turns; the mean is checked first."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write(folder, rows)
+        pipelines, mean = ENGINES[engine](folder, rows)
+        expected = fn.evaluate(fn.read_parquet(folder), MEASURE).mean()[MEASURE]
+        if (found := mean()) != expected:
+            raise SystemExit(f"{engine}: the mean is {found!r}; wanted {expected!r}")
+        chosen = {stage: run for stage, run in pipelines.items() if stages is None or stage in stages}
+        seconds: dict[str, float] = {}
+        for _ in range(rounds):
+            for stage, run in chosen.items():
+                start = time.perf_counter()
+                run()
+                taken = time.perf_counter() - start
+                seconds[stage] = min(taken, seconds.get(stage, taken))
+    return seconds
+
+
+def compare(engines: list[str], rows: int, rounds: int) -> None:
+    print(
+        "| engine | rows | passed through | one row a batch | evaluate | of passed through | of one row a batch |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for engine in engines:
+        found = measured(engine, rows, ["to Python", "to Python and back", "evaluate"], rounds)
+        through, taken, ours = found["to Python and back"], found["to Python"], found["evaluate"]
+        print(
+            f"| {engine} | {rows:,} | {through:.1f} s | {taken:.1f} s | {ours:.1f} s | {ours / through:.2f}x | {ours / taken:.2f}x |",
+            flush=True,
+        )
+
+
+def stages(engines: list[str], sizes: list[int], rounds: int) -> None:
+    *fitted, largest = sorted(sizes)
+    print(
+        f"| engine | stage, with those before it | {' | '.join(f'{size:,} rows' for size in [*fitted, largest])} | ns a row and core | predicted |"
+    )
+    print("|" + " --- |" * (len(sizes) + 4))
+    for engine in engines:
+        found = {size: measured(engine, size, None, rounds) for size in [*fitted, largest]}
+        for stage in found[largest]:
+            times = [found[size][stage] for size in fitted]
+            rate, fixed = np.polyfit(fitted, times, 1) if len(fitted) > 1 else (times[0] / fitted[0], 0.0)
+            cells = [f"{found[size][stage]:.2f} s" for size in [*fitted, largest]]
+            predicted = fixed + rate * largest
+            print(
+                f"| {engine} | {stage} | {' | '.join(cells)} | {rate * CORES * 1e9:.0f} | "
+                f"{predicted:.2f} s, {found[largest][stage] / predicted:.2f}x |",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=float, default=20e6)
+    parser.add_argument("--engines", nargs="+", choices=list(ENGINES), default=list(ENGINES))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--stages", nargs="+", type=float, help="numbers of rows; the largest is predicted")
+    options = parser.parse_args()
+    if options.stages:
+        stages(options.engines, [int(size) for size in options.stages], options.rounds)
+    else:
+        compare(options.engines, int(options.rows), options.rounds)
+
+
+if __name__ == "__main__":
+    main()

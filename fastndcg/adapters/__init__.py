@@ -1,0 +1,7 @@
+"""Engines and tools that people already have, on the outside looking in: nothing in the package imports them.
+
+parts       what a worker of any engine does with its part of the data
+spark       Spark DataFrames
+dask        Dask DataFrames
+ray         Ray Data
+"""

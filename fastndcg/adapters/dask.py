@@ -1,0 +1,283 @@
+"""Dask: scores of DataFrames of any size under any of its schedulers, with the values of `fastndcg.evaluate` bit for bit.
+
+    from fastndcg.adapters import dask as fnd
+
+    scores = fnd.evaluate(rows, ["nDCG@10"], query="qid", relevance="label", score="score", keep="country")
+    scores.to_parquet("scores")
+    print(fnd.means(scores, ["nDCG@10"], by="country"))
+
+    rows -> shuffle by query -> partitions of whole queries -> the serial kernel
+
+A partition is held in memory, as everywhere in Dask; so is one query, however long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import dask
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from fastndcg.adapters import parts
+from fastndcg.errors import ColumnError, InputTypeError
+from fastndcg.sources.arrow import is_list, table_of
+
+if TYPE_CHECKING:
+    from dask.dataframe import DataFrame
+
+    from fastndcg.scores import Summary
+
+
+def evaluate(
+    df: DataFrame,
+    measures: Any,
+    *,
+    query: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+    keep: str | Sequence[str] = (),
+    weight: str | None = None,
+    is_judged: str | None = None,
+    order: str | None = None,
+    nan: str = "refuse",
+    partitions: int | None = None,
+) -> DataFrame:
+    """Values of every measure for every query, as a lazy DataFrame with a row for each query.
+
+    Parameters
+    ----------
+    df : dask.dataframe.DataFrame
+        A row for each document, in any order, or a row for each query with lists. Where a column of objects must be looked at
+        to tell, its first partition that has rows is computed.
+    measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
+    query, relevance, score, is_judged : str, optional
+        Names of columns. The first three are found by their usual names where not given.
+    keep : str or sequence of str
+        Query-level columns to carry to the results, which hold one value within each query.
+    weight : str, optional
+        Query-level column with the weight of each query in means.
+    order : str, optional
+        Column that numbers the documents of a query. Measures with ties="input" need it, as a shuffle keeps no order; in lists
+        it is the order of their elements.
+    nan : "refuse" or "last"
+        "last" ranks documents with a NaN score below all others.
+    partitions : int, optional
+        How many to distribute queries to; default as many as there are.
+
+    Returns
+    -------
+    dask.dataframe.DataFrame
+        query_id and kept columns in their own types, weight if any, and a float64 column for each measure under its notation.
+        The order of rows is Dask's.
+
+    Raises
+    ------
+    ColumnError
+        A column that is missing, or a role that several could play.
+    MeasureError
+        A measure that does not exist; one with ties="input" without `order`.
+    InputTypeError
+        `df` is no DataFrame of Dask; a column of a type that has no meaning in its role.
+    InputError
+        When the result is computed: NaN scores, nulls and all else that `evaluate` refuses, naming the query.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"qid": [7, 8, 7], "label": [1, 2, 0], "score": [0.1, 0.5, 0.9]})
+    >>> evaluate(dd.from_pandas(rows, npartitions=2), "nDCG@10").compute().sort_values("query_id")["nDCG@10"].tolist()
+    [0.6309297535714574, 1.0]
+    """
+    task, rows = _rows(
+        df,
+        measures,
+        partitions,
+        query=query,
+        relevance=relevance,
+        score=score,
+        keep=keep,
+        weight=weight,
+        is_judged=is_judged,
+        order=order,
+        nan=nan,
+    )
+    nothing = df._meta[[task.query, *task.wanted.keep]].iloc[:0]
+    values = {name: np.empty(0) for name in task.results[nothing.shape[1] :]}
+    return rows.map_partitions(
+        _results, task, meta=_joined(task, nothing, values), enforce_metadata=False, clear_divisions=True
+    )
+
+
+def summary(
+    df: DataFrame,
+    measures: Any,
+    *,
+    query: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+    weight: str | None = None,
+    is_judged: str | None = None,
+    order: str | None = None,
+    nan: str = "refuse",
+    partitions: int | None = None,
+    quartiles: bool = False,
+) -> Summary:
+    """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
+
+    It computes at once. Each partition sends its exact sums, and no query: the numbers are those of `Scores.summary`, bit for
+    bit.
+
+    Parameters
+    ----------
+    df, measures, query, relevance, score, weight, is_judged, order, nan, partitions
+        As in `evaluate`.
+    quartiles : bool
+        True adds quartiles, for which the values themselves, 8 bytes for each query and measure, are collected.
+
+    Raises
+    ------
+    ColumnError, MeasureError, InputTypeError, InputError
+        As `evaluate` does, those of the data included.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"qid": [7, 8, 7], "label": [1, 2, 0], "score": [0.1, 0.5, 0.9]})
+    >>> summary(dd.from_pandas(rows, npartitions=2), "nDCG@10")
+    measure      mean       std       min       max  queries  empty
+    nDCG@10  0.815465  0.260972  0.630930  1.000000        2      0
+    """
+    task, rows = _rows(
+        df,
+        measures,
+        partitions,
+        query=query,
+        relevance=relevance,
+        score=score,
+        keep=(),
+        weight=weight,
+        is_judged=is_judged,
+        order=order,
+        nan=nan,
+    )
+    sums = parts.Sums.total(len(task.measures), _of_each_partition(_sums, rows, task, quartiles))
+    return parts.summary_of(task, sums, values=quartiles)
+
+
+def means(scores: DataFrame, measures: Any, *, by: str | None = None, weight: str | None = None) -> pa.Table:
+    """Exact means of values that `evaluate` computed, of all queries or of each group of them.
+
+    It computes at once; each partition sends its exact sums, and no query.
+
+    Parameters
+    ----------
+    scores : dask.dataframe.DataFrame
+        With a column for each measure, under its notation; persist it, or write it and read it back, to compute values once.
+    measures : one or several of Measure, notation, or ir_measures object
+    by : str, optional
+        Column to group by, as it was kept.
+    weight : str, optional
+        Column with the weight of each query, "weight" in what `evaluate` returned.
+
+    Returns
+    -------
+    pyarrow.Table
+        The column, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
+        `by=None` one row, without the column.
+
+    Raises
+    ------
+    ColumnError, MeasureError, InputTypeError, InputError
+        A column that is missing; also what `evaluate` raises when values are computed only now.
+    """
+    _check_frame("scores", scores)
+    asked = parts.means_asked(list(scores.columns), measures, by=by, weight=weight)
+    found = _of_each_partition(_groups, scores[asked.names], asked)
+    kinds = [kind for kind, _ in found if kind is not None and not pa.types.is_null(kind)]
+    return parts.means_of(asked, kinds[0] if kinds else None, [groups for _, groups in found])
+
+
+# ---- in a worker ----
+
+
+def _results(frame: pd.DataFrame, task: parts.Task) -> pd.DataFrame:
+    scores, first = parts.score(task, table_of(frame, task.names))
+    kept = frame[[task.query, *task.wanted.keep]].iloc[first]
+    weight = {} if scores.weight is None else {"weight": scores.weight}
+    values = dict(zip(task.columns, scores.values, strict=True))
+    return _joined(task, kept, weight | values)
+
+
+def _joined(task: parts.Task, kept: pd.DataFrame, values: dict[str, Any]) -> pd.DataFrame:
+    columns = [kept.iloc[:, place].reset_index(drop=True) for place in range(kept.shape[1])]
+    columns += [pd.Series(column) for column in values.values()]
+    return pd.concat(columns, axis=1, keys=task.results)
+
+
+def _sums(frame: pd.DataFrame, task: parts.Task, values: bool) -> parts.Sums:
+    return parts.add_up(task, [table_of(frame, task.names)], values=values)
+
+
+def _groups(frame: pd.DataFrame, asked: parts.Means) -> tuple[pa.DataType | None, parts.Groups]:
+    table = table_of(frame, asked.names)
+    return None if asked.by is None else _plain_type(table.schema.field(asked.by).type), parts.sums_by(
+        asked, table
+    )
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+# ---- in the client ----
+
+
+def _check_frame(name: str, frame: Any) -> None:
+    if not all(hasattr(frame, attribute) for attribute in ("_meta", "map_partitions", "shuffle", "dtypes")):
+        kind = type(frame)
+        raise InputTypeError(
+            f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a DataFrame of Dask. For data in this process "
+            "there is fastndcg.evaluate."
+        )
+
+
+def _rows(
+    df: DataFrame, measures: Any, partitions: int | None, **columns: Any
+) -> tuple[parts.Task, DataFrame]:
+    """What is asked, and the columns that it takes, all rows of a query in one partition."""
+    _check_frame("df", df)
+    schema = _schema(df)
+    try:
+        task = parts.asked(schema, measures, **columns)
+    except ColumnError as error:
+        index = df._meta.index.name
+        hint = "" if index is None else f' The index is "{index}": call reset_index() first.'
+        raise ColumnError(f"{error}{hint}") from None
+    rows = df[task.names]
+    if is_list(schema.field(task.wanted.columns.relevance).type):
+        return task, rows if partitions is None else rows.repartition(npartitions=partitions)
+    if rows.npartitions == 1 and partitions is None:
+        return task, rows
+    return task, rows.shuffle(on=task.query, npartitions=partitions, ignore_index=True)
+
+
+def _schema(df: DataFrame) -> pa.Schema:
+    """Types of the columns, as far as Dask knows them: those of objects are looked up."""
+    meta = df._meta
+    fields = []
+    objects = [name for name in meta.columns if meta[name].dtype == object]
+    sample = df[objects].head(1, npartitions=-1, compute=True) if objects else meta
+    for name in meta.columns:
+        looked_up = sample if name in objects else meta
+        fields.append(pa.field(str(name), table_of(looked_up, [name]).schema.field(0).type))
+    return pa.schema(fields)
+
+
+def _of_each_partition(function: Any, rows: DataFrame, *arguments: Any) -> list[Any]:
+    delayed = dask.delayed(function, pure=False)
+    return list(dask.compute(*(delayed(part, *arguments) for part in rows.to_delayed())))

@@ -1,0 +1,423 @@
+"""What a worker of any engine does with its part of the data: score whole queries on one thread, add up exact sums.
+
+    engine's table -> asked() in the driver -> Task -> rows of a query in one part -> whole_queries -> results, or Sums
+
+A part is scored as a whole data set would be, and no value depends on what else is scored, so an engine's values are those of
+`evaluate` bit for bit. Sums are fractions: merged in any order they are those of the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.api import evaluate
+from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError
+from fastndcg.measures import Measure, as_measures
+from fastndcg.scores import Scores, Summary, groups_of
+from fastndcg.sources.arrow import grouped_rows, is_list, rankings_from_table
+from fastndcg.sources.columns import Columns, Wanted, check_column, choose
+from fastndcg.statistics import Moments, quartiles
+
+Float64 = npt.NDArray[np.float64]
+
+_ROWS = 1 << 20  # rows scored together, so that what a call costs is spread over many queries
+
+
+class Task(NamedTuple):
+    """What is asked of every part; engines send it to their workers."""
+
+    measures: tuple[Measure, ...]
+    columns: tuple[str, ...]  # names of the measures here: a worker may name a user's function otherwise
+    wanted: Wanted
+    order: str | None
+    nan: str
+
+    @property
+    def query(self) -> str:
+        return str(self.wanted.columns.query)
+
+    @property
+    def names(self) -> list[str]:
+        """Columns to read."""
+        return list(dict.fromkeys([*self.wanted.names, *([] if self.order is None else [self.order])]))
+
+    @property
+    def results(self) -> list[str]:
+        """Columns that come out, in order."""
+        weight = [] if self.wanted.weight is None else ["weight"]
+        return ["query_id", *self.wanted.keep, *weight, *self.columns]
+
+
+def asked(
+    schema: pa.Schema,
+    measures: Any,
+    *,
+    query: str | None,
+    relevance: str | None,
+    score: str | None,
+    keep: str | Sequence[str],
+    weight: str | None,
+    is_judged: str | None,
+    order: str | None,
+    nan: str,
+) -> Task:
+    """The task, checked against the columns before any worker is asked; columns of type null are not known yet."""
+    wanted = choose(
+        schema.names,
+        lambda name: is_list(schema.field(name).type),
+        query=query,
+        relevance=relevance,
+        score=score,
+        keep=keep,
+        weight=weight,
+        doc_id=None,
+        is_judged=is_judged,
+    )
+    if wanted.columns.query is None:
+        raise ColumnError(
+            "rows of an engine have no numbers that could name their queries; name the column of query ids, as in query=..."
+        )
+    known = as_measures(measures)
+    task = Task(known, tuple(map(str, known)), wanted, order, nan)
+    if order is not None:
+        check_column(schema.names, "order", order)
+    _check_order(task, lists=is_list(schema.field(wanted.columns.relevance).type))
+    _check_results(task)
+    nothing = schema.empty_table().select(task.names)
+    rankings = rankings_from_table(nothing, wanted, nan=nan)
+    evaluate(rankings, task.measures, threads=1)
+    return task
+
+
+def _check_order(task: Task, *, lists: bool) -> None:
+    if lists:
+        if task.order is not None:
+            raise ColumnError(f'order="{task.order}" is for a row for each document; lists have their order')
+        return
+    by_order = [str(measure) for measure in task.measures if measure.params.get("ties") == "input"]
+    if by_order and task.order is None:
+        raise MeasureError(
+            f"{by_order[0]} takes tied documents in the order of their rows, and rows of an engine have none; name a column that "
+            "numbers the documents of a query, as in order=..., or use another rule for ties"
+        )
+
+
+def _check_results(task: Task) -> None:
+    seen: dict[str, str] = {}
+    for name in task.results:  # Spark takes names for the same that differ in their case alone
+        if name.lower() in seen:
+            raise ColumnError(
+                f'two columns of the results would be named "{seen[name.lower()]}" and "{name}"; rename the one that is kept'
+            )
+        seen[name.lower()] = name
+
+
+# ---- in a worker ----
+
+
+def score(task: Task, table: pa.Table) -> tuple[Scores, npt.NDArray[np.int64]]:
+    """Scores of a part that is whole queries, and the first row of each query in `table`."""
+    with _without_rows(" This is the count of one part of the data."):
+        sorted_rows = None
+        if task.order is not None:
+            sorted_rows = _sorted_rows(task, table)
+            table = table.take(sorted_rows)
+        lists = is_list(table.schema.field(task.wanted.columns.relevance).type)
+        grouped = None if lists else grouped_rows(table, task.wanted)
+        rankings = rankings_from_table(table, task.wanted, nan=task.nan, grouped=grouped)
+        scores = evaluate(rankings, task.measures, threads=1)
+    if grouped is None:
+        return scores, np.arange(len(table))
+    first = grouped.offsets[:-1] if grouped.rows is None else grouped.rows[grouped.offsets[:-1]]
+    return scores, first if sorted_rows is None else sorted_rows.to_numpy()[first]
+
+
+def results(task: Task, table: pa.Table) -> pa.Table:
+    """A row for each query of a part: the id and kept columns in the types they came in, then float64."""
+    scores, first = score(task, table)
+    rows = pa.array(first)
+    columns = [table[task.query].take(rows), *(table[name].take(rows) for name in task.wanted.keep)]
+    if scores.weight is not None:
+        columns.append(pa.chunked_array([scores.weight]))
+    columns.extend(pa.chunked_array([values]) for values in scores.values)
+    return pa.table(columns, names=task.results)
+
+
+def whole_queries(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Tables of whole queries, from batches that cut queries anywhere and in which the rows of a query follow one another.
+
+    A batch of lists is whole already.
+    """
+    waiting: list[pa.Table] = []
+    rows = 0
+    cut = 0  # rows before the last query, which the next batch may continue
+    last: pa.Scalar | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if is_list(batch.schema.field(task.wanted.columns.relevance).type):
+            yield pa.table(batch)
+            continue
+        ids = batch.column(task.query)
+        start = _start_of_last(ids)
+        if start or ids[-1] != last:
+            cut = rows + start
+        last = ids[-1]
+        waiting.append(pa.table(batch))
+        rows += batch.num_rows
+        if cut >= _ROWS:
+            table = pa.concat_tables(waiting)
+            yield table.slice(0, cut)
+            waiting, rows, cut = [table.slice(cut)], rows - cut, 0
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Tables of about a million rows, or the rest."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= _ROWS:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _start_of_last(ids: pa.Array) -> int:
+    same = pc.fill_null(pc.equal(ids, ids[-1]), False)  # nulls are refused where the table is scored
+    return len(ids) - int(pc.sum(same, min_count=0).as_py())
+
+
+def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
+    order = table[task.order]
+    unordered = order.null_count + (
+        pc.sum(pc.is_nan(order)).as_py() or 0 if pa.types.is_floating(order.type) else 0
+    )
+    if unordered:
+        raise InputError(
+            f'column "{task.order}" has {unordered:,} null{"s" * (unordered > 1)}; order numbers every document of a query'
+        )
+    # a dictionary is sorted by its values
+    keys = [_plain(table[name]) for name in (task.query, str(task.order))]
+    rows = pc.sort_indices(
+        pa.table(keys, names=["query", "order"]), [("query", "ascending"), ("order", "ascending")]
+    )
+    query, order = (key.take(rows) for key in keys)
+    same = pc.and_(pc.equal(query[1:], query[:-1]), pc.equal(order[1:], order[:-1]))
+    if pc.any(same, min_count=0).as_py():
+        row = pc.index(same, True).as_py()
+        raise InputError(
+            f'column "{task.order}" has {order[row].as_py()!r} twice in query {_shown(query[row])}; order numbers the documents of a '
+            "query, each once"
+        )
+    return rows
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
+
+
+def _shown(scalar: pa.Scalar) -> str:
+    value = scalar.as_py()
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+@contextmanager
+def _without_rows(note: str = "") -> Iterator[None]:
+    """Errors of a part name queries; the number of a row in a part means nothing to the owner of the data."""
+    try:
+        yield
+    except FastndcgError as error:
+        text = re.sub(r" at row \d+, query ", " in query ", str(error))
+        text = re.sub(r"; the first is at row \d+| at row \d+", "", text)
+        raise type(error)(text + note if re.match(r'column ".*" has [\d,]+ ', text) else text) from None
+
+
+# ---- sums ----
+
+
+class Sums(NamedTuple):
+    """What the queries of a part add to a summary; those of parts add up to exactly those of the whole."""
+
+    queries: int
+    empty: tuple[int, ...]  # queries without a value, by each measure
+    moments: tuple[Moments, ...]
+    values: tuple[Float64, ...] | None  # by each measure; None where quartiles are not asked for
+
+    @classmethod
+    def of(cls, scores: Scores, *, values: bool = False) -> Sums:
+        counted = [scores._counted(row) for row in range(len(scores.measures))]
+        return cls(
+            scores.n_queries,
+            tuple(scores._empty.tolist()),
+            tuple(Moments.of(*each) for each in counted),
+            tuple(each[0] for each in counted) if values else None,
+        )
+
+    @classmethod
+    def total(cls, measures: int, parts: Sequence[Sums]) -> Sums:
+        """The sums of all parts, of which there may be none."""
+        moments = [Moments.of(np.empty(0))] * measures
+        for part in parts:
+            moments = list(map(Moments.merged, moments, part.moments))
+        listed = [part.values for part in parts if part.values is not None]
+        return cls(
+            sum(part.queries for part in parts),
+            tuple(sum(part.empty[row] for part in parts) for row in range(measures)),
+            tuple(moments),
+            tuple(map(np.concatenate, zip(*listed, strict=True))) if listed else None,
+        )
+
+
+def add_up(task: Task, tables: Iterable[pa.Table], *, values: bool) -> Sums:
+    """Sums over tables of whole queries."""
+    return Sums.total(len(task.measures), [Sums.of(score(task, table)[0], values=values) for table in tables])
+
+
+def summary_of(task: Task, sums: Sums, *, values: bool) -> Summary:
+    """The summary that `Scores.summary` gives of all queries at once, with quartiles where values were kept."""
+    rows = []
+    for row, column in enumerate(task.columns):
+        moments = sums.moments[row]
+        numbers: dict[str, Any] = {
+            "measure": column,
+            "mean": moments.mean(weighted=task.wanted.weight is not None),
+            "std": moments.std(),
+        }
+        numbers["min"], numbers["max"] = moments.range()
+        if values:
+            kept = np.empty(0) if sums.values is None else sums.values[row]
+            numbers["q25"], numbers["median"], numbers["q75"] = quartiles(kept)
+        rows.append({**numbers, "queries": sums.queries, "empty": sums.empty[row]})
+    return Summary(rows)
+
+
+# ---- means of values that were computed before ----
+
+
+class Means(NamedTuple):
+    """What means are asked of results."""
+
+    measures: tuple[Measure, ...]
+    columns: tuple[str, ...]  # as in `Task`
+    by: str | None
+    weight: str | None
+
+    @property
+    def names(self) -> list[str]:
+        """Columns to read."""
+        return [*filter(None, dict.fromkeys([self.by, self.weight])), *self.columns]
+
+
+def means_asked(names: Sequence[str], measures: Any, *, by: str | None, weight: str | None) -> Means:
+    """What is asked, checked against the columns of the results."""
+    known = as_measures(measures)
+    means = Means(known, tuple(map(str, known)), by, weight)
+    for argument, name in (("by", by), ("weight", weight)):
+        if name is not None:
+            check_column(names, argument, name)
+    for column in means.columns:
+        check_column(names, "measures", column)
+    return means
+
+
+Groups = list[tuple[Any, Sums]]
+
+
+def sums_by(means: Means, table: pa.Table) -> Groups:
+    """Sums of each group of a part of the results; of the only one, None, where there is no column to group by."""
+    values = np.stack([table[column].to_numpy() for column in means.columns])
+    weight = None if means.weight is None else table[means.weight].to_numpy()
+    if means.by is None:
+        distinct, rows = [None], [np.arange(len(table))]
+    else:
+        groups, rows = groups_of(table[means.by])
+        distinct = groups.to_pylist()
+    nothing = np.zeros(len(means.measures), np.int64)
+    return [
+        (
+            value,
+            Sums.of(
+                Scores(
+                    means.measures, values[:, part], nothing, table, None if weight is None else weight[part]
+                )
+            ),
+        )
+        for value, part in zip(distinct, rows, strict=True)
+    ]
+
+
+def means_of(means: Means, kind: pa.DataType | None, parts: Iterable[Groups]) -> pa.Table:
+    """The table that `Scores.by` gives of all queries at once, but ascending, null last; `kind` is the type of the groups."""
+    found: dict[Any, tuple[Any, list[Sums]]] = {}
+    for part in parts:
+        for value, sums in part:
+            key = "NaN" if value != value else (value,)  # noqa: PLR0124 - NaN, which no two parts would agree on
+            found.setdefault(key, (value, []))[1].append(sums)
+    if means.by is None and not found:
+        found["none"] = (None, [])
+    totals = [(value, Sums.total(len(means.measures), sums)) for value, sums in found.values()]
+    columns: dict[str, Any] = {} if means.by is None else {means.by: pa.array([v for v, _ in totals], kind)}
+    columns["queries"] = pa.array([sums.queries for _, sums in totals], pa.int64())
+    for row, column in enumerate(means.columns):
+        of_groups = [sums.moments[row].mean(weighted=means.weight is not None) for _, sums in totals]
+        columns[column] = pa.array(of_groups, pa.float64())
+    table = pa.table(columns)
+    return table if means.by is None else table.sort_by(means.by)
+
+
+# ---- one query, or lists of them, for user-defined functions ----
+
+
+def one_measure(measure: Any) -> Measure:
+    """The measure that is meant, of which there is one."""
+    asked = as_measures(measure)
+    if len(asked) != 1:
+        raise MeasureError(
+            f"{len(asked)} measures are given and a function has one value; make one for each of them"
+        )
+    return asked[0]
+
+
+def value_of_group(measure: Measure, relevance: Any, scores: Any, query: Any, nan: str) -> float | None:
+    """Value of the documents of one query; None where it has none."""
+    ids = pa.array(["of this group"]) if query is None or not len(query) else _first(query)
+    values = values_of_lists(measure, _one_list(relevance), _one_list(scores), ids, nan)
+    return None if np.isnan(values[0]) else float(values[0])
+
+
+def values_of_lists(
+    measure: Measure, relevance: pa.Array, scores: pa.Array, queries: pa.Array | None, nan: str
+) -> Float64:
+    """Values of lists, (n_queries,)."""
+    columns = {"relevance": relevance, "score": scores}
+    if queries is not None:
+        columns["query"] = queries
+    roles = Columns(None if queries is None else "query", "relevance", "score", None)
+    with _without_rows():
+        rankings = rankings_from_table(pa.table(columns), Wanted(roles, (), None, None), nan=nan)
+        values: Float64 = evaluate(rankings, measure, threads=1).values[0]
+        return values
+
+
+def _one_list(column: Any) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    # not from_pandas, which would take NaN for null
+    values = column if isinstance(column, pa.Array) else pa.array(column.to_numpy())
+    return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
+
+
+def _first(query: Any) -> pa.Array:
+    return pa.array([query[0].as_py() if isinstance(query, pa.Array) else query.iloc[0]])

@@ -1,0 +1,386 @@
+"""Spark: scores of DataFrames of any size, on the executors, with the values of `fastndcg.evaluate` bit for bit.
+
+    from fastndcg.adapters import spark as fns
+
+    scores = fns.evaluate(rows, ["nDCG@10"], query="qid", relevance="label", score="score", keep="country")
+    with fns.plain_errors():
+        scores.write.parquet("scores.parquet")
+    print(fns.means(scores, ["nDCG@10"], by="country"))
+
+PySpark 3.5 and 4, classic and Spark Connect. fastndcg must be installed where executors run Python.
+
+    rows -> repartition by query -> sort within partitions -> Arrow batches -> whole queries -> the serial kernel
+
+Sorting happens in Spark, which spills what does not fit; a worker holds about a million rows, or one query if it is longer.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DoubleType, StructField, StructType
+
+from fastndcg import errors
+from fastndcg.adapters import parts
+from fastndcg.errors import InputError, InputTypeError, MeasureError
+from fastndcg.sources.arrow import is_list
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from fastndcg.scores import Summary
+
+_SUMS = "sums binary"
+
+
+def evaluate(
+    df: DataFrame,
+    measures: Any,
+    *,
+    query: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+    keep: str | Sequence[str] = (),
+    weight: str | None = None,
+    is_judged: str | None = None,
+    order: str | None = None,
+    nan: str = "refuse",
+    partitions: int | None = None,
+) -> DataFrame:
+    """Values of every measure for every query, as a DataFrame with a row for each query.
+
+    Nothing runs before an action on the result asks for it, and errors of the data come then: `plain_errors` shows them as
+    they are.
+
+    Parameters
+    ----------
+    df : DataFrame
+        A row for each document, in any order, or a row for each query with arrays.
+    measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
+    query, relevance, score, is_judged : str, optional
+        Names of columns. The first three are found by their usual names where not given.
+    keep : str or sequence of str
+        Query-level columns to carry to the results, which hold one value within each query.
+    weight : str, optional
+        Query-level column with the weight of each query in means.
+    order : str, optional
+        Column that numbers the documents of a query. Measures with ties="input" need it, as rows of Spark have no order; in
+        arrays it is the order of their elements.
+    nan : "refuse" or "last"
+        "last" ranks documents with a NaN score below all others.
+    partitions : int, optional
+        How many to distribute queries to; default `spark.sql.shuffle.partitions`, which Spark adapts.
+
+    Returns
+    -------
+    DataFrame
+        query_id and kept columns in their own types, weight if any, and a double for each measure under its notation: select
+        them with backticks, as in "`nDCG@10`". The order of rows is Spark's.
+
+    Raises
+    ------
+    ColumnError
+        A column that is missing, or a role that several could play.
+    MeasureError
+        A measure that does not exist; one with ties="input" without `order`.
+    InputTypeError
+        `df` is no DataFrame of Spark; a column of a type that has no meaning in its role.
+    InputError
+        When the result is computed: NaN scores, nulls and all else that `evaluate` refuses, naming the query.
+    """
+    task, rows = _rows(
+        df,
+        measures,
+        partitions,
+        query=query,
+        relevance=relevance,
+        score=score,
+        keep=keep,
+        weight=weight,
+        is_judged=is_judged,
+        order=order,
+        nan=nan,
+    )
+    fields = [df.schema[task.query], *(df.schema[name] for name in task.wanted.keep)]
+    types = [field.dataType for field in fields] + [DoubleType()] * (len(task.results) - len(fields))
+    schema = StructType([StructField(name, kind) for name, kind in zip(task.results, types, strict=True)])
+
+    def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in parts.whole_queries(task, _named(batches, task.names)):
+            yield from parts.results(task, table).to_batches()
+
+    return rows.mapInArrow(of_partition, schema)
+
+
+def summary(
+    df: DataFrame,
+    measures: Any,
+    *,
+    query: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+    weight: str | None = None,
+    is_judged: str | None = None,
+    order: str | None = None,
+    nan: str = "refuse",
+    partitions: int | None = None,
+    quartiles: bool = False,
+) -> Summary:
+    """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
+
+    Each partition sends its exact sums to the driver, and no query: the numbers are those of `Scores.summary`, bit for bit.
+
+    Parameters
+    ----------
+    df, measures, query, relevance, score, weight, is_judged, order, nan, partitions
+        As in `evaluate`.
+    quartiles : bool
+        True adds quartiles, for which the values themselves, 8 bytes for each query and measure, come to the driver.
+
+    Raises
+    ------
+    ColumnError, MeasureError, InputTypeError, InputError
+        As `evaluate` does, those of the data included: as they are, without Spark's traces.
+    """
+    task, rows = _rows(
+        df,
+        measures,
+        partitions,
+        query=query,
+        relevance=relevance,
+        score=score,
+        keep=(),
+        weight=weight,
+        is_judged=is_judged,
+        order=order,
+        nan=nan,
+    )
+
+    def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield _sent(
+            parts.add_up(task, parts.whole_queries(task, _named(batches, task.names)), values=quartiles)
+        )
+
+    sums = parts.Sums.total(len(task.measures), _received(rows, of_partition))
+    return parts.summary_of(task, sums, values=quartiles)
+
+
+def means(scores: DataFrame, measures: Any, *, by: str | None = None, weight: str | None = None) -> pa.Table:
+    """Exact means of values that `evaluate` computed, of all queries or of each group of them.
+
+    Each partition sends its exact sums to the driver, and no query. To compute values once for several uses, persist the
+    DataFrame that `evaluate` returned, or write it and read it back.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        With a column for each measure, under its notation.
+    measures : one or several of Measure, notation, or ir_measures object
+    by : str, optional
+        Column to group by, as it was kept.
+    weight : str, optional
+        Column with the weight of each query, "weight" in what `evaluate` returned.
+
+    Returns
+    -------
+    pyarrow.Table
+        The column, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
+        `by=None` one row, without the column.
+
+    Raises
+    ------
+    ColumnError, MeasureError, InputTypeError, InputError
+        A column that is missing; also what `evaluate` raises when values are computed only now.
+    """
+    _check_frame("scores", scores)
+    asked = parts.means_asked(scores.columns, measures, by=by, weight=weight)
+    rows = _selected(scores, asked.names)
+    kind = None if by is None else _arrow_field(scores.schema[by]).type
+
+    def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in parts.joined(_named(batches, asked.names)):
+            yield _sent(parts.sums_by(asked, table))
+
+    return parts.means_of(asked, kind, _received(rows, of_partition))
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Errors that fastndcg raised in a task leave this block as themselves, in one line, without the traces of Spark.
+
+        with plain_errors():
+            scores.write.parquet("scores.parquet")
+
+    Other errors pass unchanged. Spark's own error is the `__context__` of the one that is raised.
+    """
+    try:
+        yield
+    except Exception as error:
+        found = re.search(r"fastndcg\.errors\.(\w+): (.*)", str(error)) if _is_of_spark(error) else None
+        kind = getattr(errors, found[1], None) if found else None
+        if found is None or kind is None:
+            raise
+        raise kind(found[2].strip()) from None
+
+
+# ---- functions for one's own expressions ----
+
+
+def group_function(measure: Any, *, form: str | None = None, nan: str = "refuse") -> Callable[..., Any]:
+    """A function of the relevance and score columns for one's own `groupBy(...).agg(...)`: the value of each group.
+
+        ndcg = group_function("nDCG@10")
+        rows.groupBy("qid").agg(ndcg("label", "score", "qid").alias("ndcg"))
+
+    Python is called once for each group, which for short groups takes longer than `evaluate` does, and Spark lets none of its
+    own functions, such as count, stand beside it. The order of the rows is Spark's, so ties="input" is refused.
+
+    Parameters
+    ----------
+    measure : Measure, notation, or ir_measures object
+    form : "arrow" or "pandas", optional
+        Which kind of user-defined function: Arrow ones, the faster, where PySpark has them (4.1 and newer), else pandas ones.
+    nan : "refuse" or "last"
+
+    Returns
+    -------
+    function
+        Takes the columns of grades and scores, and optionally that of query ids, for messages; double. Null where the measure
+        has no value.
+
+    Raises
+    ------
+    MeasureError
+        A measure that does not exist, or one with ties="input".
+    InputError
+        A form that does not exist, or not in this PySpark; in tasks, all that `evaluate` refuses.
+    """
+    asked = parts.one_measure(measure)
+    if asked.params.get("ties") == "input":
+        raise MeasureError(
+            f"{asked} takes tied documents in the order of their rows, and rows of a group have none; use evaluate with order=, or "
+            "another rule for ties"
+        )
+
+    def value(relevance: Any, score: Any, query: Any = None) -> float | None:
+        return parts.value_of_group(asked, relevance, score, query, nan)
+
+    return _user_defined(value, form, "value")
+
+
+def list_function(measure: Any, *, form: str | None = None, nan: str = "refuse") -> Callable[..., Any]:
+    """A function of array columns of relevance and scores, a row for each query, for one's own `select`.
+
+        ndcg = list_function("nDCG@10")
+        rows.select("qid", ndcg("labels", "scores", "qid").alias("ndcg"))
+
+    Parameters, result and errors are those of `group_function`; ties="input" takes the order of the elements.
+    """
+    asked = parts.one_measure(measure)
+
+    def arrow(relevance: pa.Array, score: pa.Array, query: pa.Array | None = None) -> pa.Array:
+        return pa.array(parts.values_of_lists(asked, relevance, score, query, nan), from_pandas=True)
+
+    def pandas(relevance: Any, score: Any, query: Any = None) -> Any:
+        import pandas as pd
+
+        ids = None if query is None else pa.Array.from_pandas(query)
+        lists = pa.array(list(relevance)), pa.array(list(score))  # of a Series NaN would become null
+        return pd.Series(parts.values_of_lists(asked, *lists, ids, nan))
+
+    return _user_defined(pandas if _form(form) == "pandas" else arrow, form, "column")
+
+
+def _form(form: str | None) -> str:
+    has_arrow = hasattr(F, "arrow_udf")
+    if form is None:
+        return "arrow" if has_arrow else "pandas"
+    if form not in ("arrow", "pandas"):
+        raise InputError(f'form={form!r} is not known; wanted "arrow" or "pandas"')
+    if form == "arrow" and not has_arrow:
+        raise InputError('this PySpark has no Arrow functions, which came with 4.1; pass form="pandas"')
+    return form
+
+
+def _user_defined(function: Callable[..., Any], form: str | None, returns: str) -> Callable[..., Any]:
+    """A user-defined function whose kind Spark reads from its annotations."""
+    if _form(form) == "arrow":
+        column, make = pa.Array, F.arrow_udf
+    else:
+        import pandas as pd
+
+        column, make = pd.Series, F.pandas_udf
+    function.__annotations__ = dict.fromkeys(("relevance", "score", "query"), column)
+    function.__annotations__["return"] = float if returns == "value" else column
+    return make(function, "double")
+
+
+# ---- between the driver and its workers ----
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j.")
+
+
+def _check_frame(name: str, frame: Any) -> None:
+    if not all(hasattr(frame, method) for method in ("mapInArrow", "sortWithinPartitions")):
+        kind = type(frame)
+        raise InputTypeError(
+            f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a DataFrame of Spark. For data in this process "
+            "there is fastndcg.evaluate."
+        )
+
+
+def _arrow_field(field: StructField) -> pa.Field:
+    try:
+        return to_arrow_schema(StructType([field])).field(0)
+    except PySparkException:
+        # a type that Arrow has not, which can play no role; most columns play none
+        return pa.field(field.name, pa.month_day_nano_interval())
+
+
+def _column(name: str) -> Any:
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _selected(df: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The named columns under their numbers, since `mapInArrow` takes a name with a dot in it for a path."""
+    return df.select(*(_column(name).alias(str(number)) for number, name in enumerate(names)))
+
+
+def _named(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+    return (batch.rename_columns(names) for batch in batches)
+
+
+def _rows(
+    df: DataFrame, measures: Any, partitions: int | None, **columns: Any
+) -> tuple[parts.Task, DataFrame]:
+    """What is asked, and the columns that it takes, all rows of a query in one partition and one after another."""
+    _check_frame("df", df)
+    schema = pa.schema([_arrow_field(field) for field in df.schema.fields])
+    task = parts.asked(schema, measures, **columns)
+    rows = _selected(df, task.names)
+    if is_list(schema.field(task.wanted.columns.relevance).type):
+        return task, rows if partitions is None else rows.repartition(partitions)
+    query, *order = (str(task.names.index(name)) for name in (task.query, task.order) if name is not None)
+    rows = rows.repartition(query) if partitions is None else rows.repartition(partitions, query)
+    return task, rows.sortWithinPartitions(query, *order)
+
+
+def _sent(sums: Any) -> pa.RecordBatch:
+    return pa.record_batch({"sums": pa.array([pickle.dumps(sums)], pa.binary())})
+
+
+def _received(
+    rows: DataFrame, of_partition: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+) -> list[Any]:
+    with plain_errors():
+        return [pickle.loads(row["sums"]) for row in rows.mapInArrow(of_partition, _SUMS).collect()]  # noqa: S301 - our own

@@ -1,0 +1,167 @@
+"""What tests of engines share: ragged data with heavy ties, what it is worth here, and comparison to the last bit."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastndcg as fn
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def steep(grade: float) -> float:
+    """A gain of the user's own, which engines must send to their workers."""
+    return grade**3 / 7
+
+
+MEASURES = [
+    "nDCG@10",
+    "nDCG(ties='worst', empty='nan')@3",
+    "nDCG(gain='exp2', ties='best')",
+    fn.nDCG(gain=steep, discount="reciprocal") @ 5,
+    "ERR@20",
+    "AP(rel=2)",
+    "RR(empty='skip')",
+    "Judged@5",
+]
+BY_ORDER = "nDCG(ties='input')@4"
+
+
+def need(*modules: str) -> None:
+    """Skip where an engine is not installed; in continuous integration it has to be."""
+    for name in modules:
+        if importlib.util.find_spec(name) is None:
+            missing(f"{name} is not installed: pip install -e '.[engines]'")
+
+
+def missing(message: str) -> None:
+    """Skip; in continuous integration, fail."""
+    if os.environ.get("CI"):
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message, allow_module_level=True)
+
+
+def documents(n_queries: int = 200, *, seed: int = 0, text: bool = False, longest: int = 30) -> pa.Table:
+    """Rows of all queries in any order, with few distinct scores, weights of all magnitudes and queries without relevant rows."""
+    rng = np.random.default_rng(seed)
+    numbers = np.repeat(rng.permutation(n_queries) * 7 - 50, rng.integers(1, longest, n_queries))
+    rows = len(numbers)
+    positions = np.arange(rows)
+    table = pa.table(
+        {
+            "qid": pa.array([f"query {number}" for number in numbers]) if text else pa.array(numbers),
+            "label": np.where(numbers % 5 == 0, 0, rng.integers(0, 5, rows)).astype(np.int8),
+            "score": (rng.integers(0, 9, rows) / 3).astype(np.float32),
+            "judged": rng.random(rows) < 0.8,
+            "position": positions,
+            "country": pa.array([("de", "en", None, "fr")[number % 4] for number in numbers]),
+            "traffic": 10.0 ** (numbers % 9 - 4) / 3,
+        }
+    )
+    return table.take(pa.array(rng.permutation(rows)))
+
+
+COLUMNS: dict[str, Any] = {
+    "query": "qid",
+    "relevance": "label",
+    "score": "score",
+    "is_judged": "judged",
+    "weight": "traffic",
+    "keep": ["country"],
+}
+
+
+def here(table: pa.Table, measures: Any = None, **columns: Any) -> fn.Scores:
+    """Scores in this process."""
+    rankings = fn.Rankings.from_arrow(table.sort_by("position"), **{**COLUMNS, **columns})
+    return fn.evaluate(rankings, MEASURES if measures is None else measures)
+
+
+def listed(table: pa.Table) -> pa.Table:
+    """A row for each query."""
+    grouped = table.sort_by("position").group_by(["qid", "country", "traffic"], use_threads=False)
+    lists = grouped.aggregate([("label", "list"), ("score", "list"), ("judged", "list")])
+    return lists.rename_columns([name.removesuffix("_list") for name in lists.column_names])
+
+
+def rows_of(table: Any) -> list[tuple[Any, ...]]:
+    """Rows in order of their query, in which values that differ in a bit differ."""
+    plain = table.to_pylist() if isinstance(table, pa.Table) else table
+    rows = [
+        tuple(value.hex() if isinstance(value, float) else value for value in row.values()) for row in plain
+    ]
+    return sorted(rows, key=lambda row: row[0])
+
+
+# ---- Spark ----
+
+
+def need_java() -> None:
+    """Skip where Java, which Spark runs on, is missing; in continuous integration it has to be there."""
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") or (home and Path(home, "bin", "java").exists()):
+        return
+    missing(
+        "Spark needs Java 17, and neither is java on the path nor JAVA_HOME set: install openjdk-17-jre-headless"
+    )
+
+
+def spark_session(master: str, settings: dict[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    tests = Path(__file__).resolve().parent
+    # measures with functions of these tests are unpickled by workers
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        dict.fromkeys([str(tests.parent), str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
+    )
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(master).appName("fastndcg")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.warehouse.dir": tempfile.gettempdir(),
+        **settings,
+    }.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+# ---- recipes ----
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def readme_example(heading: str) -> str:
+    """The indented lines under a heading of the README."""
+    section = (ROOT / "README.md").read_text().partition(f"### {heading}\n")[2].partition("\n#")[0]
+    return textwrap.dedent(
+        "\n".join(line for line in section.splitlines() if line.startswith("    ") or not line)
+    )
+
+
+def run_script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / name), *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONWARNINGS": "ignore"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )

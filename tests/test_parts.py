@@ -1,0 +1,357 @@
+"""Parts of data, without an engine: cutting and joining queries, sums that merge exactly, messages that name queries."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import statistics as python_statistics
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import engines
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastndcg as fn
+from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
+from fastndcg.adapters import parts
+from fastndcg.statistics import Moments, summarise
+
+NOTHING: dict[str, Any] = {
+    "query": None,
+    "relevance": None,
+    "score": None,
+    "keep": (),
+    "weight": None,
+    "is_judged": None,
+    "order": None,
+    "nan": "refuse",
+}
+
+
+def task_for(table: pa.Table, measures: Any = "nDCG@3", **columns: Any) -> parts.Task:
+    return parts.asked(table.schema, measures, **{**NOTHING, **columns})
+
+
+# ---- cutting and joining ----
+
+
+@st.composite
+def cut_rows(draw: st.DrawFn) -> tuple[pa.Table, list[pa.RecordBatch]]:
+    """Rows in order of their query, and the same in batches that end anywhere, some of them empty."""
+    lengths = draw(st.lists(st.integers(1, 6), min_size=0, max_size=8))
+    ids = [f"q{query}" for query, length in enumerate(lengths) for _ in range(length)]
+    if draw(st.booleans()):
+        table = pa.table({"qid": pa.array(ids, pa.string())})
+    else:
+        table = pa.table({"qid": pa.array([int(name[1:]) for name in ids], pa.int64())})
+    size = len(ids)
+    labels = draw(st.lists(st.integers(0, 3), min_size=size, max_size=size))
+    scores = draw(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=size, max_size=size))
+    table = table.append_column("label", pa.array(labels, pa.int64()))
+    table = table.append_column("score", pa.array(scores, pa.float64()))
+    cuts = sorted(draw(st.lists(st.integers(0, size), max_size=10)))
+    ends = zip([0, *cuts], [*cuts, size], strict=True)
+    whole = table.combine_chunks()
+    batches = [batch for first, end in ends for batch in _batch(whole, first, end)]
+    return table, batches
+
+
+def _batch(table: pa.Table, first: int, end: int) -> list[pa.RecordBatch]:
+    cut = table.slice(first, end - first)
+    return cut.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+
+
+@given(cut_rows(), st.integers(1, 12))
+def test_queries_that_batches_cut_are_joined(
+    rows: tuple[pa.Table, list[pa.RecordBatch]], at_once: int
+) -> None:
+    table, batches = rows
+    task = task_for(table)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "_ROWS", at_once)
+        found = list(parts.whole_queries(task, batches))
+    seen = [query for part in found for query in dict.fromkeys(part["qid"].to_pylist())]
+    assert len(seen) == len(set(seen))
+    assert [row for part in found for row in part.to_pylist()] == table.to_pylist()
+
+
+def test_a_part_is_no_longer_than_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_ROWS", 100)
+    table = pa.table({"qid": np.arange(5000) // 3, "label": np.ones(5000), "score": np.ones(5000)})
+    task = task_for(table)
+    sizes = [len(part) for part in parts.whole_queries(task, table.to_batches(max_chunksize=10))]
+    assert max(sizes) <= 112 and sum(sizes) == 5000
+
+
+def test_batches_are_joined_to_tables_of_some_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_ROWS", 10)
+    table = pa.table({"n": np.arange(57)})
+    found = list(parts.joined(table.to_batches(max_chunksize=4)))
+    assert [len(part) for part in found] == [12, 12, 12, 12, 9]
+    assert pa.concat_tables(found).equals(table)
+    assert list(parts.joined([])) == []
+
+
+def test_lists_are_scored_batch_by_batch() -> None:
+    lists = pa.table({"qid": [1, 1, 2, 3], "label": [[1, 0]] * 4, "score": [[0.5, 0.4]] * 4})
+    task = task_for(lists)
+    assert [len(part) for part in parts.whole_queries(task, lists.to_batches(max_chunksize=3))] == [3, 1]
+
+
+@given(cut_rows())
+def test_results_of_parts_are_those_of_the_whole(rows: tuple[pa.Table, list[pa.RecordBatch]]) -> None:
+    table, batches = rows
+    task = task_for(table, engines.MEASURES[:-1])
+    found = [
+        row for part in parts.whole_queries(task, batches) for row in parts.results(task, part).to_pylist()
+    ]
+    expected = fn.evaluate(fn.Rankings.from_arrow(table), task.measures).to_arrow()
+    assert engines.rows_of(found) == engines.rows_of(expected)
+
+
+def test_order_numbers_the_documents_of_a_query() -> None:
+    table = engines.documents(50)
+    columns = {**engines.COLUMNS, "keep": ["country", "traffic"]}
+    task = task_for(table, [engines.BY_ORDER, "AP"], order="position", **columns)
+    found = parts.results(task, table).rename_columns(
+        ["query_id", "country", "traffic", "weight", engines.BY_ORDER, "AP"]
+    )
+    expected = engines.here(table, [engines.BY_ORDER, "AP"], keep=["country", "traffic"]).to_arrow()
+    assert engines.rows_of(found) == engines.rows_of(expected)
+    by_rows = fn.evaluate(fn.Rankings.from_arrow(table, **columns), engines.BY_ORDER).to_arrow()
+    assert engines.rows_of(by_rows) != engines.rows_of(expected.drop_columns("AP"))
+
+
+def test_order_is_refused_where_it_is_none() -> None:
+    table = pa.table({"qid": [1, 1, 2], "label": [1, 0, 1], "score": [0.5, 0.5, 0.5], "rank": [1, 1, 1]})
+    task = task_for(table, "AP(ties='input')", order="rank")
+    with pytest.raises(
+        InputError, match='column "rank" has 1 twice in query 1; order numbers the documents of a query'
+    ):
+        parts.score(task, table)
+    for missing in (pa.array([1, None, 1]), pa.array([1.0, math.nan, 1.0])):
+        with pytest.raises(
+            InputError, match='column "rank" has 1 null; order numbers every document of a query'
+        ):
+            parts.score(task, table.set_column(3, "rank", missing))
+
+
+# ---- sums ----
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False, width=64).filter(lambda x: abs(x) < 1e150)
+
+
+@given(
+    st.lists(st.tuples(numbers, st.floats(0, 1e150)), max_size=30), st.lists(st.integers(0, 30), max_size=4)
+)
+def test_moments_of_parts_merge_exactly(pairs: list[tuple[float, float]], cuts: list[int]) -> None:
+    values, weight = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
+    merged = Moments.of(np.empty(0), np.empty(0))
+    for first, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(pairs)], strict=True):
+        part = slice(first, max(first, end))
+        merged = merged.merged(Moments.of(values[part], weight[part]))
+    assert merged == Moments.of(values, weight)
+    exact, weights = list(map(Fraction, values.tolist())), list(map(Fraction, weight.tolist()))
+    if exact:
+        assert merged.mean() == float(sum(exact) / len(exact))
+        assert merged.range() == (min(exact), max(exact))
+    if any(weights):
+        weighted = sum(map(Fraction.__mul__, exact, weights)) / sum(weights)
+        assert merged.mean(weighted=True) == float(weighted)
+    if len(exact) > 1:
+        assert merged.std() == pytest.approx(python_statistics.stdev(exact), rel=1e-12)
+
+
+def test_moments_know_what_is_undefined() -> None:
+    nothing = Moments.of(np.empty(0))
+    assert all(map(math.isnan, [nothing.mean(), nothing.std(), *nothing.range()]))
+    assert math.isnan(Moments.of(np.array([1.0, 2.0]), np.zeros(2)).mean(weighted=True))
+    undefined = Moments.of(np.array([1.0, np.nan])).merged(Moments.of(np.array([3.0])))
+    assert all(map(math.isnan, [undefined.mean(), undefined.std(), *undefined.range()]))
+    assert math.isnan(Moments.of(np.array([1.0])).std())
+    assert all(map(math.isnan, summarise(np.array([0.5, np.nan]))))
+
+
+@given(st.integers(0, 60), st.integers(1, 7), st.booleans())
+def test_summaries_of_parts_are_that_of_the_whole(n_queries: int, n_parts: int, weighted: bool) -> None:
+    table = engines.documents(n_queries, seed=n_parts)
+    weight = "traffic" if weighted else None
+    columns = {**engines.COLUMNS, "weight": weight, "keep": ()}
+    task = task_for(table, engines.MEASURES, **columns)
+    part_of = np.random.default_rng(n_parts).integers(0, n_parts, 10_000)[table["qid"].to_numpy() + 50]
+    tables = [table.filter(pa.array(part_of == part)) for part in range(n_parts)]
+    for values in (False, True):
+        found = [parts.add_up(task, [part], values=values) for part in tables if len(part)]
+        sums = parts.Sums.total(len(task.measures), pickle.loads(pickle.dumps(found)))
+        summary = parts.summary_of(task, sums, values=values).to_arrow()
+        expected = engines.here(table, task.measures, weight=weight).summary().to_arrow()
+        assert engines.rows_of(summary) == engines.rows_of(expected.select(summary.column_names))
+        assert ("median" in summary.column_names) == values
+
+
+def test_summaries_without_quartiles_show_none() -> None:
+    summary = fn.scores.Summary([{"measure": "AP", "mean": 0.5, "queries": 2, "empty": 0}])
+    assert repr(summary) == "measure      mean  queries  empty\nAP       0.500000        2      0"
+    assert "median" not in summary._repr_html_()
+
+
+@given(st.integers(1, 80), st.integers(1, 5), st.sampled_from([None, "country", "traffic"]), st.booleans())
+def test_means_of_parts_are_those_of_the_whole(
+    n_queries: int, n_parts: int, by: str | None, weighted: bool
+) -> None:
+    measures = ["nDCG@10", "nDCG(ties='worst', empty='nan')@3", "RR(empty='skip')"]
+    weight = "weight" if weighted else None
+    table = engines.documents(n_queries)
+    scores = engines.here(
+        table, measures, weight="traffic" if weighted else None, keep=["country", "traffic"]
+    )
+    results = scores.to_arrow()
+    asked = parts.means_asked(results.column_names, measures, by=by, weight=weight)
+    kind = None if by is None else results.schema.field(by).type
+    cut = [results.slice(start, n_parts) for start in range(0, len(results), n_parts)]
+    found = parts.means_of(asked, kind, [parts.sums_by(asked, part) for part in cut])
+    if by is None:
+        expected = [scores.mean() | {"queries": scores.n_queries}]
+    else:
+        expected = scores.by(by).sort_by(by).to_pylist()
+    assert [_exact(row) for row in found.to_pylist()] == [_exact(row) for row in expected]
+
+
+def _exact(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.hex() if isinstance(value, float) else value for name, value in row.items()}
+
+
+def test_means_of_no_part() -> None:
+    asked = parts.means_asked(["AP", "country"], "AP", by=None, weight=None)
+    assert parts.means_of(asked, None, [])["queries"].to_pylist() == [0]
+    asked = parts.means_asked(["AP", "country"], "AP", by="country", weight=None)
+    assert parts.means_of(asked, pa.string(), []).num_rows == 0
+
+
+def test_groups_of_nan_are_one() -> None:
+    asked = parts.means_asked(["AP", "price"], "AP", by="price", weight=None)
+    part = pa.table({"price": [math.nan, 1.0], "AP": [0.5, 1.0]})
+    found = parts.means_of(asked, pa.float64(), [parts.sums_by(asked, part), parts.sums_by(asked, part)])
+    assert found["queries"].to_pylist() == [2, 2]
+
+
+def test_names_are_those_of_the_driver() -> None:
+    """A process numbers functions of one name, and another process may number them otherwise."""
+    table = engines.documents(5)
+    measures = [fn.CG(gain=lambda grade, factor=factor: grade * factor) for factor in (1, 2)]
+    task = task_for(table, measures, **engines.COLUMNS)
+    there = task._replace(
+        measures=task.measures[::-1]
+    )  # as a worker may have them that knows one more function
+    assert parts.results(there, table).column_names == task.results
+    assert len(set(task.results)) == len(task.results)
+
+
+# ---- what is refused before any worker is asked ----
+
+
+TABLE = pa.table({"qid": ["a"], "label": [1], "score": [0.5], "NDCG@3": ["x"], "w": [1.0], "lang": ["de"]})
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"measures": "nDGC@3"}, MeasureError, "nDGC"),
+        (
+            {"measures": "AP(ties='input')"},
+            MeasureError,
+            r"AP\(ties='input'\) takes tied documents in the order of their rows, and rows of an engine have none; name a column",
+        ),
+        ({"score": "points"}, ColumnError, 'there is no column "points" for score'),
+        ({"order": "rank"}, ColumnError, 'there is no column "rank" for order'),
+        (
+            {"score": "lang"},
+            InputTypeError,
+            'column "lang" is string; wanted scores that are integers or floats',
+        ),
+        (
+            {"query": "w"},
+            InputTypeError,
+            'column "w" is double; wanted query ids that are integers or strings',
+        ),
+        ({"nan": "first"}, InputError, 'nan=\'first\' is not known; wanted "refuse" or "last"'),
+        (
+            {"keep": "NDCG@3"},
+            ColumnError,
+            'two columns of the results would be named "NDCG@3" and "nDCG@3"; rename the one that is kept',
+        ),
+    ],
+)
+def test_refused_at_once(options: dict[str, Any], kind: type[Exception], message: str) -> None:
+    measures = options.pop("measures", "nDCG@3")
+    with pytest.raises(kind, match=message):
+        task_for(TABLE, measures, **options)
+
+
+def test_lists_need_a_name_for_their_queries_and_no_order() -> None:
+    lists = pa.table({"label": [[1, 0]], "score": [[0.5, 0.1]], "rank": [1]})
+    with pytest.raises(ColumnError, match="name the column of query ids, as in query="):
+        task_for(lists)
+    with_ids = lists.append_column("qid", pa.array(["a"]))
+    with pytest.raises(
+        ColumnError, match='order="rank" is for a row for each document; lists have their order'
+    ):
+        task_for(with_ids, order="rank")
+    assert task_for(with_ids, "AP(ties='input')").query == "qid"
+
+
+# ---- what is refused by a worker ----
+
+
+def messages() -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Changed columns, a measure, and what is said."""
+    part = " This is the count of one part of the data."
+    yield (
+        {"score": [0.5, math.nan, 0.1, math.nan]},
+        "AP",
+        'column "score" has 2 NaN values; the first is in query "a". Drop those rows or pass nan="last".'
+        + part,
+    )
+    yield (
+        {"label": [1, 0, None, 1]},
+        "AP",
+        'column "label" has 1 null; the first is in query "b". Drop those rows, or give unjudged documents grade 0 and is_judged=False.'
+        + part,
+    )
+    yield {"qid": ["a", None, "b", None]}, "AP", 'column "qid" has 2 nulls. Drop those rows.' + part
+    yield (
+        {"lang": ["de", "en", "de", "de"]},
+        "AP",
+        'column "lang" differs within query "a": "de", "en"; keep and weight take columns with one value for each query',
+    )
+    yield (
+        {"label": [1, 0, 2, 1]},
+        "ERR(max_rel=1)",
+        'ERR(max_rel=1) is not defined for grade 2, which occurs in query "b": the highest of its scale is 1. Name the scale, as in ERR(max_rel=2).',
+    )
+
+
+@pytest.mark.parametrize(("changed", "measure", "message"), list(messages()))
+def test_errors_of_a_part_name_queries(changed: dict[str, Any], measure: str, message: str) -> None:
+    columns: dict[str, Any] = {
+        "qid": ["a", "a", "b", "b"],
+        "label": [1, 0, 1, 1],
+        "score": [0.5, 0.4, 0.3, 0.2],
+        "lang": ["de", "de", "de", "de"],
+    }
+    task = task_for(pa.table(columns), measure, keep="lang")
+    with pytest.raises(InputError) as caught:
+        parts.score(task, pa.table(columns | changed))
+    assert str(caught.value) == message
+    assert str(pickle.loads(pickle.dumps(caught.value))) == message
+
+
+def test_a_function_has_one_measure() -> None:
+    with pytest.raises(MeasureError, match="2 measures are given and a function has one value"):
+        parts.one_measure(["AP", "RR"])
