@@ -6,6 +6,7 @@ import math
 import tempfile
 import timeit
 from collections.abc import Iterator
+from pathlib import Path
 
 import fastndcg as fn
 from bench.errors import BenchError, WrongAnswerError
@@ -23,6 +24,12 @@ print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 SCORE = """
 import fastndcg as fn
 scores = fn.evaluate(fn.Rankings.from_groups([3, 2], [3, 0, 2, 1, 0], [0.9, 0.8, 0.7, 0.2, 0.6]), ["nDCG@2"])
+"""
+_ONE_LINE = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy, one_line
+assert one_line.twice(numpy.ones(1))[0] == 2
 """
 _ANSWER = (3 / (3 + 2 / math.log2(3)), 1 / math.log2(3))  # of SCORE's two queries
 _LARGE = """
@@ -63,7 +70,7 @@ def _time(statements: str, **environment: str) -> Time:
 
 
 def _against(
-    name: str, subject: str, baseline_name: str, baseline: str, bar: float, note: str, runs: int
+    name: str, subject: str, baseline_name: str, baseline: str, bar: float | None, note: str, runs: int
 ) -> Row:
     times: dict[str, list[Time]] = {subject: [], baseline: []}
     for statements in (subject, baseline):  # bytecode and kernels are in their caches after this
@@ -73,6 +80,22 @@ def _against(
             measured.append(_time(statements))
     mine, base = fastest(times[subject]), fastest(times[baseline])
     return Row("start", name, baseline_name, "s", *mine, *base, ratio=mine.cpu / base.cpu, bar=bar, note=note)
+
+
+def _one_line(runs: int) -> Row:
+    """What Numba itself takes to load a cached function: nothing that it compiles starts sooner."""
+    with tempfile.TemporaryDirectory() as folder:
+        code = "import numba\n\n@numba.njit(cache=True)\ndef twice(array):\n    return array * 2\n"
+        (Path(folder) / "one_line.py").write_text(code, encoding="utf-8")
+        return _against(
+            "first call of a cached Numba function of one line",
+            _ONE_LINE.format(folder=folder),
+            "import numba",
+            "import numba",
+            None,
+            "for comparison: loading SciPy where it is installed is a part of it",
+            runs,
+        )
 
 
 def _compile(name: str, statements: str, bar: float | None) -> Row:
@@ -130,6 +153,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
         "importing included",
         runs,
     )
+    yield _one_line(runs)
     yield _small()
     if not quick:
         yield _compile("first score, caches cold, small input (serial driver)", SCORE, 15)
