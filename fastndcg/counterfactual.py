@@ -115,6 +115,10 @@ def snips(
     (Joachims, Swaminathan and Schnabel, WSDM 2017). `snips` estimates the mean discount of a unit of gain: it is consistent,
     slightly biased, always within the discounts, and varies less (Swaminathan and Joachims, NIPS 2015).
 
+    The normaliser adds up what was clicked, so `snips` is not on the scale of the measure but on that of its discounts. Measures
+    with ips='snips' normalise within each query instead: where it has one click, its propensity cancels, and with it the
+    correction.
+
     The variance of both grows with the weights. Where `effective_queries` is far below the number of queries, few of them
     decide the result: cut weights with `clip`, which trades the variance for a bias towards 0, or collect more data.
 
