@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.sources import trec
-from fastndcg.sources.lines import PathLike, path_of
+from fastndcg.sources.lines import PathLike, Progress, path_of, told
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
@@ -713,6 +713,7 @@ def read(
     collection: int = 0,
     release: Release = 10,
     threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Run:
     """Judgments and a run as trec_eval reads them.
 
@@ -732,13 +733,16 @@ def read(
         -N: documents in the collection, which `utility` can use.
     release : 9 or 10
         9 compares scores as float32, 10 as float64.
+    threads, progress
+        As in `read_trec`.
 
     Raises
     ------
     SourceError, InputError
         As `read_trec` does; also where no query is in both files, as there.
     """
-    judged, scored = (_side(path, has_rank, threads) for path, has_rank in ((qrels, False), (run, True)))
+    with told(progress, qrels, run):
+        judged, scored = _side(qrels, False, threads), _side(run, True, threads)
     missing = np.isnan(scored.values)
     if missing.any():
         row = int(np.argmax(missing))

@@ -233,6 +233,36 @@ def test_any_number(tmp_path_factory, numbers):
     assert got.tolist() == [float(str(number)) for number in numbers]
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_progress(both, write, packed, monkeypatch):
+    """In bytes on disk, rising to all of them, whatever reads the file in however many threads."""
+    monkeypatch.setattr(lines, "_BLOCK", 1 << 10)
+    monkeypatch.setattr(lines, "_PART", 1 << 12)
+    text = "".join(f"301 Q0 d{row} 1 {row * 0.37:.4f} t\n" for row in range(3000))
+    qrels, run = both(run=gzip.compress(text.encode()) if packed else text)
+    total = qrels.stat().st_size + run.stat().st_size
+    for threads in (1, 4):
+        told: list[tuple[int, int]] = []
+        rankings = read_trec(qrels, run, threads=threads, progress=lambda *each, told=told: told.append(each))
+        assert rankings.n_docs == 3000
+        assert {each for _, each in told} == {total}
+        done = [each for each, _ in told]
+        assert done == sorted(done)
+        assert done[-1] == total
+        assert len(set(done)) > (1 if packed else 5)  # what unpacks reads ahead
+    told = []
+    with pytest.raises(SourceError, match="line 3001"):
+        read_trec(qrels, write("bad", text + "301\n"), progress=lambda *counts: told.append(counts))
+    assert told[-1][0] < told[-1][1]
+    told = []
+    fn.read_ltr(
+        write("ltr", "1 qid:1 1:2\n" * 500),
+        scores=np.zeros(500),
+        progress=lambda *counts: told.append(counts),
+    )
+    assert told[-1] == (6000, 6000)
+
+
 def test_files_are_read_in_parts_and_blocks_of_any_size(both, monkeypatch):
     generator = np.random.default_rng(0)
     run = "".join(

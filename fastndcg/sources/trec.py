@@ -25,11 +25,13 @@ from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
     Lines,
     PathLike,
+    Progress,
     cannot_read,
     open_unpacked,
     path_of,
     processors,
     read_lines,
+    told,
 )
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ def read_trec(
     nan: NaN = "refuse",
     score_dtype: npt.DTypeLike = np.float64,
     threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Rankings:
     r"""Rankings from a TREC qrels file and a TREC run.
 
@@ -96,6 +99,8 @@ def read_trec(
         pytrec_eval and trec_eval up to 9.0.7 read scores as float32, in which more of them are tied.
     threads : int, optional
         For reading; default: as many as this process may use.
+    progress : callable, optional
+        Called as `progress(bytes_done, bytes_total)`, from the threads that read.
 
     Returns
     -------
@@ -123,8 +128,9 @@ def read_trec(
     dtype = np.dtype(score_dtype)
     if dtype not in (np.float32, np.float64):
         raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
-    judged = _text_side(qrels, has_rank=False, threads=threads)
-    scored = _text_side(run, has_rank=True, threads=threads)
+    with told(progress, qrels, run):
+        judged = _text_side(qrels, has_rank=False, threads=threads)
+        scored = _text_side(run, has_rank=True, threads=threads)
     return join(
         judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties, nan, threads
     )
@@ -142,6 +148,7 @@ def read_qrels_run(
     relevance: str | None = None,
     score: str | None = None,
     threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Rankings:
     """Rankings from judgments and predictions in two files, joined on query and document id.
 
@@ -149,7 +156,7 @@ def read_qrels_run(
     ----------
     qrels, run : paths
         Each a Parquet file or a TREC file, known by its first bytes.
-    missing, ties, nan, threads
+    missing, ties, nan, threads, progress
         As in `read_trec`. Whole-number ids are ordered as numbers.
     query, doc_id, relevance, score : str, optional
         Columns of Parquet files; by default the usual names. Only these columns are read.
@@ -170,8 +177,10 @@ def read_qrels_run(
     """
     _check_options(missing, ties, nan)
     columns = Columns(query, doc_id, relevance, score)
-    judged = _file_side(qrels, "relevance", columns, threads)
-    return join(judged, _file_side(run, "score", columns, threads), missing, ties, nan, threads)
+    with told(progress, qrels, run):
+        judged = _file_side(qrels, "relevance", columns, threads)
+        scored = _file_side(run, "score", columns, threads)
+    return join(judged, scored, missing, ties, nan, threads)
 
 
 def rankings_from_qrels_run(
