@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -155,7 +157,8 @@ def read_qrels_run(
     Parameters
     ----------
     qrels, run : paths
-        Each a Parquet file or a TREC file, known by its first bytes.
+        Each a Parquet file or a TREC file, known by its first bytes; or a folder, a pattern or a URI of Parquet files. Rows of a
+        query may stand in several of them.
     missing, ties, nan, threads, progress
         As in `read_trec`. Whole-number ids are ordered as numbers.
     query, doc_id, relevance, score : str, optional
@@ -279,8 +282,48 @@ def find_qrels_run_columns(
 
 
 def _is_parquet(name: str) -> bool:
+    if _is_many(name):
+        return True
     with open_unpacked(name) as stream:
         return bool(stream.seekable() and stream.read(4) == b"PAR1")  # what is read of a pipe is gone
+
+
+def _is_many(name: str) -> bool:
+    """Whether a path may stand for several files, which are Parquet: a folder, a pattern, a URI."""
+    path = Path(name)
+    return "://" in name or path.is_dir() or (any(sign in name for sign in "*?[") and not path.exists())
+
+
+def _files_of(name: str) -> list[tuple[str, Any]]:
+    """Files of a path, in the order of their names, and what each is opened by."""
+    if not _is_many(name):
+        return [(name, partial(open, name, "rb"))]
+    from fastndcg.sources.parquet import _find
+
+    return [(file.path, partial(file.filesystem.open_input_file, file.path)) for file in _find([name])]
+
+
+def _parquet_table(name: str, names: tuple[str, ...]) -> pa.Table:
+    """Columns of all files of a path, one file after the other."""
+    import pyarrow.parquet as pq
+
+    tables = []
+    for file, opened in _files_of(name):
+        try:
+            with opened() as source, pq.ParquetFile(source, read_dictionary=[names[0]]) as parquet:
+                if absent := [column for column in names if column not in parquet.schema_arrow.names]:
+                    raise ColumnError(f"{file} has no column {absent[0]}, which other files of {name} have")
+                tables.append(parquet.read(columns=list(names)))
+        except (OSError, pa.ArrowInvalid) as error:
+            raise cannot_read(file, error) from None
+        first, last = tables[0].schema, tables[-1].schema
+        for column in names:
+            if first.field(column).type != last.field(column).type:
+                raise SourceError(
+                    f"column {column} is {last.field(column).type} in {file} and {first.field(column).type} in the files of {name} "
+                    "before it; write all of them alike"
+                )
+    return pa.concat_tables(tables)
 
 
 def _parquet_columns(
@@ -288,11 +331,13 @@ def _parquet_columns(
 ) -> tuple[str, str, str]:
     import pyarrow.parquet as pq
 
+    file, opened = _files_of(name)[0]
     try:
-        names = pq.read_schema(name).names
+        with opened() as source:
+            names = pq.read_schema(source).names
     except (OSError, pa.ArrowInvalid) as error:
-        raise cannot_read(name, error) from None
-    return _find(name, names, role, columns)
+        raise cannot_read(file, error) from None
+    return _find(file, names, role, columns)
 
 
 def _file_side(
@@ -301,15 +346,8 @@ def _file_side(
     name = path_of(path, "qrels" if role == "relevance" else "run")
     if not _is_parquet(name):
         return _text_side(name, has_rank=role == "score", threads=threads)
-    import pyarrow.parquet as pq
-
     names = _parquet_columns(name, role, columns)
-    try:
-        with pq.ParquetFile(name, read_dictionary=[names[0]]) as file:
-            table = file.read(columns=list(names))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise cannot_read(name, error) from None
-    return _table_side(name, table, names)
+    return _table_side(name, _parquet_table(name, names), names)
 
 
 # ---- sides from memory ----
