@@ -755,7 +755,7 @@ def read(
         fractions = judged.values != np.trunc(judged.values)
         if fractions.any():
             notes.append(
-                f"{judged.name}: {int(fractions.sum()):,} grades have a fraction, the first is {judged.values[fractions][0]}; as in "
+                f"{judged.name}: grades have a fraction, {int(fractions.sum()):,} in all, the first is {judged.values[fractions][0]}; as in "
                 "trec_eval it is cut off"
             )
         judged = judged._replace(values=np.trunc(judged.values).astype(np.int64))
@@ -780,7 +780,7 @@ def read(
 
 def _side(path: PathLike, has_rank: bool, threads: int | None) -> trec.Side:
     name = "/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels")
-    if trec._is_parquet(name):
+    if not trec._is_many(name) and trec._is_parquet(name):
         raise SourceError(
             f"{name} is Parquet; wanted a TREC file. fastndcg score --qrels --run reads Parquet."
         )
@@ -850,11 +850,8 @@ def _columns(run: Run, wanted: list[Asked], n_judged: int, release: Release) -> 
         if declared.differs:
             arguments.append(release)
         computed = declared.compute(run.ranked, *arguments)
-        for name, values in zip(
-            each.names,
-            computed if len(each.names) > 1 or declared.takes in ("cutoffs", "shares") else [computed],
-            strict=True,
-        ):
+        of_names = computed if declared.takes in ("cutoffs", "shares") else [computed]
+        for name, values in zip(each.names, of_names, strict=True):
             shown = _cleared(name, values, run.is_returned)
             columns.append(_Column(declared, name, shown, _overall(declared, shown, run, n_judged)))
     return columns
