@@ -638,6 +638,7 @@ def trec_eval(
         asked(measure or [], 9 if release == 9 else 10)
     except MeasureError as error:
         _end(2, f"--measure: {error}")
+    bar = _Progress("Reading", "bytes")
     parts = report(
         qrels,
         run,
@@ -652,8 +653,9 @@ def trec_eval(
         most=most,
         collection=collection,
         threads=threads,
+        progress=bar.advance,
     )
-    with _Progress("Reading"):
+    with bar:
         first = next(parts, "")  # nothing fails after it
     for part in chain([first], parts):
         _write(part)
@@ -929,8 +931,8 @@ def _read_qrels_run(
     found = find_qrels_run_columns(qrels, run, **named)
     options: dict[str, Any] = {**named, "missing": missing.value, "nan": nan.value, "threads": threads}
     options["intents"] = intents
-    with _Progress("Reading"):
-        rankings = read_qrels_run(qrels, run, **options)
+    with _Progress("Reading", "bytes") as bar:
+        rankings = read_qrels_run(qrels, run, **options, progress=bar.advance)
     judged, scored = ({} if columns is None else columns._asdict() for columns in found)
     taken: dict[str, str | None] = {}
     for role in named:

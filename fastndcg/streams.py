@@ -78,13 +78,14 @@ def evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: 
     `score` evaluates one part; `sink` is written to as values come, or at the end where the rows are not grouped by query.
     """
     try:
-        parts = []
+        parts = _Parts()
         with closing(stream.in_order()) as whole:
             for rankings in whole:
-                parts.append(_detached(score(rankings)))
+                scored = _detached(score(rankings))
+                parts.add(scored)
                 if sink is not None:
-                    sink.write(parts[-1].to_arrow())
-        scores = _joined(parts or [score(stream.nothing())])
+                    sink.write(scored.to_arrow())
+        scores = parts.joined() or score(stream.nothing())
         if sink is not None and not parts:
             sink.write(scores.to_arrow())
         return scores
@@ -93,15 +94,45 @@ def evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: 
             raise
     if sink is not None:
         sink.restart()
-    parts, first_rows = [], []
+    parts, first_rows = _Parts(), []
     with closing(stream.regrouped()) as regrouped:
         for rankings, rows in regrouped:
-            parts.append(_detached(score(rankings)))
+            parts.add(_detached(score(rankings)))
             first_rows.append(rows)
-    scores = _ordered(_joined(parts), np.argsort(np.concatenate(first_rows)))
+    whole_scores = parts.joined() or score(stream.nothing())
+    scores = _ordered(whole_scores, np.argsort(np.concatenate(first_rows)))
     if sink is not None:
         sink.write(scores.to_arrow())
     return scores
+
+
+_TOGETHER = 16
+
+
+class _Parts:
+    """Scores of parts, joined again and again, so that what is kept does not lie scattered among what is not.
+
+    Scattered, the ids of 4.6 million queries kept twice their size from being given back.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[Scores] = []
+        self._levels: list[int] = []  # how often each was joined
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def add(self, scores: Scores) -> None:
+        self._parts.append(scores)
+        self._levels.append(0)
+        while self._levels[-_TOGETHER:] == [self._levels[-1]] * _TOGETHER:
+            joined, level = _joined(self._parts[-_TOGETHER:]), self._levels[-1] + 1
+            self._parts[-_TOGETHER:] = [joined._of(joined.queries.combine_chunks())]
+            self._levels[-_TOGETHER:] = [level]
+
+    def joined(self) -> Scores | None:
+        """Scores of all parts; None where there are none."""
+        return _joined(self._parts) if self._parts else None
 
 
 def _detached(scores: Scores) -> Scores:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.sources import trec
-from fastndcg.sources.lines import PathLike, path_of
+from fastndcg.sources.lines import PathLike, Progress, path_of, told
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
@@ -713,6 +713,7 @@ def read(
     collection: int = 0,
     release: Release = 10,
     threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Run:
     """Judgments and a run as trec_eval reads them.
 
@@ -732,13 +733,16 @@ def read(
         -N: documents in the collection, which `utility` can use.
     release : 9 or 10
         9 compares scores as float32, 10 as float64.
+    threads, progress
+        As in `read_trec`.
 
     Raises
     ------
     SourceError, InputError
         As `read_trec` does; also where no query is in both files, as there.
     """
-    judged, scored = (_side(path, has_rank, threads) for path, has_rank in ((qrels, False), (run, True)))
+    with told(progress, qrels, run):
+        judged, scored = _side(qrels, False, threads), _side(run, True, threads)
     missing = np.isnan(scored.values)
     if missing.any():
         row = int(np.argmax(missing))
@@ -751,7 +755,7 @@ def read(
         fractions = judged.values != np.trunc(judged.values)
         if fractions.any():
             notes.append(
-                f"{judged.name}: {int(fractions.sum()):,} grades have a fraction, the first is {judged.values[fractions][0]}; as in "
+                f"{judged.name}: grades have a fraction, {int(fractions.sum()):,} in all, the first is {judged.values[fractions][0]}; as in "
                 "trec_eval it is cut off"
             )
         judged = judged._replace(values=np.trunc(judged.values).astype(np.int64))
@@ -776,7 +780,7 @@ def read(
 
 def _side(path: PathLike, has_rank: bool, threads: int | None) -> trec.Side:
     name = "/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels")
-    if trec._is_parquet(name):
+    if not trec._is_many(name) and trec._is_parquet(name):
         raise SourceError(
             f"{name} is Parquet; wanted a TREC file. fastndcg score --qrels --run reads Parquet."
         )
@@ -846,11 +850,8 @@ def _columns(run: Run, wanted: list[Asked], n_judged: int, release: Release) -> 
         if declared.differs:
             arguments.append(release)
         computed = declared.compute(run.ranked, *arguments)
-        for name, values in zip(
-            each.names,
-            computed if len(each.names) > 1 or declared.takes in ("cutoffs", "shares") else [computed],
-            strict=True,
-        ):
+        of_names = computed if declared.takes in ("cutoffs", "shares") else [computed]
+        for name, values in zip(each.names, of_names, strict=True):
             shown = _cleared(name, values, run.is_returned)
             columns.append(_Column(declared, name, shown, _overall(declared, shown, run, n_judged)))
     return columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import io
 import json
 import subprocess
 import sys
@@ -1216,3 +1217,51 @@ def test_real_files_agree_with_scikit_learn(data: Path, name: str, score: str) -
     assert values
     scores = fn.evaluate(read_parquet(path, score=score), "nDCG@10")
     np.testing.assert_allclose(scores["nDCG@10"], values, rtol=1e-12, atol=1e-15)
+
+
+# ---- CSV, which pyarrow reads ----
+
+CSV = (
+    b"\xef\xbb\xbfqid,doc_id,label,score,note\r\n"
+    b'"a, ""b""",d1,1,0.5,"a note of\r\ntwo lines"\r\n'
+    b"007,d2,0,1e-3,\r\n"
+    b'"a, ""b""",d3,2,.25,none\r\n'
+)
+
+
+@pytest.mark.parametrize("read", ["read_csv", "open_csv"])
+def test_csv(read: str) -> None:
+    """Quotes, a byte-order mark, breaks of lines within values; ids are text where they are asked for as text."""
+    import pyarrow.csv as pa_csv
+
+    options = {
+        "parse_options": pa_csv.ParseOptions(newlines_in_values=True),
+        "convert_options": pa_csv.ConvertOptions(column_types={"qid": pa.string(), "doc_id": pa.string()}),
+    }
+    rankings = Rankings.from_arrow(getattr(pa_csv, read)(io.BytesIO(CSV), **options), doc_id="doc_id")
+    assert rankings.query_ids.to_pylist() == ['a, "b"', "007"]
+    assert rankings.offsets.tolist() == [0, 2, 3]
+    assert rankings.relevance.tolist() == [1, 2, 0]
+    assert rankings.scores.tolist() == [0.5, 0.25, 0.001]
+    assert rankings.doc_ids.to_pylist() == ["d1", "d3", "d2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("qid,label,score\na,1,0.5\na,,0.2\n", 'column "label" has 1 null; the first is at row 1, query "a"'),
+        (
+            "qid,label,score\na,1,0.5\na,x,0.2\n",
+            'column "label" is string, beginning with "1"; wanted grades',
+        ),
+        ("qid,label,score\na,1,0.5\na,2,\n", 'column "score" has 1 null; the first is at row 1, query "a"'),
+        ('qid,label,score\na,1,"0,5"\n', 'column "score" is string, beginning with "0,5"; wanted scores'),
+        ("qid;label;score\na;1;0.5\n", 'the columns are "qid;label;score"'),
+    ],
+)
+def test_csv_that_is_not_what_it_seems(text: str, message: str) -> None:
+    import pyarrow.csv as pa_csv
+
+    with pytest.raises((InputError, InputTypeError)) as error:
+        Rankings.from_arrow(pa_csv.read_csv(io.BytesIO(text.encode())))
+    assert message in str(error.value)

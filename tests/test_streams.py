@@ -329,6 +329,30 @@ def test_memory_that_is_none(tmp_path: Path, memory: Any, monkeypatch: pytest.Mo
         scan_parquet(path, memory=memory)
 
 
+@pytest.mark.parametrize("text", [False, True], ids=["int", "string"])
+def test_ids_that_rise_and_then_do_not(tmp_path: Path, spool: Path, text: bool) -> None:
+    """Rising ids are not remembered, and looked up again when one returns, at the end of a part or within one."""
+    ids = [f"q{number:04d}" if text else number for number in range(400)]
+    for back in (0, 1, 250, 398, None):
+        rows_of = [*ids, "q" if text else -1] if back is None else [*ids, ids[back]]
+        table = pa.table(
+            {
+                "qid": np.repeat(np.array(rows_of, object), 3).tolist(),
+                "label": [1, 0, 2] * len(rows_of),
+                "score": [0.5, 0.25, 0.125] * len(rows_of),
+            }
+        )
+        path = write(table, tmp_path / f"{back}.parquet")
+        assert_same(scan_parquet(path, memory=SMALL), fn.read_parquet(path))
+        stream = scan_parquet(path, memory=SMALL, grouped=True)
+        if back is None:
+            assert fn.evaluate(stream, "nDCG").n_queries == 401
+            continue
+        shown = f'"{ids[back]}"' if text else ids[back]
+        with pytest.raises(InputError, match=f"query {shown} returns at row 1200 after other queries"):
+            fn.evaluate(stream, "nDCG")
+
+
 @pytest.mark.parametrize("mixed", [False, True], ids=["grouped", "not grouped"])
 def test_conventions(tmp_path: Path, spool: Path, mixed: bool) -> None:
     """Every tool's values, its mean, its summary and its segments, with weights and document ids."""

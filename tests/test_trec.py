@@ -233,6 +233,36 @@ def test_any_number(tmp_path_factory, numbers):
     assert got.tolist() == [float(str(number)) for number in numbers]
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_progress(both, write, packed, monkeypatch):
+    """In bytes on disk, rising to all of them, whatever reads the file in however many threads."""
+    monkeypatch.setattr(lines, "_BLOCK", 1 << 10)
+    monkeypatch.setattr(lines, "_PART", 1 << 12)
+    text = "".join(f"301 Q0 d{row} 1 {row * 0.37:.4f} t\n" for row in range(3000))
+    qrels, run = both(run=gzip.compress(text.encode()) if packed else text)
+    total = qrels.stat().st_size + run.stat().st_size
+    for threads in (1, 4):
+        told: list[tuple[int, int]] = []
+        rankings = read_trec(qrels, run, threads=threads, progress=lambda *each, told=told: told.append(each))
+        assert rankings.n_docs == 3000
+        assert {each for _, each in told} == {total}
+        done = [each for each, _ in told]
+        assert done == sorted(done)
+        assert done[-1] == total
+        assert len(set(done)) > (1 if packed else 5)  # what unpacks reads ahead
+    told = []
+    with pytest.raises(SourceError, match="line 3001"):
+        read_trec(qrels, write("bad", text + "301\n"), progress=lambda *counts: told.append(counts))
+    assert told[-1][0] < told[-1][1]
+    told = []
+    fn.read_ltr(
+        write("ltr", "1 qid:1 1:2\n" * 500),
+        scores=np.zeros(500),
+        progress=lambda *counts: told.append(counts),
+    )
+    assert told[-1] == (6000, 6000)
+
+
 def test_files_are_read_in_parts_and_blocks_of_any_size(both, monkeypatch):
     generator = np.random.default_rng(0)
     run = "".join(
@@ -542,6 +572,45 @@ def test_ids_that_begin_alike(ids, random, ties):
     assert rankings.doc_ids.to_pylist() == wanted
     assert rankings.relevance.tolist() == [grades.get(name, 0) for name in wanted]
     assert rankings.is_judged.tolist() == [name in grades for name in wanted]
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_each_side_in_several_files(tmp_path, text):
+    """Queries cut by files, in a folder or by a pattern, as from one file; and files that do not fit together."""
+    generator = np.random.default_rng(1)
+    query, doc = (values.ravel() for values in np.meshgrid(np.arange(30), np.arange(20), indexing="ij"))
+    if text:
+        query, doc = np.char.add("q", query.astype(str)), np.char.add("d", doc.astype(str))
+    run = pa.table({"qid": query, "docid": doc, "score": generator.integers(0, 9, len(doc)) / 4})
+    order = generator.permutation(len(doc))[:250]
+    qrels = pa.table({"qid": query[order], "docid": doc[order], "rel": generator.integers(-1, 4, 250)})
+    wanted = None
+    for name, table in {"qrels": qrels, "run": run}.items():
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        (tmp_path / name).mkdir()
+        for part, start in enumerate(range(0, len(table), 97)):
+            pq.write_table(table.slice(start, 97), tmp_path / name / f"part-{part}.parquet")
+    wanted = facts(read_qrels_run(tmp_path / "qrels.parquet", tmp_path / "run.parquet"))
+    for left, right in (
+        ("qrels", "run"),
+        ("qrels/*.parquet", "run.parquet"),
+        ("qrels.parquet", "run/part-?.parquet"),
+    ):
+        assert facts(read_qrels_run(tmp_path / left, tmp_path / right)) == wanted
+    odd = run.slice(0, 5)
+    pq.write_table(odd.set_column(1, "docid", pa.array([1.5] * 5)), tmp_path / "run" / "part-9.parquet")
+    with pytest.raises(
+        SourceError, match=r"column docid is double in .*part-9\.parquet and (string|int64) in the files"
+    ):
+        read_qrels_run(tmp_path / "qrels", tmp_path / "run")
+    pq.write_table(odd.drop_columns("docid"), tmp_path / "run" / "part-9.parquet")
+    with pytest.raises(ColumnError, match=r"part-9\.parquet has no column docid, which other files"):
+        read_qrels_run(tmp_path / "qrels", tmp_path / "run")
+    (tmp_path / "run" / "part-9.parquet").write_bytes(b"PAR1")
+    with pytest.raises(SourceError, match=r"part-9\.parquet cannot be read"):
+        read_qrels_run(tmp_path / "qrels", tmp_path / "run")
+    with pytest.raises(SourceError, match="no file matches"):
+        read_qrels_run(tmp_path / "qrels", tmp_path / "none*.parquet")
 
 
 # ---- tables ----

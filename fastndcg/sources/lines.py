@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import io
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -60,11 +63,57 @@ def path_of(path: Any, name: str) -> str:
     return os.fspath(path)
 
 
+# ---- how far reading is ----
+
+Progress = Callable[[int, int], object]
+
+
+class _Meter:
+    """Bytes of files that have been read, as they lie on disk."""
+
+    def __init__(self, progress: Progress, paths: tuple[Any, ...]) -> None:
+        self._progress, self._lock = progress, threading.Lock()
+        self.done, self.total = 0, 0
+        for path in paths:
+            try:
+                self.total += Path(path).stat().st_size
+            except (OSError, TypeError):  # reading it will say what is wrong
+                continue
+
+    def add(self, size: int) -> None:
+        with self._lock:
+            self.done = min(self.done + size, self.total)
+            self._progress(self.done, self.total)
+
+
+_meter: ContextVar[_Meter | None] = ContextVar("_meter", default=None)
+
+
+@contextmanager
+def told(progress: Progress | None, *paths: Any) -> Iterator[None]:
+    """Call `progress(bytes_done, bytes_total)` while lines of these files are read, from the threads that read them."""
+    if progress is None:
+        yield
+        return
+    meter = _Meter(progress, paths)
+    token = _meter.set(meter)
+    try:
+        yield
+        meter.add(meter.total)
+    finally:
+        _meter.reset(token)
+
+
 def open_unpacked(path: str) -> io.FileIO | pa.NativeFile:
     """A stream of the file's unpacked bytes.
 
     Raises `SourceError` where the file cannot be opened.
     """
+    return _opened(path)[0]
+
+
+def _opened(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]:
+    """As `open_unpacked`; and the packed file, if it is one."""
     try:
         stream = io.FileIO(path)
         start = stream.read(4) if stream.seekable() else b""
@@ -72,9 +121,10 @@ def open_unpacked(path: str) -> io.FileIO | pa.NativeFile:
         if codec is None:
             if start:
                 stream.seek(0)
-            return stream
+            return stream, None
         stream.close()
-        return pa.CompressedInputStream(pa.OSFile(path), codec)
+        packed = pa.OSFile(path)
+        return pa.CompressedInputStream(packed, codec), packed
     except OSError as error:
         raise cannot_read(path, error) from None
 
@@ -108,8 +158,8 @@ def read_lines(path: PathLike, scan: Scanner, wanted: str, *, threads: int | Non
         A file that cannot be read, or a malformed line, with its number and text.
     """
     path = path_of(path, "path")
-    cuts = _cuts(path, threads or processors())
-    parts = [_Part(path, scan, wanted, start, stop) for start, stop in pairwise(cuts)]
+    cuts, meter = _cuts(path, threads or processors()), _meter.get()
+    parts = [_Part(path, scan, wanted, start, stop, meter) for start, stop in pairwise(cuts)]
     if len(parts) == 1:
         parts[0].read()
     else:
@@ -149,8 +199,13 @@ def _cuts(path: str, threads: int) -> list[int]:
 class _Part:
     """Part of a file, from the beginning of a line, and what is read from it."""
 
-    def __init__(self, path: str, scan: Scanner, wanted: str, start: int, stop: int) -> None:
+    def __init__(
+        self, path: str, scan: Scanner, wanted: str, start: int, stop: int, meter: _Meter | None = None
+    ) -> None:
         from fastndcg import kernels
+
+        self._meter = meter
+        self._packed: pa.NativeFile | None = None
 
         self.path, self.scan, self.wanted, self.start, self.stop = path, scan, wanted, start, stop
         self.filled = np.zeros(kernels.ODD + 1, np.int64)
@@ -171,7 +226,7 @@ class _Part:
     def read(self) -> None:
         from fastndcg.kernels import ODD, ROWS, SKIPPED
 
-        done, total = 0, self._size()
+        done, total, told_of = 0, self._size(), 0
         for block in self._blocks():
             self._reserve(len(block), 1.02 * total / done if done else 1.0)
             done += len(block)
@@ -183,6 +238,10 @@ class _Part:
                 self._read_odd(block)
             if self.filled[ROWS] > rows:
                 self.last = _last_line(block)
+            if self._meter is not None:
+                now = done if self._packed is None else self._packed.tell()
+                self._meter.add(now - told_of)
+                told_of = now
 
     def _size(self) -> int:
         if self.stop < _UNBOUNDED:
@@ -194,7 +253,7 @@ class _Part:
 
     def _blocks(self) -> Iterator[Array]:
         """Blocks of whole lines; each is overwritten by the next one."""
-        stream = open_unpacked(self.path)
+        stream, self._packed = _opened(self.path)
         try:
             if self.start:
                 stream.seek(self.start)

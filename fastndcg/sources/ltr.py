@@ -17,7 +17,16 @@ import pyarrow as pa
 from fastndcg.errors import ColumnError, InputError, SourceError
 from fastndcg.rankings import Rankings, _as_array
 from fastndcg.sources.columns import find_column
-from fastndcg.sources.lines import Lines, PathLike, cannot_read, open_unpacked, path_of, read_lines
+from fastndcg.sources.lines import (
+    Lines,
+    PathLike,
+    Progress,
+    cannot_read,
+    open_unpacked,
+    path_of,
+    read_lines,
+    told,
+)
 from fastndcg.sources.trec import whole
 
 Array = npt.NDArray[Any]
@@ -32,6 +41,7 @@ def read_ltr(
     query_file: PathLike | None = None,
     score_column: str | None = None,
     threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Rankings:
     r"""Rankings from a LETOR or svmlight file and the scores of its rows.
 
@@ -49,6 +59,8 @@ def read_ltr(
         Column of a Parquet file of scores. Default: its only column, or the one with a usual name.
     threads : int, optional
         For reading; default: as many as this process may use.
+    progress : callable, optional
+        Called as `progress(bytes_done, bytes_total)` of `path`, from the threads that read.
 
     Raises
     ------
@@ -71,7 +83,8 @@ def read_ltr(
     import pyarrow.compute as pc
 
     name = path_of(path, "path")
-    lines = _read(name, threads)
+    with told(progress, name):
+        lines = _read(name, threads)
     labels = whole(lines.values)
     without = pc.index(lines.queries, "").as_py()
     if query_file is None and without >= 0:

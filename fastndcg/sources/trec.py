@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -25,11 +27,13 @@ from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
     Lines,
     PathLike,
+    Progress,
     cannot_read,
     open_unpacked,
     path_of,
     processors,
     read_lines,
+    told,
 )
 
 if TYPE_CHECKING:
@@ -78,6 +82,7 @@ def read_trec(
     score_dtype: npt.DTypeLike = np.float64,
     intents: bool = False,
     threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Rankings:
     r"""Rankings from a TREC qrels file and a TREC run.
 
@@ -103,6 +108,8 @@ def read_trec(
         score by rising id: `ties="docid_asc"` here and ties="input" in measures give its values.
     threads : int, optional
         For reading; default: as many as this process may use.
+    progress : callable, optional
+        Called as `progress(bytes_done, bytes_total)`, from the threads that read.
 
     Returns
     -------
@@ -130,10 +137,11 @@ def read_trec(
     dtype = np.dtype(score_dtype)
     if dtype not in (np.float32, np.float64):
         raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
-    judged = _text_side(qrels, has_rank=False, threads=threads)
-    if intents:
-        judged = _by_document(judged, _second_fields(judged))
-    scored = _text_side(run, has_rank=True, threads=threads)
+    with told(progress, qrels, run):
+        judged = _text_side(qrels, has_rank=False, threads=threads)
+        if intents:
+            judged = _by_document(judged, _second_fields(judged))
+        scored = _text_side(run, has_rank=True, threads=threads)
     return join(
         judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties, nan, threads
     )
@@ -152,14 +160,16 @@ def read_qrels_run(
     score: str | None = None,
     intents: bool | str = False,
     threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Rankings:
     """Rankings from judgments and predictions in two files, joined on query and document id.
 
     Parameters
     ----------
     qrels, run : paths
-        Each a Parquet file or a TREC file, known by its first bytes.
-    missing, ties, nan, threads
+        Each a Parquet file or a TREC file, known by its first bytes; or a folder, a pattern or a URI of Parquet files. Rows of a
+        query may stand in several of them.
+    missing, ties, nan, threads, progress
         As in `read_trec`. Whole-number ids are ordered as numbers.
     query, doc_id, relevance, score : str, optional
         Columns of Parquet files; by default the usual names. Only these columns are read.
@@ -183,8 +193,10 @@ def read_qrels_run(
     """
     _check_options(missing, ties, nan)
     columns = Columns(query, doc_id, relevance, score, _intent_column(intents))
-    judged = _file_side(qrels, "relevance", columns, threads, intents=bool(intents))
-    return join(judged, _file_side(run, "score", columns, threads), missing, ties, nan, threads)
+    with told(progress, qrels, run):
+        judged = _file_side(qrels, "relevance", columns, threads, intents=bool(intents))
+        scored = _file_side(run, "score", columns, threads)
+    return join(judged, scored, missing, ties, nan, threads)
 
 
 def rankings_from_qrels_run(
@@ -278,26 +290,68 @@ def find_qrels_run_columns(
         name = path_of(path, ("qrels", "run")[side])
         if _is_parquet(name):
             found[side] = Columns(
-                **dict(zip(("query", "doc_id", role), _parquet_columns(name, role, columns), strict=True))
+                **dict(
+                    zip(("query", "doc_id", role), _find(*_parquet_names(name), role, columns), strict=True)
+                )
             )
     return found[0], found[1]
 
 
 def _is_parquet(name: str) -> bool:
+    if _is_many(name):
+        return True
     with open_unpacked(name) as stream:
         return bool(stream.seekable() and stream.read(4) == b"PAR1")  # what is read of a pipe is gone
 
 
-def _parquet_columns(
-    name: str, role: Literal["relevance", "score"], columns: Columns
-) -> tuple[str, str, str]:
+def _is_many(name: str) -> bool:
+    """Whether a path may stand for several files, which are Parquet: a folder, a pattern, a URI."""
+    path = Path(name)
+    return "://" in name or path.is_dir() or (any(sign in name for sign in "*?[") and not path.exists())
+
+
+def _files_of(name: str) -> list[tuple[str, Any]]:
+    """Files of a path, in the order of their names, and what each is opened by."""
+    if not _is_many(name):
+        return [(name, partial(open, name, "rb"))]
+    from fastndcg.sources.paths import find_files
+
+    return [(file.path, partial(file.filesystem.open_input_file, file.path)) for file in find_files([name])]
+
+
+def _parquet_table(name: str, names: tuple[str, ...]) -> pa.Table:
+    """Columns of all files of a path, one file after the other."""
     import pyarrow.parquet as pq
 
+    tables = []
+    for file, opened in _files_of(name):
+        try:
+            with opened() as source, pq.ParquetFile(source, read_dictionary=[names[0]]) as parquet:
+                if absent := [column for column in names if column not in parquet.schema_arrow.names]:
+                    raise ColumnError(f"{file} has no column {absent[0]}, which other files of {name} have")
+                tables.append(parquet.read(columns=list(names)))
+        except (OSError, pa.ArrowInvalid) as error:
+            raise cannot_read(file, error) from None
+        first, last = tables[0].schema, tables[-1].schema
+        for column in names:
+            if first.field(column).type != last.field(column).type:
+                raise SourceError(
+                    f"column {column} is {last.field(column).type} in {file} and {first.field(column).type} in the files of {name} "
+                    "before it; write all of them alike"
+                )
+    return pa.concat_tables(tables)
+
+
+def _parquet_names(name: str) -> tuple[str, list[str]]:
+    """The first file of a path, and the names of its columns."""
+    import pyarrow.parquet as pq
+
+    file, opened = _files_of(name)[0]
     try:
-        names = pq.read_schema(name).names
+        with opened() as source:
+            return file, pq.read_schema(source).names
     except (OSError, pa.ArrowInvalid) as error:
-        raise cannot_read(name, error) from None
-    return _find(name, names, role, columns)
+        raise cannot_read(file, error) from None
 
 
 def _file_side(
@@ -312,17 +366,11 @@ def _file_side(
     if not _is_parquet(name):
         side = _text_side(name, has_rank=role == "score", threads=threads)
         return _by_document(side, _second_fields(side)) if intents else side
-    import pyarrow.parquet as pq
-
-    names: tuple[str, ...] = _parquet_columns(name, role, columns)
-    try:
-        with pq.ParquetFile(name, read_dictionary=[names[0]]) as file:
-            if intents:
-                names = (*names, _intent_name(name, file.schema_arrow.names, columns))
-            table = file.read(columns=list(names))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise cannot_read(name, error) from None
-    return _table_side(name, table, names)
+    file, present = _parquet_names(name)
+    names: tuple[str, ...] = _find(file, present, role, columns)
+    if intents:
+        names = (*names, _intent_name(file, present, columns))
+    return _table_side(name, _parquet_table(name, names), names)
 
 
 # ---- sides from memory ----
