@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -415,6 +416,17 @@ def test_failing_process_leaves_one_line(tmp_path: Path) -> None:
     assert "nowhere.parquet" in only_line(done.stderr)
 
 
+def has_written(folder: Path, pid: int) -> bool:
+    """Whether a process has written rows to a file in the folder, which need not have a name yet."""
+    files = list(folder.iterdir())
+    with suppress(OSError):
+        handles = Path(f"/proc/{pid}/fd").iterdir()
+        files += [handle for handle in handles if str(handle.readlink()).startswith(str(folder))]
+    with suppress(OSError):
+        return any(file.stat().st_size > 1e6 for file in files)
+    return False
+
+
 @pytest.mark.skipif(os.name != "posix", reason="pipes and signals as POSIX has them")
 class TestPosix:
     def test_closed_pipe_is_quiet(self, predictions: Path) -> None:
@@ -442,7 +454,7 @@ class TestPosix:
         # begins the file: before that, while extension modules are first imported, some of them lose exceptions
         words = command("demo", "--queries", 2_000_000, "--out", tmp_path / "sample.parquet")
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            while sum(draft.stat().st_size for draft in tmp_path.iterdir()) < 1e6 and process.poll() is None:
+            while not has_written(tmp_path, process.pid) and process.poll() is None:
                 time.sleep(0.02)
             process.send_signal(sent)
             stdout, stderr = process.communicate(timeout=120)

@@ -511,6 +511,22 @@ def test_every_way_in_is_the_same(tmp_path: Path) -> None:
         assert np.array_equal(fn.evaluate(rankings, WAYS).values, wanted), way
 
 
+def test_judgments_of_a_query_need_not_stand_together(tmp_path: Path) -> None:
+    judgments = ["b 1 d2 1", "a 1 d1 1", "b 2 d1 2", "a 2 d3 1", "b 1 d3 1", "a 1 d2 2"]
+    (tmp_path / "run").write_text(
+        "".join(f"{query} Q0 d{rank} {rank} {1 / rank} tag\n" for query in "ab" for rank in (1, 2, 3))
+    )
+    values = []
+    for number, lines in enumerate((judgments, sorted(judgments))):
+        (tmp_path / f"qrels{number}").write_text("\n".join(lines))
+        rankings = fn.read_trec(tmp_path / f"qrels{number}", tmp_path / "run", intents=True)
+        scores = fn.evaluate(rankings, ["alpha_nDCG@3", "ERR_IA@3", "nDCG_IA@3"])
+        values.append(
+            dict(zip(scores.queries["query_id"].to_pylist(), scores.values.T.tolist(), strict=True))
+        )
+    assert values[0] == values[1]
+
+
 def test_refused_judgments(tmp_path: Path) -> None:
     qrels, run = write_trec(
         tmp_path, [("1", "a", "d", 1), ("1", "b", "d", 0), ("1", "b", "d", 2)], [("1", "d", 0.5)]

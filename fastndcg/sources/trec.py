@@ -696,7 +696,7 @@ def join(
     intents: dict[str, Any] = {}
     if qrels.intents is not None:
         intents = {
-            "intents": qrels.intents.take(found),
+            "intents": qrels.intents.take(np.append(judged_rows, -1)[found]),
             "judged_intents": qrels.intents.take(judged_rows[pool_kept]),
         }
     return Rankings.from_offsets(
