@@ -30,7 +30,6 @@ EXTRAS = (
     "pyspark",
     "dask",
     "distributed",
-    "ray",
     "plotly",
     "lightgbm",
     "xgboost",

@@ -3,5 +3,4 @@
 parts       what a worker of any engine does with its part of the data
 spark       Spark DataFrames
 dask        Dask DataFrames
-ray         Ray Data
 """
