@@ -453,18 +453,22 @@ def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any
     return types.int64(scores, types.int64, scores.dtype), generate
 
 
-def _compare_all(builder: Any, vectors: int, n: Any, compare: Callable[[Any], None]) -> None:
-    """Emit `compare` of every place: all of one vector; of two, as many eighths as n needs, so that the number seldom varies."""
+def _compare_all(builder: Any, vectors: int, n: Any, compare: Callable[[Any], None]) -> Any:
+    """Emit `compare` of every place: all of one vector; of two, as many eighths as n needs, so that the number seldom varies.
+
+    Returns the number of places.
+    """
     if vectors == 1:
         for place in range(LANES):
             compare(_const(place))
-        return
+        return _const(LANES)
     steps = LANES // 2
     rounds = builder.sdiv(builder.add(n, _const(steps - 1)), _const(steps))
     with cgutils.for_range(builder, rounds) as loop:
         start = builder.mul(loop.index, _const(steps))
         for step in range(steps):
             compare(builder.add(start, _const(step)))
+    return builder.mul(rounds, _const(steps))
 
 
 def plain_count_greater(scores: Array, lowest: Any, n: int, firsts: Array) -> int:
@@ -573,9 +577,9 @@ def vector_count_equal(typing: Any, scores: Any, lowest: Any, n: Any, sizes: Any
                     for sums, which in ((equal[v], same), (before[v], above)):
                         builder.store(builder.sub(builder.load(sums), builder.sext(which, counts)), sums)
 
-            _compare_all(builder, vectors, arguments[2], compare)
+            compared = _compare_all(builder, vectors, arguments[2], compare)
             # what fills the vectors is equal to a document of the lowest score
-            more = _splat(builder, builder.sub(ir.Constant(n.type, vectors * LANES), n), LANES)
+            more = _splat(builder, builder.sub(builder.trunc(compared, n.type), n), LANES)
             low = _splat(builder, arguments[1], LANES)
             for v, vector in enumerate(own):
                 too_many = builder.select(element.equal(builder, vector, low), more, none)

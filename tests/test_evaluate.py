@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -171,6 +172,25 @@ def test_oracle_lengths_around_every_block_size(score_dtype: str, ties: int, con
         for cutoff in (None, 10, 50)
     ]
     agree(table, fixed)
+
+
+@pytest.mark.parametrize("score_dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+def test_oracle_ties_of_the_lowest_score_that_there_is(score_dtype: str, share: float) -> None:
+    # what fills up the vectors of a short list has this score too
+    lengths = [*range(1, 70), 100, 127, 128, 129, 300]
+    table = long_ragged(5, lengths, ties=40, continuous=False, score_dtype=score_dtype)
+    lowest = -np.inf if score_dtype.startswith("float") else np.iinfo(np.int64).min
+    chosen = np.random.default_rng(3).random(len(table.scores)) < share
+    table = replace(table, scores=np.where(chosen, lowest, table.scores).astype(score_dtype))
+    cutoffs = (None, 3, 10, 40)
+    rules = ("input", "worst", "best")
+    agree(table, [Asked("nDCG", cutoff, (("ties", rule),)) for rule in rules for cutoff in cutoffs])
+    for cutoff in cutoffs:
+        measure = fn.nDCG if cutoff is None else fn.nDCG @ cutoff
+        values = evaluate(table, [measure]).values[0].tolist()
+        for value, query in zip(values, table.queries(), strict=True):
+            assert close(value, oracle.expected_ndcg(query, cutoff) or 0.0)
 
 
 @pytest.mark.parametrize("continuous", [False, True])

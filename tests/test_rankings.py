@@ -496,7 +496,7 @@ def test_9_nulls_are_refused() -> None:
         [2**70, 1],
         [np.longdouble(1), 2],
     ],
-    ids=str,
+    ids=lambda values: type(values[0]).__name__,
 )
 def test_what_is_no_number_is_refused(values: Any) -> None:
     for relevance, scores, name in ((values, [1, 2], "relevance"), ([1, 2], values, "scores")):
