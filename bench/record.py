@@ -83,14 +83,14 @@ def _row(cells: dict[str, str]) -> Row:
 
 
 def newest(folder: Path = FOLDER) -> Path | None:
-    """The last record: names begin with the date."""
+    """The last record: names begin with the date and the time."""
     return max(folder.glob("*.csv"), default=None)
 
 
 def path_of_today(folder: Path = FOLDER) -> Path:
     model = re.sub(r"\(\w+\)|\b(cpu|processor)\b|@.*", " ", processor(), flags=re.IGNORECASE)
     name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-") or platform.machine()
-    return folder / f"{_today()}-{name}.csv"
+    return folder / f"{_today()}-{dt.datetime.now(tz=dt.UTC):%H%M}-{name}.csv"
 
 
 def processor() -> str:

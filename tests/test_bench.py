@@ -208,9 +208,9 @@ def test_record_is_read_as_it_was_written(tmp_path: record.Path) -> None:
 
 def test_newest_record_is_the_last_by_date(tmp_path: record.Path) -> None:
     assert record.newest(tmp_path) is None
-    for name in ("2026-01-02-b.csv", "2025-12-31-z.csv", "2026-01-01-c.csv"):
+    for name in ("2026-01-02-0900-b.csv", "2026-01-02-1000-a.csv", "2025-12-31-2359-z.csv"):
         (tmp_path / name).touch()
-    assert record.newest(tmp_path) == tmp_path / "2026-01-02-b.csv"
+    assert record.newest(tmp_path) == tmp_path / "2026-01-02-1000-a.csv"
 
 
 def test_machine_is_recorded() -> None:
