@@ -1562,7 +1562,37 @@ def fold_list(
     return at
 
 
-def fold_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, work: Work) -> None:
+@block
+def precisions(ranked: int, depth: int, gains: Array, codes: Array, out: Array) -> int:
+    """As `fold_list` by HITS where none are tied, without a branch that depends on the grades."""
+    filled = min(ranked, depth)
+    hits = 0.0
+    for i in range(filled):
+        hit = 1.0 if gains[codes[i]] > 0.0 else 0.0
+        hits += hit
+        out[i] = hits * hit
+    for i in range(filled):  # by themselves, so that they are divided side by side
+        out[i] /= i + 1.0
+    return filled
+
+
+@block
+def stops(ranked: int, depth: int, gains: Array, codes: Array, out: Array) -> int:
+    """As `fold_list` by STOP where none are tied, without a branch that depends on the grades."""
+    filled = min(ranked, depth)
+    going = 1.0
+    for i in range(filled):
+        stop = gains[codes[i]]
+        out[i] = going * stop
+        going *= 1.0 - stop
+    for i in range(filled):
+        out[i] /= i + 1.0
+    return filled
+
+
+def fold_lists(
+    ranked: int, distinct: bool, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, work: Work
+) -> None:
     """Fill the lists of all folds after COUNT."""
     depth = scratch.lists.shape[1]
     for v in range(plan.lists.shape[0]):
@@ -1572,7 +1602,11 @@ def fold_lists(ranked: int, unjudged: int, gains: Array, plan: Plan, scratch: Sc
             plan.lists[v, TIES],
             plan.lists[v, CONDENSED] == 1,
         )
-        if fold > COUNT:
+        if fold == HITS and distinct and not condensed:
+            scratch.list_lengths[v] = precisions(ranked, depth, gains[table], work.codes, scratch.lists[v])
+        elif fold == STOP and distinct and not condensed:
+            scratch.list_lengths[v] = stops(ranked, depth, gains[table], work.codes, scratch.lists[v])
+        elif fold > COUNT:
             relevant = scratch.totals[plan.lists[v, RELEVANT]] if plan.lists[v, RELEVANT] >= 0 else 0.0
             nonrelevant = (
                 scratch.totals[plan.lists[v, NONRELEVANT]] if plan.lists[v, NONRELEVANT] >= 0 else 0.0
@@ -1587,13 +1621,19 @@ fold_lists_compiled = block(fold_lists)
 
 
 @overload(fold_lists, jit_options={"nogil": True, "error_model": "numpy", "_nrt": False})
-def _fold_lists(ranked: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any) -> Any:
+def _fold_lists(
+    ranked: Any, distinct: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any
+) -> Any:
     # chosen while compiling: a call without such a measure does not wait for their compilation
-    def nothing(ranked: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any) -> None:
+    def nothing(
+        ranked: Any, distinct: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any
+    ) -> None:
         return None
 
-    def all_lists(ranked: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any) -> None:
-        fold_lists_compiled(ranked, unjudged, gains, plan, scratch, work)
+    def all_lists(
+        ranked: Any, distinct: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any
+    ) -> None:
+        fold_lists_compiled(ranked, distinct, unjudged, gains, plan, scratch, work)
 
     return nothing if isinstance(plan.types[plan.fields.index("folds")], types.NoneType) else all_lists
 
@@ -1852,7 +1892,7 @@ def fold_query(
     kept = keep_top(codes, scores, depth, scratch)
     distinct = rank(kept, unjudged + 1, lowest, plan, scratch, work)
     gather_lists(kept, distinct, unjudged, gains, plan, scratch, work)
-    fold_lists(kept, unjudged, gains, plan, scratch, work)
+    fold_lists(kept, distinct, unjudged, gains, plan, scratch, work)
     ideals_of_lists(plan, scratch)
     fold_rows(query, has_documents, plan, scratch, out)
 
