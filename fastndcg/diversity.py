@@ -23,6 +23,7 @@ from fastndcg import launch, plan
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures import Function, Measure
 from fastndcg.plan import Worth
+from fastndcg.rankings import falling_keys, offsets_of, read_only
 
 if TYPE_CHECKING:
     from fastndcg.intents import IntentGrades
@@ -85,9 +86,9 @@ def _score(
     documents = _documents(*scored, worths)
     judged = documents if pool is scored[1] else _documents(pool_offsets, pool, worths)
     chances = rankings.intent_probabilities
-    none = _read_only(np.empty(0))
+    none = read_only(np.empty(0))
     chance_offsets, probabilities = (
-        (_read_only(np.empty(0, np.int64)), none) if chances is None else (chances.offsets, chances.values)
+        (read_only(np.empty(0, np.int64)), none) if chances is None else (chances.offsets, chances.values)
     )
     longest = max(int(np.diff(offsets).max(initial=1)) for offsets in (scored[0], pool_offsets))
     table = _rows(measures, worths, longest)
@@ -124,13 +125,13 @@ def _parts(documents: IntentDocuments, judged: IntentDocuments, threads: int) ->
 def _scored(rankings: Rankings, condensed: bool) -> tuple[tuple[Int64, IntentGrades], Int64]:
     """Offsets and intent grades of the scored documents, and keys that rise as their scores fall."""
     intents, offsets, judged = rankings.intents, rankings.offsets, rankings.is_judged
-    keys = launch.falling_keys(rankings.scores)
+    keys = falling_keys(rankings.scores)
     if judged is None or intents is None:
-        return (offsets, intents), _read_only(keys)  # type: ignore[return-value]
+        return (offsets, intents), read_only(keys)  # type: ignore[return-value]
     if condensed:
         rows = np.flatnonzero(judged)
-        return (_counted(judged, offsets), intents.take(rows)), _read_only(keys[rows])
-    return (offsets, intents.take(np.where(judged, np.arange(len(judged)), -1))), _read_only(keys)
+        return (offsets_of(judged, offsets), intents.take(rows)), read_only(keys[rows])
+    return (offsets, intents.take(np.where(judged, np.arange(len(judged)), -1))), read_only(keys)
 
 
 def _pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
@@ -142,7 +143,7 @@ def _pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
     if rankings.judged is not None and rankings.judged_intents is not None:
         return rankings.judged.offsets, rankings.judged_intents, True
     rows = np.arange(rankings.n_docs) if judged is None else np.flatnonzero(judged)
-    offsets = rankings.offsets if judged is None else _counted(judged, rankings.offsets)
+    offsets = rankings.offsets if judged is None else offsets_of(judged, rankings.offsets)
     if rankings.doc_ids is not None:
         import pyarrow.compute as pc
 
@@ -162,11 +163,6 @@ def _pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
     return offsets, intents.take(rows), rankings.doc_ids is not None  # type: ignore[union-attr]
 
 
-def _counted(flags: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
-    """Offsets of the documents that are flagged."""
-    return _read_only(np.concatenate([[0], np.cumsum(flags)])[offsets].astype(np.int64))
-
-
 def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, float]]) -> IntentDocuments:
     """Documents with those of their entries that are worth anything: of matrices of grades that is a small part."""
     from fastndcg.kernels import IntentDocuments
@@ -181,7 +177,7 @@ def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, 
         places, numbers = places[kept], numbers[kept]
         entries = np.concatenate([[0], np.cumsum(kept)])[entries]
     worth = np.ascontiguousarray(table[:, places])
-    return IntentDocuments(offsets, *map(_read_only, (entries, numbers, worth)))
+    return IntentDocuments(offsets, *map(read_only, (entries, numbers, worth)))
 
 
 def _coded(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -288,10 +284,10 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
         table_of_discounts[place, :width] = plan.discount_table(discount, width)
     order = np.lexsort((table[:, kernels.WEIGHED], table[:, kernels.INTENT_FOLD], table[:, 0]))
     return kernels.IntentRows(
-        _read_only(table[order]),
-        _read_only(np.array(perfect)[order]),
-        _read_only(np.array(scale)[order]),
-        _read_only(table_of_discounts),
+        read_only(table[order]),
+        read_only(np.array(perfect)[order]),
+        read_only(np.array(scale)[order]),
+        read_only(table_of_discounts),
     )
 
 
@@ -304,9 +300,3 @@ def _ranks_asked(measures: tuple[Measure, ...], discount: Any, longest: int, ran
     ]
     perfect = [measure.cutoff or 0 for measure in with_it if measure.params.get("denominator") == "perfect"]
     return max(longest, *perfect) if perfect else longest if isinstance(discount, Function) else ranks
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    array = array.view()
-    array.flags.writeable = False
-    return array

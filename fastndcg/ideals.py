@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fastndcg import plan
 from fastndcg.errors import InputError
 from fastndcg.measures import DCG, Measure
-from fastndcg.rankings import Rankings
+from fastndcg.rankings import Rankings, offsets_of
 
 if TYPE_CHECKING:
     from fastndcg.scores import Scores
@@ -94,14 +94,13 @@ def pool(rankings: Rankings) -> tuple[Int64, npt.NDArray[Any]]:
         return rankings.judged
     if rankings.is_judged is None:
         return rankings.offsets, rankings.relevance
-    counted = np.concatenate([[0], np.cumsum(rankings.is_judged)])
-    return counted[rankings.offsets].astype(np.int64), rankings.relevance[rankings.is_judged]
+    return offsets_of(rankings.is_judged, rankings.offsets), rankings.relevance[rankings.is_judged]
 
 
 def _returned(rankings: Rankings, measure: Measure) -> Int64:
     if not measure.judged_only or rankings.is_judged is None:
         return rankings.lengths
-    return np.diff(np.concatenate([[0], np.cumsum(rankings.is_judged)])[rankings.offsets])
+    return np.diff(offsets_of(rankings.is_judged, rankings.offsets))
 
 
 def gains(measure: Measure, relevance: npt.NDArray[Any]) -> Float64:

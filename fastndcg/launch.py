@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from fastndcg.errors import InputTypeError
 from fastndcg.plan import discount_table, gains_of_documents
+from fastndcg.rankings import read_only
 
 if TYPE_CHECKING:
     from fastndcg.kernels import Documents, Plan
@@ -144,11 +145,11 @@ def _documents(rankings: Rankings, coding: Coding, first: int, last: int) -> Doc
     scores = _comparable(rankings.scores[base:end])
     return Documents(
         offsets=offsets,
-        relevance=_read_only(relevance),
-        scores=_read_only(scores),
+        relevance=read_only(relevance),
+        scores=read_only(scores),
         is_judged=_ALL_JUDGED if coding.levels or is_judged is None else is_judged,
         pool_offsets=pool_offsets,
-        pool_relevance=_read_only(pool_relevance),
+        pool_relevance=read_only(pool_relevance),
         base=int(base),
         pool_base=int(pool_base),
         levels=coding.n_levels + (is_judged is not None),
@@ -181,30 +182,8 @@ def _comparable(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return scores.astype(np.float32 if scores.dtype.itemsize <= 2 else np.float64)
 
 
-def falling_keys(scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Keys that rise where scores fall, equal where they are equal.
-
-    >>> falling_keys(np.array([0.5, -0.0, 2.0, 0.0])).argsort(kind="stable")
-    array([2, 0, 1, 3])
-    """
-    if scores.dtype == np.uint64:
-        rising = (scores ^ np.uint64(1 << 63)).view(np.int64)
-    elif scores.dtype.kind in "bui":
-        rising = scores.astype(np.int64)
-    else:
-        bits = (scores.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes -0.0 the zero it equals
-        rising = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
-    return ~rising
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    array = array.view()
-    array.flags.writeable = False
-    return array
-
-
-_NO_OFFSETS = _read_only(np.empty(0, np.int64))
-_ALL_JUDGED = _read_only(np.empty(0, np.bool_))
+_NO_OFFSETS = read_only(np.empty(0, np.int64))
+_ALL_JUDGED = read_only(np.empty(0, np.bool_))
 
 
 # ---- running ----
@@ -232,8 +211,8 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     kernels.expect_over_returned(
         rankings.offsets,
         gains,
-        _read_only(scores),
-        _read_only(counts),
+        read_only(scores),
+        read_only(counts),
         cutoff,
         discounts,
         float(empty),

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures import Function, GradeGains, Measure, Numbers
+from fastndcg.rankings import offsets_of
 
 if TYPE_CHECKING:
     from fastndcg.kernels import Plan
@@ -99,8 +100,7 @@ def _ranks(measure: Measure, rankings: Rankings) -> int:
     """Documents of the longest list or ideal."""
     if rankings.judged is None or rankings.is_judged is None or worth_of(measure).unjudged is None:
         return rankings.longest
-    unjudged = np.append(0, np.cumsum(~rankings.is_judged))[rankings.offsets]
-    assumed = np.diff(rankings.judged.offsets) + np.diff(unjudged)
+    assumed = np.diff(rankings.judged.offsets) + np.diff(offsets_of(~rankings.is_judged, rankings.offsets))
     return max(rankings.longest, int(assumed.max(initial=0)))
 
 

@@ -559,7 +559,7 @@ class Rankings:
             return None
         rankings = object.__new__(Rankings)
         rankings.__dict__.update({name: self.__dict__[name] for name in _STATE})
-        rankings.__dict__["is_judged"] = _read_only(self.is_judged | pooled)
+        rankings.__dict__["is_judged"] = read_only(self.is_judged | pooled)
         return rankings
 
     def _grade_arrays(self) -> tuple[Array, ...]:
@@ -596,7 +596,7 @@ class Rankings:
         first, last = self.offsets[start], self.offsets[stop]
         cut = object.__new__(Rankings)
         fields = cut.__dict__
-        fields["offsets"] = _read_only(self.offsets[start : stop + 1] - first)
+        fields["offsets"] = read_only(self.offsets[start : stop + 1] - first)
         fields["relevance"], fields["scores"] = self.relevance[first:last], self.scores[first:last]
         fields["is_judged"] = None if self.is_judged is None else self.is_judged[first:last]
         fields["doc_ids"] = None if self.doc_ids is None else self.doc_ids[int(first) : int(last)]
@@ -612,7 +612,7 @@ class Rankings:
         fields["judged"] = fields["judged_intents"] = None
         if self.judged is not None:
             pool_first, pool_last = self.judged.offsets[start], self.judged.offsets[stop]
-            offsets = _read_only(self.judged.offsets[start : stop + 1] - pool_first)
+            offsets = read_only(self.judged.offsets[start : stop + 1] - pool_first)
             fields["judged"] = JudgedPool(offsets, self.judged.relevance[pool_first:pool_last])
             if self.judged_intents is not None:
                 fields["judged_intents"] = self.judged_intents.part(int(pool_first), int(pool_last))
@@ -625,9 +625,9 @@ class Rankings:
         # pickles forget that arrays are read-only, and Numba would compile every kernel a second time for writeable ones
         for name, value in state.items():
             if isinstance(value, np.ndarray):
-                self.__dict__[name] = _read_only(value)
+                self.__dict__[name] = read_only(value)
             elif isinstance(value, JudgedPool | IntentGrades | Probabilities):
-                self.__dict__[name] = type(value)(*map(_read_only, value))
+                self.__dict__[name] = type(value)(*map(read_only, value))
             else:
                 self.__dict__[name] = value
 
@@ -654,7 +654,7 @@ class Rankings:
             return
         missing = np.isnan(scores)
         if nan == "last":
-            self.__dict__["scores"] = _read_only(np.where(missing, scores.dtype.type(-np.inf), scores))
+            self.__dict__["scores"] = read_only(np.where(missing, scores.dtype.type(-np.inf), scores))
             return
         raise InputError(
             f"scores has {_count(int(missing.sum()), 'NaN value')}; the first is at {self.place(int(np.argmax(missing)))}. "
@@ -761,7 +761,7 @@ def group_by_query(query_ids: Any) -> Grouped:
     if not pa.types.is_dictionary(ids.type):
         ids = _combined(ids.dictionary_encode())
     indices = ids.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    codes, first_rows = kernels.codes_by_first_appearance(_read_only(indices), len(ids.dictionary))
+    codes, first_rows = kernels.codes_by_first_appearance(read_only(indices), len(ids.dictionary))
     offsets, rows = kernels.rows_by_code(codes, len(first_rows))
     return Grouped(ids.dictionary.take(pa.array(indices[first_rows])), offsets, rows)
 
@@ -844,8 +844,33 @@ def _reordered(name: str, values: Any, rows: Int64) -> Array:
     return array[rows]
 
 
-def _read_only(array: Array) -> Array:
-    # one flag for all arrays: Numba would compile a second kernel for writeable ones
+def falling_keys(scores: Array) -> Int64:
+    """Keys that rise where scores fall, equal where they are equal.
+
+    >>> falling_keys(np.array([0.5, -0.0, 2.0, 0.0])).argsort(kind="stable")
+    array([2, 0, 1, 3])
+    """
+    if scores.dtype == np.uint64:
+        rising = (scores ^ np.uint64(1 << 63)).view(np.int64)
+    elif scores.dtype.kind in "bui":
+        rising = scores.astype(np.int64)
+    else:
+        bits = (scores.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes -0.0 the zero it equals
+        rising = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
+    return ~rising
+
+
+def offsets_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
+    """Offsets of the chosen documents alone.
+
+    >>> offsets_of(np.array([True, False, True]), np.array([0, 2, 3]))
+    array([0, 1, 2])
+    """
+    return read_only(np.concatenate([[0], np.cumsum(chosen, dtype=np.int64)])[offsets])
+
+
+def read_only(array: Array) -> Array:
+    """A view that cannot be written to: all arrays have one flag, as Numba would compile a second kernel for writeable ones."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -853,7 +878,7 @@ def _read_only(array: Array) -> Array:
 
 def _plain(array: Array) -> Array:
     """Native byte order and contiguous, copied only where it is not so already."""
-    return _read_only(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
+    return read_only(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
 
 
 def _kind_error(name: str, array: Array, wanted: str) -> InputTypeError:
@@ -864,7 +889,7 @@ def _kind_error(name: str, array: Array, wanted: str) -> InputTypeError:
 def _relevance(name: str, values: npt.ArrayLike) -> Array:
     array = _as_array(name, values)
     if not len(array) and array.dtype.kind in "OfU":
-        return _read_only(np.empty(0, np.float64))
+        return read_only(np.empty(0, np.float64))
     if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
         raise _kind_error(name, array, "integer or float grades")
     if array.dtype.kind == "b":
@@ -877,7 +902,7 @@ def _relevance(name: str, values: npt.ArrayLike) -> Array:
 def _scores(values: npt.ArrayLike) -> Array:
     array = _as_array("scores", values)
     if not len(array) and array.dtype.kind in "OU":
-        return _read_only(np.empty(0, np.float64))
+        return read_only(np.empty(0, np.float64))
     if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
         raise _kind_error("scores", array, "integer or float scores")
     if array.dtype.kind == "b":
@@ -893,7 +918,7 @@ def _integers(name: str, values: npt.ArrayLike) -> Int64:
         raise _kind_error(name, array, "integers")
     if array.dtype == np.uint64 and len(array) and array.max() > np.iinfo(np.int64).max:
         raise InputError(f"{name} holds {array.max()}; wanted numbers of rows, which are below 2**63")
-    return _read_only(np.ascontiguousarray(array, dtype=np.int64))
+    return read_only(np.ascontiguousarray(array, dtype=np.int64))
 
 
 def _offsets(name: str, values: npt.ArrayLike) -> Int64:
@@ -954,7 +979,7 @@ def _weight(values: npt.ArrayLike, n_queries: int) -> npt.NDArray[np.float64]:
     if bad.any():
         first = int(np.argmax(bad))
         raise InputError(f"weight is {weight[first]} for query number {first}; wanted finite numbers from 0")
-    return _read_only(weight)
+    return read_only(weight)
 
 
 def _propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.float64]:
@@ -974,7 +999,7 @@ def _propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.flo
             f"{rankings.place(first)}. A propensity is the probability that the document was seen; give a small one, not 0, to "
             "what was hardly ever seen, and cut its weight with clip=."
         )
-    return _read_only(propensity)
+    return read_only(propensity)
 
 
 def _kept_columns(queries: Any, n_queries: int) -> pa.Table | None:

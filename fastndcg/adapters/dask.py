@@ -22,7 +22,7 @@ import pandas as pd
 import pyarrow as pa
 
 from fastndcg.adapters import parts
-from fastndcg.errors import ColumnError, InputTypeError
+from fastndcg.errors import ColumnError
 from fastndcg.sources.arrow import is_list, table_of
 
 if TYPE_CHECKING:
@@ -238,12 +238,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _check_frame(name: str, frame: Any) -> None:
-    if not all(hasattr(frame, attribute) for attribute in ("_meta", "map_partitions", "shuffle", "dtypes")):
-        kind = type(frame)
-        raise InputTypeError(
-            f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a DataFrame of Dask. For data in this process "
-            "there is fastndcg.evaluate."
-        )
+    parts.check_frame(name, frame, ("_meta", "map_partitions", "shuffle", "dtypes"), "Dask")
 
 
 def _rows(

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.api import evaluate
-from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError
+from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, as_measures
 from fastndcg.scores import Scores, Summary, groups_of
 from fastndcg.sources.arrow import grouped_rows, is_list, rankings_from_table
@@ -54,6 +54,16 @@ class Task(NamedTuple):
         """Columns that come out, in order."""
         weight = [] if self.wanted.weight is None else ["weight"]
         return ["query_id", *self.wanted.keep, *weight, *self.columns]
+
+
+def check_frame(name: str, frame: Any, attributes: Sequence[str], engine: str) -> None:
+    """Refuse what has not the attributes by which a DataFrame of the engine is known."""
+    if not all(hasattr(frame, attribute) for attribute in attributes):
+        kind = type(frame)
+        raise InputTypeError(
+            f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a DataFrame of {engine}. For data in this process "
+            "there is fastndcg.evaluate."
+        )
 
 
 def asked(

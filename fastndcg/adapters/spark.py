@@ -30,7 +30,7 @@ from pyspark.sql.types import DoubleType, StructField, StructType
 
 from fastndcg import errors
 from fastndcg.adapters import parts
-from fastndcg.errors import InputError, InputTypeError, MeasureError
+from fastndcg.errors import InputError, MeasureError
 from fastndcg.sources.arrow import is_list
 
 if TYPE_CHECKING:
@@ -331,12 +331,7 @@ def _is_of_spark(error: BaseException) -> bool:
 
 
 def _check_frame(name: str, frame: Any) -> None:
-    if not all(hasattr(frame, method) for method in ("mapInArrow", "sortWithinPartitions")):
-        kind = type(frame)
-        raise InputTypeError(
-            f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a DataFrame of Spark. For data in this process "
-            "there is fastndcg.evaluate."
-        )
+    parts.check_frame(name, frame, ("mapInArrow", "sortWithinPartitions"), "Spark")
 
 
 def _arrow_field(field: StructField) -> pa.Field:

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.intents import IntentGrades
-from fastndcg.rankings import Rankings, _as_array, _combined, _id_column
+from fastndcg.rankings import Rankings, _as_array, _combined, _id_column, falling_keys, offsets_of
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
     Lines,
@@ -618,6 +618,7 @@ def _places(ids: pa.Array, order: Literal["ascending", "descending"]) -> Array:
 
 
 _PART = 250_000  # rows for which another thread is worth while
+_SIGN = np.uint64(1 << 63)  # moves signed keys to unsigned ones of the same order
 
 
 def join(
@@ -675,7 +676,7 @@ def join(
         if twice:
             raise _duplicate(run, first, second)
     if ties != "input":
-        order, keys = np.empty(len(rows), np.int64), _falling(run.values)
+        order, keys = np.empty(len(rows), np.int64), falling_keys(run.values).view(np.uint64) ^ _SIGN
         _each_part(
             lambda part: kernels.order_documents(
                 offsets[part], rows, keys, run_ids, ties == "docid_asc", order
@@ -687,7 +688,7 @@ def join(
             rows, found = rows[order], found[order]
 
     pool_kept = values[: len(judged_rows)] >= 0
-    pool_offsets = np.concatenate([[0], np.cumsum(pool_kept, dtype=np.int64)])[judged_offsets]
+    pool_offsets = offsets_of(pool_kept, judged_offsets)
     is_judged = found >= 0
     relevance = np.zeros(len(rows), values.dtype)
     relevance[is_judged] = values[found[is_judged]]
@@ -867,18 +868,6 @@ def _digested(ids: pa.Array, threads: int | None) -> Ids:
         threads,
     )
     return kernels.Ids(hashes, leading, offsets, data)
-
-
-def _falling(scores: Array) -> npt.NDArray[np.uint64]:
-    """Keys that rise where scores fall, equal where they are equal."""
-    if scores.dtype == np.uint64:
-        rising = (scores ^ np.uint64(1 << 63)).view(np.int64)
-    elif scores.dtype.kind in "bui":
-        rising = scores.astype(np.int64)
-    else:
-        bits = (scores.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes -0.0 the zero it equals
-        rising = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
-    return (rising ^ np.iinfo(np.int64).max).view(np.uint64)
 
 
 def _ascends(rows: Array) -> bool:
