@@ -124,9 +124,9 @@ class Work(NamedTuple):
 
     codes: Array  # uint32: code of the document of each rank
     sizes: Array  # uint32: size of each tied group, at its first rank
-    firsts: Array  # uint32: first rank of the tied group of each rank, of a short ranking
-    seen: Array  # uint32: documents of the group placed so far, at its first rank
-    wanted: Array  # uint32: kept documents that need a rank
+    firsts: Array  # uint32: first rank of the tied group of each rank, of a short ranking; of a longer one, of each in `wanted`
+    seen: Array  # uint32: documents of the group placed so far, at its first rank; of a short ranking, equals that stand before
+    wanted: Array  # uint32: kept documents that need a rank; of a short ranking, the first rank of the group of each
     ties: Array  # uint32: how many documents are tied with each of these
     group: Array  # float64: gains of one tied group
 
