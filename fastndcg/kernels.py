@@ -17,7 +17,8 @@ an upgraded package would go on running the old one. Importing this module impor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from math import lgamma
 from typing import Any, NamedTuple, TypeVar
@@ -29,6 +30,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
+from numba.np.arrayobj import populate_array
 
 Array = npt.NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -70,6 +72,7 @@ LINEAR, EXP2, ONE, LOOKUP = range(4)
 _INSERTION = 24  # values up to which insertion sort beats quicksort
 _COUNTING = 16  # compared vectors for each kept document, up to which counting beats sorting
 _MANY = 512  # documents of a list from which most vectors hold none of the first ranks
+_HELD = 8192  # documents, or ranks of all lists, of a query up to which queries are scored side by side
 _SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
 _MOST_STEPS = 1_000_000_000  # steps through orders of tied documents for one expected maximum
@@ -129,24 +132,49 @@ class Work(NamedTuple):
     wanted: Array  # uint32: kept documents that need a rank; of a short ranking, the first rank of the group of each
     ties: Array  # uint32: how many documents are tied with each of these
     group: Array  # float64: gains of one tied group
+    means: Array  # float64 (LANES,): mean gain of the tied group of each rank
 
 
 class Scratch(NamedTuple):
     """Working memory of one chunk of queries, sized by its longest list."""
 
     codes: Array  # uint32: codes of the query's documents, where grades are not coded
-    scores: Array  # scores of the documents kept for ranking
+    scores: Array  # (lanes, longest + 2 * LANES): scores of the documents kept for ranking
     kept: Array  # uint32: their codes
     wanted: Array  # scores of those that need a rank
     gains: Array  # float64 (T, longest + 2): gain of each document, where grades are not coded
     values: Array  # float64: gains of a pool, where grades are not coded
-    counts: Array  # int64 (L + 2,): documents of each level
-    lists: Array  # float64 (n_lists, depth): gains by rank
-    list_lengths: Array  # int64 (n_lists,)
-    ideals: Array  # float64 (n_ideals, ideal_depth): gains of the ideal rankings
-    ideal_lengths: Array  # int64 (n_ideals,)
-    totals: Array  # float64 (n_totals,): sums of gains over the judged documents
+    counts: Array  # int64 (L + 2 + _COUNTED,): documents of each level, of the judged
+    scored: Array  # int64 (L + 2,): and of the scored, where the judged are others
     chances: Array  # float64 (4, longest + 2) where there are folds: probabilities within one tied group
+
+
+class Batch(NamedTuple):
+    """Queries side by side, each in a lane of its own: what their rows are summed from, and the sums."""
+
+    lists: Array  # float64 (n_lists, depth, lanes): gains by rank
+    lengths: Array  # int64 (n_lists, lanes)
+    counts: Array  # int64 (2, L + 2, lanes): documents of each level, of the scored and of the judged; where grades are coded
+    ideals: Array  # float64 (n_ideals, ideal_depth, lanes): gains of the ideal rankings
+    ideal_lengths: Array  # int64 (n_ideals, lanes)
+    totals: Array  # float64 (n_totals, lanes): sums of gains over the judged documents
+    queries: Array  # int64 (lanes,): number of each query
+    kept: Array  # int64 (lanes,): documents kept of it
+    has_documents: Array  # bool (lanes,)
+    cutoffs: Array  # int64 (lanes,): of the row that is summed
+    sums: Array  # float64 (2, lanes): of the list and of the ideal
+    summed: Array  # int64 (2, lanes): how many ranks are in these sums
+    stops: Array  # int64 (2, lanes): how many should be
+
+
+class Ranked(NamedTuple):
+    """One lane of a batch."""
+
+    lists: Array
+    lengths: Array
+    ideals: Array
+    ideal_lengths: Array
+    totals: Array
 
 
 def block(function: F) -> F:
@@ -165,6 +193,55 @@ def inlined(function: F) -> F:
     once for itself and again in each caller: cold compilation took 34 s so, and takes a third of it.
     """
     return numba.njit(nogil=True, error_model="numpy", _nrt=False, inline="always")(function)
+
+
+def apart(function: F) -> F:
+    """A block that stays a function of its own, and gets no more of its contiguous arrays than data and lengths.
+
+    To call a plain block takes seven words for each array, and two more for each dimension after the first.
+    """
+    if numba.config.DISABLE_JIT:
+        return function
+    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function)
+
+    def typed(typing: Any, *arguments: Any) -> Any:
+        signature = typing.resolve_value_type(compiled).get_call_type(typing, arguments, {})
+        result = compiled.get_compile_result(signature)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            def emit(inside: Any, *given: Any) -> Any:
+                values = [
+                    _as_passed(context, inside, kind, value)
+                    for kind, value in zip(signature.args, given, strict=True)
+                ]
+                return context.call_internal_no_propagate(inside, result.fndesc, signature, values)[1]
+
+            context.add_linking_libs([result.library])
+            return _apart(function.__name__, emit)(context, builder, signature, arguments)
+
+        return signature, generate
+
+    parameters = list(inspect.signature(function).parameters.values())
+    first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    typed.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
+    typed.__name__ = function.__name__
+    return intrinsic(typed)
+
+
+def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
+    """What compiled code takes for a contiguous array, a tuple or a number that was taken apart."""
+    if isinstance(kind, types.BaseTuple):
+        parts = [_as_passed(context, builder, *each) for each in zip(kind.types, given, strict=True)]
+        return context.make_tuple(builder, kind, parts)
+    if not isinstance(kind, types.Array):
+        return given
+    array = context.make_array(kind)(context, builder)
+    itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    strides = [_const(itemsize)]
+    for length in reversed(given.shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    populate_array(array, given.data, given.shape, strides, itemsize, None)
+    return array._getvalue()
 
 
 def allocating(function: F) -> F:
@@ -191,6 +268,7 @@ def driver(**options: Any) -> Callable[[F], F]:
 # narrower. A list's last, partial vector is read as the LANES documents that end the list, and lanes read before are masked.
 
 LANES = 16
+SIDE_BY_SIDE = 8  # queries whose rows are summed together
 _WIDE = 64  # bytes compared at once
 _COUNTED = 4  # codes counted in one pass
 _POPULATION = ir.IntType(64)
@@ -238,9 +316,78 @@ def _compress(builder: Any, value: Any, mask: Any) -> Any:
     return builder.call(function, [value, mask, ir.Constant(kind, ir.Undefined)])
 
 
+def _reduced(builder: Any, how: str, vector: Any) -> Any:
+    """Least ("smin") or greatest ("smax") lane of a vector of int64."""
+    name = f"llvm.vector.reduce.{how}.v{vector.type.count}i64"
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(ir.IntType(64), [vector.type]), name
+    )
+    return builder.call(function, [vector])
+
+
 def _population(builder: Any, mask: Any) -> Any:
     bits = builder.ctpop(builder.bitcast(mask, ir.IntType(mask.type.count)))
     return bits if mask.type.count == 64 else builder.zext(bits, _POPULATION)
+
+
+class _Data(NamedTuple):
+    """An array as an LLVM function gets it."""
+
+    data: Any
+    shape: list[Any]
+
+
+def _apart(name: str, emit: Callable[..., Any]) -> Callable[..., Any]:
+    """The code of an intrinsic as an LLVM function of its own: `emit(builder, ...)` gets its arrays as `_Data`.
+
+    Within its caller the loops of a block would compete for registers with some forty arrays, and what does not vary in
+    them would be computed there for each query, whether they run or not.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        passed: list[Any] = []
+        for kind, value in zip(signature.args, arguments, strict=True):
+            passed += _taken_apart(context, builder, kind, value)
+        nothing = signature.return_type in (types.void, types.none)
+        mangled = ".".join([name, *(str(kind) for kind in signature.args)])
+        function = builder.module.globals.get(mangled)
+        if function is None:
+            returned = ir.VoidType() if nothing else context.get_value_type(signature.return_type)
+            kind = ir.FunctionType(returned, [value.type for value in passed])
+            function = ir.Function(builder.module, kind, mangled)
+            function.linkage = "internal"
+            function.attributes.add("noinline")
+            function.attributes.add("nounwind")
+            inside, values = ir.IRBuilder(function.append_basic_block("entry")), iter(function.args)
+            result = emit(inside, *(_put_together(kind, values) for kind in signature.args))
+            if nothing:
+                inside.ret_void()
+            else:
+                inside.ret(result)
+        called = builder.call(function, passed)
+        return context.get_dummy_value() if nothing else called
+
+    return generate
+
+
+def _taken_apart(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
+    if isinstance(kind, types.Array):
+        if kind.layout != "C":
+            raise TypeError(f"{kind} is not contiguous; pass the array that it is a part of")
+        array = context.make_array(kind)(context, builder, value)
+        return [array.data, *cgutils.unpack_tuple(builder, array.shape, kind.ndim)]
+    if isinstance(kind, types.BaseTuple):
+        parts = zip(kind.types, cgutils.unpack_tuple(builder, value), strict=True)
+        return [each for part, held in parts for each in _taken_apart(context, builder, part, held)]
+    return [value]
+
+
+def _put_together(kind: Any, values: Iterator[Any]) -> Any:
+    if isinstance(kind, types.Array):
+        return _Data(next(values), [next(values) for _ in range(kind.ndim)])
+    if isinstance(kind, types.BaseTuple):
+        return [_put_together(part, values) for part in kind.types]
+    return next(values)
 
 
 class _Element(NamedTuple):
@@ -300,9 +447,8 @@ def plain_bound_of_top(scores: Array, depth: int) -> Any:
 def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
     element = _element(scores)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer, n = array.data, builder.extract_value(array.shape, 0)
+    def emit(builder: Any, scores: _Data, depth: Any) -> Any:
+        pointer, n = scores.data, scores.shape[0]
         kind = element.vector(LANES)
 
         def keep_greatest(vector: Any) -> None:
@@ -338,9 +484,7 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
             order = ir.Constant(counts, [(lane + turn) % LANES for lane in range(LANES)])
             turned = builder.shuffle_vector(lanes, lanes, order)
             before = builder.add(before, builder.zext(element.greater(builder, turned, lanes), counts))
-        ahead = builder.icmp_signed(
-            "<", before, _splat(builder, builder.trunc(arguments[1], ir.IntType(32)), LANES)
-        )
+        ahead = builder.icmp_signed("<", before, _splat(builder, builder.trunc(depth, ir.IntType(32)), LANES))
         least = builder.select(ahead, lanes, element.constant(element.extreme(1), LANES))
         for half in (8, 4, 2, 1):
             order = ir.Constant(counts, [(lane + half) % LANES for lane in range(LANES)])
@@ -348,7 +492,7 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
             least = builder.select(element.greater(builder, least, turned), turned, least)
         return builder.extract_element(least, _const(0, 32))
 
-    return scores.dtype(scores, types.int64), generate
+    return scores.dtype(scores, types.int64), _apart("bound_of_top", emit)
 
 
 def plain_keep_from(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
@@ -364,13 +508,10 @@ def _keeping(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> 
     lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
     half = ir.Constant(ir.VectorType(ir.IntType(32), lanes // 2), list(range(lanes // 2)))
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer, n = array.data, builder.extract_value(array.shape, 0)
-        from_codes = _pointer(context, builder, signature.args[1], arguments[1])
-        to_scores = _pointer(context, builder, signature.args[3], arguments[3])
-        to_codes = _pointer(context, builder, signature.args[4], arguments[4])
-        least = _splat(builder, arguments[2], lanes)
+    def emit(builder: Any, scores: _Data, codes: _Data, bound: Any, kept: _Data, kept_codes: _Data) -> Any:
+        pointer, n = scores.data, scores.shape[0]
+        from_codes, to_scores, to_codes = codes.data, kept.data, kept_codes.data
+        least = _splat(builder, bound, lanes)
         found = cgutils.alloca_once_value(builder, _const(0))
         code = from_codes.type.pointee
 
@@ -414,7 +555,8 @@ def _keeping(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> 
             keep(end, builder.icmp_signed(">=", _lane_numbers(lanes), first))
         return builder.load(found)
 
-    return types.int64(scores, codes, scores.dtype, kept, kept_codes), generate
+    name = "keep_few_from" if few else "keep_from"
+    return types.int64(scores, codes, scores.dtype, kept, kept_codes), _apart(name, emit)
 
 
 @intrinsic
@@ -453,149 +595,151 @@ def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any
     return types.int64(scores, types.int64, scores.dtype), generate
 
 
-def _compare_all(builder: Any, vectors: int, n: Any, compare: Callable[[Any], None]) -> Any:
-    """Emit `compare` of every place: all of one vector; of two, as many eighths as n needs, so that the number seldom varies.
+def _at_each_place(
+    builder: Any,
+    scores: Any,
+    element: _Element,
+    n: Any,
+    lowest: Any,
+    emit: Callable[[Any, Any, list[Any]], None],
+    finish: Callable[[Any, list[Any]], None] | None = None,
+) -> None:
+    """Emit `emit(place, its score, all scores)` for each of n <= 2 * LANES places, the last first.
 
-    Returns the number of places.
+    All places of one vector; of two, as many eighths as n needs, so that the number of steps seldom varies. Places beyond
+    the last document come first, so that whatever they write is written over. `finish(places, all scores)` comes after.
     """
-    if vectors == 1:
-        for place in range(LANES):
-            compare(_const(place))
-        return _const(LANES)
-    steps = LANES // 2
-    rounds = builder.sdiv(builder.add(n, _const(steps - 1)), _const(steps))
-    with cgutils.for_range(builder, rounds) as loop:
-        start = builder.mul(loop.index, _const(steps))
-        for step in range(steps):
-            compare(builder.add(start, _const(step)))
-    return builder.mul(rounds, _const(steps))
+    long, low = ir.IntType(64), _splat(builder, lowest, LANES)
+
+    def rank_all(vectors: int) -> None:
+        own = []
+        for v in range(vectors):
+            places = ir.Constant(ir.VectorType(long, LANES), [v * LANES + lane for lane in range(LANES)])
+            vector = _load(builder, scores, _const(v * LANES), element.vector(LANES), element.size)
+            own.append(
+                builder.select(builder.icmp_signed("<", places, _splat(builder, n, LANES)), vector, low)
+            )
+        for v in range(vectors):
+            _store(builder, own[v], scores, _const(v * LANES), element.size)
+
+        def rank(place: Any) -> None:
+            score = builder.load(builder.gep(scores, [place]), align=element.size)
+            emit(place, _splat(builder, score, LANES), own)
+
+        if vectors == 1:
+            for place in reversed(range(LANES)):
+                rank(_const(place))
+            count = _const(LANES)
+        else:
+            steps = LANES // 2
+            rounds = builder.sdiv(builder.add(n, _const(steps - 1)), _const(steps))
+            with cgutils.for_range(builder, rounds) as loop:
+                last = builder.mul(builder.sub(rounds, loop.index), _const(steps))
+                for step in range(1, steps + 1):
+                    rank(builder.sub(last, _const(step)))
+            count = builder.mul(rounds, _const(steps))
+        if finish is not None:
+            finish(count, own)
+
+    with builder.if_else(builder.icmp_signed("<=", n, _const(LANES))) as (one, two):
+        with one:
+            rank_all(1)
+        with two:
+            rank_all(2)
 
 
-def plain_count_greater(scores: Array, lowest: Any, n: int, firsts: Array) -> int:
-    """firsts[i] = how many of the first n <= 2 * LANES scores are greater than the i-th, and returns their sum.
+def _lanes_where(
+    builder: Any, compare: Callable[[Any, Any, Any], Any], vectors: list[Any], score: Any
+) -> Any:
+    """Which lanes of one vector or of two compare so with a score, as the bits of an int32."""
+    masks = [compare(builder, vector, score) for vector in vectors]
+    if len(masks) == 1:
+        return builder.zext(builder.bitcast(masks[0], ir.IntType(LANES)), ir.IntType(32))
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), 2 * LANES), list(range(2 * LANES)))
+    return builder.bitcast(builder.shuffle_vector(*masks, lanes), ir.IntType(32))
 
-    It is n * (n - 1) / 2 where no two are equal, and less otherwise. The rest of both is filled, with `lowest` and n.
+
+def plain_rank_distinct(scores: Array, codes: Array, n: int, lowest: Any, ranked: Array) -> bool:
+    """ranked[r] = code of the document that r of the first n <= 2 * LANES scores are greater than, where no two are equal.
+
+    Returns whether that is so. The arrays have places for 2 * LANES and for LANES more than n. What follows the first n
+    scores becomes `lowest`; what follows the first n of `ranked` may be anything.
     """
-    scores[n : 2 * LANES], firsts[n : 2 * LANES] = lowest, n
-    for i in range(n):
-        firsts[i] = np.count_nonzero(scores[:n] > scores[i])
-    return int(firsts[:n].sum())
+    scores[n : max(n + LANES, 2 * LANES)] = lowest
+    ranks = [int(np.count_nonzero(scores[:n] > score)) for score in scores[:n]]
+    ranked[ranks] = codes[:n]
+    return len(set(ranks)) == n
 
 
 @intrinsic
-def vector_count_greater(typing: Any, scores: Any, lowest: Any, n: Any, firsts: Any) -> Any:
+def vector_rank_distinct(typing: Any, scores: Any, codes: Any, n: Any, lowest: Any, ranked: Any) -> Any:
     element = _element(scores)
-    counts = ir.VectorType(ir.IntType(32), LANES)
+    long = ir.IntType(64)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _pointer(context, builder, signature.args[0], arguments[0])
-        to = _pointer(context, builder, signature.args[3], arguments[3])
-        none = ir.Constant(counts, [0] * LANES)
-        low = _splat(builder, arguments[1], LANES)
-        n_lanes = _splat(builder, builder.trunc(arguments[2], ir.IntType(32)), LANES)
+    def emit(builder: Any, scores: _Data, codes: _Data, n: Any, lowest: Any, ranked: _Data) -> Any:
+        low = _splat(builder, lowest, LANES)
+        total = cgutils.alloca_once_value(builder, _const(0))
 
-        def count(vectors: int) -> Any:
-            own, valid = [], []
-            for v in range(vectors):
-                places = ir.Constant(counts, [v * LANES + lane for lane in range(LANES)])
-                valid.append(builder.icmp_signed("<", places, n_lanes))
-                vector = _load(builder, pointer, _const(v * LANES), element.vector(LANES), element.size)
-                own.append(builder.select(valid[v], vector, low))
-            for v in range(vectors):
-                _store(builder, own[v], pointer, _const(v * LANES), element.size)
-            greater = [cgutils.alloca_once_value(builder, none) for _ in own]
+        def ahead_of(score: Any, own: list[Any]) -> Any:
+            return builder.zext(builder.ctpop(_lanes_where(builder, element.greater, own, score)), long)
 
-            def compare(place: Any) -> None:
-                score = _splat(
-                    builder, builder.load(builder.gep(pointer, [place]), align=element.size), LANES
-                )
-                for vector, sums in zip(own, greater, strict=True):
-                    ahead = builder.sext(element.greater(builder, score, vector), counts)
-                    builder.store(builder.sub(builder.load(sums), ahead), sums)
+        def place_one(place: Any, score: Any, own: list[Any]) -> None:
+            rank = ahead_of(score, own)
+            builder.store(builder.load(builder.gep(codes.data, [place])), builder.gep(ranked.data, [rank]))
+            builder.store(builder.add(builder.load(total), rank), total)
 
-            _compare_all(builder, vectors, arguments[2], compare)
-            total = none
-            for v, sums in enumerate(greater):
-                _store(
-                    builder, builder.select(valid[v], builder.load(sums), n_lanes), to, _const(v * LANES), 4
-                )
-                total = builder.add(total, builder.select(valid[v], builder.load(sums), none))
-            for half in (8, 4, 2, 1):
-                order = ir.Constant(counts, [(lane + half) % LANES for lane in range(LANES)])
-                total = builder.add(total, builder.shuffle_vector(total, total, order))
-            return builder.zext(builder.extract_element(total, _const(0, 32)), ir.IntType(64))
+        def leave_out_the_rest(places: Any, own: list[Any]) -> None:
+            rest = builder.mul(builder.sub(places, n), ahead_of(low, own))
+            builder.store(builder.sub(builder.load(total), rest), total)
 
-        total = cgutils.alloca_once(builder, ir.IntType(64))
-        with builder.if_else(builder.icmp_signed("<=", arguments[2], _const(LANES))) as (one, two):
-            with one:
-                builder.store(count(1), total)
-            with two:
-                builder.store(count(2), total)
-        return builder.load(total)
+        _at_each_place(builder, scores.data, element, n, lowest, place_one, leave_out_the_rest)
+        pairs = builder.mul(n, builder.sub(n, _const(1)))
+        return builder.icmp_signed("==", builder.shl(builder.load(total), _const(1)), pairs)
 
-    return types.int64(scores, scores.dtype, types.int64, firsts), generate
+    return types.boolean(scores, codes, types.int64, scores.dtype, ranked), _apart("rank_distinct", emit)
 
 
-def plain_count_equal(scores: Array, lowest: Any, n: int, sizes: Array, earlier: Array) -> None:
-    """How many of the first n <= 2 * LANES scores are equal to the i-th, and how many of these stand before it.
+def plain_rank_tied(
+    scores: Array, codes: Array, n: int, lowest: Any, ranked: Array, firsts: Array, sizes: Array
+) -> None:
+    """Codes by falling score, equals in their order; and first rank and size of the group of equals, at each of its ranks.
 
-    The rest of `scores` is `lowest`, as `count_greater` leaves it.
+    Of the first n <= 2 * LANES scores; arrays and what follows the first n are as in `rank_distinct`.
     """
     for i in range(n):
-        sizes[i] = np.count_nonzero(scores[:n] == scores[i])
-        earlier[i] = np.count_nonzero(scores[:i] == scores[i])
-    earlier[n : 2 * LANES] = 0
+        greater, equal = scores[:n] > scores[i], scores[:n] == scores[i]
+        first = np.count_nonzero(greater)
+        at = first + np.count_nonzero(equal[:i])
+        ranked[at], firsts[at], sizes[at] = codes[i], first, np.count_nonzero(equal)
 
 
 @intrinsic
-def vector_count_equal(typing: Any, scores: Any, lowest: Any, n: Any, sizes: Any, earlier: Any) -> Any:
+def vector_rank_tied(
+    typing: Any, scores: Any, codes: Any, n: Any, lowest: Any, ranked: Any, firsts: Any, sizes: Any
+) -> Any:
     element = _element(scores)
-    counts = ir.VectorType(ir.IntType(32), LANES)
+    word = ir.IntType(32)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _pointer(context, builder, signature.args[0], arguments[0])
-        to_sizes, to_earlier = (_pointer(context, builder, signature.args[i], arguments[i]) for i in (3, 4))
-        none = ir.Constant(counts, [0] * LANES)
-        n = builder.trunc(arguments[2], ir.IntType(32))
+    def emit(
+        builder: Any, scores: _Data, codes: _Data, n: Any, lowest: Any, ranked: _Data, firsts: _Data, sizes: _Data
+    ) -> None:  # fmt: skip
+        documents = builder.trunc(builder.sub(builder.shl(_const(1), n), _const(1)), word)
 
-        def count(vectors: int) -> None:
-            own = [
-                _load(builder, pointer, _const(v * LANES), element.vector(LANES), element.size)
-                for v in range(vectors)
-            ]
-            places = [
-                ir.Constant(counts, [v * LANES + lane for lane in range(LANES)]) for v in range(vectors)
-            ]
-            equal, before = ([cgutils.alloca_once_value(builder, none) for _ in own] for _ in range(2))
+        def place_one(place: Any, score: Any, own: list[Any]) -> None:
+            code = builder.load(builder.gep(codes.data, [place]))
+            first = builder.ctpop(_lanes_where(builder, element.greater, own, score))
+            equal = builder.and_(_lanes_where(builder, element.equal, own, score), documents)
+            above = builder.sub(builder.shl(_const(1), place), _const(1))
+            earlier = builder.ctpop(builder.and_(equal, builder.trunc(above, word)))
+            at = builder.add(first, earlier)
+            for value, array in ((code, ranked), (first, firsts), (builder.ctpop(equal), sizes)):
+                builder.store(value, builder.gep(array.data, [builder.zext(at, ir.IntType(64))]))
 
-            def compare(place: Any) -> None:
-                score = builder.load(builder.gep(pointer, [place]), align=element.size)
-                at = _splat(builder, builder.trunc(place, ir.IntType(32)), LANES)
-                for v, vector in enumerate(own):
-                    same = element.equal(builder, _splat(builder, score, LANES), vector)
-                    above = builder.and_(same, builder.icmp_signed("<", at, places[v]))
-                    for sums, which in ((equal[v], same), (before[v], above)):
-                        builder.store(builder.sub(builder.load(sums), builder.sext(which, counts)), sums)
+        _at_each_place(builder, scores.data, element, n, lowest, place_one)
 
-            compared = _compare_all(builder, vectors, arguments[2], compare)
-            # what fills the vectors is equal to a document of the lowest score
-            more = _splat(builder, builder.sub(builder.trunc(compared, n.type), n), LANES)
-            low = _splat(builder, arguments[1], LANES)
-            for v, vector in enumerate(own):
-                too_many = builder.select(element.equal(builder, vector, low), more, none)
-                _store(builder, builder.sub(builder.load(equal[v]), too_many), to_sizes, _const(v * LANES), 4)
-                valid = builder.icmp_signed("<", places[v], _splat(builder, n, LANES))
-                own_before = builder.select(valid, builder.load(before[v]), none)
-                _store(builder, own_before, to_earlier, _const(v * LANES), 4)
-
-        with builder.if_else(builder.icmp_signed("<=", arguments[2], _const(LANES))) as (one, two):
-            with one:
-                count(1)
-            with two:
-                count(2)
-        return context.get_dummy_value()
-
-    return types.void(scores, scores.dtype, types.int64, sizes, earlier), generate
+    return types.void(scores, codes, types.int64, scores.dtype, ranked, firsts, sizes), _apart(
+        "rank_tied", emit
+    )
 
 
 def plain_count_among(scores: Array, own: Array, firsts: Array, sizes: Array) -> None:
@@ -638,10 +782,14 @@ def vector_count_among(typing: Any, scores: Any, own: Any, firsts: Any, sizes: A
     return types.void(scores, own, firsts, sizes), generate
 
 
-def plain_count_codes(codes: Array, first: int, counts: Array) -> None:
-    """counts[code] = how many of the codes, at least LANES of them, are `code`; for _COUNTED codes from `first`."""
+def plain_count_codes(codes: Array, first: int, counts: Array) -> int:
+    """counts[code] = how many of the codes, at least LANES of them, are `code`; for _COUNTED codes from `first`.
+
+    Returns their sum: counts that were just stored one by one could not yet be loaded as a vector.
+    """
     for code in range(first, first + _COUNTED):
         counts[code] = np.count_nonzero(codes == code)
+    return int(counts[first : first + _COUNTED].sum())
 
 
 @intrinsic
@@ -675,63 +823,121 @@ def vector_count_codes(typing: Any, codes: Any, first: Any, counts: Any) -> Any:
                 count_all(_WIDE)
             with narrow:
                 count_all(LANES)
+        total = _const(0)
         for i, sum_ in enumerate(found):
-            builder.store(builder.load(sum_), builder.gep(to, [builder.add(arguments[1], _const(i))]))
-        return context.get_dummy_value()
+            count_of_code = builder.load(sum_)
+            builder.store(count_of_code, builder.gep(to, [builder.add(arguments[1], _const(i))]))
+            total = builder.add(total, count_of_code)
+        return total
 
-    return types.void(codes, types.int64, counts), generate
+    return types.int64(codes, types.int64, counts), generate
 
 
-def plain_fill_ideal(
-    counts: Array, falling: Array, gains: Array, levels: int, left_out: int, out: Array
-) -> int:
-    """out[:LANES] = gains of the documents counted by level, the first `levels` of `falling` in their order, then 0.
+def plain_fill_ideals(
+    counts: Array,
+    falling: Array,
+    gains: Array,
+    levels: int,
+    left_out: int,
+    depth: int,
+    ideals: Array,
+    lengths: Array,
+) -> None:
+    """Gains of each lane's documents, counted by level: the first `levels` of `falling` in their order, at most `depth` ranks.
 
-    Returns how many documents these are. Those of the level `left_out` do not count.
+    Documents of the level `left_out` do not count. `lengths` are how many ranks are filled; what follows may be anything.
     """
-    out[:LANES] = 0.0
-    at = 0
-    for level in falling[:levels]:
-        if level != left_out:
-            out[at : min(at + counts[level], LANES)] = gains[level]
-            at += int(counts[level])
-    return at
+    for lane in range(lengths.shape[0]):
+        at = 0
+        for i in range(levels):
+            if falling[i] != left_out:
+                stop = min(at + counts[falling[i], lane], depth)
+                for rank in range(at, stop):
+                    ideals[rank, lane] = gains[falling[i]]
+                at = stop
+        lengths[lane] = at
 
 
 @intrinsic
-def vector_fill_ideal(
-    typing: Any, counts: Any, falling: Any, gains: Any, levels: Any, left_out: Any, out: Any
+def vector_fill_ideals(
+    typing: Any,
+    counts: Any,
+    falling: Any,
+    gains: Any,
+    levels: Any,
+    left_out: Any,
+    depth: Any,
+    ideals: Any,
+    lengths: Any,
 ) -> Any:
-    half = LANES // 2  # doubles of a vector
     word = ir.IntType(64)
+    numbers, doubles = ir.VectorType(word, SIDE_BY_SIDE), ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        of_counts, of_falling, of_gains, to = (
-            _pointer(context, builder, signature.args[i], arguments[i]) for i in (0, 1, 2, 5)
-        )
-        zeros = ir.Constant(ir.VectorType(ir.DoubleType(), half), [0.0] * half)
-        filled = [cgutils.alloca_once_value(builder, zeros) for _ in range(2)]
-        at = cgutils.alloca_once_value(builder, _const(0))
+    def emit(
+        builder: Any, counts: _Data, falling: _Data, gains: _Data, levels: Any, left_out: Any, depth: Any,
+        ideals: _Data, lengths: _Data,
+    ) -> None:  # fmt: skip
+        none = ir.Constant(numbers, [0] * SIDE_BY_SIDE)
+        at = cgutils.alloca_once_value(builder, none)
+        with cgutils.for_range(builder, levels) as loop:
+            level = builder.load(builder.gep(falling.data, [loop.index]))
+            gain = _splat(builder, builder.load(builder.gep(gains.data, [level])), SIDE_BY_SIDE)
+            first = builder.load(at)
+            counted = _load(builder, counts.data, builder.mul(level, _const(SIDE_BY_SIDE)), numbers, 8)
+            skipped = _splat(builder, builder.icmp_signed("==", level, left_out), SIDE_BY_SIDE)
+            stop = builder.add(first, builder.select(skipped, none, counted))
+            builder.store(stop, at)
+            # lanes whose documents of the level end earlier are written over by the levels that follow
+            start, end = _reduced(builder, "smin", first), _reduced(builder, "smax", stop)
+            end = builder.select(builder.icmp_signed("<", end, depth), end, depth)
+            with cgutils.for_range_slice(builder, start, end, _const(1)) as (rank, _):
+                place = builder.mul(rank, _const(SIDE_BY_SIDE))
+                own = builder.icmp_signed(">=", _splat(builder, rank, SIDE_BY_SIDE), first)
+                held = _load(builder, ideals.data, place, doubles, 8)
+                _store(builder, builder.select(own, gain, held), ideals.data, place, 8)
+        filled, most = builder.load(at), _splat(builder, depth, SIDE_BY_SIDE)
+        filled = builder.select(builder.icmp_signed("<", filled, most), filled, most)
+        _store(builder, filled, lengths.data, _const(0), 8)
 
-        def fill_from_here(gain: Any) -> None:
-            here = _splat(builder, builder.load(at), half)
-            for v, vector in enumerate(filled):
-                places = ir.Constant(ir.VectorType(word, half), [v * half + lane for lane in range(half)])
-                later = builder.icmp_signed(">=", places, here)
-                builder.store(builder.select(later, gain, builder.load(vector)), vector)
+    signature = types.void(counts, falling, gains, types.int64, types.int64, types.int64, ideals, lengths)
+    return signature, _apart("fill_ideals", emit)
 
-        with cgutils.for_range(builder, arguments[3]) as loop:
-            level = builder.load(builder.gep(of_falling, [loop.index]))
-            fill_from_here(_splat(builder, builder.load(builder.gep(of_gains, [level])), half))
-            count = builder.load(builder.gep(of_counts, [level]))
-            count = builder.select(builder.icmp_signed("==", level, arguments[4]), _const(0), count)
-            builder.store(builder.add(builder.load(at), count), at)
-        fill_from_here(zeros)
-        for v, vector in enumerate(filled):
-            _store(builder, builder.load(vector), to, _const(v * half), 8)
-        return builder.load(at)
 
-    return types.int64(counts, falling, gains, types.int64, types.int64, out), generate
+def plain_add_discounted(gains: Array, discounts: Array, stops: Array, summed: Array, sums: Array) -> None:
+    """sums[lane] += gains[rank, lane] * discounts[rank], for the ranks from summed[lane] to stops[lane] in their order."""
+    for lane in range(sums.shape[0]):
+        total = sums[lane]
+        for rank in range(np.uint64(summed[lane]), np.uint64(max(stops[lane], summed[lane]))):
+            total += gains[rank, lane] * discounts[rank]
+        sums[lane] = total
+        summed[lane] = max(summed[lane], stops[lane])
+
+
+@intrinsic
+def vector_add_discounted(typing: Any, gains: Any, discounts: Any, stops: Any, summed: Any, sums: Any) -> Any:
+    word = ir.IntType(64)
+    numbers, doubles = ir.VectorType(word, SIDE_BY_SIDE), ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
+
+    def emit(builder: Any, gains: _Data, discounts: _Data, stops: _Data, summed: _Data, sums: _Data) -> None:
+        first = _load(builder, summed.data, _const(0), numbers, 8)
+        stop = _load(builder, stops.data, _const(0), numbers, 8)
+        totals = cgutils.alloca_once_value(builder, _load(builder, sums.data, _const(0), doubles, 8))
+        start, end = _reduced(builder, "smin", first), _reduced(builder, "smax", stop)
+        with cgutils.for_range_slice(builder, start, end, _const(1)) as (rank, _):
+            gain = _load(builder, gains.data, builder.mul(rank, _const(SIDE_BY_SIDE)), doubles, 8)
+            discount = _splat(builder, builder.load(builder.gep(discounts.data, [rank])), SIDE_BY_SIDE)
+            here = _splat(builder, rank, SIDE_BY_SIDE)
+            wanted = builder.and_(
+                builder.icmp_signed(">=", here, first), builder.icmp_signed("<", here, stop)
+            )
+            total = builder.load(totals)
+            more = builder.fadd(total, builder.fmul(gain, discount))
+            builder.store(builder.select(wanted, more, total), totals)
+        _store(builder, builder.load(totals), sums.data, _const(0), 8)
+        reached = builder.select(builder.icmp_signed(">", stop, first), stop, first)
+        _store(builder, reached, summed.data, _const(0), 8)
+
+    return types.void(gains, discounts, stops, summed, sums), _apart("add_discounted", emit)
 
 
 def plain_find_from(codes: Array, least: int, rows: Array) -> int:
@@ -780,20 +986,24 @@ if numba.config.DISABLE_JIT:
     bound_of_top, find_from = plain_bound_of_top, plain_find_from
     keep_from = keep_few_from = plain_keep_from
     count_ahead, count_codes = plain_count_ahead, plain_count_codes
-    count_greater, count_equal, fill_ideal = plain_count_greater, plain_count_equal, plain_fill_ideal
+    rank_distinct, rank_tied = plain_rank_distinct, plain_rank_tied
     count_among = plain_count_among
+    fill_ideals, add_discounted = plain_fill_ideals, plain_add_discounted
 else:
     bound_of_top, find_from = vector_bound_of_top, vector_find_from
     keep_from, keep_few_from = vector_keep_from, vector_keep_few_from
     count_ahead, count_codes = vector_count_ahead, vector_count_codes
-    count_greater, count_equal, fill_ideal = vector_count_greater, vector_count_equal, vector_fill_ideal
+    rank_distinct, rank_tied = vector_rank_distinct, vector_rank_tied
     count_among = vector_count_among
+    fill_ideals, add_discounted = vector_fill_ideals, vector_add_discounted
+
+fill_ideals_of_one, add_discounted_of_one = block(plain_fill_ideals), block(plain_add_discounted)
 
 
 # ---- levels and gains ----
 
 
-@block
+@apart
 def count_levels(codes: Array, levels: int, counts: Array) -> None:
     """Documents of each of the levels; `counts` takes _COUNTED more places."""
     n = codes.shape[0]
@@ -804,11 +1014,9 @@ def count_levels(codes: Array, levels: int, counts: Array) -> None:
         for i in range(n):
             counts[codes[i]] += 1
         return
-    for level in range(1, levels, _COUNTED):
-        count_codes(codes, level, counts)
     others = 0
-    for level in range(1, levels):
-        others += counts[level]
+    for level in range(1, levels, _COUNTED):
+        others += count_codes(codes, level, counts)
     counts[0] = n - others
 
 
@@ -985,19 +1193,21 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
 
 
 @inlined
-def keep_top(codes: Array, scores: Array, depth: int, scratch: Scratch) -> int:
-    """Fill scratch.scores and scratch.kept with a superset of the first `depth` ranks and all tied with the last of them."""
+def keep_top(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: Array) -> int:
+    """Keep a superset of the documents of the first `depth` ranks, with all tied with the last of them; returns how many."""
     n = scores.shape[0]
-    if (
-        depth <= LANES and n > 4 * _SAMPLE
-    ):  # a bound of some documents bounds all, and the list is read from memory once
-        bound = bound_of_top(scores[:_SAMPLE], depth)
-        return keep_few_from(scores, codes, bound, scratch.scores, scratch.kept)
-    if depth <= LANES and n > _MANY:
-        return keep_few_from(scores, codes, bound_of_top(scores, depth), scratch.scores, scratch.kept)
-    if depth <= LANES and n >= 2 * LANES:
-        return keep_from(scores, codes, bound_of_top(scores, depth), scratch.scores, scratch.kept)
-    kept_scores, kept = scratch.scores, scratch.kept
+    if depth > LANES or n < 2 * LANES:
+        return keep_all(codes, scores, kept_scores, kept)
+    if n <= _MANY:
+        return keep_from(scores, codes, bound_of_top(scores, depth), kept_scores, kept)
+    # a bound of some documents bounds all, and a long list is read from memory once
+    bound = bound_of_top(scores[:_SAMPLE] if n > 4 * _SAMPLE else scores, depth)
+    return keep_few_from(scores, codes, bound, kept_scores, kept)
+
+
+@apart
+def keep_all(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> int:
+    n = scores.shape[0]
     for i in range(n):
         kept_scores[i] = scores[i]
         kept[i] = codes[i]
@@ -1005,20 +1215,49 @@ def keep_top(codes: Array, scores: Array, depth: int, scratch: Scratch) -> int:
 
 
 @inlined
-def rank(kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, work: Work) -> bool:
+def rank(
+    kept: int,
+    nothing: int,
+    lowest: Any,
+    first_wanted: int,
+    scores: Array,
+    codes: Array,
+    own: Array,
+    work: Work,
+) -> bool:
     """Rank the documents that were kept: fill `work.codes` and `work.sizes`. Returns whether none of those ranked is
     tied, as far as it was found out.
 
-    Documents whose gain is 0 by every table may be left out: their ranks hold the code `nothing`, in a group of one where no
-    other document of the group is worth something.
+    Documents whose gain is 0 by every table, those of codes below `first_wanted`, may be left out: their ranks hold the code
+    `nothing`, in a group of one where no other document of the group is worth something. Where at most 2 * LANES are ranked
+    and some are tied, `work.firsts` is filled too.
     """
-    if kept <= 2 * LANES:
-        return rank_few(kept, lowest, scratch.scores, scratch.kept, work)
-    scores, codes = scratch.scores, scratch.kept
+    if kept > 2 * LANES:
+        return rank_many(kept, nothing, lowest, first_wanted, scores, codes, own, work)
+    if not rank_distinct(scores, codes, kept, lowest, work.codes):
+        rank_tied(scores, codes, kept, lowest, work.codes, work.firsts, work.sizes)
+        return False
+    for i in range(2 * LANES):
+        work.sizes[i] = 1
+    return True
+
+
+@apart
+def rank_many(
+    kept: int,
+    nothing: int,
+    lowest: Any,
+    first_wanted: int,
+    scores: Array,
+    codes: Array,
+    own: Array,
+    work: Work,
+) -> bool:
+    """As `rank`, of more than two vectors: those that may be worth something are compared with all, or all are sorted."""
     blocks = (kept + LANES - 1) // LANES
-    found = find_from(codes[:kept], plan.first_wanted, work.wanted)
+    found = find_from(codes[:kept], first_wanted, work.wanted)
     if found * blocks > _COUNTING * kept:
-        rank_by_sorting(kept, scratch, work)
+        rank_by_sorting(kept, scores, codes, work)
         return False
     for i in range(kept):
         work.codes[i] = nothing
@@ -1027,7 +1266,7 @@ def rank(kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, wor
     padding = blocks * LANES - kept
     for i in range(kept, kept + padding):
         scores[i] = lowest
-    own, firsts, sizes = scratch.wanted, work.firsts, work.ties
+    firsts, sizes = work.firsts, work.ties
     for j in range(found):
         own[j] = scores[work.wanted[j]]
     counted = 0
@@ -1057,44 +1296,14 @@ def rank(kept: int, nothing: int, lowest: Any, plan: Plan, scratch: Scratch, wor
     return False
 
 
-@inlined
-def rank_few(kept: int, lowest: Any, scores: Array, codes: Array, work: Work) -> bool:
-    """As `rank`, of at most two vectors, all pairs of which are compared, so that few branches depend on the data.
-
-    Where documents are tied it fills `work.firsts` too.
-    """
-    firsts = work.wanted
-    distinct = 2 * count_greater(scores, lowest, kept, firsts) == kept * (kept - 1)
-    if distinct:
-        for i in range(2 * LANES):
-            work.sizes[i] = 1
-        # places beyond the last document are written too, so that the number of steps does not vary
-        if kept <= LANES:
-            for i in range(LANES):
-                work.codes[firsts[i]] = codes[i]
-        else:
-            for i in range(2 * LANES):
-                work.codes[firsts[i]] = codes[i]
-        return True
-    sizes, earlier = work.ties, work.seen
-    count_equal(scores, lowest, kept, sizes, earlier)
-    for i in range(kept):
-        first = firsts[i]
-        at = first + earlier[i]
-        work.codes[at] = codes[i]
-        work.firsts[at] = first
-        work.sizes[at] = sizes[i]
-    return False
-
-
 @allocating
-def rank_by_sorting(kept: int, scratch: Scratch, work: Work) -> None:
+def rank_by_sorting(kept: int, scores: Array, codes: Array, work: Work) -> None:
     keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.uint32)
-    falling_keys(scratch.scores, kept, keys)
+    falling_keys(scores, kept, keys)
     half = sort_by_key(kept, keys, order)
     start = 0
     for i in range(kept):
-        work.codes[i] = scratch.kept[order[half + i]]
+        work.codes[i] = codes[order[half + i]]
         if keys[half + i] != keys[half + start]:
             work.sizes[start] = i - start
             start = i
@@ -1143,29 +1352,30 @@ def average_few(ranked: int, depth: int, gain_of_code: Array, work: Work, out: A
     filled = min(ranked, depth)
     for i in range(filled):
         first = work.firsts[i]
-        out[i] = sums[first + sizes[i]] - sums[first]
+        work.means[i] = sums[first + sizes[i]] - sums[first]
     for i in range(filled):  # by themselves, so that they are divided side by side
-        out[i] /= sizes[i]
+        work.means[i] /= sizes[i]
+    for i in range(filled):
+        out[i] = work.means[i]
     return filled
 
 
-@inlined
+@apart
 def gather(
     ranked: int,
     distinct: bool,
-    depth: int,
-    table: int,
     ties: int,
     condensed: bool,
     unjudged: int,
-    gains: Array,
+    gain_of_code: Array,
     exact: bool,
     work: Work,
-    out: Array,
+    lists: Array,
+    lane: int,
 ) -> int:
-    """Gains by rank of one list, ties resolved; returns how many ranks were filled: `depth`, or fewer where documents end."""
+    """Gains by rank of one list of a lane, ties resolved; returns how many ranks were filled: all, or fewer where documents end."""
     codes, sizes, group = work.codes, work.sizes, work.group
-    gain_of_code = gains[table]
+    depth, out = lists.shape[0], lists[:, lane]
     if distinct and not condensed:
         filled = min(ranked, depth)
         for i in range(filled):
@@ -1217,10 +1427,9 @@ def collect(
     return size
 
 
-@block
+@apart
 def gather_sums(
     ranked: int,
-    depth: int,
     ties: int,
     condensed: bool,
     unjudged: int,
@@ -1228,9 +1437,11 @@ def gather_sums(
     codes: Array,
     sizes: Array,
     group: Array,
-    out: Array,
+    lists: Array,
+    lane: int,
 ) -> int:
     """As `gather`, but each rank holds the sum of the gains so far, which are whole: at the end of a tied group it is exact."""
+    depth, out = lists.shape[0], lists[:, lane]
     at = start = 0
     before = 0.0
     while start < ranked and at < depth:
@@ -1591,10 +1802,17 @@ def stops(ranked: int, depth: int, gains: Array, codes: Array, out: Array) -> in
 
 
 def fold_lists(
-    ranked: int, distinct: bool, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, work: Work
+    ranked: int,
+    distinct: bool,
+    unjudged: int,
+    gains: Array,
+    plan: Plan,
+    chances: Array,
+    work: Work,
+    query: Ranked,
 ) -> None:
     """Fill the lists of all folds after COUNT."""
-    depth = scratch.lists.shape[1]
+    depth = query.lists.shape[1]
     for v in range(plan.lists.shape[0]):
         fold, table, ties, condensed = (
             plan.lists[v, FOLD],
@@ -1603,17 +1821,15 @@ def fold_lists(
             plan.lists[v, CONDENSED] == 1,
         )
         if fold == HITS and distinct and not condensed:
-            scratch.list_lengths[v] = precisions(ranked, depth, gains[table], work.codes, scratch.lists[v])
+            query.lengths[v] = precisions(ranked, depth, gains[table], work.codes, query.lists[v])
         elif fold == STOP and distinct and not condensed:
-            scratch.list_lengths[v] = stops(ranked, depth, gains[table], work.codes, scratch.lists[v])
+            query.lengths[v] = stops(ranked, depth, gains[table], work.codes, query.lists[v])
         elif fold > COUNT:
-            relevant = scratch.totals[plan.lists[v, RELEVANT]] if plan.lists[v, RELEVANT] >= 0 else 0.0
-            nonrelevant = (
-                scratch.totals[plan.lists[v, NONRELEVANT]] if plan.lists[v, NONRELEVANT] >= 0 else 0.0
-            )
-            scratch.list_lengths[v] = fold_list(
+            relevant = query.totals[plan.lists[v, RELEVANT]] if plan.lists[v, RELEVANT] >= 0 else 0.0
+            nonrelevant = query.totals[plan.lists[v, NONRELEVANT]] if plan.lists[v, NONRELEVANT] >= 0 else 0.0
+            query.lengths[v] = fold_list(
                 fold, plan.folds[v], ties, condensed, unjudged, relevant, nonrelevant, ranked, depth,
-                gains[table], work.codes, work.sizes, work.group, scratch.chances, scratch.lists[v],
+                gains[table], work.codes, work.sizes, work.group, chances, query.lists[v],
             )  # fmt: skip
 
 
@@ -1622,18 +1838,18 @@ fold_lists_compiled = block(fold_lists)
 
 @overload(fold_lists, jit_options={"nogil": True, "error_model": "numpy", "_nrt": False})
 def _fold_lists(
-    ranked: Any, distinct: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any
+    ranked: Any, distinct: Any, unjudged: Any, gains: Any, plan: Any, chances: Any, work: Any, query: Any
 ) -> Any:
     # chosen while compiling: a call without such a measure does not wait for their compilation
     def nothing(
-        ranked: Any, distinct: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any
+        ranked: Any, distinct: Any, unjudged: Any, gains: Any, plan: Any, chances: Any, work: Any, query: Any
     ) -> None:
         return None
 
     def all_lists(
-        ranked: Any, distinct: Any, unjudged: Any, gains: Any, plan: Any, scratch: Any, work: Any
+        ranked: Any, distinct: Any, unjudged: Any, gains: Any, plan: Any, chances: Any, work: Any, query: Any
     ) -> None:
-        fold_lists_compiled(ranked, distinct, unjudged, gains, plan, scratch, work)
+        fold_lists_compiled(ranked, distinct, unjudged, gains, plan, chances, work, query)
 
     return nothing if isinstance(plan.types[plan.fields.index("folds")], types.NoneType) else all_lists
 
@@ -1641,31 +1857,37 @@ def _fold_lists(
 # ---- ideal rankings ----
 
 
-@inlined
-def ideal_of_levels(counts: Array, unjudged: int, table: int, depth: int, plan: Plan, out: Array) -> int:
-    """Gains of the documents counted by level, in falling order, at most `depth`; `out` takes LANES more. Returns how many.
-
-    Documents of the level `unjudged` are left out; a level that does not exist leaves none out.
-    """
-    falling, gains = plan.falling[table], plan.gains[table]
-    if depth <= LANES:
-        return min(fill_ideal(counts, falling, gains, plan.earning[table], unjudged, out), depth)
-    at = 0
-    for i in range(plan.earning[table]):
-        level = falling[i]
-        if level != unjudged:
-            stop = min(at + counts[level], depth)
-            for place in range(at, stop):
-                out[place] = gains[level]
-            at = stop
-    return at
+@apart
+def ideals_of_levels(plan: Plan, batch: Batch) -> None:
+    """The ideals of scored and of judged documents, of each lane of a batch whose documents are counted by level."""
+    for i in range(plan.ideals.shape[0]):
+        table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
+        if source not in (SCORED, JUDGED):
+            continue
+        left_out = level_left_out(i, plan)
+        counts = batch.counts[0 if source == SCORED else 1]
+        falling, gains, levels = plan.falling[table], plan.gains[table], plan.earning[table]
+        ideals, lengths = batch.ideals[i], batch.ideal_lengths[i]
+        if batch.queries.shape[0] == SIDE_BY_SIDE:
+            fill_ideals(counts, falling, gains, levels, left_out, plan.ideal_depth, ideals, lengths)
+        else:
+            fill_ideals_of_one(counts, falling, gains, levels, left_out, plan.ideal_depth, ideals, lengths)
 
 
 @inlined
-def ideal_of_gains(gains: Array, n: int, depth: int, scratch: Scratch, out: Array) -> int:
+def level_left_out(ideal: int, plan: Plan) -> int:
+    """The level whose documents an ideal leaves out; -1 for none."""
+    unjudged = plan.gains.shape[1] - 2
+    if plan.ideals[ideal, SOURCE] == SCORED:
+        return unjudged if plan.lists[plan.ideals[ideal, OF_LIST], CONDENSED] == 1 else -1
+    return -1 if plan.assumed[plan.ideals[ideal, TABLE]] else unjudged
+
+
+@inlined
+def ideal_of_gains(gains: Array, n: int, depth: int, spare: Array, out: Array) -> int:
     if depth <= LANES and n >= 2 * LANES:
         # the codes kept beside them are not looked at
-        n = keep_from(gains[:n], scratch.kept, bound_of_top(gains[:n], depth), gains, scratch.kept)
+        n = keep_from(gains[:n], spare, bound_of_top(gains[:n], depth), gains, spare)
     sort_falling(gains, n)
     filled = min(n, depth)
     for i in range(filled):
@@ -1751,9 +1973,9 @@ def normalised(total: float, ideal: float) -> float:
 
 @block
 def divided(
-    over: int, total: float, best: float, cutoff: int, shown: int, relevant: float, weight: float, tail: float
+    over: int, total: float, cutoff: int, shown: int, relevant: float, weight: float, tail: float
 ) -> float:
-    """A row's value: its sum, by what its measure divides it by. `tail` is the discount of the first rank not shown."""
+    """A row's value: its sum, by what its measure divides it by, other than the ideal. `tail` is the discount of the first rank not shown."""
     if over == AS_IS:
         return total
     if over in (SCALED, RESIDUAL):
@@ -1763,9 +1985,7 @@ def divided(
     if over in (LEFT, POOL_TOTAL):
         return relevant if over == POOL_TOTAL else total
     places = 1.0 * (shown if cutoff == UNCUT or over >= BY_FEWER_RETURNED else cutoff)
-    if over == BY_IDEAL:
-        places = best
-    elif over == BY_RELEVANT:
+    if over == BY_RELEVANT:
         places = relevant
     elif over in (BY_FEWER, BY_FEWER_RETURNED):
         places = min(places, relevant)
@@ -1776,53 +1996,67 @@ def divided(
     return normalised(total, places)
 
 
-@inlined
-def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out: Array) -> None:
-    """Sum each row's list and ideal with its discount to its cutoff. Rows of one list, discount and ideal share a sum."""
-    rows, lists, ideals, discounts = plan.rows, scratch.lists, scratch.ideals, plan.discounts
-    total = best = 0.0
-    summed = summed_best = 0
+@apart
+def fold_rows(placed: int, batch: Batch, rows: Array, weights: Array, discounts: Array, out: Array) -> None:
+    """Sum lists and ideals of the queries of a batch, `placed` of them, with each row's discount to its cutoff.
+
+    Rows of one list, discount and ideal go on from one another's sums.
+    """
+    sums, summed, stops, cutoffs = batch.sums, batch.summed, batch.stops, batch.cutoffs
+    stops[:, :] = 0
     for r in range(rows.shape[0]):
-        source, discount, ideal, cutoff = rows[r, LIST], rows[r, DISCOUNT], rows[r, IDEAL], rows[r, CUTOFF]
+        source, discount, ideal, over = rows[r, LIST], rows[r, DISCOUNT], rows[r, IDEAL], rows[r, OVER]
         if (
             r == 0
             or source != rows[r - 1, LIST]
             or ideal != rows[r - 1, IDEAL]
             or discount != rows[r - 1, DISCOUNT]
         ):
-            total = best = 0.0
-            summed = summed_best = 0
-        relevant = scratch.totals[rows[r, TOTAL]] if rows[r, TOTAL] >= 0 else 0.0
-        if cutoff == AT_RELEVANT:
-            cutoff = np.int64(relevant)
-        gained, perfect = lists[max(source, 0)], ideals[max(ideal, 0)] if ideal >= 0 else lists[0]
-        stop = min(cutoff, scratch.list_lengths[source]) if source >= 0 else 0
-        stop_best = min(cutoff, scratch.ideal_lengths[ideal]) if ideal >= 0 else 0
-        if discount < 0:  # the list holds sums
-            total = gained[stop - 1] if stop > 0 else 0.0
+            sums[:, :] = 0.0
+            summed[:, :] = 0
+        for lane in range(placed):
+            cutoffs[lane] = rows[r, CUTOFF]
+        if rows[r, CUTOFF] == AT_RELEVANT:
+            for lane in range(placed):
+                cutoffs[lane] = np.int64(batch.totals[rows[r, TOTAL], lane])
+        if source >= 0:
+            for lane in range(placed):
+                stops[0, lane] = min(cutoffs[lane], batch.lengths[source, lane])
         else:
-            weights = discounts[discount]
-            if summed == summed_best:
-                both = min(stop, stop_best)
-                for i in range(
-                    summed, both
-                ):  # two sums side by side: each waits four cycles for its last addition
-                    total += gained[i] * weights[i]
-                    best += perfect[i] * weights[i]
-                summed = summed_best = max(summed, both)
-            for i in range(summed, stop):
-                total += gained[i] * weights[i]
-            for i in range(summed_best, stop_best):
-                best += perfect[i] * weights[i]
-            summed, summed_best = max(summed, stop), max(summed_best, stop_best)
-        tail = discounts[discount, stop] if rows[r, OVER] == RESIDUAL else 0.0
-        value = divided(
-            rows[r, OVER], best if source < 0 else total, best, cutoff, stop, relevant, plan.weights[r], tail
-        )
-        undefined = rows[r, UNDEFINED]
-        if (undefined != NEVER and not has_documents) or (undefined == NO_RELEVANT and relevant == 0.0):
-            value = np.nan
-        out[rows[r, OUT], query] = value
+            stops[0, :] = 0
+        if discount < 0:  # the list holds sums
+            for lane in range(placed):
+                stop = stops[0, lane]
+                sums[0, lane] = batch.lists[source, stop - 1, lane] if stop > 0 else 0.0
+        elif source >= 0:
+            add_to_sums(batch.lists[source], discounts[discount], stops[0], summed[0], sums[0])
+        if ideal >= 0 and discount >= 0:
+            for lane in range(placed):
+                stops[1, lane] = min(cutoffs[lane], batch.ideal_lengths[ideal, lane])
+            add_to_sums(batch.ideals[ideal], discounts[discount], stops[1], summed[1], sums[1])
+        values, undefined = out[rows[r, OUT]], rows[r, UNDEFINED]
+        for lane in range(placed):
+            best = sums[1, lane]
+            total = sums[0, lane] if source >= 0 else best
+            relevant = batch.totals[rows[r, TOTAL], lane] if rows[r, TOTAL] >= 0 else 0.0
+            if over == BY_IDEAL:
+                value = normalised(total, best)
+            else:
+                tail = discounts[discount, stops[0, lane]] if over == RESIDUAL else 0.0
+                value = divided(over, total, cutoffs[lane], stops[0, lane], relevant, weights[r], tail)
+            if (undefined != NEVER and not batch.has_documents[lane]) or (
+                undefined == NO_RELEVANT and relevant == 0.0
+            ):
+                value = np.nan
+            values[batch.queries[lane]] = value
+
+
+@inlined
+def add_to_sums(gains: Array, discounts: Array, stops: Array, summed: Array, sums: Array) -> None:
+    if sums.shape[0] == SIDE_BY_SIDE:
+        add_discounted(gains, discounts, stops, summed, sums)
+    else:
+        add_discounted_of_one(gains, discounts, stops, summed, sums)
 
 
 # ---- one query ----
@@ -1830,209 +2064,252 @@ def fold_rows(query: int, has_documents: bool, plan: Plan, scratch: Scratch, out
 
 @inlined
 def gather_lists(
-    ranked: int, distinct: bool, unjudged: int, gains: Array, plan: Plan, scratch: Scratch, work: Work
+    ranked: int, distinct: bool, unjudged: int, gains: Array, plan: Plan, work: Work, batch: Batch, lane: int
 ) -> None:
-    depth = scratch.lists.shape[1]
     for v in range(plan.lists.shape[0]):
         table, ties, condensed = plan.lists[v, TABLE], plan.lists[v, TIES], plan.lists[v, CONDENSED] == 1
-        exact, out = plan.exact[table], scratch.lists[v]
         if plan.lists[v, FOLD] == GAIN:
-            scratch.list_lengths[v] = gather(
-                ranked, distinct, depth, table, ties, condensed, unjudged, gains, exact, work, out
-            )
-        elif plan.lists[v, FOLD] == COUNT:
-            scratch.list_lengths[v] = gather_sums(
+            batch.lengths[v, lane] = gather(
                 ranked,
-                depth,
+                distinct,
                 ties,
                 condensed,
                 unjudged,
                 gains[table],
-                work.codes,
-                work.sizes,
-                work.group,
-                out,
+                plan.exact[table],
+                work,
+                batch.lists[v],
+                lane,
             )
+        elif plan.lists[v, FOLD] == COUNT:
+            batch.lengths[v, lane] = gather_sums(
+                ranked, ties, condensed, unjudged, gains[table], work.codes, work.sizes, work.group, batch.lists[v], lane
+            )  # fmt: skip
 
 
 @inlined
-def ideals_of_lists(plan: Plan, scratch: Scratch) -> None:
-    """The ideals that depend on what was returned, after the lists and the other ideals are made."""
-    for i in range(plan.ideals.shape[0]):
-        table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
-        cutoff, out = plan.ideals[i, IDEAL_CUTOFF], scratch.ideals[i]
-        if source == RETURNED:
-            of_list = plan.ideals[i, OF_LIST]
-            length = min(cutoff, scratch.list_lengths[of_list])
-            scratch.ideal_lengths[i] = ideal_of_returned(scratch.lists[of_list], length, out)
-        elif source == FULL:
-            length = scratch.list_lengths[plan.ideals[i, OF_LIST]] if cutoff == UNCUT else cutoff
-            best, pool = plan.top[table], plan.ideals[i, POOL]
-            if np.isnan(best) and scratch.ideal_lengths[pool] > 0:
-                best = scratch.ideals[pool, 0]
-            scratch.ideal_lengths[i] = 0 if np.isnan(best) else ideal_of_full(best, length, out)
-
-
-@inlined
-def fold_query(
-    query: int,
-    has_documents: bool,
-    codes: Array,
-    scores: Array,
-    depth: int,
+def rank_lane(
+    lane: int,
     unjudged: int,
     lowest: Any,
     gains: Array,
     plan: Plan,
     scratch: Scratch,
     work: Work,
-    out: Array,
+    batch: Batch,
 ) -> None:
-    """Rank one query, whose ideals of judged and scored documents are made, and fold the ranking into all rows."""
-    kept = keep_top(codes, scores, depth, scratch)
-    distinct = rank(kept, unjudged + 1, lowest, plan, scratch, work)
-    gather_lists(kept, distinct, unjudged, gains, plan, scratch, work)
-    fold_lists(kept, distinct, unjudged, gains, plan, scratch, work)
-    ideals_of_lists(plan, scratch)
-    fold_rows(query, has_documents, plan, scratch, out)
+    """Rank the documents that were kept of the query of a lane, and make its lists."""
+    kept, scores, codes = batch.kept[lane], scratch.scores[lane], scratch.kept[lane]
+    distinct = rank(kept, unjudged + 1, lowest, plan.first_wanted, scores, codes, scratch.wanted, work)
+    gather_lists(kept, distinct, unjudged, gains, plan, work, batch, lane)
+    fold_lists(kept, distinct, unjudged, gains, plan, scratch.chances, work, lane_of(batch, lane))
 
 
 @inlined
-def nothing_to_gain(plan: Plan, scratch: Scratch) -> bool:
+def lane_of(batch: Batch, lane: int) -> Ranked:
+    return Ranked(
+        batch.lists[:, :, lane],
+        batch.lengths[:, lane],
+        batch.ideals[:, :, lane],
+        batch.ideal_lengths[:, lane],
+        batch.totals[:, lane],
+    )
+
+
+@apart
+def ideals_of_lists(placed: int, plan: Plan, batch: Batch) -> None:
+    """The ideals that depend on what was returned, after the lists and the other ideals are made."""
+    for i in range(plan.ideals.shape[0]):
+        table, source, cutoff = plan.ideals[i, TABLE], plan.ideals[i, SOURCE], plan.ideals[i, IDEAL_CUTOFF]
+        of_list, pool = plan.ideals[i, OF_LIST], plan.ideals[i, POOL]
+        if source == RETURNED:
+            for lane in range(placed):
+                length = min(cutoff, batch.lengths[of_list, lane])
+                batch.ideal_lengths[i, lane] = ideal_of_returned(
+                    batch.lists[of_list, :, lane], length, batch.ideals[i, :, lane]
+                )
+        elif source == FULL:
+            for lane in range(placed):
+                length = batch.lengths[of_list, lane] if cutoff == UNCUT else cutoff
+                best = plan.top[table]
+                if np.isnan(best) and batch.ideal_lengths[pool, lane] > 0:
+                    best = batch.ideals[pool, 0, lane]
+                batch.ideal_lengths[i, lane] = (
+                    0 if np.isnan(best) else ideal_of_full(best, length, batch.ideals[i, :, lane])
+                )
+
+
+@inlined
+def no_level_gains(counts: Array, scored: Array, plan: Plan, query: Ranked) -> bool:
+    """Whether a query has no value by any row, by how many documents there are of each level."""
     if not plan.skippable:
         return False
     for i in range(plan.ideals.shape[0]):
-        if scratch.ideal_lengths[i] > 0 and scratch.ideals[i, 0] > 0.0:
+        table, left_out = plan.ideals[i, TABLE], level_left_out(i, plan)
+        of_level = scored if plan.ideals[i, SOURCE] == SCORED else counts
+        for place in range(plan.earning[table]):
+            level = plan.falling[table, place]
+            if of_level[level] > 0 and level != left_out:
+                if plan.gains[table, level] > 0.0:
+                    return False
+                break
+    return nothing_relevant(query)
+
+
+@inlined
+def no_value_gains(plan: Plan, query: Ranked) -> bool:
+    """Whether a query has no value by any row, by its ideals."""
+    if not plan.skippable:
+        return False
+    for i in range(plan.ideals.shape[0]):
+        if query.ideal_lengths[i] > 0 and query.ideals[i, 0] > 0.0:
             return False
+    return nothing_relevant(query)
+
+
+@inlined
+def nothing_relevant(query: Ranked) -> bool:
     counted = 0.0
-    for i in range(plan.totals.shape[0]):
-        counted += scratch.totals[i]
+    for i in range(query.totals.shape[0]):
+        counted += query.totals[i]
     return counted == 0.0
 
 
 @block
 def score_queries_of_levels(
-    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+    first: int,
+    last: int,
+    documents: Documents,
+    plan: Plan,
+    scratch: Scratch,
+    work: Work,
+    batch: Batch,
+    out: Array,
 ) -> None:
-    for query in range(first, last):
-        start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
-        codes, unjudged = documents.relevance[start:stop], plan.gains.shape[1] - 2
-        has_documents = stop > start
-        counts = scratch.counts
-        count_levels(codes, documents.levels, counts)
-        n_unjudged = counts[unjudged] if documents.levels > unjudged else 0
-        for i in range(plan.ideals.shape[0]):
-            if plan.ideals[i, SOURCE] == SCORED:
-                left_out = unjudged if plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1 else -1
-                scratch.ideal_lengths[i] = ideal_of_levels(
-                    counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
-                )
-        pool_offsets = documents.pool_offsets
-        if pool_offsets.shape[0] > 0:
-            pool = documents.pool_relevance[
-                pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
-            ]
-            has_documents = has_documents or pool.shape[0] > 0
-            count_levels(pool, documents.levels, counts)
-            counts[unjudged] = n_unjudged
-        for i in range(plan.ideals.shape[0]):
-            if plan.ideals[i, SOURCE] == JUDGED:
-                left_out = -1 if plan.assumed[plan.ideals[i, TABLE]] else unjudged
-                scratch.ideal_lengths[i] = ideal_of_levels(
-                    counts, left_out, plan.ideals[i, TABLE], plan.ideal_depth, plan, scratch.ideals[i]
-                )
-        for i in range(plan.totals.shape[0]):
-            scratch.totals[i] = total_of_levels(
-                counts, min(documents.levels, unjudged), n_unjudged, plan.totals[i], plan
+    unjudged, pool_offsets = plan.gains.shape[1] - 2, documents.pool_offsets
+    counts, scored = scratch.counts, scratch.scored
+    while first < last:
+        lane = 0
+        while first < last and lane < batch.queries.shape[0]:
+            query, number = lane_of(batch, lane), first
+            first += 1
+            start, stop = (
+                documents.offsets[number] - documents.base,
+                documents.offsets[first] - documents.base,
             )
-        if nothing_to_gain(plan, scratch):
-            out[:, query] = np.nan
-            continue
-        depth = stop - start if n_unjudged > 0 and plan.condensing else min(plan.depth, stop - start)
-        scores = documents.scores[start:stop]
-        fold_query(
-            query,
-            has_documents,
-            codes,
-            scores,
-            depth,
-            unjudged,
-            documents.lowest,
-            plan.gains,
-            plan,
-            scratch,
-            work,
-            out,
-        )
+            codes = documents.relevance[start:stop]
+            has_documents = stop > start
+            count_levels(codes, documents.levels, counts)
+            n_unjudged = counts[unjudged] if documents.levels > unjudged else 0
+            for level in range(documents.levels):
+                batch.counts[0, level, lane] = counts[level]
+            if pool_offsets.shape[0] > 0:
+                for level in range(documents.levels):
+                    scored[level] = counts[level]
+                pool = documents.pool_relevance[
+                    pool_offsets[number] - documents.pool_base : pool_offsets[first] - documents.pool_base
+                ]
+                has_documents = has_documents or pool.shape[0] > 0
+                count_levels(pool, documents.levels, counts)
+                counts[unjudged] = n_unjudged
+            for level in range(documents.levels):
+                batch.counts[1, level, lane] = counts[level]
+            for i in range(plan.totals.shape[0]):
+                query.totals[i] = total_of_levels(
+                    counts, min(documents.levels, unjudged), n_unjudged, plan.totals[i], plan
+                )
+            if no_level_gains(counts, scored if pool_offsets.shape[0] > 0 else counts, plan, query):
+                out[:, number] = np.nan
+                continue
+            depth = stop - start if n_unjudged > 0 and plan.condensing else min(plan.depth, stop - start)
+            batch.kept[lane] = keep_top(
+                codes, documents.scores[start:stop], depth, scratch.scores[lane], scratch.kept[lane]
+            )
+            batch.queries[lane], batch.has_documents[lane] = number, has_documents
+            lane += 1
+        for placed in range(lane):  # by themselves: what was kept just now cannot be loaded as a vector yet
+            rank_lane(placed, unjudged, documents.lowest, plan.gains, plan, scratch, work, batch)
+        ideals_of_levels(plan, batch)
+        ideals_of_lists(lane, plan, batch)
+        fold_rows(lane, batch, plan.rows, plan.weights, plan.discounts, out)
 
 
 @block
 def score_queries_of_values(
-    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, out: Array
+    first: int,
+    last: int,
+    documents: Documents,
+    plan: Plan,
+    scratch: Scratch,
+    work: Work,
+    batch: Batch,
+    out: Array,
 ) -> None:
     """As `score_queries_of_levels`, for grades that have no small set of levels: a document's code is its row in the query."""
-    for query in range(first, last):
-        start, stop = documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
-        relevance = documents.relevance[start:stop]
-        n = stop - start
-        has_documents = n > 0
-        gains, codes, unjudged = scratch.gains, scratch.codes[:n], n
-        for i in range(n):
-            codes[i] = i
-        for table in range(gains.shape[0]):
-            fill_gains(relevance, table, plan, gains[table])
-            gains[table, n] = plan.gains[table, plan.gains.shape[1] - 2]
-            gains[table, n + 1] = 0.0
-        any_unjudged = False
-        if documents.is_judged.shape[0] > 0:
-            is_judged = documents.is_judged[start:stop]
+    pool_offsets, values, gains = documents.pool_offsets, scratch.values, scratch.gains
+    while first < last:
+        lane = 0
+        while first < last and lane < batch.queries.shape[0]:
+            query, number = lane_of(batch, lane), first
+            first += 1
+            start, stop = (
+                documents.offsets[number] - documents.base,
+                documents.offsets[first] - documents.base,
+            )
+            relevance = documents.relevance[start:stop]
+            n = unjudged = stop - start
+            has_documents = n > 0
+            codes = scratch.codes[:n]
             for i in range(n):
-                if not is_judged[i]:
-                    any_unjudged = True
-                    codes[i] = unjudged
-        pool_offsets, values = documents.pool_offsets, scratch.values
-        for i in range(plan.ideals.shape[0]):
-            table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
-            size = 0
-            if source == JUDGED:
-                size = gains_of_judged(query, table, codes, unjudged, gains[table], documents, plan, values)
-            elif source == SCORED:
-                condensed = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
-                for j in range(n):
-                    if not (condensed and codes[j] == unjudged):
-                        values[size] = gains[table, codes[j]]
-                        size += 1
-            scratch.ideal_lengths[i] = ideal_of_gains(
-                values, size, plan.ideal_depth, scratch, scratch.ideals[i]
+                codes[i] = i
+            for table in range(gains.shape[0]):
+                fill_gains(relevance, table, plan, gains[table])
+                gains[table, n] = plan.gains[table, plan.gains.shape[1] - 2]
+                gains[table, n + 1] = 0.0
+            any_unjudged = False
+            if documents.is_judged.shape[0] > 0:
+                is_judged = documents.is_judged[start:stop]
+                for i in range(n):
+                    if not is_judged[i]:
+                        any_unjudged = True
+                        codes[i] = unjudged
+            for i in range(plan.ideals.shape[0]):
+                table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
+                size = 0
+                if source == JUDGED:
+                    size = gains_of_judged(
+                        number, table, codes, unjudged, gains[table], documents, plan, values
+                    )
+                elif source == SCORED:
+                    condensed = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
+                    for j in range(n):
+                        if not (condensed and codes[j] == unjudged):
+                            values[size] = gains[table, codes[j]]
+                            size += 1
+                query.ideal_lengths[i] = ideal_of_gains(
+                    values, size, plan.ideal_depth, scratch.kept[lane], query.ideals[i]
+                )
+            for i in range(plan.totals.shape[0]):
+                size = gains_of_judged(
+                    number, plan.totals[i], codes, unjudged, gains[plan.totals[i]], documents, plan, values
+                )
+                query.totals[i] = 0.0
+                for j in range(size):
+                    query.totals[i] += values[j]
+            if pool_offsets.shape[0] > 0:
+                has_documents = has_documents or pool_offsets[first] > pool_offsets[number]
+            if no_value_gains(plan, query):
+                out[:, number] = np.nan
+                continue
+            depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
+            batch.kept[lane] = keep_top(
+                codes, documents.scores[start:stop], depth, scratch.scores[lane], scratch.kept[lane]
             )
-        for i in range(plan.totals.shape[0]):
-            size = gains_of_judged(
-                query, plan.totals[i], codes, unjudged, gains[plan.totals[i]], documents, plan, values
-            )
-            scratch.totals[i] = 0.0
-            for j in range(size):
-                scratch.totals[i] += values[j]
-        if pool_offsets.shape[0] > 0:
-            has_documents = has_documents or pool_offsets[query + 1] > pool_offsets[query]
-        if nothing_to_gain(plan, scratch):
-            out[:, query] = np.nan
-            continue
-        depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
-        scores = documents.scores[start:stop]
-        fold_query(
-            query,
-            has_documents,
-            codes,
-            scores,
-            depth,
-            unjudged,
-            documents.lowest,
-            gains,
-            plan,
-            scratch,
-            work,
-            out,
-        )
+            rank_lane(lane, unjudged, documents.lowest, gains, plan, scratch, work, batch)
+            batch.queries[lane], batch.has_documents[lane] = number, has_documents
+            lane += 1
+        ideals_of_lists(lane, plan, batch)
+        fold_rows(lane, batch, plan.rows, plan.weights, plan.discounts, out)
 
 
 # ---- drivers: chunks of queries, cut so that each has about as many documents ----
@@ -2057,44 +2334,68 @@ def work_for(longest: int) -> Work:
         np.empty(size, np.uint32),
         np.empty(size, np.uint32),
         np.empty(size),
+        np.empty(LANES),
     )
+
+
+@block
+def lanes_for(longest: int, plan: Plan) -> int:
+    """How many queries are scored side by side: several, where what is held of each is little."""
+    n_lists, n_ideals = max(plan.lists.shape[0], 1), plan.ideals.shape[0]
+    ranks = n_lists * min(plan.depth, longest) + n_ideals * plan.ideal_depth
+    return SIDE_BY_SIDE if max(ranks, longest) <= _HELD else 1
 
 
 @allocating
 def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratch:
+    size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
     return Scratch(
         np.empty(0, np.uint32),
-        np.empty(longest + 2 * LANES, documents.scores.dtype),
-        np.empty(longest + 2 * LANES, np.uint32),
-        np.empty(longest + 2 * LANES, documents.scores.dtype),
+        np.empty((lanes, size), documents.scores.dtype),
+        np.empty((lanes, size), np.uint32),
+        np.empty(size, documents.scores.dtype),
         np.empty((0, 0)),
         np.empty(0),
         np.zeros(plan.gains.shape[1] + _COUNTED, np.int64),
-        np.empty((max(plan.lists.shape[0], 1), min(plan.depth, longest))),
-        np.zeros(plan.lists.shape[0], np.int64),
-        np.empty((plan.ideals.shape[0], plan.ideal_depth + LANES)),
-        np.zeros(plan.ideals.shape[0], np.int64),
-        np.zeros(plan.totals.shape[0]),
+        np.zeros(plan.gains.shape[1], np.int64),
         np.empty((4, 0 if plan.folds is None else longest + 2)),
     )
 
 
 @allocating
 def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan) -> Scratch:
+    size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
     return Scratch(
         np.empty(longest, np.uint32),
-        np.empty(longest + 2 * LANES, documents.scores.dtype),
-        np.empty(longest + pool + LANES, np.uint32),
-        np.empty(longest + 2 * LANES, documents.scores.dtype),
+        np.empty((lanes, size), documents.scores.dtype),
+        np.empty((lanes, size + pool), np.uint32),
+        np.empty(size, documents.scores.dtype),
         np.empty((plan.gains.shape[0], longest + 2)),
-        np.empty(longest + pool + LANES),
+        np.empty(size + pool),
         np.empty(0, np.int64),
-        np.empty((max(plan.lists.shape[0], 1), min(plan.depth, longest))),
-        np.zeros(plan.lists.shape[0], np.int64),
-        np.empty((plan.ideals.shape[0], plan.ideal_depth + LANES)),
-        np.zeros(plan.ideals.shape[0], np.int64),
-        np.zeros(plan.totals.shape[0]),
+        np.empty(0, np.int64),
         np.empty((4, 0 if plan.folds is None else longest + 2)),
+    )
+
+
+@allocating
+def batch_for(longest: int, plan: Plan) -> Batch:
+    n_lists, n_ideals, n_totals = max(plan.lists.shape[0], 1), plan.ideals.shape[0], plan.totals.shape[0]
+    depth, ideal_depth, lanes = min(plan.depth, longest), plan.ideal_depth, lanes_for(longest, plan)
+    return Batch(
+        np.empty((n_lists, depth, lanes)),
+        np.zeros((n_lists, lanes), np.int64),
+        np.zeros((2, plan.gains.shape[1], lanes), np.int64),
+        np.empty((n_ideals, ideal_depth, lanes)),
+        np.zeros((n_ideals, lanes), np.int64),
+        np.zeros((n_totals, lanes)),
+        np.zeros(lanes, np.int64),
+        np.zeros(lanes, np.int64),
+        np.zeros(lanes, np.bool_),
+        np.zeros(lanes, np.int64),
+        np.zeros((2, lanes)),
+        np.zeros((2, lanes), np.int64),
+        np.zeros((2, lanes), np.int64),
     )
 
 
@@ -2104,7 +2405,9 @@ def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
         first, last = chunks[c], chunks[c + 1]
         longest = longest_list(documents.offsets, first, last)
         scratch = scratch_for_levels(longest, documents, plan)
-        score_queries_of_levels(first, last, documents, plan, scratch, work_for(longest), out)
+        score_queries_of_levels(
+            first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
+        )
 
 
 @driver(parallel=True)
@@ -2113,7 +2416,9 @@ def score_levels_parallel(chunks: Array, documents: Documents, plan: Plan, out: 
         first, last = chunks[c], chunks[c + 1]
         longest = longest_list(documents.offsets, first, last)
         scratch = scratch_for_levels(longest, documents, plan)
-        score_queries_of_levels(first, last, documents, plan, scratch, work_for(longest), out)
+        score_queries_of_levels(
+            first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
+        )
 
 
 @driver()
@@ -2125,7 +2430,9 @@ def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
             longest_list(documents.pool_offsets, first, last),
         )
         scratch = scratch_for_values(longest, pool, documents, plan)
-        score_queries_of_values(first, last, documents, plan, scratch, work_for(longest), out)
+        score_queries_of_values(
+            first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
+        )
 
 
 @driver(parallel=True)
@@ -2137,7 +2444,9 @@ def score_values_parallel(chunks: Array, documents: Documents, plan: Plan, out: 
             longest_list(documents.pool_offsets, first, last),
         )
         scratch = scratch_for_values(longest, pool, documents, plan)
-        score_queries_of_values(first, last, documents, plan, scratch, work_for(longest), out)
+        score_queries_of_values(
+            first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
+        )
 
 
 # ---- the expectation that is no sum: nDCG over an ideal of the returned documents ----
