@@ -102,6 +102,7 @@ class Plan(NamedTuple):
     ideal_depth: int  # ranks that the ideal lists need
     condensing: bool  # some list drops unjudged documents
     first_wanted: int  # documents of lower codes gain nothing anywhere, and their rank need not be known
+    promising: Array  # bool (2, L + 1): levels and "unjudged" that gain something in an ideal of the scored, and of the judged
     skippable: bool  # a query whose ideals gain nothing has no value by any row
 
 
@@ -139,13 +140,12 @@ class Scratch(NamedTuple):
     """Working memory of one chunk of queries, sized by its longest list."""
 
     codes: Array  # uint32: codes of the query's documents, where grades are not coded
+    bounds: Array  # (lanes,): scores that the documents reach which must be kept
     scores: Array  # (lanes, longest + 2 * LANES): scores of the documents kept for ranking
     kept: Array  # uint32: their codes
     wanted: Array  # scores of those that need a rank
     gains: Array  # float64 (T, longest + 2): gain of each document, where grades are not coded
     values: Array  # float64: gains of a pool, where grades are not coded
-    counts: Array  # int64 (L + 2 + _COUNTED,): documents of each level, of the judged
-    scored: Array  # int64 (L + 2,): and of the scored, where the judged are others
     chances: Array  # float64 (4, longest + 2) where there are folds: probabilities within one tied group
 
 
@@ -154,12 +154,13 @@ class Batch(NamedTuple):
 
     lists: Array  # float64 (n_lists, depth, lanes): gains by rank
     lengths: Array  # int64 (n_lists, lanes)
-    counts: Array  # int64 (2, L + 2, lanes): documents of each level, of the scored and of the judged; where grades are coded
+    counts: Array  # int64 (2, L + 2 + _COUNTED, lanes): scored and judged documents of each level, where grades are coded
     ideals: Array  # float64 (n_ideals, ideal_depth, lanes): gains of the ideal rankings
     ideal_lengths: Array  # int64 (n_ideals, lanes)
     totals: Array  # float64 (n_totals, lanes): sums of gains over the judged documents
     queries: Array  # int64 (lanes,): number of each query
-    kept: Array  # int64 (lanes,): documents kept of it
+    bounded: Array  # bool (lanes,): whether only documents that reach a bound are kept of it
+    kept: Array  # int64 (lanes,): how many are kept
     has_documents: Array  # bool (lanes,)
     cutoffs: Array  # int64 (lanes,): of the row that is summed
     sums: Array  # float64 (2, lanes): of the list and of the ideal
@@ -476,21 +477,29 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
         tail = _load(builder, pointer, end, kind, element.size)
         keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), LANES)))
 
-        # rank of every lane among the lanes by LANES - 1 rotations, then the least of those that rank before `depth`
+        # sort the lanes: in each step every lane meets another and the one of the lower number keeps the greater score
         lanes = builder.load(greatest, align=element.size)
-        counts = ir.VectorType(ir.IntType(32), LANES)
-        before = ir.Constant(counts, [0] * LANES)
-        for turn in range(1, LANES):
-            order = ir.Constant(counts, [(lane + turn) % LANES for lane in range(LANES)])
-            turned = builder.shuffle_vector(lanes, lanes, order)
-            before = builder.add(before, builder.zext(element.greater(builder, turned, lanes), counts))
-        ahead = builder.icmp_signed("<", before, _splat(builder, builder.trunc(depth, ir.IntType(32)), LANES))
-        least = builder.select(ahead, lanes, element.constant(element.extreme(1), LANES))
-        for half in (8, 4, 2, 1):
-            order = ir.Constant(counts, [(lane + half) % LANES for lane in range(LANES)])
-            turned = builder.shuffle_vector(least, least, order)
-            least = builder.select(element.greater(builder, least, turned), turned, least)
-        return builder.extract_element(least, _const(0, 32))
+        size = 2
+        while size <= LANES:
+            partners = [lane ^ (size - 1) for lane in range(LANES)]
+            apart = size // 2
+            while True:
+                met = builder.shuffle_vector(
+                    lanes, lanes, ir.Constant(ir.VectorType(ir.IntType(32), LANES), partners)
+                )
+                above = element.greater(builder, lanes, met)
+                first = ir.Constant(
+                    ir.VectorType(ir.IntType(1), LANES), [lane < partners[lane] for lane in range(LANES)]
+                )
+                lanes = builder.select(
+                    first, builder.select(above, lanes, met), builder.select(above, met, lanes)
+                )
+                apart //= 2
+                if apart == 0:
+                    break
+                partners = [lane ^ apart for lane in range(LANES)]
+            size *= 2
+        return builder.extract_element(lanes, builder.trunc(builder.sub(depth, _const(1)), ir.IntType(32)))
 
     return scores.dtype(scores, types.int64), _apart("bound_of_top", emit)
 
@@ -754,19 +763,14 @@ def vector_count_among(typing: Any, scores: Any, own: Any, firsts: Any, sizes: A
     element = _element(scores)
     counts = ir.VectorType(ir.IntType(32), LANES)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer, n = array.data, builder.extract_value(array.shape, 0)
-        of_own, to_firsts, to_sizes = (
-            _pointer(context, builder, signature.args[i], arguments[i]) for i in (1, 2, 3)
-        )
+    def emit(builder: Any, scores: _Data, own: _Data, firsts: _Data, sizes: _Data) -> None:
         vectors = [
-            _load(builder, of_own, _const(v * LANES), element.vector(LANES), element.size) for v in range(2)
+            _load(builder, own.data, _const(v * LANES), element.vector(LANES), element.size) for v in range(2)
         ]
         none = ir.Constant(counts, [0] * LANES)
         ahead, equal = ([cgutils.alloca_once_value(builder, none) for _ in vectors] for _ in range(2))
-        with cgutils.for_range(builder, n) as loop:
-            score = builder.load(builder.gep(pointer, [loop.index]), align=element.size)
+        with cgutils.for_range(builder, scores.shape[0]) as loop:
+            score = builder.load(builder.gep(scores.data, [loop.index]), align=element.size)
             each = _splat(builder, score, LANES)
             for v, vector in enumerate(vectors):
                 for sums, mask in (
@@ -775,36 +779,33 @@ def vector_count_among(typing: Any, scores: Any, own: Any, firsts: Any, sizes: A
                 ):
                     builder.store(builder.sub(builder.load(sums), builder.sext(mask, counts)), sums)
         for v in range(2):
-            _store(builder, builder.load(ahead[v]), to_firsts, _const(v * LANES), 4)
-            _store(builder, builder.load(equal[v]), to_sizes, _const(v * LANES), 4)
-        return context.get_dummy_value()
+            _store(builder, builder.load(ahead[v]), firsts.data, _const(v * LANES), 4)
+            _store(builder, builder.load(equal[v]), sizes.data, _const(v * LANES), 4)
 
-    return types.void(scores, own, firsts, sizes), generate
+    return types.void(scores, own, firsts, sizes), _apart("count_among", emit)
 
 
-def plain_count_codes(codes: Array, first: int, counts: Array) -> int:
-    """counts[code] = how many of the codes, at least LANES of them, are `code`; for _COUNTED codes from `first`.
+def plain_count_codes(codes: Array, first: int, counts: Array, lane: int) -> int:
+    """counts[code, lane] = how many of the codes, at least LANES of them, are `code`; for _COUNTED codes from `first`.
 
     Returns their sum: counts that were just stored one by one could not yet be loaded as a vector.
     """
     for code in range(first, first + _COUNTED):
-        counts[code] = np.count_nonzero(codes == code)
-    return int(counts[first : first + _COUNTED].sum())
+        counts[code, lane] = np.count_nonzero(codes == code)
+    return int(counts[first : first + _COUNTED, lane].sum())
 
 
 @intrinsic
-def vector_count_codes(typing: Any, codes: Any, first: Any, counts: Any) -> Any:
+def vector_count_codes(typing: Any, codes: Any, first: Any, counts: Any, lane: Any) -> Any:
     byte = ir.IntType(8)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer, n = array.data, builder.extract_value(array.shape, 0)
-        to = _pointer(context, builder, signature.args[2], arguments[2])
-        wanted = [builder.add(builder.trunc(arguments[1], byte), _const(i, 8)) for i in range(_COUNTED)]
+    def emit(builder: Any, codes: _Data, first: Any, counts: _Data, lane: Any) -> Any:
+        n = codes.shape[0]
+        wanted = [builder.add(builder.trunc(first, byte), _const(i, 8)) for i in range(_COUNTED)]
         found = [cgutils.alloca_once_value(builder, _const(0)) for _ in wanted]
 
         def count(offset: Any, lanes: int, fresh: Any) -> None:
-            vector = _load(builder, pointer, offset, ir.VectorType(byte, lanes), 1)
+            vector = _load(builder, codes.data, offset, ir.VectorType(byte, lanes), 1)
             for code, sum_ in zip(wanted, found, strict=True):
                 mask = builder.icmp_unsigned("==", vector, _splat(builder, code, lanes))
                 mask = mask if fresh is None else builder.and_(mask, fresh)
@@ -826,11 +827,12 @@ def vector_count_codes(typing: Any, codes: Any, first: Any, counts: Any) -> Any:
         total = _const(0)
         for i, sum_ in enumerate(found):
             count_of_code = builder.load(sum_)
-            builder.store(count_of_code, builder.gep(to, [builder.add(arguments[1], _const(i))]))
+            place = builder.add(builder.mul(builder.add(first, _const(i)), counts.shape[1]), lane)
+            builder.store(count_of_code, builder.gep(counts.data, [place]))
             total = builder.add(total, count_of_code)
         return total
 
-    return types.int64(codes, types.int64, counts), generate
+    return types.int64(codes, types.int64, counts, types.int64), _apart("count_codes", emit)
 
 
 def plain_fill_ideals(
@@ -949,24 +951,21 @@ def plain_find_from(codes: Array, least: int, rows: Array) -> int:
 
 @intrinsic
 def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer, n = array.data, builder.extract_value(array.shape, 0)
-        to_rows = _pointer(context, builder, signature.args[2], arguments[2])
-        code = pointer.type.pointee
-        wanted = _splat(builder, builder.trunc(arguments[1], code), LANES)
+    def emit(builder: Any, codes: _Data, least: Any, rows: _Data) -> Any:
+        n, code = codes.shape[0], codes.data.type.pointee
+        wanted = _splat(builder, builder.trunc(least, code), LANES)
         found = cgutils.alloca_once_value(builder, _const(0))
 
         def find(offset: Any, fresh: Any) -> None:
             reached = builder.icmp_unsigned(
-                ">=", _load(builder, pointer, offset, ir.VectorType(code, LANES), 1), wanted
+                ">=", _load(builder, codes.data, offset, ir.VectorType(code, LANES), 1), wanted
             )
             reached = reached if fresh is None else builder.and_(reached, fresh)
             numbers = builder.add(
                 _lane_numbers(LANES), _splat(builder, builder.trunc(offset, ir.IntType(32)), LANES)
             )
             at = builder.load(found)
-            _store(builder, _compress(builder, numbers, reached), to_rows, at, 4)
+            _store(builder, _compress(builder, numbers, reached), rows.data, at, 4)
             builder.store(builder.add(at, _population(builder, reached)), found)
 
         full = builder.sdiv(n, _const(LANES))
@@ -979,7 +978,7 @@ def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
             find(end, builder.icmp_signed(">=", _lane_numbers(LANES), seen))
         return builder.load(found)
 
-    return types.int64(codes, types.int64, rows), generate
+    return types.int64(codes, types.int64, rows), _apart("find_from", emit)
 
 
 if numba.config.DISABLE_JIT:
@@ -1004,20 +1003,21 @@ fill_ideals_of_one, add_discounted_of_one = block(plain_fill_ideals), block(plai
 
 
 @apart
-def count_levels(codes: Array, levels: int, counts: Array) -> None:
-    """Documents of each of the levels; `counts` takes _COUNTED more places."""
+def count_levels(codes: Array, levels: int, counts: Array, lane: int) -> None:
+    """Documents of each of the levels; `counts` takes _COUNTED more."""
     n = codes.shape[0]
     if (
         n < LANES or levels > 16
     ):  # one pass for each level, 64 documents at a time, beats one addition for each document
-        counts[:] = 0
+        for level in range(levels):
+            counts[level, lane] = 0
         for i in range(n):
-            counts[codes[i]] += 1
+            counts[codes[i], lane] += 1
         return
     others = 0
     for level in range(1, levels, _COUNTED):
-        others += count_codes(codes, level, counts)
-    counts[0] = n - others
+        others += count_codes(codes, level, counts, lane)
+    counts[0, lane] = n - others
 
 
 @block
@@ -1193,16 +1193,25 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
 
 
 @inlined
-def keep_top(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: Array) -> int:
-    """Keep a superset of the documents of the first `depth` ranks, with all tied with the last of them; returns how many."""
-    n = scores.shape[0]
-    if depth > LANES or n < 2 * LANES:
-        return keep_all(codes, scores, kept_scores, kept)
-    if n <= _MANY:
-        return keep_from(scores, codes, bound_of_top(scores, depth), kept_scores, kept)
+def is_bounded(n: int, depth: int) -> bool:
+    """Whether a bound tells the documents of the first `depth` ranks from most of the others."""
+    return depth <= LANES and n >= 2 * LANES
+
+
+@inlined
+def keep(codes: Array, scores: Array, bounded: bool, bound: Any, kept_scores: Array, kept: Array) -> int:
+    """Keep a superset of the documents of the first ranks, with all tied with the last of them; returns how many."""
+    if bounded:
+        return keep_from(scores, codes, bound, kept_scores, kept)
+    return keep_all(codes, scores, kept_scores, kept)
+
+
+@inlined
+def keep_of_many(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: Array) -> int:
+    """As `keep`, of a list of which few documents are kept."""
     # a bound of some documents bounds all, and a long list is read from memory once
-    bound = bound_of_top(scores[:_SAMPLE] if n > 4 * _SAMPLE else scores, depth)
-    return keep_few_from(scores, codes, bound, kept_scores, kept)
+    some = scores[:_SAMPLE] if scores.shape[0] > 4 * _SAMPLE else scores
+    return keep_few_from(scores, codes, bound_of_top(some, depth), kept_scores, kept)
 
 
 @apart
@@ -1217,6 +1226,7 @@ def keep_all(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> in
 @inlined
 def rank(
     kept: int,
+    tied: bool,
     nothing: int,
     lowest: Any,
     first_wanted: int,
@@ -1225,21 +1235,20 @@ def rank(
     own: Array,
     work: Work,
 ) -> bool:
-    """Rank the documents that were kept: fill `work.codes` and `work.sizes`. Returns whether none of those ranked is
-    tied, as far as it was found out.
+    """Rank the documents that were kept: fill `work.codes` and `work.sizes`. Returns whether some of those ranked may be tied.
 
     Documents whose gain is 0 by every table, those of codes below `first_wanted`, may be left out: their ranks hold the code
     `nothing`, in a group of one where no other document of the group is worth something. Where at most 2 * LANES are ranked
-    and some are tied, `work.firsts` is filled too.
+    and some may be tied, `work.firsts` is filled too. `tied` says that ties are likely.
     """
     if kept > 2 * LANES:
         return rank_many(kept, nothing, lowest, first_wanted, scores, codes, own, work)
-    if not rank_distinct(scores, codes, kept, lowest, work.codes):
+    if tied or not rank_distinct(scores, codes, kept, lowest, work.codes):
         rank_tied(scores, codes, kept, lowest, work.codes, work.firsts, work.sizes)
-        return False
+        return True
     for i in range(2 * LANES):
         work.sizes[i] = 1
-    return True
+    return False
 
 
 @apart
@@ -1258,7 +1267,7 @@ def rank_many(
     found = find_from(codes[:kept], first_wanted, work.wanted)
     if found * blocks > _COUNTING * kept:
         rank_by_sorting(kept, scores, codes, work)
-        return False
+        return True
     for i in range(kept):
         work.codes[i] = nothing
     for i in range(kept):
@@ -1284,7 +1293,7 @@ def rank_many(
     if tied == 0:
         for j in range(found):
             work.codes[firsts[j]] = codes[work.wanted[j]]
-        return True
+        return False
     for i in range(kept):
         work.seen[i] = 0
     for j in range(found):
@@ -1293,7 +1302,7 @@ def rank_many(
         work.codes[first + seen] = codes[work.wanted[j]]
         work.seen[first] = seen + 1
         work.sizes[first] = sizes[j]
-    return False
+    return True
 
 
 @allocating
@@ -1858,14 +1867,14 @@ def _fold_lists(
 
 
 @apart
-def ideals_of_levels(plan: Plan, batch: Batch) -> None:
+def ideals_of_levels(scored: Array, judged: Array, plan: Plan, batch: Batch) -> None:
     """The ideals of scored and of judged documents, of each lane of a batch whose documents are counted by level."""
     for i in range(plan.ideals.shape[0]):
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
         if source not in (SCORED, JUDGED):
             continue
         left_out = level_left_out(i, plan)
-        counts = batch.counts[0 if source == SCORED else 1]
+        counts = scored if source == SCORED else judged
         falling, gains, levels = plan.falling[table], plan.gains[table], plan.earning[table]
         ideals, lengths = batch.ideals[i], batch.ideal_lengths[i]
         if batch.queries.shape[0] == SIDE_BY_SIDE:
@@ -1893,15 +1902,6 @@ def ideal_of_gains(gains: Array, n: int, depth: int, spare: Array, out: Array) -
     for i in range(filled):
         out[i] = gains[i]
     return filled
-
-
-@block
-def ideal_of_returned(gained: Array, length: int, out: Array) -> int:
-    """Gains of the documents on the first ranks, in falling order."""
-    for i in range(length):
-        out[i] = gained[i]
-    sort_falling(out, length)
-    return length
 
 
 @block
@@ -1935,20 +1935,13 @@ def gains_of_judged(
 
 
 @inlined
-def total_of_levels(counts: Array, levels: int, n_unjudged: int, table: int, plan: Plan) -> float:
+def total_of_levels(counts: Array, lane: int, levels: int, n_unjudged: int, table: int, plan: Plan) -> float:
     total = 0.0
     for level in range(levels):
-        total += counts[level] * plan.gains[table, level]
+        total += counts[level, lane] * plan.gains[table, level]
     if plan.assumed[table] and n_unjudged > 0:
         total += n_unjudged * plan.gains[table, plan.gains.shape[1] - 2]
     return total
-
-
-@block
-def ideal_of_full(best: float, length: int, out: Array) -> int:
-    for i in range(length):
-        out[i] = best
-    return length
 
 
 # ---- sums over ranks ----
@@ -2090,6 +2083,7 @@ def gather_lists(
 @inlined
 def rank_lane(
     lane: int,
+    tied: bool,
     unjudged: int,
     lowest: Any,
     gains: Array,
@@ -2097,12 +2091,13 @@ def rank_lane(
     scratch: Scratch,
     work: Work,
     batch: Batch,
-) -> None:
-    """Rank the documents that were kept of the query of a lane, and make its lists."""
+) -> bool:
+    """Rank the documents that were kept of the query of a lane, and make its lists. Returns whether some may be tied."""
     kept, scores, codes = batch.kept[lane], scratch.scores[lane], scratch.kept[lane]
-    distinct = rank(kept, unjudged + 1, lowest, plan.first_wanted, scores, codes, scratch.wanted, work)
-    gather_lists(kept, distinct, unjudged, gains, plan, work, batch, lane)
-    fold_lists(kept, distinct, unjudged, gains, plan, scratch.chances, work, lane_of(batch, lane))
+    tied = rank(kept, tied, unjudged + 1, lowest, plan.first_wanted, scores, codes, scratch.wanted, work)
+    gather_lists(kept, not tied, unjudged, gains, plan, work, batch, lane)
+    fold_lists(kept, not tied, unjudged, gains, plan, scratch.chances, work, lane_of(batch, lane))
+    return tied
 
 
 @inlined
@@ -2117,43 +2112,44 @@ def lane_of(batch: Batch, lane: int) -> Ranked:
 
 
 @apart
-def ideals_of_lists(placed: int, plan: Plan, batch: Batch) -> None:
+def ideals_of_lists(placed: int, ideals: Array, top: Array, batch: Batch, gains: Array) -> None:
     """The ideals that depend on what was returned, after the lists and the other ideals are made."""
-    for i in range(plan.ideals.shape[0]):
-        table, source, cutoff = plan.ideals[i, TABLE], plan.ideals[i, SOURCE], plan.ideals[i, IDEAL_CUTOFF]
-        of_list, pool = plan.ideals[i, OF_LIST], plan.ideals[i, POOL]
-        if source == RETURNED:
-            for lane in range(placed):
-                length = min(cutoff, batch.lengths[of_list, lane])
-                batch.ideal_lengths[i, lane] = ideal_of_returned(
-                    batch.lists[of_list, :, lane], length, batch.ideals[i, :, lane]
-                )
-        elif source == FULL:
-            for lane in range(placed):
-                length = batch.lengths[of_list, lane] if cutoff == UNCUT else cutoff
-                best = plan.top[table]
+    for i in range(ideals.shape[0]):
+        source, cutoff, of_list = ideals[i, SOURCE], ideals[i, IDEAL_CUTOFF], ideals[i, OF_LIST]
+        if source not in (RETURNED, FULL):
+            continue
+        for lane in range(placed):
+            length = batch.lengths[of_list, lane]
+            if source == RETURNED:
+                length = min(cutoff, length)
+                for rank in range(length):
+                    gains[rank] = batch.lists[of_list, rank, lane]
+                sort_falling(gains, length)
+                for rank in range(length):
+                    batch.ideals[i, rank, lane] = gains[rank]
+            else:
+                length = length if cutoff == UNCUT else cutoff
+                best, pool = top[ideals[i, TABLE]], ideals[i, POOL]
                 if np.isnan(best) and batch.ideal_lengths[pool, lane] > 0:
                     best = batch.ideals[pool, 0, lane]
-                batch.ideal_lengths[i, lane] = (
-                    0 if np.isnan(best) else ideal_of_full(best, length, batch.ideals[i, :, lane])
-                )
+                if np.isnan(best):
+                    length = 0
+                for rank in range(length):
+                    batch.ideals[i, rank, lane] = best
+            batch.ideal_lengths[i, lane] = length
 
 
 @inlined
-def no_level_gains(counts: Array, scored: Array, plan: Plan, query: Ranked) -> bool:
+def no_level_gains(levels: int, scored: Array, judged: Array, lane: int, plan: Plan, totals: Array) -> bool:
     """Whether a query has no value by any row, by how many documents there are of each level."""
     if not plan.skippable:
         return False
-    for i in range(plan.ideals.shape[0]):
-        table, left_out = plan.ideals[i, TABLE], level_left_out(i, plan)
-        of_level = scored if plan.ideals[i, SOURCE] == SCORED else counts
-        for place in range(plan.earning[table]):
-            level = plan.falling[table, place]
-            if of_level[level] > 0 and level != left_out:
-                if plan.gains[table, level] > 0.0:
-                    return False
-                break
-    return nothing_relevant(query)
+    for level in range(levels - 1, -1, -1):
+        if (plan.promising[1, level] and judged[level, lane] > 0) or (
+            plan.promising[0, level] and scored[level, lane] > 0
+        ):
+            return False
+    return nothing_relevant(totals)
 
 
 @inlined
@@ -2164,14 +2160,14 @@ def no_value_gains(plan: Plan, query: Ranked) -> bool:
     for i in range(plan.ideals.shape[0]):
         if query.ideal_lengths[i] > 0 and query.ideals[i, 0] > 0.0:
             return False
-    return nothing_relevant(query)
+    return nothing_relevant(query.totals)
 
 
 @inlined
-def nothing_relevant(query: Ranked) -> bool:
+def nothing_relevant(totals: Array) -> bool:
     counted = 0.0
-    for i in range(query.totals.shape[0]):
-        counted += query.totals[i]
+    for i in range(totals.shape[0]):
+        counted += totals[i]
     return counted == 0.0
 
 
@@ -2186,12 +2182,14 @@ def score_queries_of_levels(
     batch: Batch,
     out: Array,
 ) -> None:
-    unjudged, pool_offsets = plan.gains.shape[1] - 2, documents.pool_offsets
-    counts, scored = scratch.counts, scratch.scored
+    unjudged, levels, pool_offsets = plan.gains.shape[1] - 2, documents.levels, documents.pool_offsets
+    has_pool = pool_offsets.shape[0] > 0
+    judged = batch.counts[1]
+    scored = batch.counts[0] if has_pool else judged
     while first < last:
         lane = 0
         while first < last and lane < batch.queries.shape[0]:
-            query, number = lane_of(batch, lane), first
+            number, totals = first, batch.totals[:, lane]
             first += 1
             start, stop = (
                 documents.offsets[number] - documents.base,
@@ -2199,38 +2197,55 @@ def score_queries_of_levels(
             )
             codes = documents.relevance[start:stop]
             has_documents = stop > start
-            count_levels(codes, documents.levels, counts)
-            n_unjudged = counts[unjudged] if documents.levels > unjudged else 0
-            for level in range(documents.levels):
-                batch.counts[0, level, lane] = counts[level]
-            if pool_offsets.shape[0] > 0:
-                for level in range(documents.levels):
-                    scored[level] = counts[level]
+            count_levels(codes, levels, scored, lane)
+            n_unjudged = scored[unjudged, lane] if levels > unjudged else 0
+            if has_pool:
                 pool = documents.pool_relevance[
                     pool_offsets[number] - documents.pool_base : pool_offsets[first] - documents.pool_base
                 ]
                 has_documents = has_documents or pool.shape[0] > 0
-                count_levels(pool, documents.levels, counts)
-                counts[unjudged] = n_unjudged
-            for level in range(documents.levels):
-                batch.counts[1, level, lane] = counts[level]
+                count_levels(pool, levels, judged, lane)
+                judged[unjudged, lane] = n_unjudged
             for i in range(plan.totals.shape[0]):
-                query.totals[i] = total_of_levels(
-                    counts, min(documents.levels, unjudged), n_unjudged, plan.totals[i], plan
+                totals[i] = total_of_levels(
+                    judged, lane, min(levels, unjudged), n_unjudged, plan.totals[i], plan
                 )
-            if no_level_gains(counts, scored if pool_offsets.shape[0] > 0 else counts, plan, query):
+            if no_level_gains(levels, scored, judged, lane, plan, totals):
                 out[:, number] = np.nan
                 continue
             depth = stop - start if n_unjudged > 0 and plan.condensing else min(plan.depth, stop - start)
-            batch.kept[lane] = keep_top(
-                codes, documents.scores[start:stop], depth, scratch.scores[lane], scratch.kept[lane]
-            )
+            scores, bounded = documents.scores[start:stop], is_bounded(stop - start, depth)
+            batch.kept[lane], batch.bounded[lane] = -1, bounded
+            if bounded and stop - start > _MANY:
+                batch.kept[lane] = keep_of_many(
+                    codes, scores, depth, scratch.scores[lane], scratch.kept[lane]
+                )
+            elif bounded:
+                scratch.bounds[lane] = bound_of_top(scores, depth)
             batch.queries[lane], batch.has_documents[lane] = number, has_documents
             lane += 1
-        for placed in range(lane):  # by themselves: what was kept just now cannot be loaded as a vector yet
-            rank_lane(placed, unjudged, documents.lowest, plan.gains, plan, scratch, work, batch)
-        ideals_of_levels(plan, batch)
-        ideals_of_lists(lane, plan, batch)
+        # step by step for all of them, so that the processor need not wait for what a step before has found
+        for placed in range(lane):
+            if batch.kept[placed] >= 0:
+                continue
+            number = batch.queries[placed]
+            start, stop = (
+                documents.offsets[number] - documents.base,
+                documents.offsets[number + 1] - documents.base,
+            )
+            batch.kept[placed] = keep(
+                documents.relevance[start:stop],
+                documents.scores[start:stop],
+                batch.bounded[placed],
+                scratch.bounds[placed],
+                scratch.scores[placed],
+                scratch.kept[placed],
+            )
+        tied = False
+        for placed in range(lane):
+            tied = rank_lane(placed, tied, unjudged, documents.lowest, plan.gains, plan, scratch, work, batch)
+        ideals_of_levels(scored, judged, plan, batch)
+        ideals_of_lists(lane, plan.ideals, plan.top, batch, work.group)
         fold_rows(lane, batch, plan.rows, plan.weights, plan.discounts, out)
 
 
@@ -2248,7 +2263,7 @@ def score_queries_of_values(
     """As `score_queries_of_levels`, for grades that have no small set of levels: a document's code is its row in the query."""
     pool_offsets, values, gains = documents.pool_offsets, scratch.values, scratch.gains
     while first < last:
-        lane = 0
+        lane, tied = 0, False
         while first < last and lane < batch.queries.shape[0]:
             query, number = lane_of(batch, lane), first
             first += 1
@@ -2302,13 +2317,17 @@ def score_queries_of_values(
                 out[:, number] = np.nan
                 continue
             depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
-            batch.kept[lane] = keep_top(
-                codes, documents.scores[start:stop], depth, scratch.scores[lane], scratch.kept[lane]
-            )
-            rank_lane(lane, unjudged, documents.lowest, gains, plan, scratch, work, batch)
+            scores, bounded = documents.scores[start:stop], is_bounded(n, depth)
+            kept_scores, kept = scratch.scores[lane], scratch.kept[lane]
+            if bounded and n > _MANY:
+                batch.kept[lane] = keep_of_many(codes, scores, depth, kept_scores, kept)
+            else:
+                bound = bound_of_top(scores, depth) if bounded else documents.lowest
+                batch.kept[lane] = keep(codes, scores, bounded, bound, kept_scores, kept)
+            tied = rank_lane(lane, tied, unjudged, documents.lowest, gains, plan, scratch, work, batch)
             batch.queries[lane], batch.has_documents[lane] = number, has_documents
             lane += 1
-        ideals_of_lists(lane, plan, batch)
+        ideals_of_lists(lane, plan.ideals, plan.top, batch, work.group)
         fold_rows(lane, batch, plan.rows, plan.weights, plan.discounts, out)
 
 
@@ -2351,13 +2370,12 @@ def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratc
     size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
     return Scratch(
         np.empty(0, np.uint32),
+        np.empty(lanes, documents.scores.dtype),
         np.empty((lanes, size), documents.scores.dtype),
         np.empty((lanes, size), np.uint32),
         np.empty(size, documents.scores.dtype),
         np.empty((0, 0)),
         np.empty(0),
-        np.zeros(plan.gains.shape[1] + _COUNTED, np.int64),
-        np.zeros(plan.gains.shape[1], np.int64),
         np.empty((4, 0 if plan.folds is None else longest + 2)),
     )
 
@@ -2367,13 +2385,12 @@ def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan
     size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
     return Scratch(
         np.empty(longest, np.uint32),
+        np.empty(lanes, documents.scores.dtype),
         np.empty((lanes, size), documents.scores.dtype),
         np.empty((lanes, size + pool), np.uint32),
         np.empty(size, documents.scores.dtype),
         np.empty((plan.gains.shape[0], longest + 2)),
         np.empty(size + pool),
-        np.empty(0, np.int64),
-        np.empty(0, np.int64),
         np.empty((4, 0 if plan.folds is None else longest + 2)),
     )
 
@@ -2385,11 +2402,12 @@ def batch_for(longest: int, plan: Plan) -> Batch:
     return Batch(
         np.empty((n_lists, depth, lanes)),
         np.zeros((n_lists, lanes), np.int64),
-        np.zeros((2, plan.gains.shape[1], lanes), np.int64),
+        np.zeros((2, plan.gains.shape[1] + _COUNTED, lanes), np.int64),
         np.empty((n_ideals, ideal_depth, lanes)),
         np.zeros((n_ideals, lanes), np.int64),
         np.zeros((n_totals, lanes)),
         np.zeros(lanes, np.int64),
+        np.zeros(lanes, np.bool_),
         np.zeros(lanes, np.int64),
         np.zeros(lanes, np.bool_),
         np.zeros(lanes, np.int64),
@@ -2402,17 +2420,6 @@ def batch_for(longest: int, plan: Plan) -> Batch:
 @driver()
 def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     for c in range(chunks.shape[0] - 1):
-        first, last = chunks[c], chunks[c + 1]
-        longest = longest_list(documents.offsets, first, last)
-        scratch = scratch_for_levels(longest, documents, plan)
-        score_queries_of_levels(
-            first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
-        )
-
-
-@driver(parallel=True)
-def score_levels_parallel(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
-    for c in numba.prange(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
         longest = longest_list(documents.offsets, first, last)
         scratch = scratch_for_levels(longest, documents, plan)
@@ -2435,18 +2442,43 @@ def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
         )
 
 
+def address_of(serial: Any, *arguments: Any) -> Any:
+    """Where the compiled code of a serial driver for such arguments is; it is compiled now where it was not before."""
+    if numba.config.DISABLE_JIT:
+        return serial
+    kinds = tuple(serial.typeof_pyval(argument) for argument in arguments)
+    serial.compile(kinds)
+    compiled = serial.overloads[kinds]
+    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+
+
+def plain_call_at(serial: Any, chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
+    """Call the code of a serial driver. A second copy of it, as a part of the parallel one, took 8 s to compile."""
+    serial(chunks, documents, plan, out)
+
+
+@intrinsic
+def compiled_call_at(typing: Any, address: Any, chunks: Any, documents: Any, plan: Any, out: Any) -> Any:
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        convention, kinds = context.call_conv, signature.args[1:]
+        function = builder.inttoptr(
+            arguments[0], convention.get_function_type(types.none, kinds).as_pointer()
+        )
+        convention.call_function(builder, function, types.none, kinds, arguments[1:])
+        return context.get_dummy_value()
+
+    return types.void(address, chunks, documents, plan, out), generate
+
+
+call_at = plain_call_at if numba.config.DISABLE_JIT else compiled_call_at
+
+
 @driver(parallel=True)
-def score_values_parallel(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
+def score_parallel(address: Any, chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
+    """Run the serial driver at the address over chunks of queries."""
     for c in numba.prange(chunks.shape[0] - 1):
-        first, last = chunks[c], chunks[c + 1]
-        longest, pool = (
-            longest_list(documents.offsets, first, last),
-            longest_list(documents.pool_offsets, first, last),
-        )
-        scratch = scratch_for_values(longest, pool, documents, plan)
-        score_queries_of_values(
-            first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
-        )
+        call_at(address, chunks[c : c + 2], documents, plan, out)
 
 
 # ---- the expectation that is no sum: nDCG over an ideal of the returned documents ----

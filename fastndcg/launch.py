@@ -57,10 +57,8 @@ def score(
         if wanted == 1:
             serial(_chunks(rankings.offsets, first, last, 1), documents, plan, out)
         else:
-            parallel = getattr(kernels, f"score_{kind}_parallel")
-            _run_parallel(
-                parallel, serial, wanted, _chunks(rankings.offsets, first, last, wanted), documents, plan, out
-            )
+            chunks = _chunks(rankings.offsets, first, last, wanted)
+            _run_parallel(serial, wanted, chunks, documents, plan, out)
     for row, measure in enumerate(measures):
         if _varies_with_returned(measure):
             _expect_over_returned(measure, rankings, out[row])
@@ -225,28 +223,28 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     out[documents == 0] = np.nan
 
 
-def _run_parallel(
-    parallel: Any, serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any
-) -> None:
+def _run_parallel(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
     if not _one_at_a_time.acquire(blocking=False):
         serial(chunks, *arguments)
         return
     try:
         if _numba_threads_are_safe():
-            _run_on_numba_threads(parallel, threads, chunks, *arguments)
+            _run_on_numba_threads(serial, threads, chunks, *arguments)
         else:
             _run_on_python_threads(serial, threads, chunks, *arguments)
     finally:
         _one_at_a_time.release()
 
 
-def _run_on_numba_threads(parallel: Any, threads: int, *arguments: Any) -> None:
+def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
     import numba
 
-    before = numba.get_num_threads()
+    from fastndcg.kernels import address_of, score_parallel
+
+    address, before = address_of(serial, *arguments), numba.get_num_threads()
     try:
         numba.set_num_threads(threads)
-        parallel(*arguments)
+        score_parallel(address, *arguments)
     finally:
         numba.set_num_threads(before)
 

@@ -458,9 +458,26 @@ def _tables(
         first_wanted=_first_wanted(worthy)
         if coding.levels and all(row.ties != INPUT for row in lists)
         else 0,
+        promising=_frozen(_promising(gains, ideals, lists, worths), np.bool_),
         skippable=all(row[4] in SKIPPABLE for row, _ in rows)
         and all(ideal[1] in (JUDGED, SCORED) for ideal in ideals),
     )
+
+
+def _promising(
+    gains: npt.NDArray[np.float64], ideals: list[Any], lists: list[_List], worths: list[Worth]
+) -> npt.NDArray[np.bool_]:
+    """Which levels, and "unjudged", gain something in an ideal of the scored, and in one of the judged."""
+    from fastndcg.kernels import JUDGED, SCORED
+
+    promising = np.zeros((2, gains.shape[1] - 1), np.bool_)
+    for table, source, of_list, *_ in ideals:
+        if source in (SCORED, JUDGED):
+            counted = gains[table, :-1] > 0
+            leaves_out = lists[of_list].condensed if source == SCORED else worths[table].unjudged is None
+            counted[-1] &= not leaves_out
+            promising[int(source == JUDGED)] |= counted
+    return promising
 
 
 def _first_wanted(worthy: npt.NDArray[np.bool_]) -> int:

@@ -1,0 +1,247 @@
+"""Vector blocks of the kernels, each against the plain function beside it that defines it, and against their arrays' ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from fastndcg import kernels
+from fastndcg.kernels import LANES, SIDE_BY_SIDE
+
+Array = npt.NDArray[Any]
+
+DTYPES = (np.float32, np.float64, np.int64)
+LENGTHS = (*range(2 * LANES + 1), 40, 63, 64, 65, 100, 300)
+UNTOUCHED = 77  # what stands in all places that a block may not write to
+_GUARD = 8
+
+compiled = numba.njit(nogil=True, error_model="numpy")
+
+
+class Guarded:
+    """An array for a block to fill, within a larger one whose other places must stay as they are."""
+
+    def __init__(self, shape: int | tuple[int, ...], dtype: Any) -> None:
+        size = int(np.prod(shape))
+        self.whole = np.full(size + 2 * _GUARD, UNTOUCHED, dtype)
+        self.part: Array = self.whole[_GUARD : _GUARD + size].reshape(shape)
+
+    def check(self) -> None:
+        assert (self.whole[:_GUARD] == UNTOUCHED).all()
+        assert (self.whole[-_GUARD:] == UNTOUCHED).all()
+
+
+def lowest(dtype: Any) -> Any:
+    return dtype(-np.inf) if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
+
+
+def lists(dtype: Any, lengths: tuple[int, ...] = LENGTHS, rounds: int = 4) -> Iterator[tuple[Array, Array]]:
+    """Scores and codes: all distinct, tied in threes, all tied, and with the dtype's lowest score among them."""
+    random = np.random.default_rng(5)
+    for n in lengths:
+        for turn in range(rounds):
+            scores = random.permutation(max(n, 1))[:n] - n // 2
+            scores = [scores, scores // 3, scores * 0, scores // 2][turn].astype(dtype)
+            if turn == 3 and n:
+                scores[random.integers(n, size=1 + n // 5)] = lowest(dtype)
+            yield scores, random.integers(0, 5, n).astype(np.uint8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bound_of_top(dtype: Any) -> None:
+    block = kernels.vector_bound_of_top
+
+    @compiled
+    def call(scores: Array, depth: int) -> Any:
+        return block(scores, depth)
+
+    for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= LANES)):
+        for depth in range(1, LANES + 1):
+            bound = call(scores, depth)
+            assert bound == kernels.plain_bound_of_top(scores, depth)
+            assert (scores >= bound).sum() >= depth
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["vector_keep_from", "vector_keep_few_from"])
+def test_keep_from(name: str, dtype: Any) -> None:
+    block = getattr(kernels, name)
+
+    @compiled
+    def call(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
+        return int(block(scores, codes, bound, kept, kept_codes))
+
+    for scores, codes in lists(dtype, tuple(n for n in LENGTHS if n >= LANES)):
+        for bound in (lowest(dtype), np.median(scores).astype(dtype), scores.max()):
+            n = len(scores) + LANES
+            kept, kept_codes = Guarded(n, dtype), Guarded(n, np.uint32)
+            count = call(scores, codes, bound, kept.part, kept_codes.part)
+            same, same_codes = np.empty(n, dtype), np.empty(n, np.uint32)
+            assert count == kernels.plain_keep_from(scores, codes, bound, same, same_codes)
+            np.testing.assert_array_equal(kept.part[:count], same[:count])
+            np.testing.assert_array_equal(kept_codes.part[:count], same_codes[:count])
+            kept.check()
+            kept_codes.check()
+
+
+def ranked_by(call: Callable[..., Any], dtype: Any, others: int, *, check: bool) -> Iterator[Any]:
+    """What a block that ranks at most 2 * LANES documents returns, and the first n of what it fills."""
+    for scores, codes in lists(dtype, tuple(n for n in LENGTHS if n <= 2 * LANES)):
+        n = len(scores)
+        held, held_codes = (Guarded(n + 2 * LANES, kind) for kind in (dtype, np.uint32))
+        held.part[:n], held_codes.part[:n] = scores, codes
+        filled = [Guarded(n + 2 * LANES, np.uint32) for _ in range(1 + others)]
+        result = call(held.part, held_codes.part, n, lowest(dtype), *(each.part for each in filled))
+        if check:
+            for each in (held, held_codes, *filled):
+                each.check()
+        yield result, [each.part[:n] for each in filled]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rank_distinct(dtype: Any) -> None:
+    block = kernels.vector_rank_distinct
+
+    @compiled
+    def call(scores: Array, codes: Array, n: int, low: Any, ranked: Array) -> bool:
+        return bool(block(scores, codes, n, low, ranked))
+
+    ours = ranked_by(call, dtype, 0, check=True)
+    found = []
+    for (distinct, ranked), (same, expected) in zip(
+        ours, ranked_by(kernels.plain_rank_distinct, dtype, 0, check=False), strict=True
+    ):
+        assert distinct == same
+        found.append(distinct)
+        if distinct:
+            np.testing.assert_array_equal(ranked, expected)
+    assert set(found) == {True, False}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rank_tied(dtype: Any) -> None:
+    block = kernels.vector_rank_tied
+
+    @compiled
+    def call(
+        scores: Array, codes: Array, n: int, low: Any, ranked: Array, firsts: Array, sizes: Array
+    ) -> None:
+        block(scores, codes, n, low, ranked, firsts, sizes)
+
+    ours = ranked_by(call, dtype, 2, check=True)
+    for (_, filled), (_, expected) in zip(
+        ours, ranked_by(kernels.plain_rank_tied, dtype, 2, check=False), strict=True
+    ):
+        np.testing.assert_array_equal(filled, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_counts_of_scores_ahead(dtype: Any) -> None:
+    ahead, among = kernels.vector_count_ahead, kernels.vector_count_among
+
+    @compiled
+    def call_ahead(scores: Array, blocks: int, score: Any) -> int:
+        return int(ahead(scores, blocks, score))
+
+    @compiled
+    def call_among(scores: Array, own: Array, firsts: Array, sizes: Array) -> None:
+        among(scores, own, firsts, sizes)
+
+    for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= 2 * LANES)):
+        own = np.resize(scores[:37], 2 * LANES)
+        firsts, sizes = Guarded(2 * LANES, np.uint32), Guarded(2 * LANES, np.uint32)
+        same = np.empty(2 * LANES, np.uint32), np.empty(2 * LANES, np.uint32)
+        call_among(scores, own, firsts.part, sizes.part)
+        kernels.plain_count_among(scores, own, *same)
+        np.testing.assert_array_equal((firsts.part, sizes.part), same)
+        firsts.check()
+        sizes.check()
+        blocks = len(scores) // LANES
+        for score in own[:5]:
+            assert call_ahead(scores, blocks, score) == kernels.plain_count_ahead(scores, blocks, score)
+
+
+def test_codes() -> None:
+    count, find = kernels.vector_count_codes, kernels.vector_find_from
+
+    @compiled
+    def call_count(codes: Array, first: int, counts: Array, lane: int) -> int:
+        return int(count(codes, first, counts, lane))
+
+    @compiled
+    def call_find(codes: Array, least: int, rows: Array) -> int:
+        return int(find(codes, least, rows))
+
+    for _, codes in lists(np.float32, tuple(n for n in LENGTHS if n >= LANES)):
+        for lanes, lane in ((1, 0), (SIDE_BY_SIDE, 3)):
+            counts, same = Guarded((12, lanes), np.int64), np.full((12, lanes), UNTOUCHED)
+            assert call_count(codes, 1, counts.part, lane) == kernels.plain_count_codes(codes, 1, same, lane)
+            np.testing.assert_array_equal(counts.part, same)
+            counts.check()
+        kept = codes.astype(np.uint32)
+        for least in (0, 2, 9):
+            rows, expected = Guarded(len(kept) + LANES, np.uint32), np.empty(len(kept) + LANES, np.uint32)
+            n = call_find(kept, least, rows.part)
+            assert n == kernels.plain_find_from(kept, least, expected)
+            np.testing.assert_array_equal(rows.part[:n], expected[:n])
+            rows.check()
+
+
+def test_ideals_and_sums_of_queries_side_by_side() -> None:
+    fill, add = kernels.vector_fill_ideals, kernels.vector_add_discounted
+
+    @compiled
+    def call_fill(
+        counts: Array, falling: Array, gains: Array, levels: int, left_out: int, depth: int, ideals: Array, lengths: Array
+    ) -> None:  # fmt: skip
+        fill(counts, falling, gains, levels, left_out, depth, ideals, lengths)
+
+    @compiled
+    def call_add(gains: Array, discounts: Array, stops: Array, summed: Array, sums: Array) -> None:
+        add(gains, discounts, stops, summed, sums)
+
+    random = np.random.default_rng(7)
+    gains, falling = np.array([0.0, 1.0, 3.0, 7.0, -1.0]), np.array([3, 2, 1, 0, 4])
+    discounts = 1 / np.log2(np.arange(60) + 2)
+    for turn in range(200):
+        counts = random.integers(0, [2, 5, 30][turn % 3], (5, SIDE_BY_SIDE))
+        depth, levels, left_out = int(random.integers(0, 60)), int(random.integers(0, 6)), turn % 7 - 2
+        ideals, lengths = Guarded((depth, SIDE_BY_SIDE), np.float64), Guarded(SIDE_BY_SIDE, np.int64)
+        call_fill(counts, falling, gains, levels, left_out, depth, ideals.part, lengths.part)
+        same, same_lengths = np.empty((depth, SIDE_BY_SIDE)), np.empty(SIDE_BY_SIDE, np.int64)
+        kernels.plain_fill_ideals(counts, falling, gains, levels, left_out, depth, same, same_lengths)
+        np.testing.assert_array_equal(lengths.part, same_lengths)
+        for lane, length in enumerate(same_lengths):
+            np.testing.assert_array_equal(ideals.part[:length, lane], same[:length, lane])
+        ideals.check()
+        lengths.check()
+
+        same[random.random(same.shape) < 0.1] = np.nan  # what stands beyond the last rank may be anything
+        for lane, length in enumerate(same_lengths):
+            same[:length, lane] = random.random(length)
+        summed = random.integers(0, same_lengths + 1)
+        stops = random.integers(0, same_lengths + 1)
+        sums = random.random(SIDE_BY_SIDE)
+        ours, expected = (summed.copy(), sums.copy()), (summed.copy(), sums.copy())
+        call_add(same, discounts, stops, *ours)
+        kernels.plain_add_discounted(same, discounts, stops, *expected)
+        np.testing.assert_array_equal(ours[0], expected[0])
+        np.testing.assert_array_equal(ours[1], expected[1])
+
+
+def test_apart_takes_no_part_of_an_array() -> None:
+    """A block set apart would take what is beside a column for its next row."""
+    block = kernels.keep_all
+
+    @compiled
+    def call(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> int:
+        return int(block(codes, scores, kept_scores, kept))
+
+    columns = np.zeros((4, 2), np.float32)
+    with pytest.raises(TypeError, match="not contiguous"):
+        call(np.zeros(4, np.uint8), columns[:, 0], np.zeros(40, np.float32), np.zeros(40, np.uint32))
