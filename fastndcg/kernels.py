@@ -9,7 +9,8 @@ A list holds the gain of each rank (`gather`), or what a rank adds to a measure 
 at a relevant document, the probability to stop there (`fold_list`). With averaged ties both are expectations, so that every
 measure is a sum over ranks and all its cutoffs come from one pass.
 
-`score_queries_of_levels` is that flow. Serial drivers are the truth; the parallel ones run the same code over chunks.
+`score_queries_of_levels` is that flow, for a batch of queries side by side: each step is done for all of them before the next
+one, and the sums of all are one vector. Serial drivers are the truth; the parallel one runs the same code over chunks.
 
 All compiled functions live in this one file because Numba keys a cached function on its own file: were a helper elsewhere,
 an upgraded package would go on running the old one. Importing this module imports Numba and compiles nothing.
@@ -199,7 +200,8 @@ def inlined(function: F) -> F:
 def apart(function: F) -> F:
     """A block that stays a function of its own, and gets no more of its contiguous arrays than data and lengths.
 
-    To call a plain block takes seven words for each array, and two more for each dimension after the first.
+    For blocks with loops: within their caller they would slow each other down (see `_apart`). To call a plain block takes
+    seven words for each array, and two more for each dimension after the first.
     """
     if numba.config.DISABLE_JIT:
         return function
@@ -2171,6 +2173,11 @@ def nothing_relevant(totals: Array) -> bool:
     return counted == 0.0
 
 
+@inlined
+def rows_of(query: int, documents: Documents) -> tuple[int, int]:
+    return documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
+
+
 @block
 def score_queries_of_levels(
     first: int,
@@ -2191,10 +2198,7 @@ def score_queries_of_levels(
         while first < last and lane < batch.queries.shape[0]:
             number, totals = first, batch.totals[:, lane]
             first += 1
-            start, stop = (
-                documents.offsets[number] - documents.base,
-                documents.offsets[first] - documents.base,
-            )
+            start, stop = rows_of(number, documents)
             codes = documents.relevance[start:stop]
             has_documents = stop > start
             count_levels(codes, levels, scored, lane)
@@ -2228,11 +2232,7 @@ def score_queries_of_levels(
         for placed in range(lane):
             if batch.kept[placed] >= 0:
                 continue
-            number = batch.queries[placed]
-            start, stop = (
-                documents.offsets[number] - documents.base,
-                documents.offsets[number + 1] - documents.base,
-            )
+            start, stop = rows_of(batch.queries[placed], documents)
             batch.kept[placed] = keep(
                 documents.relevance[start:stop],
                 documents.scores[start:stop],
@@ -2267,10 +2267,7 @@ def score_queries_of_values(
         while first < last and lane < batch.queries.shape[0]:
             query, number = lane_of(batch, lane), first
             first += 1
-            start, stop = (
-                documents.offsets[number] - documents.base,
-                documents.offsets[first] - documents.base,
-            )
+            start, stop = rows_of(number, documents)
             relevance = documents.relevance[start:stop]
             n = unjudged = stop - start
             has_documents = n > 0
