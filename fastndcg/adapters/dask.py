@@ -105,11 +105,9 @@ def evaluate(
         order=order,
         nan=nan,
     )
-    nothing = df._meta[[task.query, *task.wanted.keep]].iloc[:0]
-    values = {name: np.empty(0) for name in task.results[nothing.shape[1] :]}
-    return rows.map_partitions(
-        _results, task, meta=_joined(task, nothing, values), enforce_metadata=False, clear_divisions=True
-    )
+    values = [np.empty(0)] * (len(task.results) - 1 - len(task.wanted.keep))
+    meta = _joined(task, df._meta, slice(0), values)
+    return rows.map_partitions(_results, task, meta=meta, enforce_metadata=False, clear_divisions=True)
 
 
 def summary(
@@ -207,16 +205,15 @@ def means(scores: DataFrame, measures: Any, *, by: str | None = None, weight: st
 
 def _results(frame: pd.DataFrame, task: parts.Task) -> pd.DataFrame:
     scores, first = parts.score(task, table_of(frame, task.names))
-    kept = frame[[task.query, *task.wanted.keep]].iloc[first]
-    weight = {} if scores.weight is None else {"weight": scores.weight}
-    values = dict(zip(task.columns, scores.values, strict=True))
-    return _joined(task, kept, weight | values)
+    values = ([] if scores.weight is None else [scores.weight]) + list(scores.values)
+    return _joined(task, frame, first, values)
 
 
-def _joined(task: parts.Task, kept: pd.DataFrame, values: dict[str, Any]) -> pd.DataFrame:
-    columns = [kept.iloc[:, place].reset_index(drop=True) for place in range(kept.shape[1])]
-    columns += [pd.Series(column) for column in values.values()]
-    return pd.concat(columns, axis=1, keys=task.results)
+def _joined(task: parts.Task, frame: pd.DataFrame, first: Any, values: list[Any]) -> pd.DataFrame:
+    """The results, of queries whose first rows in the frame are given."""
+    # column by column: several of them at once would be copied before rows are taken
+    kept = [frame[name].iloc[first].reset_index(drop=True) for name in (task.query, *task.wanted.keep)]
+    return pd.concat([*kept, *map(pd.Series, values)], axis=1, keys=task.results)
 
 
 def _sums(frame: pd.DataFrame, task: parts.Task, values: bool) -> parts.Sums:
