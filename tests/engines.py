@@ -74,6 +74,10 @@ def documents(n_queries: int = 200, *, seed: int = 0, text: bool = False, longes
     return table.take(pa.array(rng.permutation(rows)))
 
 
+# what a convention adds to the columns: ids that say how tied documents are ordered, and an order for those that ask for rows
+ORDERED = {"doc_id": "position", "order": "position"}
+BY_CONVENTION = ["nDCG@3", "nDCG"]
+
 COLUMNS: dict[str, Any] = {
     "query": "qid",
     "relevance": "label",
@@ -84,10 +88,10 @@ COLUMNS: dict[str, Any] = {
 }
 
 
-def here(table: pa.Table, measures: Any = None, **columns: Any) -> fn.Scores:
+def here(table: pa.Table, measures: Any = None, *, convention: Any = None, **columns: Any) -> fn.Scores:
     """Scores in this process."""
     rankings = fn.Rankings.from_arrow(table.sort_by("position"), **{**COLUMNS, **columns})
-    return fn.evaluate(rankings, MEASURES if measures is None else measures)
+    return fn.evaluate(rankings, MEASURES if measures is None else measures, convention=convention)
 
 
 def listed(table: pa.Table) -> pa.Table:

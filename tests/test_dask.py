@@ -130,6 +130,22 @@ def test_any_partitions_and_ids(
     assert rows_of(found) == engines.rows_of(expected)
 
 
+@pytest.mark.parametrize("name", ["trec_eval", "lightgbm", "tf_ranking"])
+def test_conventions(name: str) -> None:
+    table = engines.documents(100)
+    df = frame(table)
+    local = engines.here(table, engines.BY_CONVENTION, convention=name, doc_id="position")
+    results = fnd.evaluate(df, engines.BY_CONVENTION, convention=name, **engines.COLUMNS, **engines.ORDERED)
+    assert rows_of(results) == engines.rows_of(local.to_arrow())
+    columns = {**_without_keep(), **engines.ORDERED}
+    summary = fnd.summary(df, engines.BY_CONVENTION, convention=name, quartiles=True, **columns)
+    assert engines.rows_of(summary.to_arrow()) == engines.rows_of(local.summary().to_arrow())
+    with pytest.raises(
+        MeasureError, match=r"^recpack leaves the order of ties to chance, and query \S+ has tied"
+    ):
+        fnd.summary(df, "nDCG", convention="recpack")
+
+
 def test_lists() -> None:
     table = engines.listed(engines.documents(100))
     expected = engines.rows_of(

@@ -99,6 +99,23 @@ def test_ties_in_the_order_of_a_column(frame: Any) -> None:
     assert rows_of(found) == engines.rows_of(engines.here(table, engines.BY_ORDER, keep=()).to_arrow())
 
 
+def test_conventions(frame: Any) -> None:
+    table = engines.documents(100)
+    df = frame(table)
+    columns = {**engines.COLUMNS, **engines.ORDERED}
+    without_keep = {name: value for name, value in columns.items() if name != "keep"}
+    for name in ("trec_eval", "lightgbm"):
+        local = engines.here(table, engines.BY_CONVENTION, convention=name, doc_id="position")
+        results = fns.evaluate(df, engines.BY_CONVENTION, convention=name, **columns)
+        assert rows_of(results) == engines.rows_of(local.to_arrow())
+        summary = fns.summary(df, engines.BY_CONVENTION, convention=name, quartiles=True, **without_keep)
+        assert engines.rows_of(summary.to_arrow()) == engines.rows_of(local.summary().to_arrow())
+    with pytest.raises(
+        MeasureError, match=r"^recpack leaves the order of ties to chance, and query \S+ has tied"
+    ):
+        fns.summary(df, "nDCG", convention="recpack")
+
+
 def test_arrays(frame: Any) -> None:
     table = engines.documents(100)
     expected = engines.rows_of(engines.here(table, [*engines.MEASURES, engines.BY_ORDER]).to_arrow())
