@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -243,28 +242,12 @@ def test_refused_before_anything_runs() -> None:
 # ---- workers that fail ----
 
 
-class Deadly:
-    """A gain whose first call, in whichever process, ends it; later ones answer."""
-
-    def __init__(self, marker: Path, *, kills: bool) -> None:
-        self.marker, self.kills = marker, kills
-
-    def __call__(self, grade: float) -> float:
-        try:
-            self.marker.touch(exist_ok=False)
-        except FileExistsError:
-            return engines.steep(grade)
-        if self.kills:
-            os.kill(os.getpid(), signal.SIGKILL)
-        raise OSError("no luck this time")
-
-
 @pytest.mark.parametrize("kills", [True, False])
 def test_a_worker_that_is_killed_and_a_task_that_is_retried(
     cluster: Client, tmp_path: Path, kills: bool
 ) -> None:
     table = engines.documents(100)
-    measure = fn.CG(gain=Deadly(tmp_path / "died", kills=kills)) @ 3
+    measure = fn.CG(gain=engines.Deadly(tmp_path / "died", kills=kills)) @ 3
     results = fnd.evaluate(frame(table), measure, **engines.COLUMNS)
     found = cluster.compute(results, retries=2).result()
     assert (tmp_path / "died").exists()
