@@ -63,7 +63,13 @@ def frame(spark: SparkSession, tmp_path: Path) -> Any:
     def read(table: pa.Table) -> DataFrame:
         size = max(1, len(table) // 3)
         for part, start in enumerate(range(0, max(len(table), 1), size)):
-            pq.write_table(table.slice(start, size), tmp_path / f"{part}.parquet")
+            # random numbers gain nothing from either
+            pq.write_table(
+                table.slice(start, size),
+                tmp_path / f"{part}.parquet",
+                use_dictionary=False,
+                compression="none",
+            )
         return spark.read.parquet(str(tmp_path))
 
     return read
@@ -167,10 +173,10 @@ def test_one_query_of_millions_of_rows_among_millions_of_small_ones(frame: Any, 
             "score": rng.random(len(ids), np.float32),
         }
     )
-    results = fns.evaluate(frame(table), ["nDCG@10", "AP"])
+    results = fns.evaluate(frame(table), "nDCG@10")
     results.write.parquet(str(tmp_path / "results"))
     found = pq.read_table(tmp_path / "results").sort_by("query_id")
-    expected = fn.evaluate(fn.Rankings.from_arrow(table), ["nDCG@10", "AP"]).to_arrow().sort_by("query_id")
+    expected = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@10").to_arrow().sort_by("query_id")
     assert found.equals(expected)
 
 
