@@ -148,13 +148,14 @@ def need_java() -> None:
     )
 
 
-def spark_session(master: str, settings: dict[str, str]) -> SparkSession:
+def spark_session(master: str, settings: dict[str, str], *, connect: bool = False) -> SparkSession:
     from pyspark.sql import SparkSession
 
     importable_by_workers()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(master).appName("fastndcg")
+    start = SparkSession.builder.remote if connect else SparkSession.builder.master
+    builder = start(master).appName("fastndcg")
     for name, value in {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -164,7 +165,8 @@ def spark_session(master: str, settings: dict[str, str]) -> SparkSession:
     }.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
+    if not connect:
+        session.sparkContext.setLogLevel("OFF")
     return session
 
 
