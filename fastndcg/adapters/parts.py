@@ -363,9 +363,8 @@ def plain_errors(is_of_engine: Callable[[BaseException], bool]) -> Iterator[None
         yield
     except Exception as error:
         found = re.search(r"fastndcg\.\w+\.(\w+): (.*)", str(error)) if is_of_engine(error) else None
-        kind = None
-        if found is not None:
-            kind = ConventionError if found[1] == "ConventionError" else getattr(errors, found[1], None)
+        known = {**vars(errors), "ConventionError": ConventionError}
+        kind = None if found is None else known.get(found[1])
         if found is None or kind is None:
             raise
         raise kind(found[2].strip()) from None
