@@ -93,9 +93,9 @@ def test_values_are_those_of_this_process(text: bool) -> None:
 
 @pytest.mark.parametrize("blocks", [1, 2, 150])
 def test_any_blocks_and_ties_in_the_order_of_a_column(blocks: int) -> None:
-    """More blocks than queries, and blocks that would be cut if Ray cut them."""
+    """From more blocks than Ray joins at once, to more than there are queries, and to some that it would cut if it cut any."""
     table = engines.documents(100)
-    rows = dataset(table, 5)
+    rows = dataset(table, 40)
     rows.context.target_max_block_size = 100
     measures = [*engines.MEASURES, engines.BY_ORDER]
     results = fnr.evaluate(rows, measures, order="position", partitions=blocks, **engines.COLUMNS)
