@@ -1,6 +1,6 @@
-"""What scoring adds to a pipeline of Spark or Dask, and what a row costs at each stage.
+"""What scoring adds to a pipeline of Spark, Dask or Ray, and what a row costs at each stage.
 
-    python bench/bench_engines.py [--rows 20e6] [--engines spark dask] [--rounds 3]
+    python bench/bench_engines.py [--rows 20e6] [--engines spark dask ray] [--rounds 3]
     python bench/bench_engines.py --stages 2e6 20e6
 
 The first form times, in turns and in one run, the same pipeline with `evaluate`, with a function that passes batches through
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -56,6 +57,7 @@ def spark_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], fl
     from fastndcg.adapters import spark as fns
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(f"local[{CORES}]").config("spark.driver.memory", "6g")
     for name in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
         builder = builder.config(name, "false")
@@ -116,7 +118,54 @@ def dask_pipelines(folder: Path, _: int) -> tuple[Pipelines, Callable[[], float]
     )
 
 
-ENGINES = {"spark": spark_pipelines, "dask": dask_pipelines}
+def ray_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], float]]:
+    import logging
+
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+    import ray.data
+
+    from fastndcg.adapters import ray as fnr
+
+    # workers that are kept from one pipeline to the next, as in a cluster that is busy
+    kept = {"idle_worker_killing_time_threshold_ms": 600_000, "num_workers_soft_limit": 3 * CORES}
+    if not ray.is_initialized():
+        ray.init(num_cpus=CORES, include_dashboard=False, log_to_driver=False, _system_config=kept)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    partitions = max(2 * CORES, rows // 2_000_000)
+    df = ray.data.read_parquet(str(folder)).select_columns(["qid", "label", "score"])
+    together = df.repartition(partitions, keys=["qid"])
+
+    def unchanged(table: pa.Table) -> pa.Table:
+        return table
+
+    def one_row(table: pa.Table) -> pa.Table:
+        return table.slice(0, 1)
+
+    def discard(dataset: Any) -> Callable[[], None]:
+        def run() -> None:
+            for _ in dataset.iter_internal_ref_bundles():
+                pass
+
+        return run
+
+    def to_python(function: Callable[[pa.Table], pa.Table]) -> Callable[[], None]:
+        return discard(together.map_batches(function, batch_size=None, batch_format="pyarrow"))
+
+    return (
+        {
+            "read": discard(df),
+            "shuffle": discard(together),
+            "to Python": to_python(one_row),
+            "to Python and back": to_python(unchanged),
+            "evaluate": discard(fnr.evaluate(df, MEASURE, partitions=partitions)),
+        },
+        lambda: fnr.summary(df, MEASURE, partitions=partitions).rows[0]["mean"],
+    )
+
+
+ENGINES = {"spark": spark_pipelines, "dask": dask_pipelines, "ray": ray_pipelines}
 
 
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}

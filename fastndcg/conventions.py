@@ -14,9 +14,11 @@ broken by document id, queries left out, rounding, and what weights do to the me
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from dataclasses import replace as replaced
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -613,33 +615,95 @@ def _rounded(value: float, rounding: Rounding) -> float:
     return float(f"{value:.{rounding.decimals}f}")
 
 
-def _mean(convention: Convention, reported: _Reported, weight: Float64 | None) -> float:
-    values, empty = reported.averaged[reported.counted], reported.empty[reported.counted]
-    if weight is None or convention.weights == "ignored":
-        mean = statistics.mean(values)
-    else:
+class _Share(NamedTuple):
+    """Exact sums over some of the queries that enter a mean."""
+
+    queries: int = 0
+    undefined: int = 0  # NaN among the values, which are in none of the sums
+    total: Fraction = Fraction(0)
+    weights: Fraction = Fraction(0)  # 0 where there are no weights, as is the next
+    weighted: Fraction = Fraction(0)
+
+    @classmethod
+    def of(cls, values: Float64, weight: Float64 | None) -> _Share:
+        queries, defined = len(values), ~np.isnan(values)
+        if not defined.all():
+            values, weight = values[defined], None if weight is None else weight[defined]
+        total, undefined = statistics.exact_sum(values), queries - len(values)
+        if weight is None:
+            return cls(queries, undefined, total)
+        products = statistics.exact_sum_of_products(values, weight)
+        return cls(queries, undefined, total, statistics.exact_sum(weight), products)
+
+    def merged(self, other: _Share) -> _Share:
+        return _Share(*map(operator.add, self, other))
+
+
+class MeanSums(NamedTuple):
+    """Exact sums that a mean is made of, by any rule for weights; those of parts merge into exactly those of the whole.
+
+    >>> queries = Rankings.from_lists([[1, 0], [0, 0], [2, 1]], [[0.1, 0.2], [0.3, 0.4], [0.6, 0.6]], weight=[0.5, 2, 1])
+    >>> first, rest = (evaluate_by_convention(part, "nDCG", "tf_ranking") for part in (queries[:1], queries[1:]))
+    >>> merged = first.mean_sums(0).merged(rest.mean_sums(0))
+    >>> merged.mean(first.convention) == evaluate_by_convention(queries, "nDCG", "tf_ranking").mean()["nDCG"]
+    True
+    """
+
+    valued: _Share  # queries with an ideal gain; those of weight 0 change no mean, and are left out
+    empty: _Share
+    weightless: _Share  # empty, and of weight 0
+    has_weights: bool
+
+    @classmethod
+    def of(cls, convention: Convention, reported: _Reported, weight: Float64 | None) -> MeanSums:
+        values, empty = reported.averaged[reported.counted], reported.empty[reported.counted]
+        if weight is None or convention.weights == "ignored":
+            return cls(
+                _Share.of(values[~empty], None), _Share.of(values[empty], None), _Share(), has_weights=False
+            )
         weight = weight[reported.counted]
-        if convention.weights == "tf_ranking" and empty.any():
-            reference = weight[~empty & (weight > 0)]
-            weight = np.where(
-                empty & (weight > 0), statistics.mean(reference) if reference.size else 1.0, weight
+        weighs = weight > 0
+        valued, empty_with_weight, weightless = (
+            _Share.of(values[each], weight[each])
+            for each in (~empty & weighs, empty & weighs, empty & ~weighs)
+        )
+        return cls(valued, empty_with_weight, weightless, has_weights=True)
+
+    def merged(self, other: MeanSums) -> MeanSums:
+        """Sums over the queries of both."""
+        return MeanSums(
+            self.valued.merged(other.valued),
+            self.empty.merged(other.empty),
+            self.weightless.merged(other.weightless),
+            self.has_weights,
+        )
+
+    def mean(self, convention: Convention) -> float:
+        """The mean as the tool takes it. Raises `ConventionError` where the tool ends instead."""
+        valued, empty, weightless = self[:3]
+        total, divisor = valued.weighted + empty.weighted, valued.weights + empty.weights
+        if not self.has_weights:
+            total, divisor = valued.total + empty.total, Fraction(valued.queries + empty.queries)
+        elif convention.weights == "tf_ranking":
+            # the tool's mean weight is a float64
+            usual = Fraction(float(valued.weights / valued.queries)) if valued.queries else Fraction(1)
+            total, divisor = (
+                valued.weighted + usual * empty.total,
+                valued.weights + usual * empty.queries,
             )
-        if convention.weights in ("lightgbm", "xgboost") and empty.any() and not np.isnan(values).any():
-            total = statistics.exact_sum_of_products(values[~empty], weight[~empty]) + statistics.exact_sum(
-                values[empty]
-            )
-            mean = float(total / statistics.exact_sum(weight)) if weight.any() else math.nan
-        else:
-            mean = statistics.mean(values, weight)
-    if convention.weights == "xgboost" and mean > 1:
-        if mean > 1 + 1e-6:
-            raise ConventionError(
-                f"{convention.name} ends here, because empty queries count 1 whatever their weight, which makes its mean {mean:g}. "
-                'Use weights of 1 and more, or "lightgbm", which reports such means.'
-            )
-        mean = 1.0
-    printed = convention.rounding is not None and convention.rounding.when == "printed"
-    return _rounded(mean, convention.rounding) if printed and convention.rounding else mean
+        elif convention.weights in ("lightgbm", "xgboost"):
+            total = valued.weighted + empty.total + weightless.total
+        undefined = valued.undefined or empty.undefined or weightless.undefined
+        mean = float(total / divisor) if divisor and not undefined else math.nan
+        if convention.weights == "xgboost" and mean > 1:
+            if mean > 1 + 1e-6:
+                raise ConventionError(
+                    f"{convention.name} ends here, because empty queries count 1 whatever their weight, which makes its mean {mean:g}. "
+                    'Use weights of 1 and more, or "lightgbm", which reports such means.'
+                )
+            mean = 1.0
+        printed = convention.rounding is not None and convention.rounding.when == "printed"
+        return _rounded(mean, convention.rounding) if printed and convention.rounding else mean
 
 
 class ConventionScores(Scores):
@@ -704,11 +768,12 @@ class ConventionScores(Scores):
         ] if weighted and self.weight is not None else None
 
     def _mean(self, row: int, part: Any = slice(None)) -> float:
-        return _mean(
-            self.convention,
-            self._reported[row].part(part),
-            None if self.weight is None else self.weight[part],
-        )
+        return self.mean_sums(row, part).mean(self.convention)
+
+    def mean_sums(self, row: int, part: Any = slice(None)) -> MeanSums:
+        """What the mean of a measure is made of, over all queries or some."""
+        weight = None if self.weight is None else self.weight[part]
+        return MeanSums.of(self.convention, self._reported[row].part(part), weight)
 
     def __repr__(self) -> str:
         return f"Scores of {self.n_queries:,} queries, as {self.convention.name} computes them\n{self.summary()!r}"
@@ -841,9 +906,8 @@ def _means(
                 means[rule] = found
                 continue
             try:
-                means[rule] = _mean(
-                    rule, _reported(rule, measure, found, _left_out(rankings, rule)), rankings.weight
-                )
+                reported = _reported(rule, measure, found, _left_out(rankings, rule))
+                means[rule] = MeanSums.of(rule, reported, rankings.weight).mean(rule)
             except ConventionError as error:
                 means[rule] = str(error)
     return means

@@ -20,6 +20,7 @@ Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 20  # rows that a check looks at together, so that its temporary arrays stay small
+_TABLE = 1 << 16  # ids that a table may always have room for
 
 
 class JudgedPool(NamedTuple):
@@ -743,12 +744,12 @@ def group_by_query(query_ids: Any) -> Grouped:
     n_runs = int(np.count_nonzero(changes)) + bool(len(codes))
     if (codes[1:] >= codes[:-1]).all():
         together = True
-    elif 2 * n_runs >= len(codes) and not pa.types.is_dictionary(ids.type):
-        # most runs are one row long, so all rows will be hashed anyway, at 5 ns each; sorting the runs took 33
-        encoded = _combined(ids.dictionary_encode())
-        together = len(encoded.dictionary) == n_runs
-        ids = ids if together else encoded
+    elif 2 * n_runs >= len(codes):
+        # most runs are one row long, so all rows will be numbered anyway, at 5 ns each; sorting the runs took 33
+        numbered = _numbers_of(ids, codes)
+        together = numbered.n_values == n_runs
     else:
+        numbered = None
         together = len(np.unique(codes[np.append(True, changes)])) == n_runs
     if together:
         starts = np.flatnonzero(np.append(True, changes)) if n_runs else np.empty(0, np.int64)
@@ -758,12 +759,36 @@ def group_by_query(query_ids: Any) -> Grouped:
 
     from fastndcg import kernels
 
-    if not pa.types.is_dictionary(ids.type):
-        ids = _combined(ids.dictionary_encode())
-    indices = ids.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    codes, first_rows = kernels.codes_by_first_appearance(read_only(indices), len(ids.dictionary))
-    offsets, rows = kernels.rows_by_code(codes, len(first_rows))
-    return Grouped(ids.dictionary.take(pa.array(indices[first_rows])), offsets, rows)
+    codes, n_values = _numbers_of(ids, codes) if numbered is None else numbered
+    offsets, rows = kernels.rows_by_code(codes, n_values)
+    found = ids.take(pa.array(rows[offsets[:-1]]))
+    return Grouped(found.dictionary_decode() if pa.types.is_dictionary(found.type) else found, offsets, rows)
+
+
+class _Numbers(NamedTuple):
+    """The number of each row's id; distinct ids are numbered in order of first appearance."""
+
+    codes: Int64
+    n_values: int
+
+
+def _numbers_of(ids: pa.Array, codes: Array) -> _Numbers:
+    from fastndcg import kernels
+
+    if pa.types.is_dictionary(ids.type):
+        lowest, size = 0, len(ids.dictionary)
+    else:
+        lowest, highest = int(codes.min()), int(codes.max())
+        size = highest - lowest + 1
+        if size > 2 * len(codes) + _TABLE or highest >= 2**63:
+            encoded = ids.dictionary_encode()  # numbers values as they appear
+            return _Numbers(_run_codes(encoded).astype(np.int64), len(encoded.dictionary))
+    # a table of all ids there could be took 2 ns a row, where hashing took 6 to 24
+    indices = codes.astype(np.int64, copy=False)
+    codes, first_rows = kernels.codes_by_first_appearance(
+        read_only(indices - lowest if lowest else indices), size
+    )
+    return _Numbers(codes, len(first_rows))
 
 
 def _id_column(query_ids: Any) -> pa.Array:

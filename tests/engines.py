@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -74,6 +75,10 @@ def documents(n_queries: int = 200, *, seed: int = 0, text: bool = False, longes
     return table.take(pa.array(rng.permutation(rows)))
 
 
+# what a convention adds to the columns: ids that say how tied documents are ordered, and an order for those that ask for rows
+ORDERED = {"doc_id": "position", "order": "position"}
+BY_CONVENTION = ["nDCG@3", "nDCG"]
+
 COLUMNS: dict[str, Any] = {
     "query": "qid",
     "relevance": "label",
@@ -84,10 +89,10 @@ COLUMNS: dict[str, Any] = {
 }
 
 
-def here(table: pa.Table, measures: Any = None, **columns: Any) -> fn.Scores:
+def here(table: pa.Table, measures: Any = None, *, convention: Any = None, **columns: Any) -> fn.Scores:
     """Scores in this process."""
     rankings = fn.Rankings.from_arrow(table.sort_by("position"), **{**COLUMNS, **columns})
-    return fn.evaluate(rankings, MEASURES if measures is None else measures)
+    return fn.evaluate(rankings, MEASURES if measures is None else measures, convention=convention)
 
 
 def listed(table: pa.Table) -> pa.Table:
@@ -106,6 +111,30 @@ def rows_of(table: Any) -> list[tuple[Any, ...]]:
     return sorted(rows, key=lambda row: row[0])
 
 
+class Deadly:
+    """A gain whose first call, in whichever process, ends it; later ones answer."""
+
+    def __init__(self, marker: Path, *, kills: bool) -> None:
+        self.marker, self.kills = marker, kills
+
+    def __call__(self, grade: float) -> float:
+        try:
+            self.marker.touch(exist_ok=False)
+        except FileExistsError:
+            return steep(grade)
+        if self.kills:
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise OSError("no luck this time")
+
+
+def importable_by_workers() -> None:
+    """Let processes that are started from now on import the package and these tests, whose functions they unpickle."""
+    tests = Path(__file__).resolve().parent
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        dict.fromkeys([str(tests.parent), str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
+    )
+
+
 # ---- Spark ----
 
 
@@ -119,17 +148,14 @@ def need_java() -> None:
     )
 
 
-def spark_session(master: str, settings: dict[str, str]) -> SparkSession:
+def spark_session(master: str, settings: dict[str, str], *, connect: bool = False) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    tests = Path(__file__).resolve().parent
-    # measures with functions of these tests are unpickled by workers
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        dict.fromkeys([str(tests.parent), str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
-    )
+    importable_by_workers()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(master).appName("fastndcg")
+    start = SparkSession.builder.remote if connect else SparkSession.builder.master
+    builder = start(master).appName("fastndcg")
     for name, value in {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -139,7 +165,8 @@ def spark_session(master: str, settings: dict[str, str]) -> SparkSession:
     }.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
+    if not connect:
+        session.sparkContext.setLogLevel("OFF")
     return session
 
 

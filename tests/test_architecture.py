@@ -30,6 +30,7 @@ EXTRAS = (
     "pyspark",
     "dask",
     "distributed",
+    "ray",
     "plotly",
     "lightgbm",
     "xgboost",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -130,6 +129,22 @@ def test_any_partitions_and_ids(
     assert rows_of(found) == engines.rows_of(expected)
 
 
+@pytest.mark.parametrize("name", ["trec_eval", "lightgbm", "tf_ranking"])
+def test_conventions(name: str) -> None:
+    table = engines.documents(100)
+    df = frame(table)
+    local = engines.here(table, engines.BY_CONVENTION, convention=name, doc_id="position")
+    results = fnd.evaluate(df, engines.BY_CONVENTION, convention=name, **engines.COLUMNS, **engines.ORDERED)
+    assert rows_of(results) == engines.rows_of(local.to_arrow())
+    columns = {**_without_keep(), **engines.ORDERED}
+    summary = fnd.summary(df, engines.BY_CONVENTION, convention=name, quartiles=True, **columns)
+    assert engines.rows_of(summary.to_arrow()) == engines.rows_of(local.summary().to_arrow())
+    with pytest.raises(
+        MeasureError, match=r"^recpack leaves the order of ties to chance, and query \S+ has tied"
+    ):
+        fnd.summary(df, "nDCG", convention="recpack")
+
+
 def test_lists() -> None:
     table = engines.listed(engines.documents(100))
     expected = engines.rows_of(
@@ -227,28 +242,12 @@ def test_refused_before_anything_runs() -> None:
 # ---- workers that fail ----
 
 
-class Deadly:
-    """A gain whose first call, in whichever process, ends it; later ones answer."""
-
-    def __init__(self, marker: Path, *, kills: bool) -> None:
-        self.marker, self.kills = marker, kills
-
-    def __call__(self, grade: float) -> float:
-        try:
-            self.marker.touch(exist_ok=False)
-        except FileExistsError:
-            return engines.steep(grade)
-        if self.kills:
-            os.kill(os.getpid(), signal.SIGKILL)
-        raise OSError("no luck this time")
-
-
 @pytest.mark.parametrize("kills", [True, False])
 def test_a_worker_that_is_killed_and_a_task_that_is_retried(
     cluster: Client, tmp_path: Path, kills: bool
 ) -> None:
     table = engines.documents(100)
-    measure = fn.CG(gain=Deadly(tmp_path / "died", kills=kills)) @ 3
+    measure = fn.CG(gain=engines.Deadly(tmp_path / "died", kills=kills)) @ 3
     results = fnd.evaluate(frame(table), measure, **engines.COLUMNS)
     found = cluster.compute(results, retries=2).result()
     assert (tmp_path / "died").exists()

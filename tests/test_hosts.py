@@ -1,18 +1,25 @@
-"""Nothing takes its host down: threading layers, Python threads, forks, pools of processes, folders that cannot be written.
+"""Nothing takes its host down: threading layers, Python threads, forks, pools, servers, notebooks, folders that cannot be written.
 
 Each case is a process of its own with a time limit, so that an abort or a deadlock fails its test and nothing else.
 """
 
 from __future__ import annotations
 
+import http.client
 import importlib.util
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import sysconfig
 import textwrap
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import engines
 import pytest
@@ -271,52 +278,144 @@ def _run_file(folder: Path, program: str, layer: str) -> None:
     assert done.returncode == 0, f"exit {done.returncode}: {done.stderr[-2000:]}"
 
 
+SERVED = """
+from urllib.parse import parse_qs
+DATA = rankings()
+WANTED = value(threads=1)
+assert value() == WANTED  # on two threads, in the process that will fork
+
+
+def application(environ, start_response):
+    threads = parse_qs(environ["QUERY_STRING"])["threads"][0]
+    right = value(None if threads == "all" else int(threads)) == WANTED
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [f"{os.getpid()} {right}".encode()]
+"""
+
+
 @pytest.mark.parametrize("layer", ["workqueue", "omp"])
-def test_a_server_that_forks_its_workers(layer: str) -> None:
-    """The parent loads and warms up; workers answer from several threads each, and one is replaced."""
-    run(
-        SETTLED
-        + """
-from concurrent.futures import ThreadPoolExecutor
+def test_gunicorn_whose_workers_are_forked(tmp_path: Path, layer: str) -> None:
+    """The master loads and warms up; workers answer requests from several threads each, and one is killed and replaced."""
+    engines.need("gunicorn")
+    (tmp_path / "served.py").write_text(PRELUDE + SERVED)
+    address, log = tmp_path / "socket", tmp_path / "log"
+    command = [
+        *(
+            sys.executable,
+            "-m",
+            "gunicorn",
+            "served:application",
+            "--preload",
+            "--workers",
+            "2",
+            "--threads",
+            "2",
+        ),
+        *(
+            "--bind",
+            f"unix:{address}",
+            "--worker-tmp-dir",
+            str(tmp_path),
+            "--no-control-socket",
+            "--log-file",
+            str(log),
+        ),
+    ]
+    environment = {"PYTHONPATH": str(ROOT), "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
+    with log.open("w") as errors:
+        master = subprocess.Popen(
+            command, env=os.environ | environment, cwd=tmp_path, stdout=errors, stderr=errors
+        )
+    try:
+        _wait_for(address.exists, master, log)
+
+        def ask(threads: object) -> str:
+            connection = http.client.HTTPConnection("localhost", timeout=TIMEOUT)
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.connect(str(address))
+            connection.request("GET", f"/?threads={threads}")
+            worker, right = connection.getresponse().read().decode().split()
+            connection.close()
+            assert right == "True", log.read_text()
+            return worker
+
+        def workers() -> set[str]:
+            with ThreadPoolExecutor(4) as pool:
+                return set(pool.map(ask, [1, 2, "all", 2] * 4))
+
+        before: set[str] = set()
+        _wait_for(lambda: len(before.update(workers()) or before) == 2, master, log)
+        killed = before.pop()
+        os.kill(int(killed), signal.SIGKILL)
+        _wait_for(lambda: bool(workers() - before - {killed}), master, log)
+    finally:
+        master.terminate()
+        code = master.wait(TIMEOUT)
+    text = log.read_text()
+    assert code == 0, text
+    assert text.count("was sent SIGKILL") == 1 and "SIGABRT" not in text and "Traceback" not in text, text
+
+
+def _wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+        time.sleep(0.05)
+
+
+CELLS = [
+    PRELUDE,
+    """
+DATA = rankings()
+WANTED = value(threads=1)
 assert value() == WANTED
-
-def serve():
-    with ThreadPoolExecutor(3) as pool:
-        return all(answer == WANTED for answer in pool.map(value, [2, None, 1, 2, 2, 2]))
-
-workers = [in_child(serve) for _ in range(3)]
-ended(workers.pop())
-workers.append(in_child(serve))
-ended(*workers)
 """,
-        layer,
-    )
-
-
-def test_a_notebook_s_kernel() -> None:
-    """Cells run in a loop of asyncio, in a thread that is not the main one, beside threads that wait for messages."""
-    run(
-        SETTLED
-        + """
+    """
 import asyncio
-stop = threading.Event()
-heart = threading.Thread(target=stop.wait, daemon=True)
-heart.start()
-answers = []
-
-async def cells():
-    answers.append(value())
-    answers.append(await asyncio.to_thread(value))
-    answers.extend(await asyncio.gather(*(asyncio.to_thread(value) for _ in range(4))))
-
-kernel = threading.Thread(target=lambda: asyncio.run(cells()))
-kernel.start()
-kernel.join()
-stop.set()
-assert answers == [WANTED] * 6
+answers = await asyncio.gather(*(asyncio.to_thread(value) for _ in range(4)))
+assert answers == [WANTED] * 4 and value() == WANTED
 """,
-        "workqueue",
+    """
+import multiprocessing
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    assert pool.map(value, [None, 1, 2]) == [WANTED] * 3
+""",
+    """
+import fastndcg as fn
+fn.evaluate(DATA, "nDCG@10")
+""",
+]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Jupyter's own
+@pytest.mark.parametrize("layer", ["workqueue", "omp"])
+def test_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: str) -> None:
+    """Cells of a kernel run in its loop of asyncio, beside threads that wait for messages; in the last one Scores show themselves."""
+    engines.need("ipykernel")
+    from jupyter_client.manager import KernelManager
+
+    for name in ("HOME", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    environment = {"PYTHONPATH": str(ROOT), "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
+    manager = KernelManager(transport="ipc", connection_file=str(tmp_path / "kernel.json"))
+    manager.start_kernel(env=os.environ | environment)
+    client = manager.client()
+    shown: list[dict[str, Any]] = []
+    try:
+        client.start_channels()
+        client.wait_for_ready(timeout=TIMEOUT)
+        for cell in CELLS:
+            reply = client.execute_interactive(cell, timeout=TIMEOUT, output_hook=shown.append)
+            assert reply["content"]["status"] == "ok", reply["content"]
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    (html,) = (
+        message["content"]["data"]["text/html"]
+        for message in shown
+        if message["msg_type"] == "execute_result"
     )
+    assert "<td>nDCG@10</td>" in html
 
 
 @pytest.mark.parametrize("layer", LAYERS)

@@ -28,8 +28,10 @@ NOTHING: dict[str, Any] = {
     "keep": (),
     "weight": None,
     "is_judged": None,
+    "doc_id": None,
     "order": None,
     "nan": "refuse",
+    "convention": None,
 }
 
 
@@ -193,6 +195,55 @@ def test_summaries_of_parts_are_that_of_the_whole(n_queries: int, n_parts: int, 
         expected = engines.here(table, task.measures, weight=weight).summary().to_arrow()
         assert engines.rows_of(summary) == engines.rows_of(expected.select(summary.column_names))
         assert ("median" in summary.column_names) == values
+
+
+@pytest.mark.parametrize("weight", [None, "steps"])
+@pytest.mark.parametrize("name", fn.conventions)
+def test_conventions(name: str, weight: str | None) -> None:
+    """Every tool's values and its summary, by all rules for weights, 0 among them."""
+    table = engines.documents(80)
+    table = table.append_column("steps", pa.array(table["qid"].to_numpy() % 3 * 0.75))
+    columns = {**engines.COLUMNS, "weight": weight}
+    task = task_for(table, engines.BY_CONVENTION, convention=name, **columns, **engines.ORDERED)
+    tables = [table.filter(pa.array(table["qid"].to_numpy() % 5 == part)) for part in range(5)]
+    columns["doc_id"] = "position"
+    try:
+        expected = engines.here(table, engines.BY_CONVENTION, convention=name, **columns)
+    except MeasureError:
+        with pytest.raises(MeasureError, match=f"^{name} leaves the order of ties to chance"):
+            parts.add_up(task, tables, values=False)
+        return
+    found = pa.concat_tables([parts.results(task, part) for part in tables])
+    assert engines.rows_of(found) == engines.rows_of(expected.to_arrow())
+    each = [parts.add_up(task, [part], values=True) for part in tables]
+    sums = parts.Sums.total(2, pickle.loads(pickle.dumps(each)))
+    try:
+        summary = expected.summary().to_arrow()
+    except MeasureError:
+        with pytest.raises(MeasureError, match=f"^{name} ends here, because empty queries count 1"):
+            parts.summary_of(task, sums, values=True)
+        return
+    assert engines.rows_of(parts.summary_of(task, sums, values=True).to_arrow()) == engines.rows_of(summary)
+
+
+def test_conventions_that_need_an_order() -> None:
+    table = engines.documents(5)
+    for name in ("lightgbm", "ranx", "allrank"):
+        with pytest.raises(
+            MeasureError, match=r"takes tied documents in the order of their rows.*as in order=\.\.\."
+        ):
+            task_for(table, "nDCG", convention=name, **engines.COLUMNS)
+    for name in ("sklearn", "trec_eval", "recpack", "catboost"):
+        assert task_for(table, "nDCG", convention=name, **engines.COLUMNS).order is None
+    task = task_for(table, "nDCG", convention="trec_eval", **engines.COLUMNS)
+    with pytest.raises(
+        MeasureError, match=r"trec_eval orders ties by document id, and these rankings have none"
+    ):
+        parts.score(task, table)
+    with pytest.raises(MeasureError, match='no convention is called "lightgmb"'):
+        task_for(table, "nDCG", convention="lightgmb", **engines.COLUMNS)
+    with pytest.raises(MeasureError, match="AP has no convention"):
+        task_for(table, "AP", convention="sklearn", **engines.COLUMNS)
 
 
 def test_summaries_without_quartiles_show_none() -> None:

@@ -125,6 +125,8 @@ IDS: dict[str, Any] = {
         [pa.array(["q5", "q3"]).dictionary_encode(), pa.array(["q5", "q9", "q3", "q5"]).dictionary_encode()]
     ),
     "binary": pa.array([b"q5", b"q3", b"q5", b"q9", b"q3", b"q5"]),
+    "unsigned integers beyond int64": np.array([5, 3, 5, 9, 3, 5], np.uint64) + np.uint64(2**63),
+    "small integers far apart": np.array([-128, 127, -128, 0, 127, -128], np.int8),
     "dates": pa.array([5, 3, 5, 9, 3, 5], pa.int32()).cast(pa.date32()),
 }
 
@@ -170,8 +172,14 @@ def test_from_query_ids_of_pandas_and_polars() -> None:
     assert columns(Rankings.from_query_ids(frame["q"], frame["r"], frame["s"])) == wanted
 
 
-@given(st.lists(st.integers(-3, 3), max_size=30), st.booleans())
-def test_grouping_is_what_a_dict_would_do(ids: list[int], as_text: bool) -> None:
+@given(
+    st.lists(st.integers(-3, 3), max_size=30),
+    st.sampled_from([0, 10**6, -(2**63) + 3, 2**63 - 4]),
+    st.sampled_from([1, 10**6, 2**60]),
+    st.booleans(),
+)
+def test_grouping_is_what_a_dict_would_do(ids: list[int], middle: int, step: int, as_text: bool) -> None:
+    ids = [middle + (name * step if abs(middle) < 2**62 else name) for name in ids]
     wanted: dict[int, list[int]] = {}
     for row, name in enumerate(ids):
         wanted.setdefault(name, []).append(row)

@@ -3,4 +3,5 @@
 parts       what a worker of any engine does with its part of the data
 spark       Spark DataFrames
 dask        Dask DataFrames
+ray         Datasets of Ray Data
 """

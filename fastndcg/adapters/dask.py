@@ -28,6 +28,7 @@ from fastndcg.sources.arrow import is_list, table_of
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
 
+    from fastndcg.conventions import Convention
     from fastndcg.scores import Summary
 
 
@@ -41,8 +42,10 @@ def evaluate(
     keep: str | Sequence[str] = (),
     weight: str | None = None,
     is_judged: str | None = None,
+    doc_id: str | None = None,
     order: str | None = None,
     nan: str = "refuse",
+    convention: str | Convention | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
     """Values of every measure for every query, as a lazy DataFrame with a row for each query.
@@ -53,7 +56,7 @@ def evaluate(
         A row for each document, in any order, or a row for each query with lists. Where a column of objects must be looked at
         to tell, its first partition that has rows is computed.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, is_judged : str, optional
+    query, relevance, score, is_judged, doc_id : str, optional
         Names of columns. The first three are found by their usual names where not given.
     keep : str or sequence of str
         Query-level columns to carry to the results, which hold one value within each query.
@@ -64,6 +67,9 @@ def evaluate(
         it is the order of their elements.
     nan : "refuse" or "last"
         "last" ranks documents with a NaN score below all others.
+    convention : name or Convention, optional
+        Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need `order`, and those that
+        order them by document id need `doc_id` where there are any.
     partitions : int, optional
         How many to distribute queries to; default as many as there are.
 
@@ -78,7 +84,7 @@ def evaluate(
     ColumnError
         A column that is missing, or a role that several could play.
     MeasureError
-        A measure that does not exist; one with ties="input" without `order`.
+        A measure or convention that does not exist; ties="input" without `order`.
     InputTypeError
         `df` is no DataFrame of Dask; a column of a type that has no meaning in its role.
     InputError
@@ -102,14 +108,14 @@ def evaluate(
         keep=keep,
         weight=weight,
         is_judged=is_judged,
+        doc_id=doc_id,
         order=order,
         nan=nan,
+        convention=convention,
     )
-    nothing = df._meta[[task.query, *task.wanted.keep]].iloc[:0]
-    values = {name: np.empty(0) for name in task.results[nothing.shape[1] :]}
-    return rows.map_partitions(
-        _results, task, meta=_joined(task, nothing, values), enforce_metadata=False, clear_divisions=True
-    )
+    values = [np.empty(0)] * (len(task.results) - 1 - len(task.wanted.keep))
+    meta = _joined(task, df._meta, slice(0), values)
+    return rows.map_partitions(_results, task, meta=meta, enforce_metadata=False, clear_divisions=True)
 
 
 def summary(
@@ -121,8 +127,10 @@ def summary(
     score: str | None = None,
     weight: str | None = None,
     is_judged: str | None = None,
+    doc_id: str | None = None,
     order: str | None = None,
     nan: str = "refuse",
+    convention: str | Convention | None = None,
     partitions: int | None = None,
     quartiles: bool = False,
 ) -> Summary:
@@ -133,7 +141,7 @@ def summary(
 
     Parameters
     ----------
-    df, measures, query, relevance, score, weight, is_judged, order, nan, partitions
+    df, measures, query, relevance, score, weight, is_judged, doc_id, order, nan, convention, partitions
         As in `evaluate`.
     quartiles : bool
         True adds quartiles, for which the values themselves, 8 bytes for each query and measure, are collected.
@@ -162,8 +170,10 @@ def summary(
         keep=(),
         weight=weight,
         is_judged=is_judged,
+        doc_id=doc_id,
         order=order,
         nan=nan,
+        convention=convention,
     )
     sums = parts.Sums.total(len(task.measures), _of_each_partition(_sums, rows, task, quartiles))
     return parts.summary_of(task, sums, values=quartiles)
@@ -177,7 +187,8 @@ def means(scores: DataFrame, measures: Any, *, by: str | None = None, weight: st
     Parameters
     ----------
     scores : dask.dataframe.DataFrame
-        With a column for each measure, under its notation; persist it, or write it and read it back, to compute values once.
+        With a column for each measure, under its notation; not by a convention, whose mean `summary` has, as it takes more than
+        values; persist it, or write it and read it back, to compute values once.
     measures : one or several of Measure, notation, or ir_measures object
     by : str, optional
         Column to group by, as it was kept.
@@ -207,16 +218,15 @@ def means(scores: DataFrame, measures: Any, *, by: str | None = None, weight: st
 
 def _results(frame: pd.DataFrame, task: parts.Task) -> pd.DataFrame:
     scores, first = parts.score(task, table_of(frame, task.names))
-    kept = frame[[task.query, *task.wanted.keep]].iloc[first]
-    weight = {} if scores.weight is None else {"weight": scores.weight}
-    values = dict(zip(task.columns, scores.values, strict=True))
-    return _joined(task, kept, weight | values)
+    values = ([] if scores.weight is None else [scores.weight]) + list(scores.values)
+    return _joined(task, frame, first, values)
 
 
-def _joined(task: parts.Task, kept: pd.DataFrame, values: dict[str, Any]) -> pd.DataFrame:
-    columns = [kept.iloc[:, place].reset_index(drop=True) for place in range(kept.shape[1])]
-    columns += [pd.Series(column) for column in values.values()]
-    return pd.concat(columns, axis=1, keys=task.results)
+def _joined(task: parts.Task, frame: pd.DataFrame, first: Any, values: list[Any]) -> pd.DataFrame:
+    """The results, of queries whose first rows in the frame are given."""
+    # column by column: several of them at once would be copied before rows are taken
+    kept = [frame[name].iloc[first].reset_index(drop=True) for name in (task.query, *task.wanted.keep)]
+    return pd.concat([*kept, *map(pd.Series, values)], axis=1, keys=task.results)
 
 
 def _sums(frame: pd.DataFrame, task: parts.Task, values: bool) -> parts.Sums:
@@ -238,7 +248,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _check_frame(name: str, frame: Any) -> None:
-    parts.check_frame(name, frame, ("_meta", "map_partitions", "shuffle", "dtypes"), "Dask")
+    parts.check_frame(name, frame, ("_meta", "map_partitions", "shuffle", "dtypes"), "DataFrame of Dask")
 
 
 def _rows(

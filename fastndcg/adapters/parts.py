@@ -8,9 +8,11 @@ A part is scored as a whole data set would be, and no value depends on what else
 
 from __future__ import annotations
 
+import pickle
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +20,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastndcg import errors
 from fastndcg.api import evaluate
+from fastndcg.conventions import (
+    Convention,
+    ConventionError,
+    ConventionScores,
+    MeanSums,
+    as_convention,
+    resolve_all,
+)
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, as_measures
 from fastndcg.scores import Scores, Summary, groups_of
@@ -30,6 +41,9 @@ Float64 = npt.NDArray[np.float64]
 
 _ROWS = 1 << 20  # rows scored together, so that what a call costs is spread over many queries
 
+# conventions that order tied documents by their ids, or refuse them where their order matters
+_NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
+
 
 class Task(NamedTuple):
     """What is asked of every part; engines send it to their workers."""
@@ -39,6 +53,7 @@ class Task(NamedTuple):
     wanted: Wanted
     order: str | None
     nan: str
+    convention: Convention | None
 
     @property
     def query(self) -> str:
@@ -56,12 +71,12 @@ class Task(NamedTuple):
         return ["query_id", *self.wanted.keep, *weight, *self.columns]
 
 
-def check_frame(name: str, frame: Any, attributes: Sequence[str], engine: str) -> None:
-    """Refuse what has not the attributes by which a DataFrame of the engine is known."""
+def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -> None:
+    """Refuse what has not the attributes by which a DataFrame of the engine, or what it has instead, is known."""
     if not all(hasattr(frame, attribute) for attribute in attributes):
         kind = type(frame)
         raise InputTypeError(
-            f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a DataFrame of {engine}. For data in this process "
+            f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a {wanted}. For data in this process "
             "there is fastndcg.evaluate."
         )
 
@@ -76,8 +91,10 @@ def asked(
     keep: str | Sequence[str],
     weight: str | None,
     is_judged: str | None,
+    doc_id: str | None,
     order: str | None,
     nan: str,
+    convention: str | Convention | None,
 ) -> Task:
     """The task, checked against the columns before any worker is asked; columns of type null are not known yet."""
     wanted = choose(
@@ -88,7 +105,7 @@ def asked(
         score=score,
         keep=keep,
         weight=weight,
-        doc_id=None,
+        doc_id=doc_id,
         is_judged=is_judged,
     )
     if wanted.columns.query is None:
@@ -96,14 +113,15 @@ def asked(
             "rows of an engine have no numbers that could name their queries; name the column of query ids, as in query=..."
         )
     known = as_measures(measures)
-    task = Task(known, tuple(map(str, known)), wanted, order, nan)
+    rule = None if convention is None else as_convention(convention)
+    task = Task(known, tuple(map(str, known)), wanted, order, nan, rule)
     if order is not None:
         check_column(schema.names, "order", order)
     _check_order(task, lists=is_list(schema.field(wanted.columns.relevance).type))
     _check_results(task)
     nothing = schema.empty_table().select(task.names)
     rankings = rankings_from_table(nothing, wanted, nan=nan)
-    evaluate(rankings, task.measures, threads=1)
+    evaluate(rankings, task.measures, convention=task.convention, threads=1)
     return task
 
 
@@ -112,8 +130,10 @@ def _check_order(task: Task, *, lists: bool) -> None:
         if task.order is not None:
             raise ColumnError(f'order="{task.order}" is for a row for each document; lists have their order')
         return
-    by_order = [str(measure) for measure in task.measures if measure.params.get("ties") == "input"]
-    if by_order and task.order is None:
+    rule = task.convention
+    measures = task.measures if rule is None else resolve_all(task.measures, rule)
+    by_order = [str(measure) for measure in measures if measure.params.get("ties") == "input"]
+    if by_order and task.order is None and (rule is None or rule.ties not in _NO_ORDER):
         raise MeasureError(
             f"{by_order[0]} takes tied documents in the order of their rows, and rows of an engine have none; name a column that "
             "numbers the documents of a query, as in order=..., or use another rule for ties"
@@ -143,7 +163,7 @@ def score(task: Task, table: pa.Table) -> tuple[Scores, npt.NDArray[np.int64]]:
         lists = is_list(table.schema.field(task.wanted.columns.relevance).type)
         grouped = None if lists else grouped_rows(table, task.wanted)
         rankings = rankings_from_table(table, task.wanted, nan=task.nan, grouped=grouped)
-        scores = evaluate(rankings, task.measures, threads=1)
+        scores = evaluate(rankings, task.measures, convention=task.convention, threads=1)
     if grouped is None:
         return scores, np.arange(len(table))
     first = grouped.offsets[:-1] if grouped.rows is None else grouped.rows[grouped.offsets[:-1]]
@@ -264,6 +284,7 @@ class Sums(NamedTuple):
     empty: tuple[int, ...]  # queries without a value, by each measure
     moments: tuple[Moments, ...]
     values: tuple[Float64, ...] | None  # by each measure; None where quartiles are not asked for
+    means: tuple[MeanSums, ...] | None  # by each measure; None where there is no convention
 
     @classmethod
     def of(cls, scores: Scores, *, values: bool = False) -> Sums:
@@ -273,6 +294,9 @@ class Sums(NamedTuple):
             tuple(scores._empty.tolist()),
             tuple(Moments.of(*each) for each in counted),
             tuple(each[0] for each in counted) if values else None,
+            tuple(map(scores.mean_sums, range(len(scores.measures))))
+            if isinstance(scores, ConventionScores)
+            else None,
         )
 
     @classmethod
@@ -282,11 +306,15 @@ class Sums(NamedTuple):
         for part in parts:
             moments = list(map(Moments.merged, moments, part.moments))
         listed = [part.values for part in parts if part.values is not None]
+        means = [part.means for part in parts if part.means is not None]
         return cls(
             sum(part.queries for part in parts),
             tuple(sum(part.empty[row] for part in parts) for row in range(measures)),
             tuple(moments),
             tuple(map(np.concatenate, zip(*listed, strict=True))) if listed else None,
+            tuple(reduce(MeanSums.merged, of_measure) for of_measure in zip(*means, strict=True))
+            if means
+            else None,
         )
 
 
@@ -305,12 +333,41 @@ def summary_of(task: Task, sums: Sums, *, values: bool) -> Summary:
             "mean": moments.mean(weighted=task.wanted.weight is not None),
             "std": moments.std(),
         }
+        if task.convention is not None and sums.means is not None:
+            numbers["mean"] = sums.means[row].mean(task.convention)
         numbers["min"], numbers["max"] = moments.range()
         if values:
             kept = np.empty(0) if sums.values is None else sums.values[row]
             numbers["q25"], numbers["median"], numbers["q75"] = quartiles(kept)
         rows.append({**numbers, "queries": sums.queries, "empty": sums.empty[row]})
     return Summary(rows)
+
+
+# ---- between workers and the driver ----
+
+
+def sent(found: Any) -> pa.Table:
+    """What a part found, as the one row of a table: all that engines send."""
+    return pa.table({"found": pa.array([pickle.dumps(found)], pa.binary())})
+
+
+def received(rows: Iterable[Any]) -> list[Any]:
+    """What all parts found, from the rows that they sent."""
+    return [pickle.loads(row["found"]) for row in rows]  # noqa: S301 - our own
+
+
+@contextmanager
+def plain_errors(is_of_engine: Callable[[BaseException], bool]) -> Iterator[None]:
+    """Errors of fastndcg that an engine reports with its traces leave this block as themselves, in one line."""
+    try:
+        yield
+    except Exception as error:
+        found = re.search(r"fastndcg\.\w+\.(\w+): (.*)", str(error)) if is_of_engine(error) else None
+        known = {**vars(errors), "ConventionError": ConventionError}
+        kind = None if found is None else known.get(found[1])
+        if found is None or kind is None:
+            raise
+        raise kind(found[2].strip()) from None
 
 
 # ---- means of values that were computed before ----

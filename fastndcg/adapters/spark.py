@@ -16,10 +16,8 @@ Sorting happens in Spark, which spills what does not fit; a worker holds about a
 
 from __future__ import annotations
 
-import pickle
-import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,7 +26,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, StructField, StructType
 
-from fastndcg import errors
 from fastndcg.adapters import parts
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.sources.arrow import is_list
@@ -36,9 +33,10 @@ from fastndcg.sources.arrow import is_list
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from fastndcg.conventions import Convention
     from fastndcg.scores import Summary
 
-_SUMS = "sums binary"
+_FOUND = "found binary"
 
 
 def evaluate(
@@ -51,8 +49,10 @@ def evaluate(
     keep: str | Sequence[str] = (),
     weight: str | None = None,
     is_judged: str | None = None,
+    doc_id: str | None = None,
     order: str | None = None,
     nan: str = "refuse",
+    convention: str | Convention | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
     """Values of every measure for every query, as a DataFrame with a row for each query.
@@ -65,7 +65,7 @@ def evaluate(
     df : DataFrame
         A row for each document, in any order, or a row for each query with arrays.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, is_judged : str, optional
+    query, relevance, score, is_judged, doc_id : str, optional
         Names of columns. The first three are found by their usual names where not given.
     keep : str or sequence of str
         Query-level columns to carry to the results, which hold one value within each query.
@@ -76,6 +76,9 @@ def evaluate(
         arrays it is the order of their elements.
     nan : "refuse" or "last"
         "last" ranks documents with a NaN score below all others.
+    convention : name or Convention, optional
+        Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need `order`, and those that
+        order them by document id need `doc_id` where there are any.
     partitions : int, optional
         How many to distribute queries to; default `spark.sql.shuffle.partitions`, which Spark adapts.
 
@@ -90,7 +93,7 @@ def evaluate(
     ColumnError
         A column that is missing, or a role that several could play.
     MeasureError
-        A measure that does not exist; one with ties="input" without `order`.
+        A measure or convention that does not exist; ties="input" without `order`.
     InputTypeError
         `df` is no DataFrame of Spark; a column of a type that has no meaning in its role.
     InputError
@@ -106,8 +109,10 @@ def evaluate(
         keep=keep,
         weight=weight,
         is_judged=is_judged,
+        doc_id=doc_id,
         order=order,
         nan=nan,
+        convention=convention,
     )
     fields = [df.schema[task.query], *(df.schema[name] for name in task.wanted.keep)]
     types = [field.dataType for field in fields] + [DoubleType()] * (len(task.results) - len(fields))
@@ -129,8 +134,10 @@ def summary(
     score: str | None = None,
     weight: str | None = None,
     is_judged: str | None = None,
+    doc_id: str | None = None,
     order: str | None = None,
     nan: str = "refuse",
+    convention: str | Convention | None = None,
     partitions: int | None = None,
     quartiles: bool = False,
 ) -> Summary:
@@ -140,7 +147,7 @@ def summary(
 
     Parameters
     ----------
-    df, measures, query, relevance, score, weight, is_judged, order, nan, partitions
+    df, measures, query, relevance, score, weight, is_judged, doc_id, order, nan, convention, partitions
         As in `evaluate`.
     quartiles : bool
         True adds quartiles, for which the values themselves, 8 bytes for each query and measure, come to the driver.
@@ -160,14 +167,15 @@ def summary(
         keep=(),
         weight=weight,
         is_judged=is_judged,
+        doc_id=doc_id,
         order=order,
         nan=nan,
+        convention=convention,
     )
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield _sent(
-            parts.add_up(task, parts.whole_queries(task, _named(batches, task.names)), values=quartiles)
-        )
+        tables = parts.whole_queries(task, _named(batches, task.names))
+        yield from parts.sent(parts.add_up(task, tables, values=quartiles)).to_batches()
 
     sums = parts.Sums.total(len(task.measures), _received(rows, of_partition))
     return parts.summary_of(task, sums, values=quartiles)
@@ -182,7 +190,8 @@ def means(scores: DataFrame, measures: Any, *, by: str | None = None, weight: st
     Parameters
     ----------
     scores : DataFrame
-        With a column for each measure, under its notation.
+        With a column for each measure, under its notation; not by a convention, whose mean `summary` has, as it takes more than
+        values.
     measures : one or several of Measure, notation, or ir_measures object
     by : str, optional
         Column to group by, as it was kept.
@@ -207,13 +216,12 @@ def means(scores: DataFrame, measures: Any, *, by: str | None = None, weight: st
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in parts.joined(_named(batches, asked.names)):
-            yield _sent(parts.sums_by(asked, table))
+            yield from parts.sent(parts.sums_by(asked, table)).to_batches()
 
     return parts.means_of(asked, kind, _received(rows, of_partition))
 
 
-@contextmanager
-def plain_errors() -> Iterator[None]:
+def plain_errors() -> AbstractContextManager[None]:
     """Errors that fastndcg raised in a task leave this block as themselves, in one line, without the traces of Spark.
 
         with plain_errors():
@@ -221,14 +229,7 @@ def plain_errors() -> Iterator[None]:
 
     Other errors pass unchanged. Spark's own error is the `__context__` of the one that is raised.
     """
-    try:
-        yield
-    except Exception as error:
-        found = re.search(r"fastndcg\.errors\.(\w+): (.*)", str(error)) if _is_of_spark(error) else None
-        kind = getattr(errors, found[1], None) if found else None
-        if found is None or kind is None:
-            raise
-        raise kind(found[2].strip()) from None
+    return parts.plain_errors(_is_of_spark)
 
 
 # ---- functions for one's own expressions ----
@@ -331,7 +332,7 @@ def _is_of_spark(error: BaseException) -> bool:
 
 
 def _check_frame(name: str, frame: Any) -> None:
-    parts.check_frame(name, frame, ("mapInArrow", "sortWithinPartitions"), "Spark")
+    parts.check_frame(name, frame, ("mapInArrow", "sortWithinPartitions"), "DataFrame of Spark")
 
 
 def _arrow_field(field: StructField) -> pa.Field:
@@ -370,12 +371,8 @@ def _rows(
     return task, rows.sortWithinPartitions(query, *order)
 
 
-def _sent(sums: Any) -> pa.RecordBatch:
-    return pa.record_batch({"sums": pa.array([pickle.dumps(sums)], pa.binary())})
-
-
 def _received(
     rows: DataFrame, of_partition: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 ) -> list[Any]:
     with plain_errors():
-        return [pickle.loads(row["sums"]) for row in rows.mapInArrow(of_partition, _SUMS).collect()]  # noqa: S301 - our own
+        return parts.received(rows.mapInArrow(of_partition, _FOUND).collect())

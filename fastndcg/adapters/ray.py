@@ -1,0 +1,268 @@
+"""Ray Data: scores of Datasets of any size, with the values of `fastndcg.evaluate` bit for bit.
+
+    from fastndcg.adapters import ray as fnr
+
+    scores = fnr.evaluate(rows, ["nDCG@10"], query="qid", relevance="label", score="score", keep="country")
+    with fnr.plain_errors():
+        scores.write_parquet("scores")
+    print(fnr.means(scores, ["nDCG@10"], by="country"))
+
+fastndcg must be installed where Ray runs its workers.
+
+    rows -> repartition by query -> blocks of whole queries -> the serial kernel
+
+A block is held in memory, as everywhere in Ray Data; so is one query, however long. Ray takes NaN in DataFrames of pandas for
+null, which is refused where NaN would be; in Arrow and Parquet it stays NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from ray.exceptions import RayError
+
+from fastndcg.adapters import parts
+from fastndcg.sources.arrow import is_list
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
+
+    from fastndcg.conventions import Convention
+    from fastndcg.scores import Summary
+
+
+def evaluate(
+    dataset: Dataset,
+    measures: Any,
+    *,
+    query: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+    keep: str | Sequence[str] = (),
+    weight: str | None = None,
+    is_judged: str | None = None,
+    doc_id: str | None = None,
+    order: str | None = None,
+    nan: str = "refuse",
+    convention: str | Convention | None = None,
+    partitions: int | None = None,
+) -> Dataset:
+    """Values of every measure for every query, as a lazy Dataset with a row for each query.
+
+    Errors of the data come when it is computed: `plain_errors` shows them as they are.
+
+    Parameters
+    ----------
+    dataset : ray.data.Dataset
+        A row for each document, in any order, or a row for each query with lists. Where Ray does not know its columns yet, its
+        first row is computed.
+    measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
+    query, relevance, score, is_judged, doc_id : str, optional
+        Names of columns. The first three are found by their usual names where not given.
+    keep : str or sequence of str
+        Query-level columns to carry to the results, which hold one value within each query.
+    weight : str, optional
+        Query-level column with the weight of each query in means.
+    order : str, optional
+        Column that numbers the documents of a query. Measures with ties="input" need it, as a shuffle keeps no order; in lists
+        it is the order of their elements.
+    nan : "refuse" or "last"
+        "last" ranks documents with a NaN score below all others.
+    convention : name or Convention, optional
+        Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need `order`, and those that
+        order them by document id need `doc_id` where there are any.
+    partitions : int, optional
+        How many blocks to distribute queries to; default `default_hash_shuffle_parallelism` of the Dataset's `DataContext`.
+
+    Returns
+    -------
+    ray.data.Dataset
+        query_id and kept columns in their own types, weight if any, and a float64 column for each measure under its notation.
+        The order of rows is Ray's. Of no rows at all, a Dataset without columns.
+
+    Raises
+    ------
+    ColumnError
+        A column that is missing, or a role that several could play.
+    MeasureError
+        A measure or convention that does not exist; ties="input" without `order`.
+    InputTypeError
+        `dataset` is no Dataset of Ray; a column of a type that has no meaning in its role.
+    InputError
+        When the result is computed: NaN scores, nulls and all else that `evaluate` refuses, naming the query.
+
+    Examples
+    --------
+        rows = ray.data.read_parquet("predictions.parquet")
+        evaluate(rows, "nDCG@10", keep="country").write_parquet("scores")
+    """
+    task, rows = _rows(
+        dataset,
+        measures,
+        partitions,
+        query=query,
+        relevance=relevance,
+        score=score,
+        keep=keep,
+        weight=weight,
+        is_judged=is_judged,
+        doc_id=doc_id,
+        order=order,
+        nan=nan,
+        convention=convention,
+    )
+    return _of_each_block(rows, lambda table: parts.results(task, table))
+
+
+def summary(
+    dataset: Dataset,
+    measures: Any,
+    *,
+    query: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+    weight: str | None = None,
+    is_judged: str | None = None,
+    doc_id: str | None = None,
+    order: str | None = None,
+    nan: str = "refuse",
+    convention: str | Convention | None = None,
+    partitions: int | None = None,
+    quartiles: bool = False,
+) -> Summary:
+    """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
+
+    It computes at once. Each block sends its exact sums, and no query: the numbers are those of `Scores.summary`, bit for bit.
+
+    Parameters
+    ----------
+    dataset, measures, query, relevance, score, weight, is_judged, doc_id, order, nan, convention, partitions
+        As in `evaluate`.
+    quartiles : bool
+        True adds quartiles, for which the values themselves, 8 bytes for each query and measure, are collected.
+
+    Raises
+    ------
+    ColumnError, MeasureError, InputTypeError, InputError
+        As `evaluate` does, those of the data included: as they are, without Ray's traces.
+
+    Examples
+    --------
+        print(summary(ray.data.read_parquet("predictions.parquet"), ["nDCG@10", "RR"]))
+    """
+    task, rows = _rows(
+        dataset,
+        measures,
+        partitions,
+        query=query,
+        relevance=relevance,
+        score=score,
+        keep=(),
+        weight=weight,
+        is_judged=is_judged,
+        doc_id=doc_id,
+        order=order,
+        nan=nan,
+        convention=convention,
+    )
+    found = _received(rows, lambda table: parts.add_up(task, [table], values=quartiles))
+    return parts.summary_of(task, parts.Sums.total(len(task.measures), found), values=quartiles)
+
+
+def means(scores: Dataset, measures: Any, *, by: str | None = None, weight: str | None = None) -> pa.Table:
+    """Exact means of values that `evaluate` computed, of all queries or of each group of them.
+
+    It computes at once; each block sends its exact sums, and no query.
+
+    Parameters
+    ----------
+    scores : ray.data.Dataset
+        With a column for each measure, under its notation; not by a convention, whose mean `summary` has, as it takes more than
+        values. Materialize it, or write it and read it back, to compute values once.
+    measures : one or several of Measure, notation, or ir_measures object
+    by : str, optional
+        Column to group by, as it was kept.
+    weight : str, optional
+        Column with the weight of each query, "weight" in what `evaluate` returned.
+
+    Returns
+    -------
+    pyarrow.Table
+        The column, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
+        `by=None` one row, without the column.
+
+    Raises
+    ------
+    ColumnError, MeasureError, InputTypeError, InputError
+        A column that is missing; also what `evaluate` raises when values are computed only now.
+
+    Examples
+    --------
+        print(means(ray.data.read_parquet("scores"), "nDCG@10", by="country"))
+    """
+    _check_dataset("scores", scores)
+    with plain_errors():
+        schema = _schema(scores)
+    asked = parts.means_asked(schema.names, measures, by=by, weight=weight)
+    found = _received(scores.select_columns(asked.names), lambda table: parts.sums_by(asked, table))
+    return parts.means_of(asked, None if by is None else schema.field(by).type, found)
+
+
+def plain_errors() -> AbstractContextManager[None]:
+    """Errors that fastndcg raised in a task leave this block as themselves, in one line, without the traces of Ray.
+
+        with plain_errors():
+            scores.write_parquet("scores")
+
+    Other errors pass unchanged. Ray's own error is the `__context__` of the one that is raised.
+    """
+    return parts.plain_errors(lambda error: isinstance(error, RayError))
+
+
+# ---- between the driver and its workers ----
+
+
+def _check_dataset(name: str, dataset: Any) -> None:
+    parts.check_frame(name, dataset, ("map_batches", "repartition", "materialize"), "Dataset of Ray")
+
+
+def _rows(
+    dataset: Dataset, measures: Any, partitions: int | None, **columns: Any
+) -> tuple[parts.Task, Dataset]:
+    """What is asked, and the columns that it takes, all rows of a query in one block."""
+    _check_dataset("dataset", dataset)
+    schema = _schema(dataset)
+    task = parts.asked(schema, measures, **columns)
+    rows = dataset if schema.names == task.names else dataset.select_columns(task.names)
+    if is_list(schema.field(task.wanted.columns.relevance).type):
+        return task, rows if partitions is None else rows.repartition(partitions)
+    # a block that comes of keys holds all rows of each, however large it is: Ray cuts none of these
+    blocks = dataset.context.default_hash_shuffle_parallelism if partitions is None else partitions
+    return task, rows.repartition(blocks, keys=[task.query])
+
+
+def _schema(dataset: Dataset) -> pa.Schema:
+    """Types of the columns as workers will see them: those of objects of pandas are looked up in the first row."""
+    known = dataset.schema()
+    if known is None:
+        return pa.schema([])
+    if isinstance(known.base_schema, pa.Schema):
+        return known.base_schema
+    first = (
+        dataset.limit(1).map_batches(lambda table: table, batch_size=None, batch_format="pyarrow").schema()
+    )
+    if first is not None and isinstance(first.base_schema, pa.Schema):
+        return first.base_schema
+    return pa.schema([(name, pa.null()) for name in known.names])
+
+
+def _of_each_block(rows: Dataset, function: Callable[[pa.Table], pa.Table]) -> Dataset:
+    return rows.map_batches(function, batch_size=None, batch_format="pyarrow")
+
+
+def _received(rows: Dataset, function: Callable[[pa.Table], Any]) -> list[Any]:
+    with plain_errors():
+        return parts.received(_of_each_block(rows, lambda table: parts.sent(function(table))).take_all())
