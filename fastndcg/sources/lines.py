@@ -28,13 +28,12 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 PathLike = str | os.PathLike[str]
-# a compiled scanner: block, powers of ten, columns, how far they are filled -> -1 or where a malformed line begins
-Scanner = Callable[[Array, Array, "TextColumns", Array], int]
+# a compiled scanner: block, columns, how far they are filled -> -1 or where a malformed line begins
+Scanner = Callable[[Array, "TextColumns", Array], int]
 
 _BLOCK = 1 << 20  # bytes: with what is made of them they stay in the second-level cache
 _PART = 8 << 20  # bytes of a plain file for which another thread is worth while
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
-_POWERS = 10.0 ** np.arange(23)
 _UNBOUNDED = 1 << 62  # where the last part ends: a file may be a pipe, or packed
 _FEWEST_BYTES = 2  # of a line with a row on it
 
@@ -219,8 +218,6 @@ class _Part:
             np.empty(0, np.float64),
             np.empty(0, np.int64),
             np.empty((0, 3), np.int64),
-            np.empty(0, np.int32),
-            np.empty(0, np.int32),
         )
 
     def read(self) -> None:
@@ -231,7 +228,7 @@ class _Part:
             self._reserve(len(block), 1.02 * total / done if done else 1.0)
             done += len(block)
             rows = self.filled[ROWS]
-            malformed = self.scan(block, _POWERS, self.columns, self.filled)
+            malformed = self.scan(block, self.columns, self.filled)
             if malformed >= 0:
                 raise self._malformed(block, malformed, int(self.filled[ROWS] + self.filled[SKIPPED]) + 1)
             if self.filled[ODD]:
@@ -292,7 +289,7 @@ class _Part:
         from fastndcg import kernels
 
         rows = size // _FEWEST_BYTES + 1
-        more = (size, rows + 1, size, rows, rows, rows, size, rows, size, size)
+        more = (size, rows + 1, size, rows, rows, rows, size, rows)
         filled = self.filled
         at = (
             filled[kernels.DOC_BYTES],
@@ -302,8 +299,6 @@ class _Part:
             filled[kernels.QUERIES],
             filled[kernels.ROWS],
             filled[kernels.SKIPPED],
-            0,
-            0,
             0,
         )
         self.columns = kernels.TextColumns(
@@ -360,15 +355,16 @@ def _fields(text: str) -> str:
 
 def _last_line(block: Array) -> bytes:
     """The last line of a block that is neither empty nor a comment."""
-    data = block.tobytes()
-    stop = len(data)
-    while stop:
-        start = data.rfind(b"\n", 0, stop - 1) + 1
-        line = data[start:stop].strip()
-        if line and not line.startswith(b"#"):
-            return line
-        stop = start
-    return b""
+    size = 1 << 12
+    while True:
+        tail = block[-size:].tobytes()
+        cut = 0 if size >= len(block) else tail.find(b"\n") + 1  # a line whose beginning is not in the tail
+        for line in reversed(tail[cut:].split(b"\n")):
+            if (text := line.strip()) and not text.startswith(b"#"):
+                return text
+        if size >= len(block):
+            return b""
+        size *= 16
 
 
 def _enlarged(column: Array, used: int, size: int) -> Array:

@@ -241,8 +241,8 @@ def _check_options(missing: str, ties: str, nan: str) -> None:
 def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
     from fastndcg import kernels
 
-    def scan(block: Array, powers: Array, columns: kernels.TextColumns, filled: Array) -> int:
-        return kernels.scan_trec(block, has_rank, powers, columns, filled)
+    def scan(block: Array, columns: kernels.TextColumns, filled: Array) -> int:
+        return kernels.scan_trec(block, has_rank, columns, filled)
 
     name = path_of(path, "run" if has_rank else "qrels")
     lines = read_lines(name, scan, RUN_LINE if has_rank else QRELS_LINE, threads=threads)
