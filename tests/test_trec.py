@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import fs
+from typer.testing import CliRunner
 
 import fastndcg as fn
+from fastndcg.cli import app
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings import Rankings
-from fastndcg.sources import lines, trec
+from fastndcg.sources import lines, paths, trec
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
@@ -277,6 +283,68 @@ def test_files_are_read_in_parts_and_blocks_of_any_size(both, monkeypatch):
         monkeypatch.setattr(lines, "_BLOCK", block)
         monkeypatch.setattr(lines, "_PART", part)
         assert facts(read_trec(qrels, run, threads=threads)) == whole
+
+
+# ---- URIs ----
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """Files of each kind in a folder, under the URIs of this machine and of a store that only pyarrow can open."""
+    folder = tmp_path / "a folder"
+    (folder / "qrels of two").mkdir(parents=True)
+    (folder / "qrels.txt").write_text(QRELS)
+    (folder / "run.txt").write_text(RUN)
+    (folder / "run.gz").write_bytes(gzip.compress(RUN.encode()))
+    qrels = pa.table({"qid": ["301", "301", "302", "303"], "docid": list("ABAZ"), "rel": [1, 2, 1, 0]})
+    run = pa.table({"qid": ["301", "301", "302"], "docid": list("CBA"), "score": [2.5, 1.5, 0.5]})
+    pq.write_table(qrels, folder / "qrels.parquet")
+    pq.write_table(qrels[:2], folder / "qrels of two" / "1.parquet")
+    pq.write_table(qrels[2:], folder / "qrels of two" / "2.parquet")
+    pq.write_table(run, folder / "run.parquet")
+    pa_csv.write_csv(qrels, folder / "qrels.csv")
+    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+
+    def from_uri(uri):
+        return (store, unquote(uri.removeprefix("store://"))) if uri.startswith("store:") else known(uri)
+
+    known = lines.file_system
+    for module, name in ((lines, "file_system"), (trec, "file_system"), (paths, "_filesystem")):
+        monkeypatch.setattr(module, name, from_uri)
+    return {"file": folder.as_uri(), "store": "store://a%20folder"}
+
+
+@pytest.mark.parametrize("scheme", ["file", "store"])
+@pytest.mark.parametrize("qrels", ["qrels.txt", "qrels.parquet", "qrels.csv", "qrels%20of%20two", "qrels%20of*/?.parquet"])  # fmt: skip
+@pytest.mark.parametrize("run", ["run.txt", "run.gz", "run.parquet"])
+def test_two_tables_as_uris(stored, scheme, qrels, run):
+    told: list[tuple[int, int]] = []
+    both = (f"{stored[scheme]}/{qrels}", f"{stored[scheme]}/{run}")
+    rankings = read_qrels_run(*both, progress=lambda *each: told.append(each))
+    assert facts(rankings) == PLAIN
+    if qrels.endswith("txt") and not run.endswith("parquet"):
+        assert facts(read_trec(*both)) == PLAIN
+    words = ["score", "--qrels", both[0], "--run", both[1], "--format", "json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["queries"] == 3
+
+
+@pytest.mark.parametrize("scheme", ["file", "store"])
+def test_faults_of_what_a_uri_names(stored, scheme):
+    good = f"{stored[scheme]}/qrels.txt"
+    with pytest.raises(SourceError, match=r"nothing\.txt does not exist"):
+        read_qrels_run(good, f"{stored[scheme]}/nothing.txt")
+    with pytest.raises(SourceError, match=r"qrels.txt, line 1: 4 fields in"):
+        read_trec(good, good)
+
+
+def test_a_uri_that_nothing_can_open():
+    for uri in ("nowhere://bucket/qrels", "nowhere://bucket/qrels.csv"):
+        with pytest.raises(
+            SourceError, match="nowhere://bucket/qrels.* cannot be read: Unrecognized filesystem type"
+        ):
+            read_qrels_run(uri, uri)
 
 
 # ---- ties and missing queries ----

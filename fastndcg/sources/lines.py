@@ -59,7 +59,18 @@ class Lines(NamedTuple):
 def path_of(path: Any, name: str) -> str:
     if not isinstance(path, str | os.PathLike):
         raise InputTypeError(f"{name} is a {type(path).__name__}; wanted the path of a file")
-    return os.fspath(path)
+    text = os.fspath(path)
+    return file_system(text)[1] if text.startswith("file:") else text
+
+
+def file_system(uri: str) -> tuple[Any, str]:
+    """The file system of a URI, and the path in it."""
+    from pyarrow import fs  # brings ssl
+
+    try:
+        return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
+    except (OSError, pa.ArrowException) as error:
+        raise cannot_read(uri, error) from None
 
 
 # ---- how far reading is ----
@@ -114,9 +125,15 @@ def open_unpacked(path: str) -> io.FileIO | pa.NativeFile:
 def _opened(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]:
     """As `open_unpacked`; and the packed file, if it is one."""
     try:
+        if "://" in path:
+            system, inside = file_system(path)
+            packed = system.open_input_file(inside)
+            codec = codec_of(packed.read(4))
+            packed.seek(0)
+            return (packed, None) if codec is None else (pa.CompressedInputStream(packed, codec), packed)
         stream = io.FileIO(path)
         start = stream.read(4) if stream.seekable() else b""
-        codec = next((codec for magic, codec in _PACKED.items() if start.startswith(magic)), None)
+        codec = codec_of(start)
         if codec is None:
             if start:
                 stream.seek(0)
@@ -128,7 +145,14 @@ def _opened(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]
         raise cannot_read(path, error) from None
 
 
+def codec_of(start: bytes) -> str | None:
+    """What a file that begins so is packed by."""
+    return next((codec for magic, codec in _PACKED.items() if start.startswith(magic)), None)
+
+
 def cannot_read(path: str, error: BaseException) -> SourceError:
+    if isinstance(error, FileNotFoundError) and "://" in path:
+        return SourceError(f"{path} does not exist. Check the URI.")
     if isinstance(error, FileNotFoundError):
         folder = Path(path).parent
         where = f"; its folder {folder} does not exist either" if not folder.is_dir() else ""

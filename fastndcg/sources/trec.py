@@ -29,6 +29,7 @@ from fastndcg.sources.lines import (
     PathLike,
     Progress,
     cannot_read,
+    file_system,
     open_unpacked,
     path_of,
     processors,
@@ -89,7 +90,7 @@ def read_trec(
     Parameters
     ----------
     qrels, run : paths
-        Plain, gzip, bzip2 or Zstandard. Fields stand apart by blanks or tabs; empty lines and lines that begin with # are
+        Plain, gzip, bzip2 or Zstandard; URIs, too. Fields stand apart by blanks or tabs; empty lines and lines that begin with # are
         passed over.
     missing : "zero" or "skip"
         "zero": every query of the qrels counts, one that the run lacks with an empty ranking (`trec_eval -c`, ir_measures).
@@ -167,12 +168,12 @@ def read_qrels_run(
     Parameters
     ----------
     qrels, run : paths
-        Each a Parquet file or a TREC file, known by its first bytes; or a folder, a pattern or a URI of Parquet files. Rows of a
-        query may stand in several of them.
+        Each a Parquet file or a TREC file, known by its first bytes, or CSV, known by its name (see `read_csv`); or a folder or a
+        pattern of Parquet files. Rows of a query may stand in several of them. A URI may name any of these.
     missing, ties, nan, threads, progress
         As in `read_trec`. Whole-number ids are ordered as numbers.
     query, doc_id, relevance, score : str, optional
-        Columns of Parquet files; by default the usual names. Only these columns are read.
+        Columns of Parquet files and CSV; by default the usual names. Only these columns are read.
     intents : bool or str
         True: a judgment is of a document for one intent, which stands in the second field of a TREC file, and in a column of a
         usual name (intent, subtopic, iteration) of a Parquet file, or in the one that is named here.
@@ -288,13 +289,40 @@ def find_qrels_run_columns(
     roles: tuple[Literal["relevance", "score"], ...] = ("relevance", "score")
     for side, (path, role) in enumerate(zip((qrels, run), roles, strict=True)):
         name = path_of(path, ("qrels", "run")[side])
-        if _is_parquet(name):
-            found[side] = Columns(
-                **dict(
-                    zip(("query", "doc_id", role), _find(*_parquet_names(name), role, columns), strict=True)
-                )
-            )
+        taken = _columns_of(name, role, columns)
+        if taken is not None:
+            found[side] = Columns(**dict(zip(("query", "doc_id", role), taken, strict=True)))
     return found[0], found[1]
+
+
+def _columns_of(
+    name: str, role: Literal["relevance", "score"], columns: Columns
+) -> tuple[str, str, str] | None:
+    """Names of the query, document and value columns of a file; None of a TREC file."""
+    if _is_table_of_text(name, has_rank=role == "score"):
+        from fastndcg.sources.csv import files_of, header_of, no_such_columns
+
+        file = files_of([name])[0]
+        header = header_of(file)
+        try:
+            return _find(file.path, header.names, role, columns)
+        except ColumnError as error:
+            raise no_such_columns(file.path, header, error) from None
+    return _find(*_parquet_names(name), role, columns) if _is_parquet(name) else None
+
+
+def _is_table_of_text(name: str, *, has_rank: bool) -> bool:
+    """Whether a file is CSV: by its name, unless it begins with a line of a TREC file, as what is called .tsv often does."""
+    from fastndcg.sources.csv import files_of, header_of, is_csv
+
+    if not is_csv(name):
+        return False
+    fields = header_of(files_of([name])[0]).text.split()
+    try:
+        float(fields[4 if has_rank else 3])
+    except (IndexError, ValueError):
+        return True
+    return len(fields) < 6 if has_rank else len(fields) != 4
 
 
 def _is_parquet(name: str) -> bool:
@@ -305,14 +333,21 @@ def _is_parquet(name: str) -> bool:
 
 
 def _is_many(name: str) -> bool:
-    """Whether a path may stand for several files, which are Parquet: a folder, a pattern, a URI."""
+    """Whether a path may stand for several files, which are Parquet: a folder, or a pattern."""
+    is_pattern = any(sign in name for sign in "*?[")
+    if "://" in name:
+        from pyarrow import fs
+
+        system, inside = file_system(name)
+        kind = system.get_file_info(inside).type
+        return bool(kind == fs.FileType.Directory or (is_pattern and kind == fs.FileType.NotFound))
     path = Path(name)
-    return "://" in name or path.is_dir() or (any(sign in name for sign in "*?[") and not path.exists())
+    return path.is_dir() or (is_pattern and not path.exists())
 
 
 def _files_of(name: str) -> list[tuple[str, Any]]:
     """Files of a path, in the order of their names, and what each is opened by."""
-    if not _is_many(name):
+    if "://" not in name and not _is_many(name):
         return [(name, partial(open, name, "rb"))]
     from fastndcg.sources.paths import find_files
 
@@ -363,6 +398,8 @@ def _file_side(
     intents: bool = False,
 ) -> Side:
     name = path_of(path, "qrels" if role == "relevance" else "run")
+    if _is_table_of_text(name, has_rank=role == "score"):
+        return _csv_side(name, role, columns, threads, intents=intents)
     if not _is_parquet(name):
         side = _text_side(name, has_rank=role == "score", threads=threads)
         return _by_document(side, _second_fields(side)) if intents else side
@@ -371,6 +408,24 @@ def _file_side(
     if intents:
         names = (*names, _intent_name(file, present, columns))
     return _table_side(name, _parquet_table(name, names), names)
+
+
+def _csv_side(
+    name: str, role: Literal["relevance", "score"], columns: Columns, threads: int | None, *, intents: bool
+) -> Side:
+    from fastndcg.sources.csv import files_of, header_of, no_such_columns, read_columns
+
+    files = files_of([name])
+    header = header_of(files[0])
+    try:
+        names: tuple[str, ...] = _find(files[0].path, header.names, role, columns)
+        if intents:
+            names = (*names, _intent_name(files[0].path, header.names, columns))
+    except ColumnError as error:
+        raise no_such_columns(files[0].path, header, error) from None
+    query, doc_id, value, *intent = names
+    tables = [read_columns(file, names, [query, doc_id, *intent], [value], threads) for file in files]
+    return _table_side(name, pa.concat_tables(tables, promote_options="permissive"), names, is_text=True)
 
 
 # ---- sides from memory ----
@@ -458,7 +513,7 @@ def _side_of_intent_dicts(name: str, data: Mapping[Any, Any]) -> Side:
     return _by_document(side, _ids(name, "intent", intents))
 
 
-def _table_side(name: str, table: pa.Table, names: tuple[str, ...]) -> Side:
+def _table_side(name: str, table: pa.Table, names: tuple[str, ...], *, is_text: bool = False) -> Side:
     for column in names:
         if table[column].null_count:
             nulls = table[column].is_null().to_numpy()
@@ -470,7 +525,7 @@ def _table_side(name: str, table: pa.Table, names: tuple[str, ...]) -> Side:
         raise InputTypeError(
             f"{name}: column {names[1]} is {doc.type}; wanted whole numbers or strings as document ids"
         )
-    side = _side(name, query, doc, _as_array(names[2], value))
+    side = _side(name, query, doc, _as_array(names[2], value))._replace(is_text=is_text)
     return _by_document(side, _combined(intent[0])) if intent else side
 
 
