@@ -2874,12 +2874,19 @@ def full_product(typing: Any, one: Any, other: Any) -> Any:
     return types.UniTuple(types.uint64, 2)(types.uint64, types.uint64), generate
 
 
+def plain_leading_zeros(bits: Any) -> Any:
+    return 64 - int(bits).bit_length()
+
+
 @intrinsic
-def leading_zeros(typing: Any, bits: Any) -> Any:
+def vector_leading_zeros(typing: Any, bits: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(types.uint64), generate
+
+
+leading_zeros = plain_leading_zeros if numba.config.DISABLE_JIT else vector_leading_zeros
 
 
 @intrinsic
@@ -3787,52 +3794,107 @@ def join_by_hash(
 
 
 _FEW_KEYS = 48  # up to so many are sorted faster by insertion than by radix
+_LEADING_BYTES = 4  # after these few keys are out of order
+_MOST_MOVES = 4  # for each key, where they are put in order one by one
 
 
 @driver()
 def order_documents(
-    offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, order: Array
+    offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, ordered: Array
 ) -> None:
-    """Order the rows of each query by rising key (uint64) and then by id: `rows[order]` is the result.
-
-    Ids of a query are distinct.
-    """
+    """Write the rows of each query by rising key (uint64) and then by id; of the same key and id in no certain order."""
     longest = 0
     for query in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[query + 1] - offsets[query])
     held, places = np.empty(2 * longest, np.uint64), np.empty(2 * longest, np.int64)
-    spare = np.empty(longest, np.int64)
-    for query in range(offsets.shape[0] - 1):
-        first, n = offsets[query], offsets[query + 1] - offsets[query]
-        at = order[first : first + n]
-        rising = True
-        for i in range(n):
-            at[i] = first + i
-            held[i] = keys[rows[first + i]]
-            rising = rising and (i == 0 or held[i] >= held[i - 1])
-        if not rising and n <= _FEW_KEYS:
-            insert_by_key(held, at)
-        elif not rising:
-            half = sort_by_key(n, held, places)
-            for i in range(n):
-                at[i] = first + places[half + i]
-    order_tied(offsets, rows, keys, ids, ascending, order, spare)
+    counts, spare = np.empty((_LEADING_BYTES, 256), np.int64), np.empty(longest, np.int64)
+    order_rows(offsets, rows, keys, ids, ascending, ordered, held, places, counts, spare)
 
 
 @block
-def order_tied(
-    offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, order: Array, spare: Array
+def order_rows(
+    offsets: Array,
+    rows: Array,
+    keys: Array,
+    ids: Ids,
+    ascending: bool,
+    ordered: Array,
+    held: Array,
+    places: Array,
+    counts: Array,
+    spare: Array,
 ) -> None:
-    """Order the rows of equal keys, which stand together, by id."""
     for query in range(offsets.shape[0] - 1):
-        start, end = offsets[query], offsets[query + 1]
-        while start < end:
-            stop, key = start + 1, keys[rows[order[start]]]
-            while stop < end and keys[rows[order[stop]]] == key:
+        first, n = offsets[query], offsets[query + 1] - offsets[query]
+        own, here = rows[first : first + n], ordered[first : first + n]
+        rising = True
+        for i in range(n):
+            places[i], held[i] = i, keys[own[i]]
+            rising = rising and (i == 0 or held[i] >= held[i - 1])
+        start = 0
+        if not rising and n <= _FEW_KEYS:
+            insert_by_key(held[:n], places[:n])
+        elif not rising:
+            start = sort_by_leading_bytes(n, held, places, counts)
+            if start < 0:
+                for i in range(n):
+                    held[i] = keys[own[i]]
+                start = sort_by_key(n, held, places)
+        for i in range(n):
+            here[i] = own[places[start + i]]
+        at = 0
+        while at < n:
+            stop = at + 1
+            while stop < n and held[start + stop] == held[start + at]:
                 stop += 1
-            if stop - start > 1:
-                sort_by_id(order[start:stop], rows, ids, ascending, spare)
-            start = stop
+            if stop - at > 1:
+                sort_by_id(here[at:stop], ids, ascending, spare)
+            at = stop
+
+
+@block
+def sort_by_leading_bytes(n: int, keys: Array, order: Array, counts: Array) -> int:
+    """As `sort_by_key`, in half the time: by the first bytes that vary, and then the few by hand that are not in order yet.
+
+    Returns -1 where they are many.
+    """
+    varying = np.uint64(0)
+    for i in range(n):
+        order[i] = i
+        varying |= keys[i] ^ keys[0]
+    bits: Any = 64 - np.int64(leading_zeros(varying))
+    low: Any = np.uint64(max(bits - 8 * _LEADING_BYTES, 0))
+    counts[:, :] = 0
+    for i in range(n):
+        key = keys[i] >> low
+        for byte in range(_LEADING_BYTES):
+            counts[byte, np.int64((key >> np.uint64(8 * byte)) & np.uint64(255))] += 1
+    source, target = 0, n
+    for byte in range((min(bits, 8 * _LEADING_BYTES) + 7) // 8):
+        starts, shift = counts[byte], low + np.uint64(8 * byte)
+        total = target
+        for digit in range(256):
+            size = starts[digit]
+            starts[digit] = total
+            total += size
+        for i in range(source, source + n):
+            value: Any = np.int64((keys[i] >> shift) & np.uint64(255))
+            to = starts[value]
+            keys[to], order[to] = keys[i], order[i]
+            starts[value] = to + 1
+        source, target = target, source
+    moves = 0
+    for i in range(source + 1, source + n):
+        key, moved = keys[i], order[i]
+        j = i
+        while j > source and key < keys[j - 1]:
+            keys[j], order[j] = keys[j - 1], order[j - 1]
+            j -= 1
+        keys[j], order[j] = key, moved
+        moves += i - j
+        if moves > _MOST_MOVES * n:
+            return -1
+    return source
 
 
 @block
@@ -3848,14 +3910,15 @@ def insert_by_key(keys: Array, at: Array) -> None:
 
 
 @block
-def sort_by_id(at: Array, rows: Array, ids: Ids, ascending: bool, spare: Array) -> None:
+def sort_by_id(at: Array, ids: Ids, ascending: bool, spare: Array) -> None:
+    """Sort rows by their ids."""
     n = at.shape[0]
     turn = 1 if ascending else -1
     for start in range(0, n, _INSERTION):
         for i in range(start + 1, min(start + _INSERTION, n)):
             moved = at[i]
             j = i
-            while j > start and turn * compare_ids(ids, rows[moved], ids, rows[at[j - 1]]) < 0:
+            while j > start and turn * compare_ids(ids, moved, ids, at[j - 1]) < 0:
                 at[j] = at[j - 1]
                 j -= 1
             at[j] = moved
@@ -3865,9 +3928,7 @@ def sort_by_id(at: Array, rows: Array, ids: Ids, ascending: bool, spare: Array) 
             middle, stop = min(start + width, n), min(start + 2 * width, n)
             left, right = start, middle
             for to in range(start, stop):
-                if right >= stop or (
-                    left < middle and turn * compare_ids(ids, rows[at[left]], ids, rows[at[right]]) < 0
-                ):
+                if right >= stop or (left < middle and turn * compare_ids(ids, at[left], ids, at[right]) < 0):
                     spare[to] = at[left]
                     left += 1
                 else:

@@ -19,6 +19,7 @@ from pyarrow import fs
 from typer.testing import CliRunner
 
 import fastndcg as fn
+from fastndcg import kernels
 from fastndcg.cli import app
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings import Rankings
@@ -383,6 +384,34 @@ def test_order_of_rows_is_a_sort_by_score_and_id(data):
         ordered = sorted(docs, key=str.encode, reverse=turn < 0)
         wanted = sorted(ordered, key=lambda doc: -run["q"][doc])
         assert Rankings.from_qrels_run({"q": {"a": 1}}, run, ties=ties).doc_ids.to_pylist() == wanted
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 400), st.integers(0, 64), st.integers(0, 63), st.booleans())
+def test_rows_of_long_queries_are_sorted_whatever_bits_of_their_keys_vary(seed, n, bits, shift, outlier):
+    generator = np.random.default_rng(seed)
+    keys = (
+        generator.integers(0, 2**64 - 1, n, np.uint64, endpoint=True) >> np.uint64(64 - bits)
+        if bits
+        else np.zeros(n, np.uint64)
+    )
+    keys = keys << np.uint64(min(shift, 64 - bits)) if bits else keys
+    if outlier:
+        keys[generator.integers(n)] = 2**64 - 1
+    rows, ids = generator.permutation(n), generator.permutation(n)
+    ordered = np.empty(n, np.int64)
+    kernels.order_documents(np.array([0, n]), rows, keys, trec._digested(pa.array(ids), 1), True, ordered)
+    assert ordered.tolist() == np.lexsort((ids, keys)).tolist()
+    half = kernels.sort_by_leading_bytes(
+        n, np.append(keys, keys), np.empty(2 * n, np.int64), np.empty((4, 256), np.int64)
+    )
+    assert half in (-1, 0, n)
+
+
+def test_keys_that_differ_in_their_last_bits_alone_are_sorted_by_all_of_them():
+    keys = np.arange(1000, dtype=np.uint64)[::-1].copy()
+    keys[-1] = 2**64 - 1
+    counts = np.empty((4, 256), np.int64)
+    assert kernels.sort_by_leading_bytes(1000, np.append(keys, keys), np.empty(2000, np.int64), counts) == -1
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "uint64", "float32", "float64", "float16"])

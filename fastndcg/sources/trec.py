@@ -718,6 +718,16 @@ def join(
         judged_docs, values = judged_docs.take(pa.array(judged_rows)), values[judged_rows]
     offsets, rows = _grouped(run_codes, len(queries))
     judged_ids, run_ids = _digested(judged_docs, threads), _digested(run_docs, threads)
+    if ties != "input":
+        keys, ordered = falling_keys(run.values).view(np.uint64) ^ _SIGN, np.empty(len(rows), np.int64)
+        _each_part(
+            lambda part: kernels.order_documents(
+                offsets[part], rows, keys, run_ids, ties == "docid_asc", ordered
+            ),
+            offsets,
+            threads,
+        )
+        rows = ordered
     found, judged_places = np.empty(len(rows), np.int64), np.arange(len(judged_rows))
 
     def join_part(part: slice) -> tuple[int, int, int]:
@@ -727,20 +737,9 @@ def join(
 
     for twice, first, second in _each_part(join_part, judged_offsets + offsets, threads):
         if twice == 1:
-            raise _duplicate(qrels, int(judged_rows[first]), int(judged_rows[second]))
+            raise _duplicate(qrels, *sorted((int(judged_rows[first]), int(judged_rows[second]))))
         if twice:
-            raise _duplicate(run, first, second)
-    if ties != "input":
-        order, keys = np.empty(len(rows), np.int64), falling_keys(run.values).view(np.uint64) ^ _SIGN
-        _each_part(
-            lambda part: kernels.order_documents(
-                offsets[part], rows, keys, run_ids, ties == "docid_asc", order
-            ),
-            offsets,
-            threads,
-        )
-        if not _ascends(order):
-            rows, found = rows[order], found[order]
+            raise _duplicate(run, *sorted((first, second)))
 
     pool_kept = values[: len(judged_rows)] >= 0
     pool_offsets = offsets_of(pool_kept, judged_offsets)
