@@ -3684,6 +3684,60 @@ def digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> No
         hashes[row], leading[row] = digest(data, offsets[row], offsets[row + 1])
 
 
+@driver()
+def starts_of_runs(offsets: Array, data: Array) -> Array:
+    """Rows whose text is not that of the row before."""
+    starts = np.empty(offsets.shape[0], np.int64)
+    found = 0
+    for row in range(offsets.shape[0] - 1):
+        before, start, stop = offsets[max(row - 1, 0)], offsets[row], offsets[row + 1]
+        if row == 0 or not same_text(data, start, stop, data, before, start):
+            starts[found] = row
+            found += 1
+    return starts[:found]
+
+
+@driver()
+def offsets_of_taken(offsets: Array, rows: Array) -> Array:
+    """Offsets of the texts of these rows, one after the other."""
+    taken = np.empty(rows.shape[0] + 1, np.int64)
+    end = 0
+    for i in range(rows.shape[0]):
+        taken[i] = end
+        end += offsets[rows[i] + 1] - offsets[rows[i]]
+    taken[rows.shape[0]] = end
+    return taken
+
+
+def plain_take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
+    for i in range(rows.shape[0]):
+        copy_text(data, offsets[rows[i]], offsets[rows[i] + 1], out, taken[i])
+
+
+@block
+def vector_take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
+    # another thread writes what stands after the last of these rows
+    last, last_end = data.shape[0] - 64, taken[rows.shape[0]] - 64
+    for i in range(rows.shape[0]):
+        start, end = offsets[rows[i]], taken[i]
+        length = taken[i + 1] - end
+        if length <= 64 and start <= last and end <= last_end:
+            copy_32(data, start, out, end)
+            if length > 32:
+                copy_32(data, start + 32, out, end + 32)
+        else:
+            copy_text(data, start, start + length, out, end)
+
+
+take_text_of_rows = plain_take_text if numba.config.DISABLE_JIT else vector_take_text
+
+
+@driver()
+def take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
+    """Copy the texts of these rows to where `taken` says."""
+    take_text_of_rows(offsets, data, rows, taken, out)
+
+
 @block
 def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
     """Below, at or above 0 where an id is before, at or after the other, by bytes or as numbers."""
@@ -3713,8 +3767,7 @@ def join_documents(
 ) -> tuple[int, int, int]:
     """Judged row of each document of the run, -1 where it has none, through one small hash table for each query.
 
-    Both sides are grouped by query: query `q` owns `rows[offsets[q]:offsets[q + 1]]`, and `found` is in the order of
-    `run_rows`. Returns (0, -1, -1), or 1 for the judgments or 2 for the run, with the first two rows that are the same
+    Both sides are grouped by query: query `q` owns `rows[offsets[q]:offsets[q + 1]]`. Returns (0, -1, -1), or 1 for the judgments or 2 for the run, with the first two rows that are the same
     document of the same query.
     """
     n_queries = judged_offsets.shape[0] - 1
@@ -3771,7 +3824,7 @@ def join_by_hash(
             row = run_rows[i]
             tag = run.hashes[row] >> 1
             slot = run.hashes[row] & (size - 1)
-            found[i] = -1
+            found[row] = -1
             while slots[slot] != 0:
                 if slots[slot] >> 32 == tag:
                     entry = (slots[slot] & low) - 1
@@ -3781,7 +3834,7 @@ def join_by_hash(
                             if owners[slot] >= 0:
                                 return 2, owners[slot], row
                             owners[slot] = row
-                            found[i] = other
+                            found[row] = other
                             break
                     else:
                         other = run_rows[run_first + entry - n_judged]

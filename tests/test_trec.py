@@ -407,6 +407,26 @@ def test_rows_of_long_queries_are_sorted_whatever_bits_of_their_keys_vary(seed, 
     assert half in (-1, 0, n)
 
 
+@given(
+    st.lists(st.tuples(st.text("ab\0é", max_size=80), st.integers(1, 5)), max_size=30),
+    st.sampled_from([pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]),
+    st.integers(0, 5),
+    st.integers(0, 2**32),
+)
+def test_ids_of_any_length_are_taken_and_encoded_as_pyarrow_does(runs, kind, cut, seed):
+    ids = pa.array([text for text, length in runs for _ in range(length)], pa.string()).cast(kind)[cut:]
+    rows = np.random.default_rng(seed).integers(0, max(len(ids), 1), len(ids) * 2)
+    encoded, wanted = trec._encoded(ids).combine_chunks(), ids.dictionary_encode()
+    assert encoded.indices.equals(wanted.indices) or not len(ids)
+    assert encoded.cast(kind).equals(ids)
+    with pytest.MonkeyPatch.context() as patch:
+        for part in (1 << 20, 7):
+            patch.setattr(trec, "_PART", part)
+            taken = trec._taken(ids.cast(pa.large_binary()), rows, 3)
+            taken.validate(full=True)
+            assert taken.equals(ids.cast(pa.large_binary()).take(pa.array(rows)))
+
+
 def test_keys_that_differ_in_their_last_bits_alone_are_sorted_by_all_of_them():
     keys = np.arange(1000, dtype=np.uint64)[::-1].copy()
     keys[-1] = 2**64 - 1

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.intents import IntentGrades
-from fastndcg.rankings import Rankings, _as_array, _combined, _id_column, falling_keys, offsets_of
+from fastndcg.rankings import Rankings, _as_array, _combined, _id_column, falling_keys, offsets_of, read_only
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
     Lines,
@@ -541,14 +541,41 @@ def _side(
 ) -> Side:
     from fastndcg import kernels
 
-    ids = _id_column(query)
-    if not pa.types.is_dictionary(ids.type):
-        ids = ids.dictionary_encode()
+    ids = _id_column(_encoded(query))
     indices = ids.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False).view()
     indices.flags.writeable = False
     codes, first_rows = kernels.codes_by_first_appearance(indices, len(ids.dictionary))
     queries = ids.dictionary.take(pa.array(indices[first_rows]))
     return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row}", False)
+
+
+def _encoded(ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ids as dictionaries. Where rows of a query stand together, only the first of each run is looked up."""
+    kind = ids.type
+    if isinstance(ids, pa.Array):
+        ids = pa.chunked_array([ids])
+    if not (pa.types.is_integer(kind) or (_is_text(kind) and not pa.types.is_binary_view(kind))):
+        return ids
+    return pa.chunked_array(
+        [_encoded_by_runs(chunk) for chunk in ids.chunks], pa.dictionary(pa.int32(), kind)
+    )
+
+
+def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
+    from fastndcg import kernels
+
+    if pa.types.is_integer(ids.type):
+        numbers = ids.to_numpy(zero_copy_only=False)
+        starts = np.flatnonzero(
+            np.append(np.ones(min(len(numbers), 1), np.bool_), numbers[1:] != numbers[:-1])
+        )
+    else:
+        starts = kernels.starts_of_runs(*_texts(ids))
+    if 2 * len(starts) > len(ids):
+        return ids.dictionary_encode()
+    runs = ids.take(pa.array(starts)).dictionary_encode()
+    indices = np.repeat(runs.indices.to_numpy(), np.diff(np.append(starts, len(ids))))
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), runs.dictionary)
 
 
 def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
@@ -715,9 +742,22 @@ def join(
     values = qrels.values
     if not _ascends(judged_rows):
         # one look at each id in random order; the join would take several
-        judged_docs, values = judged_docs.take(pa.array(judged_rows)), values[judged_rows]
+        judged_docs, values = _taken(judged_docs, judged_rows, threads), values[judged_rows]
     offsets, rows = _grouped(run_codes, len(queries))
     judged_ids, run_ids = _digested(judged_docs, threads), _digested(run_docs, threads)
+    found, judged_places = np.empty(len(run.values), np.int64), np.arange(len(judged_rows))
+
+    def join_part(part: slice) -> tuple[int, int, int]:
+        return kernels.join_documents(
+            judged_offsets[part], judged_places, judged_ids, offsets[part], rows, run_ids, found
+        )
+
+    for twice, first, second in _each_part(join_part, judged_offsets + offsets, threads):
+        if twice == 1:
+            raise _duplicate(qrels, int(judged_rows[first]), int(judged_rows[second]))
+        if twice:
+            raise _duplicate(run, first, second)
+    # after the join, which looks at the rows as they stand: in order of their scores it took twice as long
     if ties != "input":
         keys, ordered = falling_keys(run.values).view(np.uint64) ^ _SIGN, np.empty(len(rows), np.int64)
         _each_part(
@@ -728,26 +768,15 @@ def join(
             threads,
         )
         rows = ordered
-    found, judged_places = np.empty(len(rows), np.int64), np.arange(len(judged_rows))
-
-    def join_part(part: slice) -> tuple[int, int, int]:
-        return kernels.join_documents(
-            judged_offsets[part], judged_places, judged_ids, offsets[part], rows, run_ids, found
-        )
-
-    for twice, first, second in _each_part(join_part, judged_offsets + offsets, threads):
-        if twice == 1:
-            raise _duplicate(qrels, *sorted((int(judged_rows[first]), int(judged_rows[second]))))
-        if twice:
-            raise _duplicate(run, *sorted((first, second)))
+    in_place = len(rows) == len(run.values) and _ascends(rows)
+    if not in_place:
+        found = found[rows]
 
     pool_kept = values[: len(judged_rows)] >= 0
     pool_offsets = offsets_of(pool_kept, judged_offsets)
     is_judged = found >= 0
-    relevance = np.zeros(len(rows), values.dtype)
-    relevance[is_judged] = values[found[is_judged]]
+    relevance = np.append(values, values.dtype.type(0))[found]  # of what is not found the last one
     is_judged &= relevance >= 0
-    in_place = len(rows) == len(run.values) and _ascends(rows)
     intents: dict[str, Any] = {}
     if qrels.intents is not None:
         intents = {
@@ -760,10 +789,39 @@ def join(
         run.values if in_place else run.values[rows],
         judged=(pool_offsets, values[: len(judged_rows)][pool_kept]),
         is_judged=is_judged,
-        doc_ids=run.docs if in_place else run.docs.take(pa.array(rows)),
+        doc_ids=run.docs if in_place else _of_kind(run_docs, run.docs, rows, threads),
         query_ids=queries,
         **intents,
     )
+
+
+def _of_kind(
+    ids: pa.Array, original: pa.Array | pa.ChunkedArray, rows: Array, threads: int | None
+) -> pa.Array | pa.ChunkedArray:
+    """These rows of document ids, of the type they came in; `ids` are the same ones as they were joined."""
+    if not _is_text(original.type) or pa.types.is_binary_view(original.type):
+        return original.take(pa.array(rows))
+    taken = _taken(ids, rows, threads)
+    if not _is_binary(original.type):
+        taken = pa.Array.from_buffers(pa.large_string(), len(taken), taken.buffers())
+    return taken.cast(original.type)
+
+
+def _taken(ids: pa.Array, rows: Array, threads: int | None) -> pa.Array:
+    """`ids.take(rows)` of large binary or of numbers: pyarrow's takes four times as long for text."""
+    from fastndcg import kernels
+
+    if not pa.types.is_large_binary(ids.type):
+        return ids.take(pa.array(rows))
+    offsets, data = _texts(ids)
+    taken = kernels.offsets_of_taken(offsets, rows)
+    out = np.empty(taken[-1], np.uint8)
+    _each_part_of_rows(
+        lambda part: kernels.take_text(offsets, data, rows[part][: len(taken[part]) - 1], taken[part], out),
+        len(rows),
+        threads,
+    )
+    return pa.Array.from_buffers(ids.type, len(rows), [None, pa.py_buffer(taken), pa.py_buffer(out)])
 
 
 def _check_values(side: Side, what: Literal["grade", "score"]) -> None:
@@ -872,12 +930,25 @@ def _grouped(codes: Array, n_codes: int) -> tuple[Array, Array]:
 
 
 def _each_part(kernel: Callable[[slice], Any], offsets: Array, threads: int | None) -> list[Any]:
-    """Results of a kernel for runs of queries, or of rows, of about equal size, in threads; `offsets[part]` are a part's."""
-    n_parts = max(1, min(threads or processors(), int(offsets[-1]) // _PART, len(offsets) - 1))
-    cuts = np.unique(
-        [0, *np.searchsorted(offsets, np.arange(1, n_parts) * (offsets[-1] / n_parts)), len(offsets) - 1]
-    )
-    parts = [slice(start, stop + 1) for start, stop in pairwise(cuts.tolist())]
+    """Results of a kernel for runs of queries of about equal size, in threads; `offsets[part]` are a part's."""
+    rows, n_parts = int(offsets[-1]), _parts_of(int(offsets[-1]), threads)
+    wanted = [rows * part // n_parts for part in range(1, n_parts)]
+    cuts = np.unique([0, *np.searchsorted(offsets, np.array(wanted, np.int64)), len(offsets) - 1])
+    return _each(kernel, cuts.tolist())
+
+
+def _each_part_of_rows(kernel: Callable[[slice], Any], rows: int, threads: int | None) -> None:
+    """As `_each_part`, for parts of rows, each with the row after its last one, as their offsets have it."""
+    n_parts = _parts_of(rows, threads)
+    _each(kernel, [rows * part // n_parts for part in range(n_parts + 1)])
+
+
+def _parts_of(rows: int, threads: int | None) -> int:
+    return max(1, min(threads or processors(), rows // _PART))
+
+
+def _each(kernel: Callable[[slice], Any], cuts: list[int]) -> list[Any]:
+    parts = [slice(start, stop + 1) for start, stop in pairwise(cuts)]
     if len(parts) < 2:
         return [kernel(slice(None))]
     with ThreadPoolExecutor(len(parts)) as pool:
@@ -897,31 +968,37 @@ def _digested(ids: pa.Array, threads: int | None) -> Ids:
         return kernels.Ids(
             hashes ^ (hashes >> 15), np.array(leading), np.empty(0, np.int64), np.empty(0, np.uint8)
         )
-    _, offset_buffer, data_buffer = ids.buffers()
-    offsets = (
-        np.frombuffer(offset_buffer, np.int64, len(ids) + 1, ids.offset * 8)
-        if len(ids)
-        else np.zeros(1, np.int64)
-    )
-    data = (
-        np.frombuffer(data_buffer, np.uint8)
-        if data_buffer is not None and data_buffer.size
-        else np.empty(0, np.uint8)
-    )
-    offsets, data = offsets.view(), data.view()
-    offsets.flags.writeable = data.flags.writeable = False
+    offsets, data = _texts(ids)
     hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
-    _each_part(
+    _each_part_of_rows(
         lambda part: kernels.digest_ids(
             offsets[part],
             data,
             hashes[part][: len(offsets[part]) - 1],
             leading[part][: len(offsets[part]) - 1],
         ),
-        np.arange(len(offsets)),
+        len(ids),
         threads,
     )
     return kernels.Ids(hashes, leading, offsets, data)
+
+
+def _texts(ids: pa.Array) -> tuple[Array, Array]:
+    """Offsets and bytes of strings."""
+    _, offset_buffer, data_buffer = ids.buffers()
+    is_large = pa.types.is_large_binary(ids.type) or pa.types.is_large_string(ids.type)
+    width = np.dtype(np.int64 if is_large else np.int32)
+    offsets = (
+        np.frombuffer(offset_buffer, width, len(ids) + 1, ids.offset * width.itemsize)
+        if len(ids)
+        else np.zeros(1, width)
+    )
+    data = (
+        np.frombuffer(data_buffer, np.uint8)
+        if data_buffer is not None and data_buffer.size
+        else np.empty(0, np.uint8)
+    )
+    return read_only(offsets), read_only(data)
 
 
 def _ascends(rows: Array) -> bool:
