@@ -3104,24 +3104,20 @@ def blanks_of_a_line(
     each = found // max(lines, 1)
     if each < fields or each * lines != found:
         return 0
-    alike = True
-    at = start
+    alike, at = True, start
     for line in range(lines):
         end = element(blanks, line * each + each - 1)
         alike &= (element(data, end) == _NEWLINE) & (element(data, at) != _HASH)
         at = end + 1
-    if each == fields:
-        alike &= blanks[0] > start
-        before, after = blanks[: found - 1], blanks[1:found]
-        for i in range(found - 1):
-            alike &= after[i] - before[i] > 1
-    else:
-        before_field = start - 1
-        for line in range(lines):
-            for i in range(each):
-                blank = element(blanks, line * each + i)
-                alike &= (blank - before_field > 1) == (i < fields) or (i >= fields and is_open)
-                before_field = blank
+    close, close_after = 0, 0
+    before, after = blanks[: found - 1], blanks[1:found]
+    for i in range(found - 1):
+        close += after[i] - before[i] <= 1
+    for line in range(lines):
+        for i in range(line * each + fields, line * each + each):
+            close_after += element(blanks, i) - element(blanks, i - 1) <= 1
+    alike &= (blanks[0] > start) & (close == close_after)
+    alike &= is_open | (close_after == lines * (each - fields))
     return each if alike else 0
 
 

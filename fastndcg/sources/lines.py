@@ -410,49 +410,59 @@ def _newlines_before(path: str, stop: int) -> int:
 def _joined(path: str, parts: list[_Part]) -> Lines:
     from fastndcg import kernels
 
-    def column(name: str, entry: int, shifts: Any = None) -> Array:
-        pieces: list[Array] = [getattr(part.columns, name)[: part.filled[entry]] for part in parts]
-        if len(pieces) == 1:
-            return pieces[0]
-        if shifts is not None:
-            pieces = [piece + shift for piece, shift in zip(pieces, shifts, strict=True)]
-        return np.concatenate(pieces)
+    copies: list[tuple[Array, int, Array]] = []
 
-    def shifts(entry: int) -> list[int]:
-        return [0, *accumulate(int(part.filled[entry]) for part in parts[:-1])]
+    def starts(entry: int) -> list[int]:
+        return [0, *accumulate(int(part.filled[entry]) for part in parts)]
+
+    def column(name: str, entry: int, shifted_by: int | None = None, more: int = 0) -> Array:
+        """A column of all parts, with room for `more`; that of a single part as it is."""
+        pieces: list[Array] = [getattr(part.columns, name)[: part.filled[entry]] for part in parts]
+        if len(parts) == 1:
+            return getattr(parts[0].columns, name)[: len(pieces[0]) + more]  # type: ignore[no-any-return]
+        ends = starts(entry)
+        whole = np.empty(ends[-1] + more, pieces[0].dtype)
+        shifts = [0] * len(parts) if shifted_by is None else starts(shifted_by)
+        copies.extend(
+            (piece, shift, whole[start:end])
+            for piece, shift, (start, end) in zip(pieces, shifts, pairwise(ends), strict=False)
+        )
+        return whole
 
     doc_bytes, query_bytes = (
         column("doc_bytes", kernels.DOC_BYTES),
         column("query_bytes", kernels.QUERY_BYTES),
     )
-    docs = large_text(doc_bytes, _doc_offsets(parts, len(doc_bytes)))
-    runs = large_text(
-        query_bytes, _after_zero(column("query_ends", kernels.QUERIES, shifts(kernels.QUERY_BYTES)))
-    ).dictionary_encode()
+    has_docs = len(doc_bytes) > 0
+    offsets = (
+        column("doc_offsets", kernels.ROWS, kernels.DOC_BYTES, more=1) if has_docs else np.zeros(1, np.int64)
+    )
+    offsets[-1] = len(doc_bytes)
+    query_ends = column("query_ends", kernels.QUERIES, kernels.QUERY_BYTES)
+    first_rows = column("query_rows", kernels.QUERIES, kernels.ROWS)
     values = column("values", kernels.ROWS)
-    first_rows = column("query_rows", kernels.QUERIES, shifts(kernels.ROWS))
+    skipped = column("skipped", kernels.SKIPPED, kernels.ROWS)
+    if copies:
+        with ThreadPoolExecutor(len(parts)) as pool:
+            list(pool.map(_copy, copies))
+    docs = large_text(doc_bytes, offsets)
+    runs = large_text(query_bytes, _after_zero(query_ends)).dictionary_encode()
     codes = np.repeat(runs.indices.to_numpy(), np.diff(np.append(first_rows, len(values))))
     queries = (
         runs.dictionary.cast(pa.string())
         if pa.types.is_large_string(runs.dictionary.type)
         else runs.dictionary
     )
-    skipped = column("skipped", kernels.SKIPPED, shifts(kernels.ROWS))
     last = next((part.last for part in reversed(parts) if part.last), b"").decode("utf-8", "backslashreplace")
     return Lines(path, codes, queries, docs, values, skipped, last)
 
 
-def _doc_offsets(parts: list[_Part], n_bytes: int) -> Array:
-    from fastndcg import kernels
-
-    if not n_bytes:
-        return np.zeros(1, np.int64)
-    pieces, end = [], 0
-    for part in parts:
-        offsets = part.columns.doc_offsets[: part.filled[kernels.ROWS] + 1]
-        pieces.append(offsets if len(parts) == 1 else offsets[:-1] + end)
-        end += part.filled[kernels.DOC_BYTES]
-    return pieces[0] if len(parts) == 1 else np.concatenate([*pieces, [end]])
+def _copy(task: tuple[Array, int, Array]) -> None:
+    piece, shift, out = task
+    if shift:
+        np.add(piece, shift, out=out)
+    else:
+        out[:] = piece
 
 
 def _after_zero(ends: Array) -> Array:
