@@ -213,6 +213,16 @@ def test_fields_longer_than_a_chunk(tmp_path, field, length):
     assert read.queries.to_pylist() == list(dict.fromkeys(row[0] for row in rows))
 
 
+def test_a_line_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "_BLOCK", 64)
+    monkeypatch.setattr(lines, "_LONGEST", 1000)
+    (tmp_path / "run").write_text("q Q0 d 1 1 t\n" + "x" * 5000)
+    with pytest.raises(
+        lines.SourceError, match=r"run has a line of more than 1,023 bytes; is it a text file\?"
+    ):
+        lines.read_lines(tmp_path / "run", _scan_run, "a line")
+
+
 def test_the_shortest_lines(tmp_path):
     """Of as many as a chunk can hold there are no more than there is room for."""
     (tmp_path / "qrels").write_text("q 0 d 1\n" * 9000)

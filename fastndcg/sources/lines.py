@@ -32,6 +32,7 @@ PathLike = str | os.PathLike[str]
 Scanner = Callable[[Array, "TextColumns", Array], int]
 
 _BLOCK = 1 << 20  # bytes: with what is made of them they stay in the second-level cache
+_LONGEST = 1 << 29  # bytes of a line: places in a block are 32 bits wide
 _PART = 8 << 20  # bytes of a plain file for which another thread is worth while
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 _UNBOUNDED = 1 << 62  # where the last part ends: a file may be a pipe, or packed
@@ -284,6 +285,10 @@ class _Part:
             kept, first = 0, self.start == 0  # bytes of a line that has no end yet
             while True:
                 if kept + 1 >= len(buffer):
+                    if kept >= _LONGEST:
+                        raise SourceError(
+                            f"{self.path} has a line of more than {kept:,} bytes; is it a text file? Wanted {self.wanted}"
+                        )
                     buffer = buffer + bytes(len(buffer))
                 with memoryview(buffer) as view, view[kept : min(len(buffer) - 1, kept + left)] as room:
                     got = stream.readinto(room) if len(room) else 0
