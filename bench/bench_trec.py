@@ -4,11 +4,11 @@
 
 Reading is timed as both have it: from the path to what can be evaluated. pytrec_eval's `parse_qrel` and `parse_run` give
 dicts; `read_trec` gives grouped arrays, so it also joins, checks duplicates and orders ties in its time. `scan` is only the
-reading of the run, which `parse_run` does too. The answers are compared first. Best of several runs of each, in turns;
-seconds are of the wall clock, and of the processor in brackets, which other work on the machine disturbs less.
+reading of the run, which `parse_run` does too. The answers are compared first. Best of several runs of each, the second of
+two in each turn; seconds are of the wall clock, and of the processor in brackets, which other work on the machine disturbs less.
 
-Bias: scores with six decimals and queries standing together, as TREC runs have them, are what the scanner is made for;
-`--digits 17` writes scores as Python does, which it leaves to a slower reader. pytrec_eval is single-threaded; `scan` uses
+Bias: one blank between fields and queries standing together, as TREC runs have them, are what the scanner is made for;
+`--digits 17` writes scores as Python does, in place of six decimals. pytrec_eval is single-threaded; `scan` uses
 all processors, and `scan, 1 thread` one.
 """
 
@@ -91,6 +91,7 @@ def best(functions: dict[str, Callable[[], Any]], repeat: int) -> dict[str, tupl
     times = {name: (float("inf"), float("inf")) for name in functions}
     for _ in range(repeat):
         for name, function in functions.items():
+            function()  # the first one after millions of small objects were freed waits for the system to clear pages
             wall, processor = time.perf_counter(), time.process_time()
             result = function()
             spent = time.perf_counter() - wall, time.process_time() - processor

@@ -21,7 +21,7 @@ Where everything is:
     statistics    exact sums and means
     streams       rankings of any size, a part at a time
     api           evaluate, ndcg, ndcg_score, dcg_score
-    sources       Parquet, Arrow, TREC and LETOR files to Rankings
+    sources       Parquet, CSV, Arrow, TREC and LETOR files to Rankings
     trec_eval     what trec_eval prints, byte for byte
     files         files that appear whole or not at all
     errors        every error that is raised
@@ -77,6 +77,7 @@ from fastndcg.measures import (
 from fastndcg.ranges import judgment_range, tie_range
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
+from fastndcg.sources.csv import read_csv
 from fastndcg.sources.ltr import read_ltr
 from fastndcg.sources.parquet import read_parquet
 from fastndcg.sources.scan import scan_parquet

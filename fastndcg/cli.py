@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from fastndcg.rankings import Rankings
     from fastndcg.scores import ResultsFile, Scores, Summary
+    from fastndcg.sources.columns import Columns
     from fastndcg.sources.scan import ParquetStream
     from fastndcg.trec_eval import Declared
 
@@ -148,7 +149,7 @@ def _fastndcg(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Exact ranking measures, nDCG and its relatives, from Parquet files."""
+    """Exact ranking measures, nDCG and its relatives, from Parquet, CSV and TREC files."""
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How results are written to stdout.")]
@@ -168,14 +169,15 @@ def score(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PATH...", help="Parquet files, a folder, a glob, or a URI that pyarrow knows."
+            metavar="PATH...", help="Parquet or CSV files, a folder, a glob, or a URI that pyarrow knows."
         ),
     ] = None,
     qrels: Annotated[
-        str | None, typer.Option(help="Instead of PATH, with --run: judgments, as TREC qrels or Parquet.")
+        str | None,
+        typer.Option(help="Instead of PATH, with --run: judgments, as TREC qrels, Parquet or CSV."),
     ] = None,
     run: Annotated[
-        str | None, typer.Option(help="With --qrels: predictions, as a TREC run or Parquet.")
+        str | None, typer.Option(help="With --qrels: predictions, as a TREC run, Parquet or CSV.")
     ] = None,
     missing: Annotated[
         Missing | None,
@@ -236,7 +238,7 @@ def score(
     """Score predictions and print the means.
 
     PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual names are found
-    by themselves; stderr says which. With --qrels and --run, judgments and predictions are joined on query and document id;
+    by themselves; stderr says which. CSV (.csv or .tsv, packed or not) has their names in its first line. With --qrels and --run, judgments and predictions are joined on query and document id;
     documents of equal score are ordered by falling id, which measures with ties='input' see, as trec_eval orders them. Where a
     measure is of several intents, as alpha_nDCG, the second field of TREC qrels is the intent.
 
@@ -245,6 +247,7 @@ def score(
       fastndcg score --qrels qrels.txt --run run.txt.gz -m "nDCG(ties='input')@10"
       fastndcg score predictions.parquet -m nDCG@10 -m "nDCG(gain='exp2')@1,3,5"
       fastndcg score --qrels diversity.qrels --run run.txt -m alpha_nDCG@20 -m ERR_IA@20
+      fastndcg score predictions.csv.gz --doc-id docno
       fastndcg score predictions.parquet --keep country --out per_query.parquet
       fastndcg score predictions.parquet -m nDCG@10 --like lightgbm
       fastndcg score canary.parquet --fail-under "nDCG@10=0.35" --format json
@@ -258,7 +261,12 @@ def score(
         _check_out(out, [path for path in (*paths, qrels, run) if path is not None])
     convention = None if like is None else _convention("--like", like)
     more = {} if like is None else {"like": like}
-    if paths:
+    if paths and _is_csv(paths):
+        if memory is not None:
+            _end(
+                2, "--memory has no meaning with CSV, which is read whole; give Parquet to score it in parts"
+            )
+    elif paths:
         of_paths = {
             "query": query,
             "relevance": relevance,
@@ -327,7 +335,7 @@ def conventions(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATH...]", help="Parquet files, a folder, a glob, or a URI that pyarrow knows."
+            metavar="[PATH...]", help="Parquet or CSV files, a folder, a glob, or a URI that pyarrow knows."
         ),
     ] = None,
     cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="Ranks that count.")] = 10,
@@ -783,20 +791,37 @@ def _read(
     propensity: str | None = None,
 ) -> tuple[Rankings, dict[str, str | None]]:
     """The rankings, and the columns they were made of, which it tells on stderr."""
-    from fastndcg.sources.parquet import find_parquet_columns, read_parquet
-
     source = paths[0] if len(paths) == 1 else paths
     named = {"query": query, "relevance": relevance, "score": score}
     more = {"intents": intents, "propensity": propensity}
-    columns = find_parquet_columns(source, **named, keep=keep, weight=weight, doc_id=doc_id, **more)
+    if _is_csv(paths):
+        if intents is not None:
+            _end(
+                2, "--intents names a column of lists, which CSV has not; give Parquet, or --qrels and --run"
+            )
+        del more["intents"]
+    columns = _find_columns(paths, **named, keep=keep, weight=weight, doc_id=doc_id, **more)
     taken = {"query": columns.query, "relevance": columns.relevance, "score": columns.score}
     ids = _doc_id_column(paths, named | {"keep": keep, "weight": weight}, doc_id, wanted=with_ids)
     if ids is not None:
         taken["doc_id"] = ids
+    options: dict[str, Any] = {
+        **taken,
+        **more,
+        "keep": keep,
+        "weight": weight,
+        "nan": nan,
+        "threads": threads,
+    }
     with _Progress("Reading") as bar:
-        rankings = read_parquet(
-            source, **taken, **more, keep=keep, weight=weight, nan=nan, threads=threads, progress=bar.advance
-        )
+        if _is_csv(paths):
+            from fastndcg.sources.csv import read_csv
+
+            rankings = read_csv(source, **options)
+        else:
+            from fastndcg.sources.parquet import read_parquet
+
+            rankings = read_parquet(source, **options, progress=bar.advance)
     if not rankings.n_queries:
         raise InputError(
             f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query."
@@ -810,10 +835,28 @@ def _doc_id_column(
     """The column of document ids that is named, or one with a usual name where ids are wanted."""
     if doc_id is not None or not wanted:
         return doc_id
+    return _usual_doc_id(lambda name: _find_columns(paths, **named, doc_id=name))
+
+
+def _is_csv(paths: list[str]) -> bool:
+    from fastndcg.sources.csv import is_csv
+
+    found = [is_csv(path) for path in paths]
+    if any(found) and not all(found):
+        _end(
+            2,
+            f"{paths[found.index(True)]} is CSV and {paths[found.index(False)]} is not; give files of one kind",
+        )
+    return any(found)
+
+
+def _find_columns(paths: list[str], **options: Any) -> Columns:
+    """The columns that would be read, by the header of CSV or the footer of Parquet."""
+    from fastndcg.sources.csv import find_csv_columns
     from fastndcg.sources.parquet import find_parquet_columns
 
     source = paths[0] if len(paths) == 1 else paths
-    return _usual_doc_id(lambda name: find_parquet_columns(source, **named, doc_id=name))
+    return find_csv_columns(source, **options) if _is_csv(paths) else find_parquet_columns(source, **options)
 
 
 _IN_MEMORY = "1GB"  # larger input is streamed

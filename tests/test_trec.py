@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import fs
+from typer.testing import CliRunner
 
 import fastndcg as fn
+from fastndcg import kernels
+from fastndcg.cli import app
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings import Rankings
-from fastndcg.sources import lines, trec
+from fastndcg.sources import lines, paths, trec
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
@@ -279,6 +286,68 @@ def test_files_are_read_in_parts_and_blocks_of_any_size(both, monkeypatch):
         assert facts(read_trec(qrels, run, threads=threads)) == whole
 
 
+# ---- URIs ----
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """Files of each kind in a folder, under the URIs of this machine and of a store that only pyarrow can open."""
+    folder = tmp_path / "a folder"
+    (folder / "qrels of two").mkdir(parents=True)
+    (folder / "qrels.txt").write_text(QRELS)
+    (folder / "run.txt").write_text(RUN)
+    (folder / "run.gz").write_bytes(gzip.compress(RUN.encode()))
+    qrels = pa.table({"qid": ["301", "301", "302", "303"], "docid": list("ABAZ"), "rel": [1, 2, 1, 0]})
+    run = pa.table({"qid": ["301", "301", "302"], "docid": list("CBA"), "score": [2.5, 1.5, 0.5]})
+    pq.write_table(qrels, folder / "qrels.parquet")
+    pq.write_table(qrels[:2], folder / "qrels of two" / "1.parquet")
+    pq.write_table(qrels[2:], folder / "qrels of two" / "2.parquet")
+    pq.write_table(run, folder / "run.parquet")
+    pa_csv.write_csv(qrels, folder / "qrels.csv")
+    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+
+    def from_uri(uri):
+        return (store, unquote(uri.removeprefix("store://"))) if uri.startswith("store:") else known(uri)
+
+    known = lines.file_system
+    for module, name in ((lines, "file_system"), (trec, "file_system"), (paths, "_filesystem")):
+        monkeypatch.setattr(module, name, from_uri)
+    return {"file": folder.as_uri(), "store": "store://a%20folder"}
+
+
+@pytest.mark.parametrize("scheme", ["file", "store"])
+@pytest.mark.parametrize("qrels", ["qrels.txt", "qrels.parquet", "qrels.csv", "qrels%20of%20two", "qrels%20of*/?.parquet"])  # fmt: skip
+@pytest.mark.parametrize("run", ["run.txt", "run.gz", "run.parquet"])
+def test_two_tables_as_uris(stored, scheme, qrels, run):
+    told: list[tuple[int, int]] = []
+    both = (f"{stored[scheme]}/{qrels}", f"{stored[scheme]}/{run}")
+    rankings = read_qrels_run(*both, progress=lambda *each: told.append(each))
+    assert facts(rankings) == PLAIN
+    if qrels.endswith("txt") and not run.endswith("parquet"):
+        assert facts(read_trec(*both)) == PLAIN
+    words = ["score", "--qrels", both[0], "--run", both[1], "--format", "json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["queries"] == 3
+
+
+@pytest.mark.parametrize("scheme", ["file", "store"])
+def test_faults_of_what_a_uri_names(stored, scheme):
+    good = f"{stored[scheme]}/qrels.txt"
+    with pytest.raises(SourceError, match=r"nothing\.txt does not exist"):
+        read_qrels_run(good, f"{stored[scheme]}/nothing.txt")
+    with pytest.raises(SourceError, match=r"qrels.txt, line 1: 4 fields in"):
+        read_trec(good, good)
+
+
+def test_a_uri_that_nothing_can_open():
+    for uri in ("nowhere://bucket/qrels", "nowhere://bucket/qrels.csv"):
+        with pytest.raises(
+            SourceError, match="nowhere://bucket/qrels.* cannot be read: Unrecognized filesystem type"
+        ):
+            read_qrels_run(uri, uri)
+
+
 # ---- ties and missing queries ----
 
 
@@ -315,6 +384,54 @@ def test_order_of_rows_is_a_sort_by_score_and_id(data):
         ordered = sorted(docs, key=str.encode, reverse=turn < 0)
         wanted = sorted(ordered, key=lambda doc: -run["q"][doc])
         assert Rankings.from_qrels_run({"q": {"a": 1}}, run, ties=ties).doc_ids.to_pylist() == wanted
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 400), st.integers(0, 64), st.integers(0, 63), st.booleans())
+def test_rows_of_long_queries_are_sorted_whatever_bits_of_their_keys_vary(seed, n, bits, shift, outlier):
+    generator = np.random.default_rng(seed)
+    keys = (
+        generator.integers(0, 2**64 - 1, n, np.uint64, endpoint=True) >> np.uint64(64 - bits)
+        if bits
+        else np.zeros(n, np.uint64)
+    )
+    keys = keys << np.uint64(min(shift, 64 - bits)) if bits else keys
+    if outlier:
+        keys[generator.integers(n)] = 2**64 - 1
+    rows, ids = generator.permutation(n), generator.permutation(n)
+    ordered = np.empty(n, np.int64)
+    kernels.order_documents(np.array([0, n]), rows, keys, trec._digested(pa.array(ids), 1), True, ordered)
+    assert ordered.tolist() == np.lexsort((ids, keys)).tolist()
+    half = kernels.sort_by_leading_bytes(
+        n, np.append(keys, keys), np.empty(2 * n, np.int64), np.empty((4, 256), np.int64)
+    )
+    assert half in (-1, 0, n)
+
+
+@given(
+    st.lists(st.tuples(st.text("ab\0é", max_size=80), st.integers(1, 5)), max_size=30),
+    st.sampled_from([pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]),
+    st.integers(0, 5),
+    st.integers(0, 2**32),
+)
+def test_ids_of_any_length_are_taken_and_encoded_as_pyarrow_does(runs, kind, cut, seed):
+    ids = pa.array([text for text, length in runs for _ in range(length)], pa.string()).cast(kind)[cut:]
+    rows = np.random.default_rng(seed).integers(0, max(len(ids), 1), len(ids) * 2)
+    encoded, wanted = trec._encoded(ids).combine_chunks(), ids.dictionary_encode()
+    assert encoded.indices.equals(wanted.indices) or not len(ids)
+    assert encoded.cast(kind).equals(ids)
+    with pytest.MonkeyPatch.context() as patch:
+        for part in (1 << 20, 7):
+            patch.setattr(trec, "_PART", part)
+            taken = trec._taken(ids.cast(pa.large_binary()), rows, 3)
+            taken.validate(full=True)
+            assert taken.equals(ids.cast(pa.large_binary()).take(pa.array(rows)))
+
+
+def test_keys_that_differ_in_their_last_bits_alone_are_sorted_by_all_of_them():
+    keys = np.arange(1000, dtype=np.uint64)[::-1].copy()
+    keys[-1] = 2**64 - 1
+    counts = np.empty((4, 256), np.int64)
+    assert kernels.sort_by_leading_bytes(1000, np.append(keys, keys), np.empty(2000, np.int64), counts) == -1
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "uint64", "float32", "float64", "float16"])

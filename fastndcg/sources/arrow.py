@@ -141,6 +141,19 @@ def table_of(data: Any, names: Sequence[str]) -> pa.Table:
     return _source(data).table(list(names))
 
 
+def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Ids of a text file as integers where each is written as one writes an integer, so that no two become the same.
+
+    >>> integers_if_written_so(pa.array(["7", "10"])).type, integers_if_written_so(pa.array(["7", "007"])).type
+    (DataType(int64), DataType(string))
+    """
+    try:
+        numbers = ids.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return ids
+    return numbers if numbers.cast(pa.string()).equals(ids.cast(pa.string())) else ids
+
+
 def grouped_rows(table: pa.Table, wanted: Wanted, numbers: int | Int64 = 0) -> Grouped:
     """Rows of a table in long form by query, ids as plain values; raises as `rankings_from_table` does for ids.
 

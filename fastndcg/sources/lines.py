@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 PathLike = str | os.PathLike[str]
-# a compiled scanner: block, powers of ten, columns, how far they are filled -> -1 or where a malformed line begins
-Scanner = Callable[[Array, Array, "TextColumns", Array], int]
+# a compiled scanner: block, columns, how far they are filled -> -1 or where a malformed line begins
+Scanner = Callable[[Array, "TextColumns", Array], int]
 
 _BLOCK = 1 << 20  # bytes: with what is made of them they stay in the second-level cache
+_LONGEST = 1 << 29  # bytes of a line: places in a block are 32 bits wide
 _PART = 8 << 20  # bytes of a plain file for which another thread is worth while
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
-_POWERS = 10.0 ** np.arange(23)
 _UNBOUNDED = 1 << 62  # where the last part ends: a file may be a pipe, or packed
 _FEWEST_BYTES = 2  # of a line with a row on it
 
@@ -60,7 +60,18 @@ class Lines(NamedTuple):
 def path_of(path: Any, name: str) -> str:
     if not isinstance(path, str | os.PathLike):
         raise InputTypeError(f"{name} is a {type(path).__name__}; wanted the path of a file")
-    return os.fspath(path)
+    text = os.fspath(path)
+    return file_system(text)[1] if text.startswith("file:") else text
+
+
+def file_system(uri: str) -> tuple[Any, str]:
+    """The file system of a URI, and the path in it."""
+    from pyarrow import fs  # brings ssl
+
+    try:
+        return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
+    except (OSError, pa.ArrowException) as error:
+        raise cannot_read(uri, error) from None
 
 
 # ---- how far reading is ----
@@ -115,9 +126,15 @@ def open_unpacked(path: str) -> io.FileIO | pa.NativeFile:
 def _opened(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]:
     """As `open_unpacked`; and the packed file, if it is one."""
     try:
+        if "://" in path:
+            system, inside = file_system(path)
+            packed = system.open_input_file(inside)
+            codec = codec_of(packed.read(4))
+            packed.seek(0)
+            return (packed, None) if codec is None else (pa.CompressedInputStream(packed, codec), packed)
         stream = io.FileIO(path)
         start = stream.read(4) if stream.seekable() else b""
-        codec = next((codec for magic, codec in _PACKED.items() if start.startswith(magic)), None)
+        codec = codec_of(start)
         if codec is None:
             if start:
                 stream.seek(0)
@@ -129,7 +146,14 @@ def _opened(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]
         raise cannot_read(path, error) from None
 
 
+def codec_of(start: bytes) -> str | None:
+    """What a file that begins so is packed by."""
+    return next((codec for magic, codec in _PACKED.items() if start.startswith(magic)), None)
+
+
 def cannot_read(path: str, error: BaseException) -> SourceError:
+    if isinstance(error, FileNotFoundError) and "://" in path:
+        return SourceError(f"{path} does not exist. Check the URI.")
     if isinstance(error, FileNotFoundError):
         folder = Path(path).parent
         where = f"; its folder {folder} does not exist either" if not folder.is_dir() else ""
@@ -219,19 +243,17 @@ class _Part:
             np.empty(0, np.float64),
             np.empty(0, np.int64),
             np.empty((0, 3), np.int64),
-            np.empty(0, np.int32),
-            np.empty(0, np.int32),
         )
 
     def read(self) -> None:
         from fastndcg.kernels import ODD, ROWS, SKIPPED
 
-        done, total, told_of = 0, self._size(), 0
+        done, room, told_of = 0, self._room(), 0
         for block in self._blocks():
-            self._reserve(len(block), 1.02 * total / done if done else 1.0)
+            self._reserve(len(block), 1.02 * room / done if done else 1.0)
             done += len(block)
             rows = self.filled[ROWS]
-            malformed = self.scan(block, _POWERS, self.columns, self.filled)
+            malformed = self.scan(block, self.columns, self.filled)
             if malformed >= 0:
                 raise self._malformed(block, malformed, int(self.filled[ROWS] + self.filled[SKIPPED]) + 1)
             if self.filled[ODD]:
@@ -243,8 +265,9 @@ class _Part:
                 self._meter.add(now - told_of)
                 told_of = now
 
-    def _size(self) -> int:
-        if self.stop < _UNBOUNDED:
+    def _room(self) -> int:
+        """Bytes that there is made room for: the first part takes in the others."""
+        if self.start and self.stop < _UNBOUNDED:
             return self.stop - self.start
         try:
             return Path(self.path).stat().st_size - self.start
@@ -262,6 +285,10 @@ class _Part:
             kept, first = 0, self.start == 0  # bytes of a line that has no end yet
             while True:
                 if kept + 1 >= len(buffer):
+                    if kept >= _LONGEST:
+                        raise SourceError(
+                            f"{self.path} has a line of more than {kept:,} bytes; is it a text file? Wanted {self.wanted}"
+                        )
                     buffer = buffer + bytes(len(buffer))
                 with memoryview(buffer) as view, view[kept : min(len(buffer) - 1, kept + left)] as room:
                     got = stream.readinto(room) if len(room) else 0
@@ -292,7 +319,7 @@ class _Part:
         from fastndcg import kernels
 
         rows = size // _FEWEST_BYTES + 1
-        more = (size, rows + 1, size, rows, rows, rows, size, rows, size, size)
+        more = (size, rows + 1, size, rows, rows, rows, size, rows)
         filled = self.filled
         at = (
             filled[kernels.DOC_BYTES],
@@ -302,8 +329,6 @@ class _Part:
             filled[kernels.QUERIES],
             filled[kernels.ROWS],
             filled[kernels.SKIPPED],
-            0,
-            0,
             0,
         )
         self.columns = kernels.TextColumns(
@@ -360,15 +385,16 @@ def _fields(text: str) -> str:
 
 def _last_line(block: Array) -> bytes:
     """The last line of a block that is neither empty nor a comment."""
-    data = block.tobytes()
-    stop = len(data)
-    while stop:
-        start = data.rfind(b"\n", 0, stop - 1) + 1
-        line = data[start:stop].strip()
-        if line and not line.startswith(b"#"):
-            return line
-        stop = start
-    return b""
+    size = 1 << 12
+    while True:
+        tail = block[-size:].tobytes()
+        cut = 0 if size >= len(block) else tail.find(b"\n") + 1  # a line whose beginning is not in the tail
+        for line in reversed(tail[cut:].split(b"\n")):
+            if (text := line.strip()) and not text.startswith(b"#"):
+                return text
+        if size >= len(block):
+            return b""
+        size *= 16
 
 
 def _enlarged(column: Array, used: int, size: int) -> Array:
@@ -390,49 +416,57 @@ def _newlines_before(path: str, stop: int) -> int:
 def _joined(path: str, parts: list[_Part]) -> Lines:
     from fastndcg import kernels
 
-    def column(name: str, entry: int, shifts: Any = None) -> Array:
-        pieces: list[Array] = [getattr(part.columns, name)[: part.filled[entry]] for part in parts]
-        if len(pieces) == 1:
-            return pieces[0]
-        if shifts is not None:
-            pieces = [piece + shift for piece, shift in zip(pieces, shifts, strict=True)]
-        return np.concatenate(pieces)
+    copies: list[tuple[Array, int, Array]] = []
 
-    def shifts(entry: int) -> list[int]:
-        return [0, *accumulate(int(part.filled[entry]) for part in parts[:-1])]
+    def starts(entry: int) -> list[int]:
+        return [0, *accumulate(int(part.filled[entry]) for part in parts)]
+
+    def column(name: str, entry: int, shifted_by: int | None = None, more: int = 0) -> Array:
+        """A column of all parts, and `more`; in that of the first part if there is room, which takes half the time."""
+        pieces: list[Array] = [getattr(part.columns, name) for part in parts]
+        ends = starts(entry)
+        shifts = [0] * len(parts) if shifted_by is None else starts(shifted_by)
+        has_room = len(pieces[0]) >= ends[-1] + more
+        whole = pieces[0][: ends[-1] + more] if has_room else np.empty(ends[-1] + more, pieces[0].dtype)
+        for place in range(int(has_room), len(parts)):
+            start, end = ends[place : place + 2]
+            copies.append((pieces[place][: end - start], shifts[place], whole[start:end]))
+        return whole
 
     doc_bytes, query_bytes = (
         column("doc_bytes", kernels.DOC_BYTES),
         column("query_bytes", kernels.QUERY_BYTES),
     )
-    docs = large_text(doc_bytes, _doc_offsets(parts, len(doc_bytes)))
-    runs = large_text(
-        query_bytes, _after_zero(column("query_ends", kernels.QUERIES, shifts(kernels.QUERY_BYTES)))
-    ).dictionary_encode()
+    has_docs = len(doc_bytes) > 0
+    offsets = (
+        column("doc_offsets", kernels.ROWS, kernels.DOC_BYTES, more=1) if has_docs else np.zeros(1, np.int64)
+    )
+    offsets[-1] = len(doc_bytes)
+    query_ends = column("query_ends", kernels.QUERIES, kernels.QUERY_BYTES)
+    first_rows = column("query_rows", kernels.QUERIES, kernels.ROWS)
     values = column("values", kernels.ROWS)
-    first_rows = column("query_rows", kernels.QUERIES, shifts(kernels.ROWS))
+    skipped = column("skipped", kernels.SKIPPED, kernels.ROWS)
+    if copies:
+        with ThreadPoolExecutor(len(parts)) as pool:
+            list(pool.map(_copy, copies))
+    docs = large_text(doc_bytes, offsets)
+    runs = large_text(query_bytes, _after_zero(query_ends)).dictionary_encode()
     codes = np.repeat(runs.indices.to_numpy(), np.diff(np.append(first_rows, len(values))))
     queries = (
         runs.dictionary.cast(pa.string())
         if pa.types.is_large_string(runs.dictionary.type)
         else runs.dictionary
     )
-    skipped = column("skipped", kernels.SKIPPED, shifts(kernels.ROWS))
     last = next((part.last for part in reversed(parts) if part.last), b"").decode("utf-8", "backslashreplace")
     return Lines(path, codes, queries, docs, values, skipped, last)
 
 
-def _doc_offsets(parts: list[_Part], n_bytes: int) -> Array:
-    from fastndcg import kernels
-
-    if not n_bytes:
-        return np.zeros(1, np.int64)
-    pieces, end = [], 0
-    for part in parts:
-        offsets = part.columns.doc_offsets[: part.filled[kernels.ROWS] + 1]
-        pieces.append(offsets if len(parts) == 1 else offsets[:-1] + end)
-        end += part.filled[kernels.DOC_BYTES]
-    return pieces[0] if len(parts) == 1 else np.concatenate([*pieces, [end]])
+def _copy(task: tuple[Array, int, Array]) -> None:
+    piece, shift, out = task
+    if shift:
+        np.add(piece, shift, out=out)
+    else:
+        out[:] = piece
 
 
 def _after_zero(ends: Array) -> Array:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from fastndcg.errors import ColumnError, InputError, SourceError
 from fastndcg.rankings import Rankings, _as_array
+from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
     Lines,
@@ -98,7 +99,7 @@ def read_ltr(
         return Rankings.from_groups(
             _group_sizes(path_of(query_file, "query_file"), name, len(labels)), labels, values
         )
-    ids = _numbered(lines.queries)
+    ids = integers_if_written_so(lines.queries)
     of_rows = pa.DictionaryArray.from_arrays(pa.array(lines.query_codes), ids)
     return Rankings.from_query_ids(
         of_rows.cast(ids.type) if pa.types.is_integer(ids.type) else of_rows, labels, values
@@ -127,15 +128,6 @@ def _read(name: str, threads: int | None) -> Lines:
     if not len(lines.values):
         raise SourceError(f"{name} has no rows; wanted at least one: {LTR_LINE}")
     return lines
-
-
-def _numbered(ids: pa.Array) -> pa.Array:
-    """Query ids as integers where each is written as one writes an integer, so that no two become the same."""
-    try:
-        numbers = ids.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return ids
-    return numbers if numbers.cast(pa.string()).equals(ids.cast(pa.string())) else ids
 
 
 def _group_sizes(path: str, of: str, rows: int) -> Array:

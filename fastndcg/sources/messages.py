@@ -16,7 +16,7 @@ DAMAGE = (pa.ArrowException, UnicodeDecodeError, IndexError)
 
 
 @contextmanager
-def reading(path: str) -> Iterator[None]:
+def reading(path: str, kind: str = "Parquet") -> Iterator[None]:
     """Errors of Arrow and of the system while a file is read, in one line with its path."""
     try:
         yield
@@ -24,15 +24,15 @@ def reading(path: str) -> Iterator[None]:
         raise
     except OSError as error:
         if error.errno is None:
-            raise unreadable(path, error) from None
+            raise unreadable(path, error, kind) from None
         raise SourceError(
             f"{path} cannot be read: {os.strerror(error.errno)}. Check the path and its permissions."
         ) from None
     except DAMAGE as error:
-        raise unreadable(path, error) from None
+        raise unreadable(path, error, kind) from None
 
 
-def unreadable(path: str, error: BaseException) -> SourceError:
+def unreadable(path: str, error: BaseException, kind: str = "Parquet") -> SourceError:
     return SourceError(
-        f"{path} cannot be read: {first_line(error)}. Check that it is a Parquet file and was written to its end."
+        f"{path} cannot be read: {first_line(error)}. Check that it is a {kind} file and was written to its end."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +32,17 @@ class Stamp(NamedTuple):
     inode: int | None
 
 
+class Kind(NamedTuple):
+    """What files are looked for in folders and among those that match a pattern."""
+
+    name: str
+    ending: str
+    is_name: Callable[[str], bool] | None  # None: by the names of Parquet, or by how it begins
+
+
+PARQUET = Kind("Parquet", ".parquet", None)
+
+
 class File(NamedTuple):
     filesystem: fs.FileSystem
     path: str
@@ -56,11 +67,11 @@ class File(NamedTuple):
         return Stamp(info.size, info.mtime_ns, None)
 
 
-def find_files(paths: list[Path_]) -> list[File]:
-    """All files of the paths, each once."""
+def find_files(paths: list[Path_], kind: Kind | None = None) -> list[File]:
+    """All files of the paths, each once; of folders and patterns those of a kind, by default Parquet."""
     if not paths:
         raise SourceError("path is an empty list; name at least one file")
-    files = [file for path in paths for file in _expand(path)]
+    files = [file for path in paths for file in _expand(path, kind or PARQUET)]
     seen: set[str] = set()
     for file in files:
         if file.path in seen:
@@ -71,36 +82,36 @@ def find_files(paths: list[Path_]) -> list[File]:
     return files
 
 
-def _expand(path: Path_) -> list[File]:
+def _expand(path: Path_, kind: Kind) -> list[File]:
     if not isinstance(path, str | os.PathLike):
         raise InputTypeError(f"path holds a {type(path).__name__}, {path!r}; wanted paths of files")
     text = os.fspath(path)
     if not text:
         raise SourceError('path is an empty string; wanted a file, folder or pattern, "." for this folder')
-    with reading(text):
+    with reading(text, kind.name):
         filesystem, inside = _filesystem(text)
         info = filesystem.get_file_info(inside)
         if info.type == fs.FileType.NotFound and _WILDCARDS.search(inside):
             matches = _glob(filesystem, inside)
             found = [file for match in matches for file in _files_of(filesystem, match)]
-            files = _parquet_only(filesystem, sorted(set(found)))
+            files = _only(filesystem, sorted(set(found)), kind)
             missing = (
                 f'no file matches "{text}"'
                 if not found
-                else f"none of the files that match {text} is Parquet"
+                else f"none of the files that match {text} is {kind.name}"
             )
         elif info.type == fs.FileType.NotFound:
             raise SourceError(f"{text} does not exist.{_nearest(filesystem, inside)} Check the path.")
         elif info.type == fs.FileType.Directory:
             found = _files_of(filesystem, info)
-            files = _parquet_only(filesystem, found)
-            missing = f"{text} is a folder without Parquet files" + (
+            files = _only(filesystem, found, kind)
+            missing = f"{text} is a folder without {kind.name} files" + (
                 f" (it has {_base(found[0])})" if found else ""
             )
         else:
             return [File(filesystem, inside)]
     if not files:
-        raise SourceError(f"{missing}; wanted names that end in .parquet. Check the path.")
+        raise SourceError(f"{missing}; wanted names that end in {kind.ending}. Check the path.")
     return [File(filesystem, file) for file in files]
 
 
@@ -124,8 +135,10 @@ def _hidden(inside: str) -> bool:
     return any(part[:1] in (".", "_") and "=" not in part for part in inside.split("/") if part)
 
 
-def _parquet_only(filesystem: fs.FileSystem, files: list[str]) -> list[str]:
-    """The files with a Parquet name; if there are none, those that begin as Parquet does, as Hive and Trino write them."""
+def _only(filesystem: fs.FileSystem, files: list[str], kind: Kind) -> list[str]:
+    """The files of a kind. Parquet has a Parquet name; if none has, it begins as Parquet does, as Hive and Trino write it."""
+    if kind.is_name is not None:
+        return [file for file in files if kind.is_name(file)]
     named = [file for file in files if file.lower().endswith(_SUFFIXES)]
     return named or [
         file for file in files if "." not in _base(file) and _begins_as_parquet(filesystem, file)

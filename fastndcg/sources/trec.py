@@ -22,13 +22,14 @@ import pyarrow as pa
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.intents import IntentGrades
-from fastndcg.rankings import Rankings, _as_array, _combined, _id_column, falling_keys, offsets_of
+from fastndcg.rankings import Rankings, _as_array, _combined, _id_column, falling_keys, offsets_of, read_only
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
     Lines,
     PathLike,
     Progress,
     cannot_read,
+    file_system,
     open_unpacked,
     path_of,
     processors,
@@ -89,7 +90,7 @@ def read_trec(
     Parameters
     ----------
     qrels, run : paths
-        Plain, gzip, bzip2 or Zstandard. Fields stand apart by blanks or tabs; empty lines and lines that begin with # are
+        Plain, gzip, bzip2 or Zstandard; URIs, too. Fields stand apart by blanks or tabs; empty lines and lines that begin with # are
         passed over.
     missing : "zero" or "skip"
         "zero": every query of the qrels counts, one that the run lacks with an empty ranking (`trec_eval -c`, ir_measures).
@@ -167,12 +168,12 @@ def read_qrels_run(
     Parameters
     ----------
     qrels, run : paths
-        Each a Parquet file or a TREC file, known by its first bytes; or a folder, a pattern or a URI of Parquet files. Rows of a
-        query may stand in several of them.
+        Each a Parquet file or a TREC file, known by its first bytes, or CSV, known by its name (see `read_csv`); or a folder or a
+        pattern of Parquet files. Rows of a query may stand in several of them. A URI may name any of these.
     missing, ties, nan, threads, progress
         As in `read_trec`. Whole-number ids are ordered as numbers.
     query, doc_id, relevance, score : str, optional
-        Columns of Parquet files; by default the usual names. Only these columns are read.
+        Columns of Parquet files and CSV; by default the usual names. Only these columns are read.
     intents : bool or str
         True: a judgment is of a document for one intent, which stands in the second field of a TREC file, and in a column of a
         usual name (intent, subtopic, iteration) of a Parquet file, or in the one that is named here.
@@ -241,8 +242,8 @@ def _check_options(missing: str, ties: str, nan: str) -> None:
 def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
     from fastndcg import kernels
 
-    def scan(block: Array, powers: Array, columns: kernels.TextColumns, filled: Array) -> int:
-        return kernels.scan_trec(block, has_rank, powers, columns, filled)
+    def scan(block: Array, columns: kernels.TextColumns, filled: Array) -> int:
+        return kernels.scan_trec(block, has_rank, columns, filled)
 
     name = path_of(path, "run" if has_rank else "qrels")
     lines = read_lines(name, scan, RUN_LINE if has_rank else QRELS_LINE, threads=threads)
@@ -288,13 +289,40 @@ def find_qrels_run_columns(
     roles: tuple[Literal["relevance", "score"], ...] = ("relevance", "score")
     for side, (path, role) in enumerate(zip((qrels, run), roles, strict=True)):
         name = path_of(path, ("qrels", "run")[side])
-        if _is_parquet(name):
-            found[side] = Columns(
-                **dict(
-                    zip(("query", "doc_id", role), _find(*_parquet_names(name), role, columns), strict=True)
-                )
-            )
+        taken = _columns_of(name, role, columns)
+        if taken is not None:
+            found[side] = Columns(**dict(zip(("query", "doc_id", role), taken, strict=True)))
     return found[0], found[1]
+
+
+def _columns_of(
+    name: str, role: Literal["relevance", "score"], columns: Columns
+) -> tuple[str, str, str] | None:
+    """Names of the query, document and value columns of a file; None of a TREC file."""
+    if _is_table_of_text(name, has_rank=role == "score"):
+        from fastndcg.sources.csv import files_of, header_of, no_such_columns
+
+        file = files_of([name])[0]
+        header = header_of(file)
+        try:
+            return _find(file.path, header.names, role, columns)
+        except ColumnError as error:
+            raise no_such_columns(file.path, header, error) from None
+    return _find(*_parquet_names(name), role, columns) if _is_parquet(name) else None
+
+
+def _is_table_of_text(name: str, *, has_rank: bool) -> bool:
+    """Whether a file is CSV: by its name, unless it begins with a line of a TREC file, as what is called .tsv often does."""
+    from fastndcg.sources.csv import files_of, header_of, is_csv
+
+    if not is_csv(name):
+        return False
+    fields = header_of(files_of([name])[0]).text.split()
+    try:
+        float(fields[4 if has_rank else 3])
+    except (IndexError, ValueError):
+        return True
+    return len(fields) < 6 if has_rank else len(fields) != 4
 
 
 def _is_parquet(name: str) -> bool:
@@ -305,14 +333,21 @@ def _is_parquet(name: str) -> bool:
 
 
 def _is_many(name: str) -> bool:
-    """Whether a path may stand for several files, which are Parquet: a folder, a pattern, a URI."""
+    """Whether a path may stand for several files, which are Parquet: a folder, or a pattern."""
+    is_pattern = any(sign in name for sign in "*?[")
+    if "://" in name:
+        from pyarrow import fs
+
+        system, inside = file_system(name)
+        kind = system.get_file_info(inside).type
+        return bool(kind == fs.FileType.Directory or (is_pattern and kind == fs.FileType.NotFound))
     path = Path(name)
-    return "://" in name or path.is_dir() or (any(sign in name for sign in "*?[") and not path.exists())
+    return path.is_dir() or (is_pattern and not path.exists())
 
 
 def _files_of(name: str) -> list[tuple[str, Any]]:
     """Files of a path, in the order of their names, and what each is opened by."""
-    if not _is_many(name):
+    if "://" not in name and not _is_many(name):
         return [(name, partial(open, name, "rb"))]
     from fastndcg.sources.paths import find_files
 
@@ -363,6 +398,8 @@ def _file_side(
     intents: bool = False,
 ) -> Side:
     name = path_of(path, "qrels" if role == "relevance" else "run")
+    if _is_table_of_text(name, has_rank=role == "score"):
+        return _csv_side(name, role, columns, threads, intents=intents)
     if not _is_parquet(name):
         side = _text_side(name, has_rank=role == "score", threads=threads)
         return _by_document(side, _second_fields(side)) if intents else side
@@ -371,6 +408,24 @@ def _file_side(
     if intents:
         names = (*names, _intent_name(file, present, columns))
     return _table_side(name, _parquet_table(name, names), names)
+
+
+def _csv_side(
+    name: str, role: Literal["relevance", "score"], columns: Columns, threads: int | None, *, intents: bool
+) -> Side:
+    from fastndcg.sources.csv import files_of, header_of, no_such_columns, read_columns
+
+    files = files_of([name])
+    header = header_of(files[0])
+    try:
+        names: tuple[str, ...] = _find(files[0].path, header.names, role, columns)
+        if intents:
+            names = (*names, _intent_name(files[0].path, header.names, columns))
+    except ColumnError as error:
+        raise no_such_columns(files[0].path, header, error) from None
+    query, doc_id, value, *intent = names
+    tables = [read_columns(file, names, [query, doc_id, *intent], [value], threads) for file in files]
+    return _table_side(name, pa.concat_tables(tables, promote_options="permissive"), names, is_text=True)
 
 
 # ---- sides from memory ----
@@ -458,7 +513,7 @@ def _side_of_intent_dicts(name: str, data: Mapping[Any, Any]) -> Side:
     return _by_document(side, _ids(name, "intent", intents))
 
 
-def _table_side(name: str, table: pa.Table, names: tuple[str, ...]) -> Side:
+def _table_side(name: str, table: pa.Table, names: tuple[str, ...], *, is_text: bool = False) -> Side:
     for column in names:
         if table[column].null_count:
             nulls = table[column].is_null().to_numpy()
@@ -470,7 +525,7 @@ def _table_side(name: str, table: pa.Table, names: tuple[str, ...]) -> Side:
         raise InputTypeError(
             f"{name}: column {names[1]} is {doc.type}; wanted whole numbers or strings as document ids"
         )
-    side = _side(name, query, doc, _as_array(names[2], value))
+    side = _side(name, query, doc, _as_array(names[2], value))._replace(is_text=is_text)
     return _by_document(side, _combined(intent[0])) if intent else side
 
 
@@ -486,14 +541,41 @@ def _side(
 ) -> Side:
     from fastndcg import kernels
 
-    ids = _id_column(query)
-    if not pa.types.is_dictionary(ids.type):
-        ids = ids.dictionary_encode()
+    ids = _id_column(_encoded(query))
     indices = ids.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False).view()
     indices.flags.writeable = False
     codes, first_rows = kernels.codes_by_first_appearance(indices, len(ids.dictionary))
     queries = ids.dictionary.take(pa.array(indices[first_rows]))
     return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row}", False)
+
+
+def _encoded(ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ids as dictionaries. Where rows of a query stand together, only the first of each run is looked up."""
+    kind = ids.type
+    if isinstance(ids, pa.Array):
+        ids = pa.chunked_array([ids])
+    if not (pa.types.is_integer(kind) or (_is_text(kind) and not pa.types.is_binary_view(kind))):
+        return ids
+    return pa.chunked_array(
+        [_encoded_by_runs(chunk) for chunk in ids.chunks], pa.dictionary(pa.int32(), kind)
+    )
+
+
+def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
+    from fastndcg import kernels
+
+    if pa.types.is_integer(ids.type):
+        numbers = ids.to_numpy(zero_copy_only=False)
+        starts = np.flatnonzero(
+            np.append(np.ones(min(len(numbers), 1), np.bool_), numbers[1:] != numbers[:-1])
+        )
+    else:
+        starts = kernels.starts_of_runs(*_texts(ids))
+    if 2 * len(starts) > len(ids):
+        return ids.dictionary_encode()
+    runs = ids.take(pa.array(starts)).dictionary_encode()
+    indices = np.repeat(runs.indices.to_numpy(), np.diff(np.append(starts, len(ids))))
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), runs.dictionary)
 
 
 def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
@@ -660,10 +742,10 @@ def join(
     values = qrels.values
     if not _ascends(judged_rows):
         # one look at each id in random order; the join would take several
-        judged_docs, values = judged_docs.take(pa.array(judged_rows)), values[judged_rows]
+        judged_docs, values = _taken(judged_docs, judged_rows, threads), values[judged_rows]
     offsets, rows = _grouped(run_codes, len(queries))
     judged_ids, run_ids = _digested(judged_docs, threads), _digested(run_docs, threads)
-    found, judged_places = np.empty(len(rows), np.int64), np.arange(len(judged_rows))
+    found, judged_places = np.empty(len(run.values), np.int64), np.arange(len(judged_rows))
 
     def join_part(part: slice) -> tuple[int, int, int]:
         return kernels.join_documents(
@@ -675,25 +757,26 @@ def join(
             raise _duplicate(qrels, int(judged_rows[first]), int(judged_rows[second]))
         if twice:
             raise _duplicate(run, first, second)
+    # after the join, which looks at the rows as they stand: in order of their scores it took twice as long
     if ties != "input":
-        order, keys = np.empty(len(rows), np.int64), falling_keys(run.values).view(np.uint64) ^ _SIGN
+        keys, ordered = falling_keys(run.values).view(np.uint64) ^ _SIGN, np.empty(len(rows), np.int64)
         _each_part(
             lambda part: kernels.order_documents(
-                offsets[part], rows, keys, run_ids, ties == "docid_asc", order
+                offsets[part], rows, keys, run_ids, ties == "docid_asc", ordered
             ),
             offsets,
             threads,
         )
-        if not _ascends(order):
-            rows, found = rows[order], found[order]
+        rows = ordered
+    in_place = len(rows) == len(run.values) and _ascends(rows)
+    if not in_place:
+        found = found[rows]
 
     pool_kept = values[: len(judged_rows)] >= 0
     pool_offsets = offsets_of(pool_kept, judged_offsets)
     is_judged = found >= 0
-    relevance = np.zeros(len(rows), values.dtype)
-    relevance[is_judged] = values[found[is_judged]]
+    relevance = np.append(values, values.dtype.type(0))[found]  # of what is not found the last one
     is_judged &= relevance >= 0
-    in_place = len(rows) == len(run.values) and _ascends(rows)
     intents: dict[str, Any] = {}
     if qrels.intents is not None:
         intents = {
@@ -706,10 +789,39 @@ def join(
         run.values if in_place else run.values[rows],
         judged=(pool_offsets, values[: len(judged_rows)][pool_kept]),
         is_judged=is_judged,
-        doc_ids=run.docs if in_place else run.docs.take(pa.array(rows)),
+        doc_ids=run.docs if in_place else _of_kind(run_docs, run.docs, rows, threads),
         query_ids=queries,
         **intents,
     )
+
+
+def _of_kind(
+    ids: pa.Array, original: pa.Array | pa.ChunkedArray, rows: Array, threads: int | None
+) -> pa.Array | pa.ChunkedArray:
+    """These rows of document ids, of the type they came in; `ids` are the same ones as they were joined."""
+    if not _is_text(original.type) or pa.types.is_binary_view(original.type):
+        return original.take(pa.array(rows))
+    taken = _taken(ids, rows, threads)
+    if not _is_binary(original.type):
+        taken = pa.Array.from_buffers(pa.large_string(), len(taken), taken.buffers())
+    return taken.cast(original.type)
+
+
+def _taken(ids: pa.Array, rows: Array, threads: int | None) -> pa.Array:
+    """`ids.take(rows)` of large binary or of numbers: pyarrow's takes four times as long for text."""
+    from fastndcg import kernels
+
+    if not pa.types.is_large_binary(ids.type):
+        return ids.take(pa.array(rows))
+    offsets, data = _texts(ids)
+    taken = kernels.offsets_of_taken(offsets, rows)
+    out = np.empty(taken[-1], np.uint8)
+    _each_part_of_rows(
+        lambda part: kernels.take_text(offsets, data, rows[part][: len(taken[part]) - 1], taken[part], out),
+        len(rows),
+        threads,
+    )
+    return pa.Array.from_buffers(ids.type, len(rows), [None, pa.py_buffer(taken), pa.py_buffer(out)])
 
 
 def _check_values(side: Side, what: Literal["grade", "score"]) -> None:
@@ -818,12 +930,25 @@ def _grouped(codes: Array, n_codes: int) -> tuple[Array, Array]:
 
 
 def _each_part(kernel: Callable[[slice], Any], offsets: Array, threads: int | None) -> list[Any]:
-    """Results of a kernel for runs of queries, or of rows, of about equal size, in threads; `offsets[part]` are a part's."""
-    n_parts = max(1, min(threads or processors(), int(offsets[-1]) // _PART, len(offsets) - 1))
-    cuts = np.unique(
-        [0, *np.searchsorted(offsets, np.arange(1, n_parts) * (offsets[-1] / n_parts)), len(offsets) - 1]
-    )
-    parts = [slice(start, stop + 1) for start, stop in pairwise(cuts.tolist())]
+    """Results of a kernel for runs of queries of about equal size, in threads; `offsets[part]` are a part's."""
+    rows, n_parts = int(offsets[-1]), _parts_of(int(offsets[-1]), threads)
+    wanted = [rows * part // n_parts for part in range(1, n_parts)]
+    cuts = np.unique([0, *np.searchsorted(offsets, np.array(wanted, np.int64)), len(offsets) - 1])
+    return _each(kernel, cuts.tolist())
+
+
+def _each_part_of_rows(kernel: Callable[[slice], Any], rows: int, threads: int | None) -> None:
+    """As `_each_part`, for parts of rows, each with the row after its last one, as their offsets have it."""
+    n_parts = _parts_of(rows, threads)
+    _each(kernel, [rows * part // n_parts for part in range(n_parts + 1)])
+
+
+def _parts_of(rows: int, threads: int | None) -> int:
+    return max(1, min(threads or processors(), rows // _PART))
+
+
+def _each(kernel: Callable[[slice], Any], cuts: list[int]) -> list[Any]:
+    parts = [slice(start, stop + 1) for start, stop in pairwise(cuts)]
     if len(parts) < 2:
         return [kernel(slice(None))]
     with ThreadPoolExecutor(len(parts)) as pool:
@@ -843,31 +968,37 @@ def _digested(ids: pa.Array, threads: int | None) -> Ids:
         return kernels.Ids(
             hashes ^ (hashes >> 15), np.array(leading), np.empty(0, np.int64), np.empty(0, np.uint8)
         )
-    _, offset_buffer, data_buffer = ids.buffers()
-    offsets = (
-        np.frombuffer(offset_buffer, np.int64, len(ids) + 1, ids.offset * 8)
-        if len(ids)
-        else np.zeros(1, np.int64)
-    )
-    data = (
-        np.frombuffer(data_buffer, np.uint8)
-        if data_buffer is not None and data_buffer.size
-        else np.empty(0, np.uint8)
-    )
-    offsets, data = offsets.view(), data.view()
-    offsets.flags.writeable = data.flags.writeable = False
+    offsets, data = _texts(ids)
     hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
-    _each_part(
+    _each_part_of_rows(
         lambda part: kernels.digest_ids(
             offsets[part],
             data,
             hashes[part][: len(offsets[part]) - 1],
             leading[part][: len(offsets[part]) - 1],
         ),
-        np.arange(len(offsets)),
+        len(ids),
         threads,
     )
     return kernels.Ids(hashes, leading, offsets, data)
+
+
+def _texts(ids: pa.Array) -> tuple[Array, Array]:
+    """Offsets and bytes of strings."""
+    _, offset_buffer, data_buffer = ids.buffers()
+    is_large = pa.types.is_large_binary(ids.type) or pa.types.is_large_string(ids.type)
+    width = np.dtype(np.int64 if is_large else np.int32)
+    offsets = (
+        np.frombuffer(offset_buffer, width, len(ids) + 1, ids.offset * width.itemsize)
+        if len(ids)
+        else np.zeros(1, width)
+    )
+    data = (
+        np.frombuffer(data_buffer, np.uint8)
+        if data_buffer is not None and data_buffer.size
+        else np.empty(0, np.uint8)
+    )
+    return read_only(offsets), read_only(data)
 
 
 def _ascends(rows: Array) -> bool:

@@ -1,0 +1,271 @@
+"""CSV and tab-separated files to `Rankings`, through pyarrow: columns by the names in the first line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from fastndcg.errors import ColumnError, SourceError
+from fastndcg.sources.arrow import integers_if_written_so, rankings_from_table
+from fastndcg.sources.columns import Columns, Wanted, choose
+from fastndcg.sources.lines import codec_of
+from fastndcg.sources.messages import reading
+from fastndcg.sources.parquet import Path_, as_list, naming, threads_of
+
+if TYPE_CHECKING:
+    from fastndcg.rankings import Rankings
+    from fastndcg.sources.paths import File
+
+_NAME = re.compile(r"\.([ct]sv)(\.gz|\.bz2|\.zst)?$", re.IGNORECASE)
+_DELIMITERS = ",\t;"
+_FAULT = re.compile(r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)", re.DOTALL)
+_EXAMPLE = "query_id,relevance,score"
+_NULLS = [""]  # "nan" is a number, and a document may be called "NULL"
+
+
+def is_csv(path: Any) -> bool:
+    """Whether a path is named as CSV: .csv or .tsv, packed or not.
+
+    >>> is_csv("a.csv"), is_csv("s3://bucket/a.TSV.gz"), is_csv("a.parquet")
+    (True, True, False)
+    """
+    return _NAME.search(str(path)) is not None
+
+
+def read_csv(
+    path: Path_ | Iterable[Path_],
+    *,
+    query: str | None = None,
+    relevance: str | None = None,
+    score: str | None = None,
+    keep: str | Sequence[str] = (),
+    weight: str | None = None,
+    doc_id: str | None = None,
+    is_judged: str | None = None,
+    propensity: str | None = None,
+    nan: str = "refuse",
+    threads: int | None = None,
+) -> Rankings:
+    r"""Rankings from CSV or tab-separated files with a row for each document; only the columns that are needed are converted.
+
+    Ids and kept columns are text, so that 007 stays what it is; where every one of a column is written as an integer is, they
+    are integers. An empty field is null.
+
+    Parameters
+    ----------
+    path : str, path, or several of them
+        A file, plain, gzip, bzip2 or Zstandard; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as in
+        `s3://bucket/predictions.csv`. The first line of each has the names of columns, separated as all others are: by
+        commas, tabs or semicolons. Fields may be quoted.
+    query, relevance, score, keep, weight, doc_id, is_judged, propensity, nan
+        As in `read_parquet`.
+    threads : int, optional
+        1 reads on the calling thread; else pyarrow's threads do. The result does not depend on it.
+
+    Raises
+    ------
+    SourceError
+        A path that does not exist or cannot be read, a file without a header, a row that is not as the others are.
+    ColumnError
+        A column that is missing, or a role that several could play.
+    InputError, InputTypeError
+        What `Rankings.from_arrow` refuses. Each message names the path.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "a.csv").write_text("qid,label,score\n007,1,0.5\n7,0,0.1\n007,2,0.9\n")
+    ...     rankings = read_csv(f"{folder}/a.csv")
+    >>> rankings.queries["query_id"].to_pylist(), rankings.offsets
+    (['007', '7'], array([0, 2, 3]))
+    """
+    threads_of(threads)
+    paths = as_list(path)
+    files = files_of(paths)
+    options: dict[str, Any] = {
+        "query": query,
+        "relevance": relevance,
+        "score": score,
+        "keep": keep,
+        "weight": weight,
+        "doc_id": doc_id,
+        "is_judged": is_judged,
+        "propensity": propensity,
+    }
+    wanted = _choose(files[0], **options)
+    ids = {name for name in (wanted.columns.query, wanted.columns.doc_id, *wanted.keep) if name is not None}
+    numbers = [name for name in wanted.names if name not in ids and name != wanted.is_judged]
+    tables = [read_columns(file, wanted.names, ids, numbers, threads) for file in files]
+    table = pa.concat_tables(tables, promote_options="permissive")
+    with naming(paths):
+        for name in ids:
+            column = integers_if_written_so(table[name])
+            table = table.set_column(table.column_names.index(name), name, column)
+        return rankings_from_table(table, wanted, nan=nan)
+
+
+def find_csv_columns(path: Path_ | Iterable[Path_], **options: Any) -> Columns:
+    r"""Which columns `read_csv` would take, seen from the first line of the first file. Raises as it does.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "a.tsv").write_text("qid\tlabel\tscore\n")
+    ...     find_csv_columns(f"{folder}/a.tsv")
+    Columns(query='qid', relevance='label', score='score', doc_id=None)
+    """
+    return _choose(files_of(as_list(path))[0], **options).columns
+
+
+# ---- files and their headers ----
+
+
+class Header(NamedTuple):
+    """The first line of a file."""
+
+    names: list[str]
+    delimiter: str
+    text: str
+
+
+def files_of(paths: list[Path_]) -> list[File]:
+    from fastndcg.sources.paths import Kind, find_files
+
+    return find_files(paths, Kind("CSV", ".csv or .tsv", is_csv))
+
+
+def _stream(file: File) -> Any:
+    with file.filesystem.open_input_file(file.path) as packed:
+        start = packed.read(4)
+    return file.filesystem.open_input_stream(file.path, compression=codec_of(start))
+
+
+def header_of(file: File) -> Header:
+    """Names of the columns, and what separates them."""
+    with reading(file.path, "CSV"), _stream(file) as stream:
+        line = b""
+        while b"\n" not in line and (more := stream.read(1 << 16)):
+            line += more
+    text = line.partition(b"\n")[0].rstrip(b"\r").decode("utf-8-sig", "backslashreplace")
+    if not text.strip():
+        raise SourceError(
+            f'{file.path} is empty, or begins with an empty line; wanted the names of columns there, as in "{_EXAMPLE}"'
+        )
+    delimiter = max(_DELIMITERS, key=text.count)  # of none the first
+    return Header(next(csv.reader(io.StringIO(text), delimiter=delimiter)), delimiter, text)
+
+
+def _choose(file: File, **options: Any) -> Wanted:
+    header = header_of(file)
+    roles = ("query", "relevance", "score", "weight", "doc_id", "is_judged")
+    every: dict[str, Any] = {**dict.fromkeys(roles), "keep": (), **options}
+    try:
+        return choose(header.names, lambda _: False, **every)
+    except ColumnError as error:
+        raise no_such_columns(file.path, header, ColumnError(f"{file.path}: {error}")) from None
+
+
+def no_such_columns(path: str, header: Header, error: ColumnError) -> ColumnError | SourceError:
+    """The error of a file in whose header a column was not found; another one where that is no header."""
+    if any(map(_is_number, header.names)):
+        return SourceError(
+            f'{path} has no header: its first line is "{header.text[:120]}"; wanted the names of columns there, as in "{_EXAMPLE}"'
+        )
+    return error
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# ---- columns ----
+
+
+def read_columns(
+    file: File,
+    names: Sequence[str],
+    texts: Iterable[str],
+    numbers: Iterable[str],
+    threads: int | None,
+) -> pa.Table:
+    """The named columns of a file: `texts` as they stand there, `numbers` as integers where all are, others as they seem."""
+    header = header_of(file)
+    for name in names:
+        if name not in header.names:
+            raise ColumnError(f'{file.path} has no column "{name}", which other files have')
+        if header.names.count(name) > 1:
+            raise ColumnError(f'{file.path} has two columns "{name}"; rename one of them')
+    types = dict.fromkeys(texts, pa.string())
+    try:
+        table = _read(file, header, names, types, threads != 1)
+        if unlike := [name for name in numbers if not _holds_numbers(table[name].type)]:
+            # says in which row what is no number
+            table = _read(file, header, names, types | dict.fromkeys(unlike, pa.float64()), False)
+        return table
+    except _MalformedError as error:
+        fault = str(error)
+    try:  # pyarrow numbers rows only on one thread
+        _read(file, header, names, types | dict.fromkeys(numbers, pa.float64()), False)
+    except _MalformedError as error:
+        fault = str(error)
+    raise _fault(file.path, header, fault)
+
+
+def _holds_numbers(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind)
+    )
+
+
+def _read(
+    file: File, header: Header, names: Sequence[str], types: dict[str, pa.DataType], use_threads: bool
+) -> pa.Table:
+    import pyarrow.csv as pa_csv
+
+    with reading(file.path, "CSV"), _stream(file) as stream:
+        try:
+            return pa_csv.read_csv(
+                stream,
+                read_options=pa_csv.ReadOptions(use_threads=use_threads),
+                parse_options=pa_csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
+                convert_options=pa_csv.ConvertOptions(
+                    include_columns=list(dict.fromkeys(names)),
+                    column_types=types,
+                    null_values=_NULLS,
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            fault = _MalformedError(str(error))
+    raise fault
+
+
+class _MalformedError(Exception):
+    """What pyarrow says of a row, kept apart from what it says of a file that cannot be read."""
+
+
+def _fault(path: str, header: Header, message: str) -> SourceError:
+    """The error that names the row and the column of what pyarrow could not read."""
+    match = _FAULT.match(message)
+    column, row, reason = match.groups() if match else (None, None, message)
+    where = path if row is None else f"{path}, row {int(row):,} (the header is row 1)"
+    if column is None:
+        return SourceError(f"{where}: {reason}; wanted as many fields as the header has")
+    name = header.names[int(column)]
+    value = re.search(r"invalid value '(.*)'", reason, re.DOTALL)
+    if value is None:
+        return SourceError(f'{where}: column "{name}" cannot be read: {reason}; wanted UTF-8')
+    return SourceError(
+        f'{where}: column "{name}" has "{value[1]}"; wanted a number. Correct or drop that row.'
+    )

@@ -1,0 +1,242 @@
+"""The scanner of TREC files, each vector block beside the plain loop that defines it, and all of it beside Python's own reading."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fastndcg import kernels
+from fastndcg.sources import lines
+
+# ---- numbers ----
+
+
+def _halfway(bits):
+    """The exact decimal expansion of the middle between a float and the next one."""
+    low, high = np.array([bits, bits + 1], np.uint64).view(np.float64)
+    middle = (Fraction(float(low)) + Fraction(float(high))) / 2
+    with localcontext() as context:
+        context.prec = 1200
+        return format(Decimal(middle.numerator) / Decimal(middle.denominator), "f")
+
+
+@given(st.integers(0, 2**64 - 1) | st.integers(0, 10**17 - 1), st.integers(-350, 320))
+@example(9007199254740993, 0)  # halfway between two
+@example(9007199254740995, 0)
+@example(2**64 - 1, -342)
+@example(2**64 - 1, 308)
+@example(45035996273704985, -1)  # halfway, and ten divides it
+@example(17976931348623157, 292)
+@example(22250738585072014, -324)
+@example(6, -325)
+def test_a_decimal_is_rounded_as_python_does(whole, exponent):
+    value, is_certain = kernels.vector_round_decimal(np.uint64(whole), exponent)
+    if is_certain:
+        assert value == float(f"{whole}e{exponent}")
+    assert kernels.plain_round_decimal(whole, exponent) == (float(f"{whole}e{exponent}"), True)
+
+
+@given(st.floats(2.3e-308, 8e307))
+def test_the_shortest_form_of_a_normal_float_is_certain(value):
+    digits, exponent = f"{value:.16e}".split("e")
+    whole = np.uint64(int(digits.replace(".", "")))
+    assert kernels.vector_round_decimal(whole, int(exponent) - 16) == (value, True)
+
+
+@given(
+    st.integers(0, 2046),
+    st.integers(0, 2**52 - 1),
+    st.integers(16, 19),
+    st.integers(-2, 2),
+)
+def test_decimals_near_the_middle_of_two_floats(exponent, mantissa, digits, off):
+    text = _halfway((exponent << 52) + mantissa)
+    point = text.find(".") if "." in text else len(text)
+    plain = text.replace(".", "")
+    first = len(plain) - len(plain.lstrip("0"))
+    whole = int(plain[first : first + digits] or 0) + off
+    if whole < 0:
+        return
+    power = point - first - len(plain[first : first + digits])
+    value, is_certain = kernels.vector_round_decimal(np.uint64(whole), power)
+    if is_certain:
+        assert value == float(f"{whole}e{power}")
+
+
+_NUMBERS = (
+    st.floats(allow_nan=False).map(repr)
+    | st.floats(-100, 100).map(repr)
+    | st.floats(-1e6, 1e6).map(lambda value: f"{value:.6f}")
+    | st.floats(-1e3, 1e3).map(lambda value: f"{value:.25f}")
+    | st.floats(allow_nan=False, allow_infinity=False).map(lambda value: f"{value:.20e}")
+    | st.builds(_halfway, st.integers(0, 2046 << 52))
+    | st.builds(
+        lambda bits, more: _halfway(bits) + more, st.integers(1000 << 52, 1030 << 52), st.sampled_from("05")
+    )
+    | st.from_regex(r"[+-]?[0-9]{1,30}\.?[0-9]{0,30}([eE][+-]?[0-9]{1,5})?", fullmatch=True)
+)
+
+
+@given(st.lists(_NUMBERS, min_size=1, max_size=30))
+def test_any_number_has_the_bits_that_python_gives_it(tmp_path_factory, numbers):
+    path = tmp_path_factory.mktemp("numbers") / "run"
+    path.write_text("".join(f"q Q0 d{row} 1 {number} t\n" for row, number in enumerate(numbers)))
+    read = lines.read_lines(path, _scan_run, "").values
+    assert read.tobytes() == np.array([float(number) for number in numbers]).tobytes()
+
+
+def _scan_run(block, columns, filled):
+    return kernels.scan_trec(block, True, columns, filled)
+
+
+def _scan_qrels(block, columns, filled):
+    return kernels.scan_trec(block, False, columns, filled)
+
+
+# ---- blocks ----
+
+
+def _bytes(text):
+    return np.frombuffer(text, np.uint8).copy()
+
+
+@given(st.binary(max_size=400) | st.text(" \n\ta#\u00e9", max_size=400).map(str.encode), st.integers(0, 70))
+def test_blanks(text, start):
+    data, found = _bytes(text), []
+    for find in (kernels.vector_find_blanks, kernels.plain_find_blanks):
+        out = np.full(len(data) + 64, -1, np.int32)
+        count, ends = find(data, min(start, len(data)), len(data), out)
+        found.append((out[:count].tolist(), ends))
+    assert found[0] == found[1]
+
+
+@given(st.lists(st.integers(1, 140), min_size=1, max_size=12), st.integers(0, 70))
+def test_documents_of_any_length_fill_their_column_and_no_more(lengths, room):
+    data = _bytes(
+        b"".join(b"q 0 " + bytes([97 + row]) * length + b" 1\n" for row, length in enumerate(lengths))
+    )
+    table = np.flatnonzero(data <= 32).astype(np.int32)
+    n, columns = sum(lengths), []
+    for keep in (kernels.vector_keep_documents, kernels.plain_keep_documents):
+        held = np.full(n + room + 64, 255, np.uint8)
+        out, offsets = held[: n + room], np.zeros(len(lengths) + 1, np.int64)
+        assert keep(data, table, len(lengths), 4, 0, out, offsets, 0) == n
+        assert (held[n + room :] == 255).all()
+        columns.append((out[:n].tobytes(), offsets.tolist()))
+    assert columns[0] == columns[1]
+
+
+@given(
+    st.lists(
+        _NUMBERS | st.sampled_from([".", "-", "+.", "1.2.3", "1-", "inf", "x" * 30]), min_size=1, max_size=40
+    )
+)
+def test_numbers_of_a_chunk(numbers):
+    """Those that are read have the right bits, and the others are named for the reader that comes after."""
+    data = _bytes("".join(f"q 0 d {number}\n" for number in numbers).encode())
+    table = np.flatnonzero(data <= 32).astype(np.int32)
+    words = np.zeros((kernels.N_WORDS, len(numbers)), np.uint64)
+    left = []
+    for read in (kernels.vector_read_numbers, kernels.plain_read_numbers):
+        values, odd = np.zeros(len(numbers)), np.zeros((len(numbers), 3), np.int64)
+        n_odd = read(data, table, len(numbers), 4, 2, words, 0, values, odd, 0)
+        left.append({row: data[start:stop].tobytes().decode() for row, start, stop in odd[:n_odd].tolist()})
+        for row, number in enumerate(numbers):
+            if row not in left[-1]:
+                assert values[row : row + 1].tobytes() == np.array([float(number)]).tobytes()
+    assert left[1] == dict(enumerate(numbers))
+    assert left[0].items() <= left[1].items()
+
+
+# ---- files ----
+
+_FIELD = st.text("ab1\u00e9#.-", min_size=1, max_size=9)
+_BLANKS = st.sampled_from([" ", " ", " ", "\t", "  ", " \t "])
+
+
+@st.composite
+def _run_lines(draw):
+    """Runs of lines of one form, between lines of another, and what has no row."""
+    text, rows = [], []
+    for _ in range(draw(st.integers(1, 6))):
+        blank, end = draw(_BLANKS), draw(st.sampled_from(["\n", "\n", "\r\n", " x\n"]))
+        query = draw(_FIELD.filter(lambda field: not field.startswith("#")))
+        for _ in range(draw(st.sampled_from([1, 2, 3, 30]))):
+            if draw(st.integers(0, 9)) == 0:
+                query = draw(_FIELD.filter(lambda field: not field.startswith("#")))
+            doc = draw(_FIELD) * draw(st.sampled_from([1, 1, 1, 8]))
+            score = draw(st.floats(-50, 50).map(repr) | st.integers(0, 9).map(str))
+            text.append(blank.join([query, "Q0", doc, "1", score, "t"]) + end)
+            rows.append((query, doc, float(score)))
+        if draw(st.booleans()):
+            text.append(draw(st.sampled_from(["\n", "# one two three four five\n", " \n", "#\r\n"])))
+    return "".join(text), rows
+
+
+@given(_run_lines(), st.sampled_from([1 << 20, 100]))
+def test_lines_of_any_form(tmp_path_factory, run, block):
+    text, rows = run
+    path = tmp_path_factory.mktemp("runs") / "run"
+    path.write_bytes(text.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "_BLOCK", block)
+        read = lines.read_lines(path, _scan_run, "")
+    queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
+    assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "  \n"])
+@pytest.mark.parametrize("n", [1, 5, 400, 5000])
+def test_judgments_in_more_than_a_chunk(tmp_path, n, end):
+    rows = [(f"q{row // 7}", f"doc{row * 37}", row % 4) for row in range(n)]
+    (tmp_path / "qrels").write_text("".join(f"{query} 0 {doc} {grade}{end}" for query, doc, grade in rows))
+    read = lines.read_lines(tmp_path / "qrels", _scan_qrels, "")
+    queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
+    assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
+
+
+@pytest.mark.parametrize("length", [10, 16_000, 16_384, 40_000, 1 << 20, 3 << 20])
+@pytest.mark.parametrize("field", range(6))
+def test_fields_longer_than_a_chunk(tmp_path, field, length):
+    fields = ["q", "Q0", "d", "1", "0.5", "t"]
+    fields[field] = "0" * length if field == 4 else "x" * length
+    rows = [["q", "Q0", "a", "1", "2.5", "t"], fields, ["q", "Q0", "z", "1", "1.5", "t"]]
+    (tmp_path / "run").write_text("".join(" ".join(row) + "\n" for row in rows))
+    read = lines.read_lines(tmp_path / "run", _scan_run, "")
+    assert read.docs.to_pylist() == [row[2] for row in rows]
+    assert read.values.tolist() == [float(row[4]) for row in rows]
+    assert read.queries.to_pylist() == list(dict.fromkeys(row[0] for row in rows))
+
+
+def test_a_line_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "_BLOCK", 64)
+    monkeypatch.setattr(lines, "_LONGEST", 1000)
+    (tmp_path / "run").write_text("q Q0 d 1 1 t\n" + "x" * 5000)
+    with pytest.raises(
+        lines.SourceError, match=r"run has a line of more than 1,023 bytes; is it a text file\?"
+    ):
+        lines.read_lines(tmp_path / "run", _scan_run, "a line")
+
+
+def test_the_shortest_lines(tmp_path):
+    """Of as many as a chunk can hold there are no more than there is room for."""
+    (tmp_path / "qrels").write_text("q 0 d 1\n" * 9000)
+    (tmp_path / "blanks").write_text("q 0 d 1\n" + "\n" * 70_000 + "q 0 e 1\n" + " " * 70_000)
+    (tmp_path / "open").write_text("q Q0 d 1 2 " + "t " * 30_000 + "\n")
+    assert len(lines.read_lines(tmp_path / "qrels", _scan_qrels, "").values) == 9000
+    read = lines.read_lines(tmp_path / "blanks", _scan_qrels, "")
+    assert (read.docs.to_pylist(), read.line_of(1)) == (["d", "e"], 70_002)
+    assert lines.read_lines(tmp_path / "open", _scan_run, "").values.tolist() == [2.0]
+
+
+@pytest.mark.parametrize(("text", "fields"), [("q 0 d\n", 3), ("q 0 d 1 2\n", 5), (" q 0\n", 2)])
+@pytest.mark.parametrize("before", [0, 3, 3000])
+def test_the_line_of_a_malformed_judgment(tmp_path, text, fields, before):
+    (tmp_path / "qrels").write_text("q 0 d 1\n" * before + text + "q 0 d 1\n" * 5)
+    with pytest.raises(lines.SourceError, match=rf"qrels, line {before + 1}: {fields} fields in"):
+        lines.read_lines(tmp_path / "qrels", _scan_qrels, "")
