@@ -169,16 +169,6 @@ class Batch(NamedTuple):
     stops: Array  # int64 (2, lanes): how many should be
 
 
-class Ranked(NamedTuple):
-    """One lane of a batch."""
-
-    lists: Array
-    lengths: Array
-    ideals: Array
-    ideal_lengths: Array
-    totals: Array
-
-
 def block(function: F) -> F:
     """Compile a piece of a driver; it is cached as a part of the driver only.
 
@@ -201,7 +191,8 @@ def apart(function: F) -> F:
     """A block that stays a function of its own, and gets no more of its contiguous arrays than data and lengths.
 
     For blocks with loops: within their caller they would slow each other down (see `_apart`). To call a plain block takes
-    seven words for each array, and two more for each dimension after the first.
+    seven words for each array, and two more for each dimension after the first. It must not allocate: nobody would learn that
+    there was no memory.
     """
     if numba.config.DISABLE_JIT:
         return function
@@ -1244,7 +1235,11 @@ def rank(
     and some may be tied, `work.firsts` is filled too. `tied` says that ties are likely.
     """
     if kept > 2 * LANES:
-        return rank_many(kept, nothing, lowest, first_wanted, scores, codes, own, work)
+        wanted = find_from(codes[:kept], first_wanted, work.wanted)
+        if wanted * vectors_of(kept) > _COUNTING * kept:
+            rank_by_sorting(kept, scores, codes, work)
+            return True
+        return rank_many(kept, wanted, nothing, lowest, scores, codes, own, work)
     if tied or not rank_distinct(scores, codes, kept, lowest, work.codes):
         rank_tied(scores, codes, kept, lowest, work.codes, work.firsts, work.sizes)
         return True
@@ -1253,23 +1248,24 @@ def rank(
     return False
 
 
+@block
+def vectors_of(n: int) -> int:
+    return (n + LANES - 1) // LANES
+
+
 @apart
 def rank_many(
     kept: int,
+    found: int,
     nothing: int,
     lowest: Any,
-    first_wanted: int,
     scores: Array,
     codes: Array,
     own: Array,
     work: Work,
 ) -> bool:
-    """As `rank`, of more than two vectors: those that may be worth something are compared with all, or all are sorted."""
-    blocks = (kept + LANES - 1) // LANES
-    found = find_from(codes[:kept], first_wanted, work.wanted)
-    if found * blocks > _COUNTING * kept:
-        rank_by_sorting(kept, scores, codes, work)
-        return True
+    """As `rank`, of more than two vectors: the `found` documents of `work.wanted` are compared with all."""
+    blocks = vectors_of(kept)
     for i in range(kept):
         work.codes[i] = nothing
     for i in range(kept):
@@ -1671,15 +1667,16 @@ def fold_list(
     relevant: float,
     nonrelevant: float,
     ranked: int,
-    depth: int,
     gains: Array,
     codes: Array,
     sizes: Array,
     group: Array,
     chances: Array,
-    out: Array,
+    lists: Array,
+    lane: int,
 ) -> int:
     """What each rank adds, by one fold; returns how many ranks were filled. Folds of the whole list fill one rank with it."""
+    depth, out = lists.shape[0], lists[:, lane]
     at = start = mixed = 0
     hits = missed = pooled = value = reached = 0.0
     going = 1.0  # probability that the user reads on, or that nothing relevant was found
@@ -1784,31 +1781,35 @@ def fold_list(
     return at
 
 
-@block
-def precisions(ranked: int, depth: int, gains: Array, codes: Array, out: Array) -> int:
+@apart
+def precisions(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, lane: int) -> int:
     """As `fold_list` by HITS where none are tied, without a branch that depends on the grades."""
-    filled = min(ranked, depth)
+    filled = min(ranked, lists.shape[0])
     hits = 0.0
     for i in range(filled):
         hit = 1.0 if gains[codes[i]] > 0.0 else 0.0
         hits += hit
-        out[i] = hits * hit
+        added[i] = hits * hit
     for i in range(filled):  # by themselves, so that they are divided side by side
-        out[i] /= i + 1.0
+        added[i] /= i + 1.0
+    for i in range(filled):
+        lists[i, lane] = added[i]
     return filled
 
 
-@block
-def stops(ranked: int, depth: int, gains: Array, codes: Array, out: Array) -> int:
+@apart
+def stops(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, lane: int) -> int:
     """As `fold_list` by STOP where none are tied, without a branch that depends on the grades."""
-    filled = min(ranked, depth)
+    filled = min(ranked, lists.shape[0])
     going = 1.0
     for i in range(filled):
         stop = gains[codes[i]]
-        out[i] = going * stop
+        added[i] = going * stop
         going *= 1.0 - stop
     for i in range(filled):
-        out[i] /= i + 1.0
+        added[i] /= i + 1.0
+    for i in range(filled):
+        lists[i, lane] = added[i]
     return filled
 
 
@@ -1820,27 +1821,25 @@ def fold_lists(
     plan: Plan,
     chances: Array,
     work: Work,
-    query: Ranked,
+    batch: Batch,
+    lane: int,
 ) -> None:
     """Fill the lists of all folds after COUNT."""
-    depth = query.lists.shape[1]
+    totals, group = batch.totals, work.group
     for v in range(plan.lists.shape[0]):
-        fold, table, ties, condensed = (
-            plan.lists[v, FOLD],
-            plan.lists[v, TABLE],
-            plan.lists[v, TIES],
-            plan.lists[v, CONDENSED] == 1,
-        )
+        fold, table, ties = plan.lists[v, FOLD], plan.lists[v, TABLE], plan.lists[v, TIES]
+        condensed = plan.lists[v, CONDENSED] == 1
+        of_relevant, of_nonrelevant = plan.lists[v, RELEVANT], plan.lists[v, NONRELEVANT]
         if fold == HITS and distinct and not condensed:
-            query.lengths[v] = precisions(ranked, depth, gains[table], work.codes, query.lists[v])
+            batch.lengths[v, lane] = precisions(ranked, gains[table], work.codes, group, batch.lists[v], lane)
         elif fold == STOP and distinct and not condensed:
-            query.lengths[v] = stops(ranked, depth, gains[table], work.codes, query.lists[v])
+            batch.lengths[v, lane] = stops(ranked, gains[table], work.codes, group, batch.lists[v], lane)
         elif fold > COUNT:
-            relevant = query.totals[plan.lists[v, RELEVANT]] if plan.lists[v, RELEVANT] >= 0 else 0.0
-            nonrelevant = query.totals[plan.lists[v, NONRELEVANT]] if plan.lists[v, NONRELEVANT] >= 0 else 0.0
-            query.lengths[v] = fold_list(
-                fold, plan.folds[v], ties, condensed, unjudged, relevant, nonrelevant, ranked, depth,
-                gains[table], work.codes, work.sizes, work.group, chances, query.lists[v],
+            relevant = totals[of_relevant, lane] if of_relevant >= 0 else 0.0
+            nonrelevant = totals[of_nonrelevant, lane] if of_nonrelevant >= 0 else 0.0
+            batch.lengths[v, lane] = fold_list(
+                fold, plan.folds[v], ties, condensed, unjudged, relevant, nonrelevant, ranked,
+                gains[table], work.codes, work.sizes, group, chances, batch.lists[v], lane,
             )  # fmt: skip
 
 
@@ -1849,18 +1848,42 @@ fold_lists_compiled = block(fold_lists)
 
 @overload(fold_lists, jit_options={"nogil": True, "error_model": "numpy", "_nrt": False})
 def _fold_lists(
-    ranked: Any, distinct: Any, unjudged: Any, gains: Any, plan: Any, chances: Any, work: Any, query: Any
+    ranked: Any,
+    distinct: Any,
+    unjudged: Any,
+    gains: Any,
+    plan: Any,
+    chances: Any,
+    work: Any,
+    batch: Any,
+    lane: Any,
 ) -> Any:
     # chosen while compiling: a call without such a measure does not wait for their compilation
     def nothing(
-        ranked: Any, distinct: Any, unjudged: Any, gains: Any, plan: Any, chances: Any, work: Any, query: Any
+        ranked: Any,
+        distinct: Any,
+        unjudged: Any,
+        gains: Any,
+        plan: Any,
+        chances: Any,
+        work: Any,
+        batch: Any,
+        lane: Any,
     ) -> None:
         return None
 
     def all_lists(
-        ranked: Any, distinct: Any, unjudged: Any, gains: Any, plan: Any, chances: Any, work: Any, query: Any
+        ranked: Any,
+        distinct: Any,
+        unjudged: Any,
+        gains: Any,
+        plan: Any,
+        chances: Any,
+        work: Any,
+        batch: Any,
+        lane: Any,
     ) -> None:
-        fold_lists_compiled(ranked, distinct, unjudged, gains, plan, chances, work, query)
+        fold_lists_compiled(ranked, distinct, unjudged, gains, plan, chances, work, batch, lane)
 
     return nothing if isinstance(plan.types[plan.fields.index("folds")], types.NoneType) else all_lists
 
@@ -1895,14 +1918,14 @@ def level_left_out(ideal: int, plan: Plan) -> int:
 
 
 @inlined
-def ideal_of_gains(gains: Array, n: int, depth: int, spare: Array, out: Array) -> int:
+def ideal_of_gains(gains: Array, n: int, depth: int, spare: Array, ideals: Array, lane: int) -> int:
     if depth <= LANES and n >= 2 * LANES:
         # the codes kept beside them are not looked at
         n = keep_from(gains[:n], spare, bound_of_top(gains[:n], depth), gains, spare)
     sort_falling(gains, n)
     filled = min(n, depth)
     for i in range(filled):
-        out[i] = gains[i]
+        ideals[i, lane] = gains[i]
     return filled
 
 
@@ -2098,19 +2121,8 @@ def rank_lane(
     kept, scores, codes = batch.kept[lane], scratch.scores[lane], scratch.kept[lane]
     tied = rank(kept, tied, unjudged + 1, lowest, plan.first_wanted, scores, codes, scratch.wanted, work)
     gather_lists(kept, not tied, unjudged, gains, plan, work, batch, lane)
-    fold_lists(kept, not tied, unjudged, gains, plan, scratch.chances, work, lane_of(batch, lane))
+    fold_lists(kept, not tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
     return tied
-
-
-@inlined
-def lane_of(batch: Batch, lane: int) -> Ranked:
-    return Ranked(
-        batch.lists[:, :, lane],
-        batch.lengths[:, lane],
-        batch.ideals[:, :, lane],
-        batch.ideal_lengths[:, lane],
-        batch.totals[:, lane],
-    )
 
 
 @apart
@@ -2155,14 +2167,14 @@ def no_level_gains(levels: int, scored: Array, judged: Array, lane: int, plan: P
 
 
 @inlined
-def no_value_gains(plan: Plan, query: Ranked) -> bool:
+def no_value_gains(plan: Plan, batch: Batch, lane: int) -> bool:
     """Whether a query has no value by any row, by its ideals."""
     if not plan.skippable:
         return False
     for i in range(plan.ideals.shape[0]):
-        if query.ideal_lengths[i] > 0 and query.ideals[i, 0] > 0.0:
+        if batch.ideal_lengths[i, lane] > 0 and batch.ideals[i, 0, lane] > 0.0:
             return False
-    return nothing_relevant(query.totals)
+    return nothing_relevant(batch.totals[:, lane])
 
 
 @inlined
@@ -2265,7 +2277,7 @@ def score_queries_of_values(
     while first < last:
         lane, tied = 0, False
         while first < last and lane < batch.queries.shape[0]:
-            query, number = lane_of(batch, lane), first
+            number, totals = first, batch.totals[:, lane]
             first += 1
             start, stop = rows_of(number, documents)
             relevance = documents.relevance[start:stop]
@@ -2298,19 +2310,19 @@ def score_queries_of_values(
                         if not (condensed and codes[j] == unjudged):
                             values[size] = gains[table, codes[j]]
                             size += 1
-                query.ideal_lengths[i] = ideal_of_gains(
-                    values, size, plan.ideal_depth, scratch.kept[lane], query.ideals[i]
+                batch.ideal_lengths[i, lane] = ideal_of_gains(
+                    values, size, plan.ideal_depth, scratch.kept[lane], batch.ideals[i], lane
                 )
             for i in range(plan.totals.shape[0]):
                 size = gains_of_judged(
                     number, plan.totals[i], codes, unjudged, gains[plan.totals[i]], documents, plan, values
                 )
-                query.totals[i] = 0.0
+                totals[i] = 0.0
                 for j in range(size):
-                    query.totals[i] += values[j]
+                    totals[i] += values[j]
             if pool_offsets.shape[0] > 0:
                 has_documents = has_documents or pool_offsets[first] > pool_offsets[number]
-            if no_value_gains(plan, query):
+            if no_value_gains(plan, batch, lane):
                 out[:, number] = np.nan
                 continue
             depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
@@ -2449,9 +2461,13 @@ def address_of(serial: Any, *arguments: Any) -> Any:
     return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
 
-def plain_call_at(serial: Any, chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
-    """Call the code of a serial driver. A second copy of it, as a part of the parallel one, took 8 s to compile."""
+def plain_call_at(serial: Any, chunks: Array, documents: Documents, plan: Plan, out: Array) -> int:
+    """Call the code of a serial driver; returns 1 where it failed, for want of memory, and 0 otherwise.
+
+    A second copy of that code, as a part of the parallel driver, took 8 s to compile.
+    """
     serial(chunks, documents, plan, out)
+    return 0
 
 
 @intrinsic
@@ -2462,20 +2478,22 @@ def compiled_call_at(typing: Any, address: Any, chunks: Any, documents: Any, pla
         function = builder.inttoptr(
             arguments[0], convention.get_function_type(types.none, kinds).as_pointer()
         )
-        convention.call_function(builder, function, types.none, kinds, arguments[1:])
-        return context.get_dummy_value()
+        status, _ = convention.call_function(builder, function, types.none, kinds, arguments[1:])
+        return builder.zext(status.is_error, ir.IntType(64))
 
-    return types.void(address, chunks, documents, plan, out), generate
+    return types.int64(address, chunks, documents, plan, out), generate
 
 
 call_at = plain_call_at if numba.config.DISABLE_JIT else compiled_call_at
 
 
 @driver(parallel=True)
-def score_parallel(address: Any, chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
-    """Run the serial driver at the address over chunks of queries."""
+def score_parallel(address: Any, chunks: Array, documents: Documents, plan: Plan, out: Array) -> int:
+    """Run the serial driver at the address over chunks of queries; returns how many of these failed."""
+    failed = 0
     for c in numba.prange(chunks.shape[0] - 1):
-        call_at(address, chunks[c : c + 2], documents, plan, out)
+        failed += call_at(address, chunks[c : c + 2], documents, plan, out)
+    return failed
 
 
 # ---- the expectation that is no sum: nDCG over an ideal of the returned documents ----
