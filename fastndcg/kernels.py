@@ -264,6 +264,7 @@ def driver(**options: Any) -> Callable[[F], F]:
 LANES = 16
 SIDE_BY_SIDE = 8  # queries whose rows are summed together
 _WIDE = 64  # bytes compared at once
+_LOOKED_AT = 128  # vectors looked at before what they hold is kept
 _COUNTED = 4  # codes counted in one pass
 _POPULATION = ir.IntType(64)
 
@@ -505,7 +506,7 @@ def plain_keep_from(scores: Array, codes: Array, bound: Any, kept: Array, kept_c
 
 
 def _keeping(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> Any:
-    """The code of `keep_from`; where `few` are kept, vectors of which none is are passed over."""
+    """The code of `keep_from`; where `few` are kept, only of the vectors that hold some."""
     element = _element(scores)
     lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
     half = ir.Constant(ir.VectorType(ir.IntType(32), lanes // 2), list(range(lanes // 2)))
@@ -517,19 +518,14 @@ def _keeping(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> 
         found = cgutils.alloca_once_value(builder, _const(0))
         code = from_codes.type.pointee
 
-        def keep(offset: Any, fresh: Any) -> None:
+        def compared(offset: Any) -> tuple[Any, Any]:
             vector = _load(builder, pointer, offset, element.vector(lanes), element.size)
-            reached = builder.not_(element.greater(builder, least, vector))
+            return vector, builder.not_(element.greater(builder, least, vector))
+
+        def keep(offset: Any, fresh: Any = None) -> None:
+            vector, reached = compared(offset)
             if fresh is not None:
                 reached = builder.and_(reached, fresh)
-            if not few:
-                move(offset, vector, reached)
-                return
-            some = builder.icmp_unsigned("!=", builder.bitcast(reached, ir.IntType(lanes)), _const(0, lanes))
-            with builder.if_then(some, likely=False):
-                move(offset, vector, reached)
-
-        def move(offset: Any, vector: Any, reached: Any) -> None:
             numbers = _load(builder, from_codes, offset, ir.VectorType(code, lanes), code.width // 8)
             if code.width < 32:
                 numbers = builder.zext(numbers, ir.VectorType(ir.IntType(32), lanes))
@@ -547,10 +543,29 @@ def _keeping(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> 
                     _store(builder, kept_lanes, to, at, size)
             builder.store(builder.add(at, count), found)
 
-        full = builder.sdiv(n, _const(lanes))
-        with cgutils.for_range(builder, full) as loop:
-            keep(builder.mul(loop.index, _const(lanes)), None)
-        done = builder.mul(full, _const(lanes))
+        def keep_where_some_are(start: Any, stop: Any, places: Any) -> None:
+            count = cgutils.alloca_once_value(builder, _const(0))
+            builder.store(_const(0), count)
+            with cgutils.for_range_slice(builder, start, stop, _const(lanes)) as (offset, _):
+                reached = builder.bitcast(compared(offset)[1], ir.IntType(lanes))
+                at = builder.load(count)
+                builder.store(offset, builder.gep(places, [at]))
+                some = builder.icmp_unsigned("!=", reached, _const(0, lanes))
+                builder.store(builder.add(at, builder.zext(some, at.type)), count)
+            with cgutils.for_range(builder, builder.load(count)) as loop:
+                keep(builder.load(builder.gep(places, [loop.index])))
+
+        done = builder.mul(builder.sdiv(n, _const(lanes)), _const(lanes))
+        if few:  # a branch for each vector would go wrong at most of those where some are
+            step = _LOOKED_AT * lanes
+            places = cgutils.alloca_once(builder, ir.IntType(64), _LOOKED_AT)
+            with cgutils.for_range_slice(builder, _const(0), done, _const(step)) as (start, _):
+                stop = builder.add(start, _const(step))
+                stop = builder.select(builder.icmp_signed("<", stop, done), stop, done)
+                keep_where_some_are(start, stop, places)
+        else:
+            with cgutils.for_range_slice(builder, _const(0), done, _const(lanes)) as (offset, _):
+                keep(offset)
         with builder.if_then(builder.icmp_signed("<", done, n)):
             end = builder.sub(n, _const(lanes))
             first = _splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), lanes)
