@@ -505,18 +505,25 @@ def plain_keep_from(scores: Array, codes: Array, bound: Any, kept: Array, kept_c
     return int(found.shape[0])
 
 
+def plain_keep_values_from(values: Array, bound: float, kept: Array) -> int:
+    """Copy the values that reach the bound, in order; returns how many. `kept` takes LANES more places."""
+    found = values[values >= bound]
+    kept[: found.shape[0]] = found
+    return int(found.shape[0])
+
+
 def _keeping(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> Any:
-    """The code of `keep_from`; where `few` are kept, only of the vectors that hold some."""
+    """The code of `keep_from`, without codes where they are None; where `few` are kept, only of the vectors that hold some."""
     element = _element(scores)
     lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
     half = ir.Constant(ir.VectorType(ir.IntType(32), lanes // 2), list(range(lanes // 2)))
 
-    def emit(builder: Any, scores: _Data, codes: _Data, bound: Any, kept: _Data, kept_codes: _Data) -> Any:
+    def emit(
+        builder: Any, scores: _Data, codes: _Data | None, bound: Any, kept: _Data, kept_codes: _Data | None
+    ) -> Any:
         pointer, n = scores.data, scores.shape[0]
-        from_codes, to_scores, to_codes = codes.data, kept.data, kept_codes.data
         least = _splat(builder, bound, lanes)
         found = cgutils.alloca_once_value(builder, _const(0))
-        code = from_codes.type.pointee
 
         def compared(offset: Any) -> tuple[Any, Any]:
             vector = _load(builder, pointer, offset, element.vector(lanes), element.size)
@@ -526,14 +533,14 @@ def _keeping(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> 
             vector, reached = compared(offset)
             if fresh is not None:
                 reached = builder.and_(reached, fresh)
-            numbers = _load(builder, from_codes, offset, ir.VectorType(code, lanes), code.width // 8)
-            if code.width < 32:
-                numbers = builder.zext(numbers, ir.VectorType(ir.IntType(32), lanes))
             at = builder.load(found)
-            moved = (
-                (_compress(builder, vector, reached), to_scores, element.size),
-                (_compress(builder, numbers, reached), to_codes, 4),
-            )
+            moved = [(_compress(builder, vector, reached), kept.data, element.size)]
+            if codes is not None and kept_codes is not None:
+                code = codes.data.type.pointee
+                numbers = _load(builder, codes.data, offset, ir.VectorType(code, lanes), code.width // 8)
+                if code.width < 32:
+                    numbers = builder.zext(numbers, ir.VectorType(ir.IntType(32), lanes))
+                moved.append((_compress(builder, numbers, reached), kept_codes.data, 4))
             # half a vector takes nearly all that is kept of a whole one, and its store seldom crosses a cache line
             for kept_lanes, to, size in moved:
                 _store(builder, builder.shuffle_vector(kept_lanes, kept_lanes, half), to, at, size)
@@ -572,6 +579,12 @@ def _keeping(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> 
             keep(end, builder.icmp_signed(">=", _lane_numbers(lanes), first))
         return builder.load(found)
 
+    if codes is None:
+
+        def emit_values(builder: Any, values: _Data, bound: Any, kept: _Data) -> Any:
+            return emit(builder, values, None, bound, kept, None)
+
+        return types.int64(scores, scores.dtype, kept), _apart("keep_values_from", emit_values)
     name = "keep_few_from" if few else "keep_from"
     return types.int64(scores, codes, scores.dtype, kept, kept_codes), _apart(name, emit)
 
@@ -584,6 +597,11 @@ def vector_keep_from(typing: Any, scores: Any, codes: Any, bound: Any, kept: Any
 @intrinsic
 def vector_keep_few_from(typing: Any, scores: Any, codes: Any, bound: Any, kept: Any, kept_codes: Any) -> Any:
     return _keeping(True, scores, codes, kept, kept_codes)
+
+
+@intrinsic
+def vector_keep_values_from(typing: Any, values: Any, bound: Any, kept: Any) -> Any:
+    return _keeping(False, values, None, kept, None)
 
 
 def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
@@ -992,6 +1010,7 @@ def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
 if numba.config.DISABLE_JIT:
     bound_of_top, find_from = plain_bound_of_top, plain_find_from
     keep_from = keep_few_from = plain_keep_from
+    keep_values_from = plain_keep_values_from
     count_ahead, count_codes = plain_count_ahead, plain_count_codes
     rank_distinct, rank_tied = plain_rank_distinct, plain_rank_tied
     count_among = plain_count_among
@@ -999,6 +1018,7 @@ if numba.config.DISABLE_JIT:
 else:
     bound_of_top, find_from = vector_bound_of_top, vector_find_from
     keep_from, keep_few_from = vector_keep_from, vector_keep_few_from
+    keep_values_from = vector_keep_values_from
     count_ahead, count_codes = vector_count_ahead, vector_count_codes
     rank_distinct, rank_tied = vector_rank_distinct, vector_rank_tied
     count_among = vector_count_among
@@ -1933,15 +1953,39 @@ def level_left_out(ideal: int, plan: Plan) -> int:
 
 
 @inlined
-def ideal_of_gains(gains: Array, n: int, depth: int, spare: Array, ideals: Array, lane: int) -> int:
-    if depth <= LANES and n >= 2 * LANES:
-        # the codes kept beside them are not looked at
-        n = keep_from(gains[:n], spare, bound_of_top(gains[:n], depth), gains, spare)
-    sort_falling(gains, n)
+def ideal_of_gains(
+    values: Array, depth: int, gains: Array, spare: Array, work: Work, ideals: Array, lane: int
+) -> int:
+    """The greatest of some gains in falling order, at most `depth` of them; returns how many. `gains` may be the same array."""
+    n = values.shape[0]
+    if is_bounded(n, depth):
+        n = keep_values_from(values, bound_of_top(values, depth), gains)
+    else:
+        for i in range(n):
+            gains[i] = values[i]
     filled = min(n, depth)
+    if n > 2 * LANES:
+        sort_falling(gains, n)
+        for i in range(filled):
+            ideals[i, lane] = gains[i]
+        return filled
+    for i in range(2 * LANES):
+        spare[i] = i
+    if not rank_distinct(gains, spare, n, -np.inf, work.codes):
+        rank_tied(gains, spare, n, -np.inf, work.codes, work.firsts, work.sizes)
     for i in range(filled):
-        ideals[i, lane] = gains[i]
+        ideals[i, lane] = gains[work.codes[i]]
     return filled
+
+
+@apart
+def gains_of_scored(codes: Array, condensed: bool, unjudged: int, gains: Array, out: Array) -> int:
+    size = 0
+    for i in range(codes.shape[0]):
+        if not (condensed and codes[i] == unjudged):
+            out[size] = gains[codes[i]]
+            size += 1
+    return size
 
 
 @block
@@ -2312,21 +2356,23 @@ def score_queries_of_values(
                     if not is_judged[i]:
                         any_unjudged = True
                         codes[i] = unjudged
+            all_judged = not any_unjudged and pool_offsets.shape[0] == 0
             for i in range(plan.ideals.shape[0]):
                 table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
-                size = 0
-                if source == JUDGED:
-                    size = gains_of_judged(
-                        number, table, codes, unjudged, gains[table], documents, plan, values
-                    )
-                elif source == SCORED:
-                    condensed = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
-                    for j in range(n):
-                        if not (condensed and codes[j] == unjudged):
-                            values[size] = gains[table, codes[j]]
-                            size += 1
+                if all_judged and source in (JUDGED, SCORED):
+                    found = gains[table, :n]
+                else:
+                    size = 0
+                    if source == JUDGED:
+                        size = gains_of_judged(
+                            number, table, codes, unjudged, gains[table], documents, plan, values
+                        )
+                    elif source == SCORED:
+                        left_out = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
+                        size = gains_of_scored(codes, left_out, unjudged, gains[table], values)
+                    found = values[:size]
                 batch.ideal_lengths[i, lane] = ideal_of_gains(
-                    values, size, plan.ideal_depth, scratch.kept[lane], batch.ideals[i], lane
+                    found, plan.ideal_depth, values, scratch.kept[lane], work, batch.ideals[i], lane
                 )
             for i in range(plan.totals.shape[0]):
                 size = gains_of_judged(

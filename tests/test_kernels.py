@@ -245,3 +245,23 @@ def test_apart_takes_no_part_of_an_array() -> None:
     columns = np.zeros((4, 2), np.float32)
     with pytest.raises(TypeError, match="not contiguous"):
         call(np.zeros(4, np.uint8), columns[:, 0], np.zeros(40, np.float32), np.zeros(40, np.uint32))
+
+
+def test_keep_values_from() -> None:
+    block = kernels.vector_keep_values_from
+
+    @compiled
+    def call(values: Array, bound: float, kept: Array) -> int:
+        return int(block(values, bound, kept))
+
+    for scores, _ in lists(np.float64, tuple(n for n in LENGTHS if n >= LANES)):
+        for bound in (-np.inf, float(np.median(scores)), scores.max()):
+            kept, same = Guarded(len(scores) + LANES, np.float64), np.empty(len(scores) + LANES)
+            count = call(scores, bound, kept.part)
+            assert count == kernels.plain_keep_values_from(scores, bound, same)
+            np.testing.assert_array_equal(kept.part[:count], same[:count])
+            kept.check()
+            kept.part[: len(scores)] = scores
+            assert call(kept.part[: len(scores)], bound, kept.part) == count
+            np.testing.assert_array_equal(kept.part[:count], same[:count])
+            kept.check()
