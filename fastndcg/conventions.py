@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg import ideals, measures, statistics
-from fastndcg.errors import InputError, InputTypeError, MeasureError, suggest
+from fastndcg.errors import ConventionError, InputError, InputTypeError, MeasureError, suggest
 from fastndcg.measures import Measure, as_measure, as_measures, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores
@@ -44,12 +44,6 @@ __all__ = [
 Float64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
-
-
-class ConventionError(MeasureError, KeyError):
-    """A convention that does not exist, or that cannot be reproduced: on this data, or at all."""
-
-    __str__ = Exception.__str__  # KeyError would show the message in quotes
 
 
 class Rounding(NamedTuple):

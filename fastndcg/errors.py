@@ -21,6 +21,12 @@ class MeasureError(FastndcgError, ValueError):
     """A measure, parameter or cutoff that does not exist, or that the data cannot bear."""
 
 
+class ConventionError(MeasureError, KeyError):
+    """A convention that does not exist, or that cannot be reproduced: on this data, or at all."""
+
+    __str__ = Exception.__str__  # KeyError would show the message in quotes
+
+
 class ColumnError(InputError):
     """A column that is missing, or a role that several columns could play."""
 

@@ -65,13 +65,14 @@ TABLE, TIES, CONDENSED, FOLD, RELEVANT, NONRELEVANT = range(6)
 GAIN, COUNT, REACHED, FIRST, HITS, STOP, PREFERENCE, INFERRED, INTERPOLATED = range(9)
 AVERAGE, INPUT, WORST, BEST = range(4)
 # columns of Plan.ideals, after TABLE; POOL is the "judged" ideal that a "full" one takes its best gain from
-SOURCE, OF_LIST, IDEAL_CUTOFF, POOL = 1, 2, 3, 4
+SOURCE, OF_LIST, IDEAL_CUTOFF, POOL, LEAVES_OUT = 1, 2, 3, 4, 5
 JUDGED, SCORED, RETURNED, FULL = range(4)
 # kinds of gain where grades are not coded to levels
 LINEAR, EXP2, ONE, LOOKUP = range(4)
 
 _INSERTION = 24  # values up to which insertion sort beats quicksort
 _COUNTING = 16  # compared vectors for each kept document, up to which counting beats sorting
+_NOT_YET = -1
 _MANY = 512  # documents of a list from which most vectors hold none of the first ranks
 _HELD = 8192  # documents, or ranks of all lists, of a query up to which queries are scored side by side
 _SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
@@ -94,7 +95,7 @@ class Plan(NamedTuple):
     grades: Array  # float64 (L,): grade of each column of `gains`, for kind LOOKUP
     lists: Array  # int64 (n_lists, 6): TABLE, TIES, CONDENSED, FOLD, and the totals RELEVANT and NONRELEVANT
     folds: Any  # float64 (n_lists,): parameter of each fold; None where there are no folds after COUNT, to compile none
-    ideals: Array  # int64 (n_ideals, 5): TABLE, SOURCE, OF_LIST, IDEAL_CUTOFF, POOL
+    ideals: Array  # int64 (n_ideals, 6): TABLE, SOURCE, OF_LIST, IDEAL_CUTOFF, POOL, LEAVES_OUT
     totals: Array  # int64 (n_totals,): tables whose gains are added up over the judged documents
     discounts: Array  # float64 (D, ranks + 1)
     rows: Array  # int64 (n_rows, 8): LIST, DISCOUNT (-1: the list holds sums), IDEAL, CUTOFF, UNDEFINED, OUT, OVER, TOTAL
@@ -130,8 +131,8 @@ class Work(NamedTuple):
     codes: Array  # uint32: code of the document of each rank
     sizes: Array  # uint32: size of each tied group, at its first rank
     firsts: Array  # uint32: first rank of the tied group of each rank, of a short ranking; of a longer one, of each in `wanted`
-    seen: Array  # uint32: documents of the group placed so far, at its first rank; of a short ranking, equals that stand before
-    wanted: Array  # uint32: kept documents that need a rank; of a short ranking, the first rank of the group of each
+    seen: Array  # uint32: documents of the group placed so far, at its first rank
+    wanted: Array  # uint32: kept documents that need a rank, of a longer ranking
     ties: Array  # uint32: how many documents are tied with each of these
     group: Array  # float64: gains of one tied group
     means: Array  # float64 (LANES,): mean gain of the tied group of each rank
@@ -160,8 +161,7 @@ class Batch(NamedTuple):
     ideal_lengths: Array  # int64 (n_ideals, lanes)
     totals: Array  # float64 (n_totals, lanes): sums of gains over the judged documents
     queries: Array  # int64 (lanes,): number of each query
-    bounded: Array  # bool (lanes,): whether only documents that reach a bound are kept of it
-    kept: Array  # int64 (lanes,): how many are kept
+    kept: Array  # int64 (lanes,): how many documents are kept of it, or _NOT_YET
     has_documents: Array  # bool (lanes,)
     cutoffs: Array  # int64 (lanes,): of the row that is summed
     sums: Array  # float64 (2, lanes): of the list and of the ideal
@@ -473,26 +473,18 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
 
         # sort the lanes: in each step every lane meets another and the one of the lower number keeps the greater score
         lanes = builder.load(greatest, align=element.size)
-        size = 2
-        while size <= LANES:
-            partners = [lane ^ (size - 1) for lane in range(LANES)]
-            apart = size // 2
-            while True:
-                met = builder.shuffle_vector(
-                    lanes, lanes, ir.Constant(ir.VectorType(ir.IntType(32), LANES), partners)
-                )
+        for size in (2, 4, 8, 16):
+            for span in (size - 1, *(size >> turn for turn in range(2, size.bit_length()))):
+                partners = [lane ^ span for lane in range(LANES)]
+                order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), partners)
+                lower = [lane < partner for lane, partner in enumerate(partners)]
+                met = builder.shuffle_vector(lanes, lanes, order)
                 above = element.greater(builder, lanes, met)
-                first = ir.Constant(
-                    ir.VectorType(ir.IntType(1), LANES), [lane < partners[lane] for lane in range(LANES)]
-                )
                 lanes = builder.select(
-                    first, builder.select(above, lanes, met), builder.select(above, met, lanes)
+                    ir.Constant(ir.VectorType(ir.IntType(1), LANES), lower),
+                    builder.select(above, lanes, met),
+                    builder.select(above, met, lanes),
                 )
-                apart //= 2
-                if apart == 0:
-                    break
-                partners = [lane ^ apart for lane in range(LANES)]
-            size *= 2
         return builder.extract_element(lanes, builder.trunc(builder.sub(depth, _const(1)), ir.IntType(32)))
 
     return scores.dtype(scores, types.int64), _apart("bound_of_top", emit)
@@ -552,7 +544,6 @@ def _keeping(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> 
 
         def keep_where_some_are(start: Any, stop: Any, places: Any) -> None:
             count = cgutils.alloca_once_value(builder, _const(0))
-            builder.store(_const(0), count)
             with cgutils.for_range_slice(builder, start, stop, _const(lanes)) as (offset, _):
                 reached = builder.bitcast(compared(offset)[1], ir.IntType(lanes))
                 at = builder.load(count)
@@ -697,10 +688,10 @@ def _lanes_where(
 def plain_rank_distinct(scores: Array, codes: Array, n: int, lowest: Any, ranked: Array) -> bool:
     """ranked[r] = code of the document that r of the first n <= 2 * LANES scores are greater than, where no two are equal.
 
-    Returns whether that is so. The arrays have places for 2 * LANES and for LANES more than n. What follows the first n
-    scores becomes `lowest`; what follows the first n of `ranked` may be anything.
+    Returns whether that is so. The arrays have places for 2 * LANES. What follows the first n scores may become `lowest`;
+    what follows the first n of `ranked` may be anything.
     """
-    scores[n : max(n + LANES, 2 * LANES)] = lowest
+    scores[n : 2 * LANES] = lowest
     ranks = [int(np.count_nonzero(scores[:n] > score)) for score in scores[:n]]
     ranked[ranks] = codes[:n]
     return len(set(ranks)) == n
@@ -1227,18 +1218,15 @@ def is_bounded(n: int, depth: int) -> bool:
 
 
 @inlined
-def keep(codes: Array, scores: Array, bounded: bool, bound: Any, kept_scores: Array, kept: Array) -> int:
-    """Keep a superset of the documents of the first ranks, with all tied with the last of them; returns how many."""
-    if bounded:
-        return keep_from(scores, codes, bound, kept_scores, kept)
-    return keep_all(codes, scores, kept_scores, kept)
-
-
-@inlined
-def keep_of_many(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: Array) -> int:
-    """As `keep`, of a list of which few documents are kept."""
+def keep_top(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: Array) -> int:
+    """Keep a superset of the documents of the first `depth` ranks, with all tied with the last of them; returns how many."""
+    n = scores.shape[0]
+    if not is_bounded(n, depth):
+        return keep_all(codes, scores, kept_scores, kept)
+    if n <= _MANY:
+        return keep_from(scores, codes, bound_of_top(scores, depth), kept_scores, kept)
     # a bound of some documents bounds all, and a long list is read from memory once
-    some = scores[:_SAMPLE] if scores.shape[0] > 4 * _SAMPLE else scores
+    some = scores[:_SAMPLE] if n > 4 * _SAMPLE else scores
     return keep_few_from(scores, codes, bound_of_top(some, depth), kept_scores, kept)
 
 
@@ -1402,6 +1390,19 @@ def average_few(ranked: int, depth: int, gain_of_code: Array, work: Work, out: A
     return filled
 
 
+@block
+def collect(
+    start: int, stop: int, condensed: bool, unjudged: int, gains: Array, codes: Array, group: Array
+) -> int:
+    """Copy the gains of one tied group, in input order; returns how many documents count."""
+    size = 0
+    for i in range(start, stop):
+        if not (condensed and codes[i] == unjudged):
+            group[size] = gains[codes[i]]
+            size += 1
+    return size
+
+
 @apart
 def gather(
     ranked: int,
@@ -1432,11 +1433,7 @@ def gather(
             at += 1
             start += 1
             continue
-        size = 0
-        for i in range(start, start + sizes[start]):
-            if not (condensed and codes[i] == unjudged):
-                group[size] = gain_of_code[codes[i]]
-                size += 1
+        size = collect(start, start + sizes[start], condensed, unjudged, gain_of_code, codes, group)
         start += sizes[start]
         if size == 0:
             continue
@@ -1454,19 +1451,6 @@ def gather(
                 out[at + i] = group[i] if ties == BEST else group[size - 1 - i]
         at += filled
     return at
-
-
-@block
-def collect(
-    start: int, stop: int, condensed: bool, unjudged: int, gains: Array, codes: Array, group: Array
-) -> int:
-    """Copy the gains of one tied group, in input order; returns how many documents count."""
-    size = 0
-    for i in range(start, stop):
-        if not (condensed and codes[i] == unjudged):
-            group[size] = gains[codes[i]]
-            size += 1
-    return size
 
 
 @apart
@@ -1933,7 +1917,7 @@ def ideals_of_levels(scored: Array, judged: Array, plan: Plan, batch: Batch) -> 
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
         if source not in (SCORED, JUDGED):
             continue
-        left_out = level_left_out(i, plan)
+        left_out = plan.gains.shape[1] - 2 if plan.ideals[i, LEAVES_OUT] == 1 else -1
         counts = scored if source == SCORED else judged
         falling, gains, levels = plan.falling[table], plan.gains[table], plan.earning[table]
         ideals, lengths = batch.ideals[i], batch.ideal_lengths[i]
@@ -1941,15 +1925,6 @@ def ideals_of_levels(scored: Array, judged: Array, plan: Plan, batch: Batch) -> 
             fill_ideals(counts, falling, gains, levels, left_out, plan.ideal_depth, ideals, lengths)
         else:
             fill_ideals_of_one(counts, falling, gains, levels, left_out, plan.ideal_depth, ideals, lengths)
-
-
-@inlined
-def level_left_out(ideal: int, plan: Plan) -> int:
-    """The level whose documents an ideal leaves out; -1 for none."""
-    unjudged = plan.gains.shape[1] - 2
-    if plan.ideals[ideal, SOURCE] == SCORED:
-        return unjudged if plan.lists[plan.ideals[ideal, OF_LIST], CONDENSED] == 1 else -1
-    return -1 if plan.assumed[plan.ideals[ideal, TABLE]] else unjudged
 
 
 @inlined
@@ -1976,16 +1951,6 @@ def ideal_of_gains(
     for i in range(filled):
         ideals[i, lane] = gains[work.codes[i]]
     return filled
-
-
-@apart
-def gains_of_scored(codes: Array, condensed: bool, unjudged: int, gains: Array, out: Array) -> int:
-    size = 0
-    for i in range(codes.shape[0]):
-        if not (condensed and codes[i] == unjudged):
-            out[size] = gains[codes[i]]
-            size += 1
-    return size
 
 
 @block
@@ -2289,29 +2254,24 @@ def score_queries_of_levels(
                 out[:, number] = np.nan
                 continue
             depth = stop - start if n_unjudged > 0 and plan.condensing else min(plan.depth, stop - start)
-            scores, bounded = documents.scores[start:stop], is_bounded(stop - start, depth)
-            batch.kept[lane], batch.bounded[lane] = -1, bounded
-            if bounded and stop - start > _MANY:
-                batch.kept[lane] = keep_of_many(
-                    codes, scores, depth, scratch.scores[lane], scratch.kept[lane]
-                )
-            elif bounded:
-                scratch.bounds[lane] = bound_of_top(scores, depth)
+            scores = documents.scores[start:stop]
+            if is_bounded(stop - start, depth) and stop - start <= _MANY:
+                batch.kept[lane], scratch.bounds[lane] = _NOT_YET, bound_of_top(scores, depth)
+            else:
+                batch.kept[lane] = keep_top(codes, scores, depth, scratch.scores[lane], scratch.kept[lane])
             batch.queries[lane], batch.has_documents[lane] = number, has_documents
             lane += 1
         # step by step for all of them, so that the processor need not wait for what a step before has found
         for placed in range(lane):
-            if batch.kept[placed] >= 0:
-                continue
-            start, stop = rows_of(batch.queries[placed], documents)
-            batch.kept[placed] = keep(
-                documents.relevance[start:stop],
-                documents.scores[start:stop],
-                batch.bounded[placed],
-                scratch.bounds[placed],
-                scratch.scores[placed],
-                scratch.kept[placed],
-            )
+            if batch.kept[placed] == _NOT_YET:
+                start, stop = rows_of(batch.queries[placed], documents)
+                batch.kept[placed] = keep_from(
+                    documents.scores[start:stop],
+                    documents.relevance[start:stop],
+                    scratch.bounds[placed],
+                    scratch.scores[placed],
+                    scratch.kept[placed],
+                )
         tied = False
         for placed in range(lane):
             tied = rank_lane(placed, tied, unjudged, documents.lowest, plan.gains, plan, scratch, work, batch)
@@ -2368,8 +2328,8 @@ def score_queries_of_values(
                             number, table, codes, unjudged, gains[table], documents, plan, values
                         )
                     elif source == SCORED:
-                        left_out = plan.lists[plan.ideals[i, OF_LIST], CONDENSED] == 1
-                        size = gains_of_scored(codes, left_out, unjudged, gains[table], values)
+                        condensed = plan.ideals[i, LEAVES_OUT] == 1
+                        size = collect(0, n, condensed, unjudged, gains[table], codes, values)
                     found = values[:size]
                 batch.ideal_lengths[i, lane] = ideal_of_gains(
                     found, plan.ideal_depth, values, scratch.kept[lane], work, batch.ideals[i], lane
@@ -2387,13 +2347,9 @@ def score_queries_of_values(
                 out[:, number] = np.nan
                 continue
             depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
-            scores, bounded = documents.scores[start:stop], is_bounded(n, depth)
-            kept_scores, kept = scratch.scores[lane], scratch.kept[lane]
-            if bounded and n > _MANY:
-                batch.kept[lane] = keep_of_many(codes, scores, depth, kept_scores, kept)
-            else:
-                bound = bound_of_top(scores, depth) if bounded else documents.lowest
-                batch.kept[lane] = keep(codes, scores, bounded, bound, kept_scores, kept)
+            batch.kept[lane] = keep_top(
+                codes, documents.scores[start:stop], depth, scratch.scores[lane], scratch.kept[lane]
+            )
             tied = rank_lane(lane, tied, unjudged, documents.lowest, gains, plan, scratch, work, batch)
             batch.queries[lane], batch.has_documents[lane] = number, has_documents
             lane += 1
@@ -2477,7 +2433,6 @@ def batch_for(longest: int, plan: Plan) -> Batch:
         np.zeros((n_ideals, lanes), np.int64),
         np.zeros((n_totals, lanes)),
         np.zeros(lanes, np.int64),
-        np.zeros(lanes, np.bool_),
         np.zeros(lanes, np.int64),
         np.zeros(lanes, np.bool_),
         np.zeros(lanes, np.int64),

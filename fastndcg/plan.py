@@ -425,6 +425,7 @@ def _tables(
     gains = np.array([_gain_row(worth, grades, distinct) for worth in worths])
     finite = float(np.abs(gains).max(initial=0.0)) * max(longest, 1) < _EXACT
     worthy = (gains != 0).any(axis=0)
+    leave_out = _leave_out_unjudged(ideals, lists, worths)
     return Plan(
         gains=_frozen(gains, np.float64),
         falling=_frozen(np.argsort(-gains, axis=1, kind="stable"), np.int64),
@@ -447,7 +448,12 @@ def _tables(
         folds=_frozen([row.parameter for row in lists], np.float64)
         if any(row.fold > COUNT for row in lists)
         else None,
-        ideals=_frozen(np.reshape(ideals, (len(ideals), 5)), np.int64),
+        ideals=_frozen(
+            np.reshape(
+                [(*ideal, leaves) for ideal, leaves in zip(ideals, leave_out, strict=True)], (len(ideals), 6)
+            ),
+            np.int64,
+        ),
         totals=_frozen(totals, np.int64),
         discounts=_frozen(table_of_discounts, np.float64),
         rows=_frozen([row for row, _ in rows], np.int64),
@@ -458,24 +464,33 @@ def _tables(
         first_wanted=_first_wanted(worthy)
         if coding.levels and all(row.ties != INPUT for row in lists)
         else 0,
-        promising=_frozen(_promising(gains, ideals, lists, worths), np.bool_),
+        promising=_frozen(_promising(gains, ideals, leave_out), np.bool_),
         skippable=all(row[4] in SKIPPABLE for row, _ in rows)
         and all(ideal[1] in (JUDGED, SCORED) for ideal in ideals),
     )
 
 
+def _leave_out_unjudged(ideals: list[Any], lists: list[_List], worths: list[Worth]) -> list[bool]:
+    """Whether each ideal has no place for unjudged documents."""
+    from fastndcg.kernels import SCORED
+
+    return [
+        bool(lists[of_list].condensed) if source == SCORED else worths[table].unjudged is None
+        for table, source, of_list, *_ in ideals
+    ]
+
+
 def _promising(
-    gains: npt.NDArray[np.float64], ideals: list[Any], lists: list[_List], worths: list[Worth]
+    gains: npt.NDArray[np.float64], ideals: list[Any], leave_out: list[bool]
 ) -> npt.NDArray[np.bool_]:
     """Which levels, and "unjudged", gain something in an ideal of the scored, and in one of the judged."""
     from fastndcg.kernels import JUDGED, SCORED
 
     promising = np.zeros((2, gains.shape[1] - 1), np.bool_)
-    for table, source, of_list, *_ in ideals:
+    for (table, source, *_), leaves in zip(ideals, leave_out, strict=True):
         if source in (SCORED, JUDGED):
             counted = gains[table, :-1] > 0
-            leaves_out = lists[of_list].condensed if source == SCORED else worths[table].unjudged is None
-            counted[-1] &= not leaves_out
+            counted[-1] &= not leaves
             promising[int(source == JUDGED)] |= counted
     return promising
 

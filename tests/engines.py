@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
@@ -102,13 +103,15 @@ def listed(table: pa.Table) -> pa.Table:
     return lists.rename_columns([name.removesuffix("_list") for name in lists.column_names])
 
 
+def bits_of(row: dict[str, Any]) -> dict[str, Any]:
+    """A row in which values that differ in a bit differ."""
+    return {name: value.hex() if isinstance(value, float) else value for name, value in row.items()}
+
+
 def rows_of(table: Any) -> list[tuple[Any, ...]]:
     """Rows in order of their query, in which values that differ in a bit differ."""
     plain = table.to_pylist() if isinstance(table, pa.Table) else table
-    rows = [
-        tuple(value.hex() if isinstance(value, float) else value for value in row.values()) for row in plain
-    ]
-    return sorted(rows, key=lambda row: row[0])
+    return sorted((tuple(bits_of(row).values()) for row in plain), key=lambda row: row[0])
 
 
 class Deadly:
@@ -181,6 +184,25 @@ def readme_example(heading: str) -> str:
     return textwrap.dedent(
         "\n".join(line for line in section.splitlines() if line.startswith("    ") or not line)
     )
+
+
+def check_script(done: subprocess.CompletedProcess[str], table: pa.Table, queries: Path, means: Path) -> None:
+    """What a script wrote and showed of nDCG@10 and AP by country, weighted, beside what is computed here."""
+    assert done.returncode == 0, done.stderr[-3000:]
+    local = here(table, ["nDCG@10", "AP"], is_judged=None)
+    found = pq.read_table(queries).select(local.to_arrow().column_names)
+    assert rows_of(found) == rows_of(local.to_arrow())
+    by_country = local.by("country").sort_by("country").to_pylist()
+    assert list(map(bits_of, pq.read_table(means).to_pylist())) == list(map(bits_of, by_country))
+    shown = [line.split()[0] for line in done.stdout.splitlines()]
+    assert shown[:-1] == ["country", "de", "en", "fr"] and shown[-1] in ("None", "NaN")
+
+
+def check_example(table: pa.Table, shown: str) -> None:
+    """What an example of the README showed of nDCG@10 and RR, beside what is computed here."""
+    local = here(table, ["nDCG@10", "RR"], is_judged=None, weight=None)
+    assert str(local.by("country").sort_by("country")).partition("----")[2] in shown
+    assert f"{local.mean()['nDCG@10']:.6f}" in shown
 
 
 def run_script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:

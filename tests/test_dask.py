@@ -92,15 +92,13 @@ def test_values_are_those_of_this_process(scheduler: str) -> None:
     summary = fnd.summary(df, engines.MEASURES, quartiles=True, **_without_keep()).to_arrow()
     assert engines.rows_of(summary) == engines.rows_of(expected.summary().to_arrow())
     means = fnd.means(results, engines.MEASURES, by="country", weight="weight").to_pylist()
-    assert list(map(_hex, means)) == list(map(_hex, expected.by("country").sort_by("country").to_pylist()))
+    assert list(map(engines.bits_of, means)) == list(
+        map(engines.bits_of, expected.by("country").sort_by("country").to_pylist())
+    )
 
 
 def _without_keep() -> dict[str, Any]:
     return {name: value for name, value in engines.COLUMNS.items() if name != "keep"}
-
-
-def _hex(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.hex() if isinstance(value, float) else value for name, value in row.items()}
 
 
 @settings(max_examples=15)
@@ -267,9 +265,7 @@ def test_the_readme(
     monkeypatch.chdir(tmp_path)
     exec(engines.readme_example("On Dask"), {})  # noqa: S102 - the README's own lines
     shown = capsys.readouterr().out
-    local = engines.here(table, ["nDCG@10", "RR"], is_judged=None, weight=None)
-    assert str(local.by("country").sort_by("country")).partition("----")[2] in shown
-    assert f"{local.mean()['nDCG@10']:.6f}" in shown
+    engines.check_example(table, shown)
 
 
 def test_the_script(tmp_path: Path) -> None:
@@ -278,14 +274,7 @@ def test_the_script(tmp_path: Path) -> None:
     results = tmp_path / "results"
     arguments = [str(tmp_path / "rows.parquet"), str(results), "--measure", "nDCG@10", "--measure", "AP"]
     done = engines.run_script("dask_job.py", *arguments, "--by", "country", "--weight", "traffic")
-    assert done.returncode == 0, done.stderr
-    local = engines.here(table, ["nDCG@10", "AP"], is_judged=None)
-    found = pq.read_table(results / "queries").select(local.to_arrow().column_names)
-    assert engines.rows_of(found) == engines.rows_of(local.to_arrow())
-    means = pq.read_table(results / "means.parquet").to_pylist()
-    assert list(map(_hex, means)) == list(map(_hex, local.by("country").sort_by("country").to_pylist()))
-    shown = [line.split()[0] for line in done.stdout.splitlines()]
-    assert shown[:-1] == ["country", "de", "en", "fr"] and shown[-1] in ("None", "NaN")
+    engines.check_script(done, table, results / "queries", results / "means.parquet")
     failed = engines.run_script("dask_job.py", *arguments, "--by", "county")
     assert failed.returncode == 1
     assert failed.stderr.splitlines()[-1].startswith('dask_job: there is no column "county" for keep')

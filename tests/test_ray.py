@@ -69,10 +69,6 @@ def without_keep(columns: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in columns.items() if name != "keep"}
 
 
-def _hex(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.hex() if isinstance(value, float) else value for name, value in row.items()}
-
-
 # ---- values ----
 
 
@@ -91,7 +87,7 @@ def test_values_are_those_of_this_process(text: bool) -> None:
     means = fnr.means(results, engines.MEASURES, by="country", weight="weight")
     by_country = local.by("country").sort_by("country")
     assert means.schema == by_country.schema
-    assert list(map(_hex, means.to_pylist())) == list(map(_hex, by_country.to_pylist()))
+    assert list(map(engines.bits_of, means.to_pylist())) == list(map(engines.bits_of, by_country.to_pylist()))
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 150])
@@ -247,6 +243,4 @@ def test_the_readme(
         example = example.replace(f'"{name}"', repr(str(tmp_path / name)))
     exec(example, {})  # noqa: S102 - the README's own lines
     shown = capsys.readouterr().out
-    local = engines.here(table, ["nDCG@10", "RR"], is_judged=None, weight=None)
-    assert str(local.by("country").sort_by("country")).partition("----")[2] in shown
-    assert f"{local.mean()['nDCG@10']:.6f}" in shown
+    engines.check_example(table, shown)

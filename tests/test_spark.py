@@ -213,17 +213,13 @@ def test_means(frame: Any) -> None:
     expected = local.by("country").sort_by("country")
     found = fns.means(scores, engines.MEASURES, by="country", weight="weight")
     assert found.schema == expected.schema
-    assert list(map(_hex, found.to_pylist())) == list(map(_hex, expected.to_pylist()))
+    assert list(map(engines.bits_of, found.to_pylist())) == list(map(engines.bits_of, expected.to_pylist()))
     (whole,) = fns.means(scores, engines.MEASURES, weight="weight").to_pylist()
-    assert _hex(whole) == _hex(local.mean() | {"queries": 300})
+    assert engines.bits_of(whole) == engines.bits_of(local.mean() | {"queries": 300})
     unweighted = engines.here(table, weight=None)
     (whole,) = fns.means(scores, engines.MEASURES).to_pylist()
-    assert _hex(whole) == _hex(unweighted.mean() | {"queries": 300})
+    assert engines.bits_of(whole) == engines.bits_of(unweighted.mean() | {"queries": 300})
     scores.unpersist()
-
-
-def _hex(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.hex() if isinstance(value, float) else value for name, value in row.items()}
 
 
 # ---- functions ----
@@ -408,9 +404,7 @@ def test_the_readme(
         example = example.replace(f'"{name}"', repr(str(tmp_path / name)))
     exec(example, {})  # noqa: S102 - the README's own lines
     shown = capsys.readouterr().out
-    local = engines.here(table, ["nDCG@10", "RR"], is_judged=None, weight=None)
-    assert str(local.by("country").sort_by("country")).partition("----")[2] in shown
-    assert f"{local.mean()['nDCG@10']:.6f}" in shown
+    engines.check_example(table, shown)
 
 
 def test_the_script(tmp_path: Path) -> None:
@@ -421,11 +415,4 @@ def test_the_script(tmp_path: Path) -> None:
         "spark_job.py", str(tmp_path / "rows.parquet"), str(results), "--measure", "nDCG@10", "--measure", "AP",
         "--by", "country", "--weight", "traffic",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    local = engines.here(table, ["nDCG@10", "AP"], is_judged=None)
-    found = pq.read_table(results / "queries").select(local.to_arrow().column_names)
-    assert engines.rows_of(found) == engines.rows_of(local.to_arrow())
-    means = pq.read_table(results / "means").to_pylist()
-    assert list(map(_hex, means)) == list(map(_hex, local.by("country").sort_by("country").to_pylist()))
-    shown = [line.split()[0] for line in done.stdout.splitlines()]
-    assert shown[:-1] == ["country", "de", "en", "fr"] and shown[-1] in ("None", "NaN")
+    engines.check_script(done, table, results / "queries", results / "means")

@@ -24,7 +24,6 @@ from fastndcg import errors
 from fastndcg.api import evaluate
 from fastndcg.conventions import (
     Convention,
-    ConventionError,
     ConventionScores,
     MeanSums,
     as_convention,
@@ -362,9 +361,8 @@ def plain_errors(is_of_engine: Callable[[BaseException], bool]) -> Iterator[None
     try:
         yield
     except Exception as error:
-        found = re.search(r"fastndcg\.\w+\.(\w+): (.*)", str(error)) if is_of_engine(error) else None
-        known = {**vars(errors), "ConventionError": ConventionError}
-        kind = None if found is None else known.get(found[1])
+        found = re.search(r"fastndcg\.errors\.(\w+): (.*)", str(error)) if is_of_engine(error) else None
+        kind = None if found is None else getattr(errors, found[1], None)
         if found is None or kind is None:
             raise
         raise kind(found[2].strip()) from None

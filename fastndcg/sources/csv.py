@@ -13,7 +13,7 @@ import pyarrow as pa
 from fastndcg.errors import ColumnError, SourceError
 from fastndcg.sources.arrow import integers_if_written_so, rankings_from_table
 from fastndcg.sources.columns import Columns, Wanted, choose
-from fastndcg.sources.lines import codec_of
+from fastndcg.sources.lines import unpacked
 from fastndcg.sources.messages import reading
 from fastndcg.sources.parquet import Path_, as_list, naming, threads_of
 
@@ -140,9 +140,7 @@ def files_of(paths: list[Path_]) -> list[File]:
 
 
 def _stream(file: File) -> Any:
-    with file.filesystem.open_input_file(file.path) as packed:
-        start = packed.read(4)
-    return file.filesystem.open_input_stream(file.path, compression=codec_of(start))
+    return unpacked(file.filesystem.open_input_file(file.path))[0]
 
 
 def header_of(file: File) -> Header:

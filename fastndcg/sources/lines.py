@@ -128,10 +128,7 @@ def _opened(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]
     try:
         if "://" in path:
             system, inside = file_system(path)
-            packed = system.open_input_file(inside)
-            codec = codec_of(packed.read(4))
-            packed.seek(0)
-            return (packed, None) if codec is None else (pa.CompressedInputStream(packed, codec), packed)
+            return unpacked(system.open_input_file(inside))
         stream = io.FileIO(path)
         start = stream.read(4) if stream.seekable() else b""
         codec = codec_of(start)
@@ -140,10 +137,16 @@ def _opened(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]
                 stream.seek(0)
             return stream, None
         stream.close()
-        packed = pa.OSFile(path)
-        return pa.CompressedInputStream(packed, codec), packed
+        return unpacked(pa.OSFile(path))
     except OSError as error:
         raise cannot_read(path, error) from None
+
+
+def unpacked(file: pa.NativeFile) -> tuple[pa.NativeFile, pa.NativeFile | None]:
+    """What is in a file; and the file itself, if it is packed."""
+    codec = codec_of(file.read(4))
+    file.seek(0)
+    return (file, None) if codec is None else (pa.CompressedInputStream(file, codec), file)
 
 
 def codec_of(start: bytes) -> str | None:
