@@ -34,7 +34,15 @@ Importing this package imports NumPy and pyarrow; Numba is imported, and kernels
 from fastndcg.api import dcg_score, evaluate, ndcg, ndcg_score
 from fastndcg.conventions import Convention, compare_conventions, conventions, explain_conventions
 from fastndcg.counterfactual import Estimate, snips
-from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError, SourceError
+from fastndcg.errors import (
+    ColumnError,
+    ConventionError,
+    FastndcgError,
+    InputError,
+    InputTypeError,
+    MeasureError,
+    SourceError,
+)
 from fastndcg.measures import (
     AP,
     CG,
