@@ -72,9 +72,10 @@ LINEAR, EXP2, ONE, LOOKUP = range(4)
 
 _INSERTION = 24  # values up to which insertion sort beats quicksort
 _COUNTING = 16  # compared vectors for each kept document, up to which counting beats sorting
-_NOT_YET = -1
 _MANY = 512  # documents of a list from which most vectors hold none of the first ranks
 _HELD = 8192  # documents, or ranks of all lists, of a query up to which queries are scored side by side
+_COUNTED_STEP = 8  # exchanges
+_TOGETHER = 1024  # documents of a list up to which whole lists are ranked side by side
 _SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
 _MOST_STEPS = 1_000_000_000  # steps through orders of tied documents for one expected maximum
@@ -142,7 +143,8 @@ class Scratch(NamedTuple):
     """Working memory of one chunk of queries, sized by its longest list."""
 
     codes: Array  # uint32: codes of the query's documents, where grades are not coded
-    bounds: Array  # (lanes,): scores that the documents reach which must be kept
+    greatest: Array  # (SIDE_BY_SIDE, BINS): greatest score of each bin of documents
+    bounds: Array  # (SIDE_BY_SIDE,): scores that the documents reach which must be kept
     scores: Array  # (lanes, longest + 2 * LANES): scores of the documents kept for ranking
     kept: Array  # uint32: their codes
     wanted: Array  # scores of those that need a rank
@@ -151,22 +153,48 @@ class Scratch(NamedTuple):
     chances: Array  # float64 (4, longest + 2) where there are folds: probabilities within one tied group
 
 
-class Batch(NamedTuple):
-    """Queries side by side, each in a lane of its own: what their rows are summed from, and the sums."""
+class Lanes(NamedTuple):
+    """The queries of a batch, each in a lane of its own."""
 
-    lists: Array  # float64 (n_lists, depth, lanes): gains by rank
-    lengths: Array  # int64 (n_lists, lanes)
-    counts: Array  # int64 (2, L + 2 + _COUNTED, lanes): scored and judged documents of each level, where grades are coded
-    ideals: Array  # float64 (n_ideals, ideal_depth, lanes): gains of the ideal rankings
-    ideal_lengths: Array  # int64 (n_ideals, lanes)
-    totals: Array  # float64 (n_totals, lanes): sums of gains over the judged documents
     queries: Array  # int64 (lanes,): number of each query
-    kept: Array  # int64 (lanes,): how many documents are kept of it, or _NOT_YET
-    has_documents: Array  # bool (lanes,)
-    cutoffs: Array  # int64 (lanes,): of the row that is summed
+    starts: Array  # int64 (lanes,): first row of its documents
+    ends: Array  # int64 (lanes,): the row after them
+    has_documents: Array  # bool (lanes,): scored ones, or judged ones
+    all_kept: Array  # bool (lanes,): whether all its documents are kept for ranking
+    kept: Array  # int64 (lanes,): how many are
+
+
+class Ranked(NamedTuple):
+    """Short lists ranked side by side."""
+
+    codes: Array  # uint32 (rows, SIDE_BY_SIDE): code of the document of each rank
+    same: Array  # uint8 (rows,): lanes whose documents of this rank and the one before are tied, as bits
+    keys: Array  # int64 (rows, SIDE_BY_SIDE): what is sorted
+    gains: Array  # float64 (rows, SIDE_BY_SIDE): gains by rank, before ties are averaged
+    sizes: Array  # float64 (rows, SIDE_BY_SIDE): sizes of tied groups
+
+
+class Sums(NamedTuple):
+    """What a row is summed to, so far."""
+
+    cutoffs: Array  # int64 (lanes,)
     sums: Array  # float64 (2, lanes): of the list and of the ideal
     summed: Array  # int64 (2, lanes): how many ranks are in these sums
     stops: Array  # int64 (2, lanes): how many should be
+
+
+class Batch(NamedTuple):
+    """Queries side by side: what their rows are summed from, and the sums."""
+
+    lanes: Lanes
+    counts: Array  # int64 (2, L + 2 + _COUNTED, lanes): scored and judged documents of each level, where grades are coded
+    totals: Array  # float64 (n_totals, lanes): sums of gains over the judged documents
+    ranked: Ranked
+    lists: Array  # float64 (n_lists, depth, lanes): gains by rank
+    lengths: Array  # int64 (n_lists, lanes)
+    ideals: Array  # float64 (n_ideals, ideal_depth, lanes): gains of the ideal rankings
+    ideal_lengths: Array  # int64 (n_ideals, lanes)
+    sums: Sums
 
 
 def block(function: F) -> F:
@@ -263,6 +291,7 @@ def driver(**options: Any) -> Callable[[F], F]:
 
 LANES = 16
 SIDE_BY_SIDE = 8  # queries whose rows are summed together
+BINS = 2 * LANES  # groups of documents whose greatest scores bound those of the first ranks
 _WIDE = 64  # bytes compared at once
 _LOOKED_AT = 128  # vectors looked at before what they hold is kept
 _COUNTED = 4  # codes counted in one pass
@@ -488,6 +517,112 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
         return builder.extract_element(lanes, builder.trunc(builder.sub(depth, _const(1)), ir.IntType(32)))
 
     return scores.dtype(scores, types.int64), _apart("bound_of_top", emit)
+
+
+def _sorting_steps(first: int, n: int) -> Iterator[tuple[int, int]]:
+    """The pairs of places that Batcher's odd-even merge sort of n rows compares; n is a power of two."""
+    if n > 1:
+        yield from _sorting_steps(first, n // 2)
+        yield from _sorting_steps(first + n // 2, n // 2)
+        yield from _merging_steps(first, n, 1)
+
+
+def _merging_steps(first: int, n: int, step: int) -> Iterator[tuple[int, int]]:
+    if 2 * step == n:
+        yield first, first + step
+        return
+    yield from _merging_steps(first, n, 2 * step)
+    yield from _merging_steps(first + step, n, 2 * step)
+    for place in range(first + step, first + n - step, 2 * step):
+        yield place, place + step
+
+
+def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
+    """Vectors of the columns of as many rows, a power of two."""
+    n = len(rows)
+    span = n // 2
+    while span:
+        for row in range(n):
+            if not row & span:
+                one, other = rows[row], rows[row + span]
+                words = ir.VectorType(ir.IntType(32), n)
+                upper = [lane if not lane & span else lane - span + n for lane in range(n)]
+                lower = [lane + span if not lane & span else lane + n for lane in range(n)]
+                rows[row] = builder.shuffle_vector(one, other, ir.Constant(words, upper))
+                rows[row + span] = builder.shuffle_vector(one, other, ir.Constant(words, lower))
+        span //= 2
+    return rows
+
+
+def plain_greatest_by_bin(scores: Array, greatest: Array, lane: int) -> None:
+    """greatest[lane, bin] = the greatest score of a bin; BINS bins take turns at the scores, at least BINS of them."""
+    n = scores.shape[0]
+    greatest[lane] = scores[:BINS]
+    last = n - n % BINS
+    for i in range(BINS, n):
+        bin_ = i % BINS if i < last else i - (n - BINS)
+        greatest[lane, bin_] = max(greatest[lane, bin_], scores[i])
+
+
+@intrinsic
+def vector_greatest_by_bin(typing: Any, scores: Any, greatest: Any, lane: Any) -> Any:
+    element = _element(scores)
+
+    def emit(builder: Any, scores: _Data, greatest: _Data, lane: Any) -> None:
+        n, kind = scores.shape[0], element.vector(BINS)
+        held = cgutils.alloca_once_value(builder, _load(builder, scores.data, _const(0), kind, element.size))
+
+        def keep_greatest(vector: Any) -> None:
+            before = builder.load(held)
+            builder.store(builder.select(element.greater(builder, vector, before), vector, before), held)
+
+        full = builder.sdiv(n, _const(BINS))
+        with cgutils.for_range_slice(builder, _const(1), full, _const(1)) as (block, _):
+            keep_greatest(_load(builder, scores.data, builder.mul(block, _const(BINS)), kind, element.size))
+        end = builder.sub(n, _const(BINS))
+        seen = builder.trunc(builder.sub(builder.mul(full, _const(BINS)), end), ir.IntType(32))
+        fresh = builder.icmp_signed(">=", _lane_numbers(BINS), _splat(builder, seen, BINS))
+        tail = _load(builder, scores.data, end, kind, element.size)
+        keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), BINS)))
+        place = builder.mul(lane, _const(BINS))
+        _store(builder, builder.load(held), greatest.data, place, element.size)
+
+    return types.void(scores, greatest, types.int64), _apart("greatest_by_bin", emit)
+
+
+def plain_bounds_of_top(greatest: Array, depth: int, bounds: Array) -> None:
+    """A lower bound of the `depth`-th greatest score of each lane: at least `depth` documents reach that of its bins."""
+    bounds[:] = np.sort(greatest, axis=1)[:, BINS - depth]
+
+
+@intrinsic
+def vector_bounds_of_top(typing: Any, greatest: Any, depth: Any, bounds: Any) -> Any:
+    element = _element(greatest)
+
+    def emit(builder: Any, greatest: _Data, depth: Any, bounds: _Data) -> None:
+        kind = element.vector(SIDE_BY_SIDE)
+        rows: list[Any] = []
+        for first in range(0, BINS, SIDE_BY_SIDE):
+            rows += _transposed(
+                builder,
+                [
+                    _load(builder, greatest.data, _const(lane * BINS + first), kind, element.size)
+                    for lane in range(SIDE_BY_SIDE)
+                ],
+            )
+        for one, other in _sorting_steps(0, BINS):
+            above = element.greater(builder, rows[one], rows[other])
+            rows[one], rows[other] = (
+                builder.select(above, rows[one], rows[other]),
+                builder.select(above, rows[other], rows[one]),
+            )
+        sorted_rows = cgutils.alloca_once(builder, kind, LANES)
+        for place in range(LANES):
+            builder.store(rows[place], builder.gep(sorted_rows, [_const(place)]))
+        found = builder.load(builder.gep(sorted_rows, [builder.sub(depth, _const(1))]))
+        _store(builder, found, bounds.data, _const(0), element.size)
+
+    return types.void(greatest, types.int64, bounds), _apart("bounds_of_top", emit)
 
 
 def plain_keep_from(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
@@ -768,6 +903,309 @@ def vector_rank_tied(
     )
 
 
+def _monotone(builder: Any, element: _Element, scores: Any) -> Any:
+    """Signed integers in the order of the scores, equal where these are."""
+    if element.whole:
+        return scores
+    lanes = scores.type.count
+    kind = ir.VectorType(ir.IntType(8 * element.size), lanes)
+    bits = builder.bitcast(builder.fadd(scores, element.constant(0.0, lanes)), kind)  # -0 becomes 0
+    sign = builder.ashr(bits, ir.Constant(kind, [8 * element.size - 1] * lanes))
+    return builder.xor(bits, builder.lshr(sign, ir.Constant(kind, [1] * lanes)))
+
+
+def plain_rank_side_by_side(
+    scores: Array, codes: Array, kept: Array, placed: int, rows: int, nothing: int, keys: Array, ranked: Array, same: Array
+) -> int:  # fmt: skip
+    """ranked[r, lane] = code of the document of rank r, for the first `placed` lanes, of those with at most `rows` documents.
+
+    Bit `lane` of same[r] says whether the documents of ranks r - 1 and r are tied. Tied documents keep their order where scores
+    are float32, and stand in any order otherwise. Ranks after the last document hold `nothing`, and may stand before documents
+    of the dtype's lowest score. `rows` is a multiple of LANES, and `keys` has places for as many. Returns the lanes with ties,
+    as bits.
+    """
+    tied = 0
+    same[:rows] = 0
+    for lane in range(SIDE_BY_SIDE):
+        n = kept[lane] if lane < placed and kept[lane] <= rows else 0
+        order = np.argsort(-scores[lane, :n], kind="stable")
+        ranked[:n, lane], ranked[n:rows, lane] = codes[lane, order], nothing
+        for rank in range(1, n):
+            if scores[lane, order[rank]] == scores[lane, order[rank - 1]]:
+                same[rank] |= 1 << lane
+                tied |= 1 << lane
+    return tied
+
+
+class _Rows(NamedTuple):
+    """Rows of documents by rank, a lane for each query: one number of score, place and code, or a score and beside it a code."""
+
+    element: _Element
+    keys: Any
+    codes: Any
+
+    @property
+    def packed(self) -> bool:
+        return self.element.size == 4
+
+    def load(self, builder: Any, row: Any) -> list[Any]:
+        at, word = builder.mul(row, _const(SIDE_BY_SIDE)), ir.IntType(32)
+        parts = [_load(builder, self.keys, at, ir.VectorType(ir.IntType(64), SIDE_BY_SIDE), 8)]
+        if not self.packed:
+            parts.append(_load(builder, self.codes, at, ir.VectorType(word, SIDE_BY_SIDE), 4))
+        return parts
+
+    def store(self, builder: Any, parts: list[Any], row: Any) -> None:
+        at = builder.mul(row, _const(SIDE_BY_SIDE))
+        for part, array, size in zip(parts, (self.keys, self.codes), (8, 4), strict=False):
+            _store(builder, part, array, at, size)
+
+
+def _exchange(builder: Any, one: list[Any], other: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Of two rows, in each lane the document that comes first, and the other one."""
+    above = builder.icmp_signed(">", one[0], other[0])
+    pairs = list(zip(one, other, strict=True))
+    return (
+        [builder.select(above, left, right) for left, right in pairs],
+        [builder.select(above, right, left) for left, right in pairs],
+    )
+
+
+def _sorted_block(
+    builder: Any, element: _Element, scores: _Data, codes: _Data, held: Any, none: Any, first: Any
+) -> list[list[Any]]:
+    """LANES rows of documents, those from `first` on of each lane, in the order of their scores."""
+    word, lanes = ir.IntType(32), SIDE_BY_SIDE
+    numbers = ir.VectorType(ir.IntType(64), LANES)
+    place = builder.add(_lane_numbers(LANES), _splat(builder, builder.trunc(first, word), LANES))
+    turned = builder.shl(
+        builder.sub(ir.Constant(place.type, [0xFFFF] * LANES), place), ir.Constant(place.type, [16] * LANES)
+    )
+    keys: list[list[Any]] = []  # of each lane
+    for lane in range(lanes):
+        n = builder.trunc(builder.extract_element(held, _const(lane, 32)), word)
+        is_document = builder.icmp_signed("<", place, _splat(builder, n, LANES))
+        row = builder.add(builder.mul(_const(lane), scores.shape[1]), first)
+        score = _load(builder, scores.data, row, element.vector(LANES), element.size)
+        score = _monotone(builder, element, score)
+        lowest = ir.Constant(score.type, [-(1 << (8 * element.size - 1))] * LANES)
+        score = builder.select(is_document, score, lowest)
+        row = builder.add(builder.mul(_const(lane), codes.shape[1]), first)
+        code = _load(builder, codes.data, row, ir.VectorType(word, LANES), 4)
+        code = builder.select(is_document, code, none)
+        if element.size == 4:
+            score = builder.shl(builder.zext(score, numbers), ir.Constant(numbers, [32] * LANES))
+            keys.append([builder.or_(score, builder.zext(builder.or_(code, turned), numbers))])
+        else:
+            keys.append([score, code])
+    rows: list[list[Any]] = [[] for _ in range(LANES)]
+    for part in range(len(keys[0])):
+        for half in range(0, LANES, lanes):
+            some = ir.Constant(ir.VectorType(word, lanes), list(range(half, half + lanes)))
+            columns = _transposed(
+                builder, [builder.shuffle_vector(key[part], key[part], some) for key in keys]
+            )
+            for at, column in enumerate(columns):
+                rows[half + at].append(column)
+    for one, other in _sorting_steps(0, LANES):
+        rows[one], rows[other] = _exchange(builder, rows[one], rows[other])
+    return rows
+
+
+def _merge_rows(builder: Any, table: _Rows, rows: Any) -> None:
+    """Merge sorted blocks of LANES rows, two and two, by exchanges that leave what is lowest at the end.
+
+    So rows after the last, which would hold no document, need not be there.
+    """
+    zero, size = _const(0), cgutils.alloca_once_value(builder, _const(LANES))
+
+    def exchange(one: Any, other: Any) -> None:
+        first, second = _exchange(builder, table.load(builder, one), table.load(builder, other))
+        table.store(builder, first, one)
+        table.store(builder, second, other)
+
+    def at_least(value: Any, least: Any) -> Any:
+        return builder.select(builder.icmp_signed(">", value, least), value, least)
+
+    def merge(start: Any, half: Any) -> None:
+        end = builder.add(start, builder.shl(half, _const(1)))
+        with cgutils.for_range_slice(builder, at_least(builder.sub(end, rows), zero), half, _const(1)) as (
+            i,
+            _,
+        ):
+            exchange(builder.add(start, i), builder.sub(builder.sub(end, _const(1)), i))
+
+    def halve(span: Any) -> None:
+        with cgutils.for_range_slice(
+            builder, zero, builder.sub(rows, span), builder.shl(span, _const(1))
+        ) as (start, _):
+            stop = builder.add(start, span)
+            last = builder.sub(rows, span)
+            stop = builder.select(builder.icmp_signed("<", stop, last), stop, last)
+            with cgutils.for_range_slice(builder, start, stop, _const(1)) as (row, _):
+                exchange(row, builder.add(row, span))
+
+    loop, body, done = (builder.append_basic_block(name) for name in ("sizes", "merged", "sorted"))
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    builder.cbranch(builder.icmp_signed("<", builder.load(size), rows), body, done)
+    builder.position_at_end(body)
+    half = builder.load(size)
+    both = builder.shl(half, _const(1))
+    with cgutils.for_range_slice(builder, zero, builder.sub(rows, half), both) as (start, _):
+        merge(start, half)
+    span = cgutils.alloca_once_value(builder, half)
+    builder.store(builder.lshr(half, _const(1)), span)
+    spans, halved, blocks = (builder.append_basic_block(name) for name in ("spans", "halved", "blocks"))
+    builder.branch(spans)
+    builder.position_at_end(spans)
+    builder.cbranch(builder.icmp_signed(">=", builder.load(span), _const(LANES)), halved, blocks)
+    builder.position_at_end(halved)
+    halve(builder.load(span))
+    builder.store(builder.lshr(builder.load(span), _const(1)), span)
+    builder.branch(spans)
+    builder.position_at_end(blocks)
+    with cgutils.for_range_slice(builder, zero, rows, _const(LANES)) as (first, _):
+        held = [table.load(builder, builder.add(first, _const(place))) for place in range(LANES)]
+        step = LANES // 2
+        while step:
+            for place in range(LANES):
+                if not place & step:
+                    held[place], held[place + step] = _exchange(builder, held[place], held[place + step])
+            step //= 2
+        for place in range(LANES):
+            table.store(builder, held[place], builder.add(first, _const(place)))
+    builder.store(both, size)
+    builder.branch(loop)
+    builder.position_at_end(done)
+
+
+@intrinsic
+def vector_rank_side_by_side(
+    typing: Any, scores: Any, codes: Any, kept: Any, placed: Any, rows: Any, nothing: Any, keys: Any, ranked: Any, same: Any
+) -> Any:  # fmt: skip
+    element = _element(scores)
+    word, long, lanes = ir.IntType(32), ir.IntType(64), SIDE_BY_SIDE
+    bits = ir.VectorType(ir.IntType(1), lanes)
+
+    def emit(
+        builder: Any, scores: _Data, codes: _Data, kept: _Data, placed: Any, rows: Any, nothing: Any, keys: _Data,
+        ranked: _Data, same: _Data,
+    ) -> Any:  # fmt: skip
+        table = _Rows(element, keys.data, ranked.data)
+        none = _splat(builder, builder.trunc(nothing, word), LANES)
+        held = _load(builder, kept.data, _const(0), ir.VectorType(long, lanes), 8)
+        ours = builder.and_(
+            builder.icmp_signed("<", _lane_numbers(lanes, 64), _splat(builder, placed, lanes)),
+            builder.icmp_signed("<=", held, _splat(builder, rows, lanes)),
+        )
+        held = builder.select(ours, held, ir.Constant(held.type, [0] * lanes))
+        tied = cgutils.alloca_once_value(builder, ir.Constant(bits, [0] * lanes))
+
+        def finish(parts: list[Any], row: Any, before: list[Any] | None) -> None:
+            code = parts[-1]
+            if table.packed:
+                code = builder.trunc(code, ir.VectorType(word, lanes))
+                code = builder.and_(code, ir.Constant(code.type, [0xFFFF] * lanes))
+            _store(builder, code, ranked.data, builder.mul(row, _const(lanes)), 4)
+            if before is None:
+                return
+            differing = builder.xor(parts[0], before[0])
+            limit = ir.Constant(differing.type, [1 << 32 if table.packed else 1] * lanes)
+            equal = builder.icmp_unsigned("<", differing, limit)
+            builder.store(builder.bitcast(equal, ir.IntType(8)), builder.gep(same.data, [row]))
+            counts = builder.icmp_signed(">=", held, _splat(builder, row, lanes))
+            builder.store(builder.or_(builder.load(tied), builder.and_(equal, counts)), tied)
+
+        with builder.if_else(builder.icmp_signed("<=", rows, _const(LANES))) as (few, many):
+            with few:
+                block = _sorted_block(builder, element, scores, codes, held, none, _const(0))
+                for place, parts in enumerate(block):
+                    finish(parts, _const(place), block[place - 1] if place else None)
+            with many:
+                with cgutils.for_range_slice(builder, _const(0), rows, _const(LANES)) as (first, _):
+                    block = _sorted_block(builder, element, scores, codes, held, none, first)
+                    for place, parts in enumerate(block):
+                        table.store(builder, parts, builder.add(first, _const(place)))
+                _merge_rows(builder, table, rows)
+                start = table.load(builder, _const(0))
+                finish(start, _const(0), None)
+                with cgutils.for_range_slice(builder, _const(1), rows, _const(1)) as (row, _):
+                    finish(table.load(builder, row), row, table.load(builder, builder.sub(row, _const(1))))
+        return builder.zext(builder.bitcast(builder.load(tied), ir.IntType(8)), long)
+
+    numbers = types.int64
+    return numbers(scores, codes, kept, numbers, numbers, numbers, keys, ranked, same), _apart(
+        "rank_side_by_side", emit
+    )
+
+
+def plain_average_side_by_side(
+    gains: Array, same: Array, kept: Array, rows: int, sizes: Array, out: Array
+) -> None:
+    """out[r, lane] = mean gain of the tied group of rank r; `same` is as in `rank_side_by_side`. Sums of gains are exact.
+
+    `gains` and `sizes` hold anything afterwards.
+    """
+    depth = min(out.shape[0], rows)
+    for lane in range(SIDE_BY_SIDE):
+        start = 0
+        while start < rows:
+            stop = start + 1
+            while stop < rows and same[stop] >> lane & 1:
+                stop += 1
+            size = min(kept[lane], stop) - start
+            if size > 0:
+                out[start : min(stop, depth), lane] = gains[start:stop, lane].sum() / size
+            start = stop
+
+
+@intrinsic
+def vector_average_side_by_side(
+    typing: Any, gains: Any, same: Any, kept: Any, rows: Any, sizes: Any, out: Any
+) -> Any:
+    lanes = SIDE_BY_SIDE
+    doubles, numbers = ir.VectorType(ir.DoubleType(), lanes), ir.VectorType(ir.IntType(64), lanes)
+
+    def emit(
+        builder: Any, gains: _Data, same: _Data, kept: _Data, rows: Any, sizes: _Data, out: _Data
+    ) -> None:
+        zero, one = ir.Constant(doubles, [0.0] * lanes), ir.Constant(doubles, [1.0] * lanes)
+        held = _load(builder, kept.data, _const(0), numbers, 8)
+        total, size = (cgutils.alloca_once_value(builder, zero) for _ in range(2))
+
+        def joined(row: Any) -> Any:
+            bits = builder.load(builder.gep(same.data, [row]))
+            return builder.bitcast(bits, ir.VectorType(ir.IntType(1), lanes))
+
+        builder.store(_const(0, 8), same.data)
+        with cgutils.for_range(builder, rows) as loop:
+            row, at = loop.index, builder.mul(loop.index, _const(lanes))
+            goes_on = joined(row)
+            is_document = builder.icmp_signed(">", held, _splat(builder, row, lanes))
+            for sums, array, own in (
+                (total, gains, _load(builder, gains.data, at, doubles, 8)),
+                (size, sizes, builder.select(is_document, one, zero)),
+            ):
+                before = builder.select(goes_on, builder.load(sums), zero)
+                builder.store(builder.fadd(own, before), sums)
+                _store(builder, builder.load(sums), array.data, at, 8)
+        ended = cgutils.alloca_once_value(
+            builder, ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes)
+        )
+        with cgutils.for_range(builder, rows) as loop:  # from the last rank of a group back to its first
+            row = builder.sub(builder.sub(rows, _const(1)), loop.index)
+            at = builder.mul(row, _const(lanes))
+            for sums, array in ((total, gains), (size, sizes)):
+                own = _load(builder, array.data, at, doubles, 8)
+                builder.store(builder.select(builder.load(ended), own, builder.load(sums)), sums)
+            builder.store(builder.not_(joined(row)), ended)
+            with builder.if_then(builder.icmp_signed("<", row, out.shape[0])):
+                _store(builder, builder.fdiv(builder.load(total), builder.load(size)), out.data, at, 8)
+
+    return types.void(gains, same, kept, types.int64, sizes, out), _apart("average_side_by_side", emit)
+
+
 def plain_count_among(scores: Array, own: Array, firsts: Array, sizes: Array) -> None:
     """How many of the scores are greater than each of the first 2 * LANES of `own`, and how many are equal to it."""
     for i in range(2 * LANES):
@@ -1000,19 +1438,23 @@ def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
 
 if numba.config.DISABLE_JIT:
     bound_of_top, find_from = plain_bound_of_top, plain_find_from
+    greatest_by_bin, bounds_of_top = plain_greatest_by_bin, plain_bounds_of_top
     keep_from = keep_few_from = plain_keep_from
     keep_values_from = plain_keep_values_from
     count_ahead, count_codes = plain_count_ahead, plain_count_codes
     rank_distinct, rank_tied = plain_rank_distinct, plain_rank_tied
     count_among = plain_count_among
+    rank_side_by_side, average_side_by_side = plain_rank_side_by_side, plain_average_side_by_side
     fill_ideals, add_discounted = plain_fill_ideals, plain_add_discounted
 else:
     bound_of_top, find_from = vector_bound_of_top, vector_find_from
+    greatest_by_bin, bounds_of_top = vector_greatest_by_bin, vector_bounds_of_top
     keep_from, keep_few_from = vector_keep_from, vector_keep_few_from
     keep_values_from = vector_keep_values_from
     count_ahead, count_codes = vector_count_ahead, vector_count_codes
     rank_distinct, rank_tied = vector_rank_distinct, vector_rank_tied
     count_among = vector_count_among
+    rank_side_by_side, average_side_by_side = vector_rank_side_by_side, vector_average_side_by_side
     fill_ideals, add_discounted = vector_fill_ideals, vector_add_discounted
 
 fill_ideals_of_one, add_discounted_of_one = block(plain_fill_ideals), block(plain_add_discounted)
@@ -1223,11 +1665,15 @@ def keep_top(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: 
     n = scores.shape[0]
     if not is_bounded(n, depth):
         return keep_all(codes, scores, kept_scores, kept)
-    if n <= _MANY:
-        return keep_from(scores, codes, bound_of_top(scores, depth), kept_scores, kept)
-    # a bound of some documents bounds all, and a long list is read from memory once
     some = scores[:_SAMPLE] if n > 4 * _SAMPLE else scores
-    return keep_few_from(scores, codes, bound_of_top(some, depth), kept_scores, kept)
+    return keep_reaching(bound_of_top(some, depth), codes, scores, kept_scores, kept)
+
+
+@inlined
+def keep_reaching(bound: Any, codes: Array, scores: Array, kept_scores: Array, kept: Array) -> int:
+    if scores.shape[0] <= _MANY:
+        return keep_from(scores, codes, bound, kept_scores, kept)
+    return keep_few_from(scores, codes, bound, kept_scores, kept)
 
 
 @apart
@@ -1911,20 +2357,31 @@ def _fold_lists(
 
 
 @apart
-def ideals_of_levels(scored: Array, judged: Array, plan: Plan, batch: Batch) -> None:
+def ideals_of_levels(
+    scored: Array,
+    judged: Array,
+    ideals: Array,
+    falling: Array,
+    earning: Array,
+    gains: Array,
+    out: Array,
+    lengths: Array,
+) -> None:
     """The ideals of scored and of judged documents, of each lane of a batch whose documents are counted by level."""
-    for i in range(plan.ideals.shape[0]):
-        table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
+    for i in range(ideals.shape[0]):
+        table, source = ideals[i, TABLE], ideals[i, SOURCE]
         if source not in (SCORED, JUDGED):
             continue
-        left_out = plan.gains.shape[1] - 2 if plan.ideals[i, LEAVES_OUT] == 1 else -1
-        counts = scored if source == SCORED else judged
-        falling, gains, levels = plan.falling[table], plan.gains[table], plan.earning[table]
-        ideals, lengths = batch.ideals[i], batch.ideal_lengths[i]
-        if batch.queries.shape[0] == SIDE_BY_SIDE:
-            fill_ideals(counts, falling, gains, levels, left_out, plan.ideal_depth, ideals, lengths)
+        left_out = gains.shape[1] - 2 if ideals[i, LEAVES_OUT] == 1 else -1
+        counts, depth = scored if source == SCORED else judged, out.shape[1]
+        if lengths.shape[1] == SIDE_BY_SIDE:
+            fill_ideals(
+                counts, falling[table], gains[table], earning[table], left_out, depth, out[i], lengths[i]
+            )
         else:
-            fill_ideals_of_one(counts, falling, gains, levels, left_out, plan.ideal_depth, ideals, lengths)
+            fill_ideals_of_one(
+                counts, falling[table], gains[table], earning[table], left_out, depth, out[i], lengths[i]
+            )
 
 
 @inlined
@@ -1984,12 +2441,14 @@ def gains_of_judged(
 
 
 @inlined
-def total_of_levels(counts: Array, lane: int, levels: int, n_unjudged: int, table: int, plan: Plan) -> float:
+def total_of_levels(
+    counts: Array, lane: int, levels: int, n_unjudged: int, gains: Array, assumed: bool
+) -> float:
     total = 0.0
     for level in range(levels):
-        total += counts[level, lane] * plan.gains[table, level]
-    if plan.assumed[table] and n_unjudged > 0:
-        total += n_unjudged * plan.gains[table, plan.gains.shape[1] - 2]
+        total += counts[level, lane] * gains[level]
+    if assumed and n_unjudged > 0:
+        total += n_unjudged * gains[gains.shape[0] - 2]
     return total
 
 
@@ -2039,12 +2498,25 @@ def divided(
 
 
 @apart
-def fold_rows(placed: int, batch: Batch, rows: Array, weights: Array, discounts: Array, out: Array) -> None:
+def fold_rows(
+    placed: int,
+    lanes: Lanes,
+    totals: Array,
+    lists: Array,
+    lengths: Array,
+    ideals: Array,
+    ideal_lengths: Array,
+    running: Sums,
+    rows: Array,
+    weights: Array,
+    discounts: Array,
+    out: Array,
+) -> None:
     """Sum lists and ideals of the queries of a batch, `placed` of them, with each row's discount to its cutoff.
 
     Rows of one list, discount and ideal go on from one another's sums.
     """
-    sums, summed, stops, cutoffs = batch.sums, batch.summed, batch.stops, batch.cutoffs
+    cutoffs, sums, summed, stops = running
     stops[:, :] = 0
     for r in range(rows.shape[0]):
         source, discount, ideal, over = rows[r, LIST], rows[r, DISCOUNT], rows[r, IDEAL], rows[r, OVER]
@@ -2060,37 +2532,37 @@ def fold_rows(placed: int, batch: Batch, rows: Array, weights: Array, discounts:
             cutoffs[lane] = rows[r, CUTOFF]
         if rows[r, CUTOFF] == AT_RELEVANT:
             for lane in range(placed):
-                cutoffs[lane] = np.int64(batch.totals[rows[r, TOTAL], lane])
+                cutoffs[lane] = np.int64(totals[rows[r, TOTAL], lane])
         if source >= 0:
             for lane in range(placed):
-                stops[0, lane] = min(cutoffs[lane], batch.lengths[source, lane])
+                stops[0, lane] = min(cutoffs[lane], lengths[source, lane])
         else:
             stops[0, :] = 0
         if discount < 0:  # the list holds sums
             for lane in range(placed):
                 stop = stops[0, lane]
-                sums[0, lane] = batch.lists[source, stop - 1, lane] if stop > 0 else 0.0
+                sums[0, lane] = lists[source, stop - 1, lane] if stop > 0 else 0.0
         elif source >= 0:
-            add_to_sums(batch.lists[source], discounts[discount], stops[0], summed[0], sums[0])
+            add_to_sums(lists[source], discounts[discount], stops[0], summed[0], sums[0])
         if ideal >= 0 and discount >= 0:
             for lane in range(placed):
-                stops[1, lane] = min(cutoffs[lane], batch.ideal_lengths[ideal, lane])
-            add_to_sums(batch.ideals[ideal], discounts[discount], stops[1], summed[1], sums[1])
+                stops[1, lane] = min(cutoffs[lane], ideal_lengths[ideal, lane])
+            add_to_sums(ideals[ideal], discounts[discount], stops[1], summed[1], sums[1])
         values, undefined = out[rows[r, OUT]], rows[r, UNDEFINED]
         for lane in range(placed):
             best = sums[1, lane]
             total = sums[0, lane] if source >= 0 else best
-            relevant = batch.totals[rows[r, TOTAL], lane] if rows[r, TOTAL] >= 0 else 0.0
+            relevant = totals[rows[r, TOTAL], lane] if rows[r, TOTAL] >= 0 else 0.0
             if over == BY_IDEAL:
                 value = normalised(total, best)
             else:
                 tail = discounts[discount, stops[0, lane]] if over == RESIDUAL else 0.0
                 value = divided(over, total, cutoffs[lane], stops[0, lane], relevant, weights[r], tail)
-            if (undefined != NEVER and not batch.has_documents[lane]) or (
+            if (undefined != NEVER and not lanes.has_documents[lane]) or (
                 undefined == NO_RELEVANT and relevant == 0.0
             ):
                 value = np.nan
-            values[batch.queries[lane]] = value
+            values[lanes.queries[lane]] = value
 
 
 @inlined
@@ -2129,62 +2601,137 @@ def gather_lists(
             )  # fmt: skip
 
 
+@apart
+def gains_by_rank(
+    gains: Array, rows: int, tied: bool, kept: Array, ranked: Ranked, out: Array, lengths: Array
+) -> None:
+    """A list of gains of queries ranked side by side, with averaged ties."""
+    depth = min(out.shape[0], rows)
+    for lane in range(SIDE_BY_SIDE):
+        lengths[lane] = min(kept[lane], depth)
+    if not tied:
+        for rank in range(depth):
+            for lane in range(SIDE_BY_SIDE):
+                out[rank, lane] = gains[ranked.codes[rank, lane]]
+        return
+    for rank in range(rows):
+        for lane in range(SIDE_BY_SIDE):
+            ranked.gains[rank, lane] = gains[ranked.codes[rank, lane]]
+    average_side_by_side(ranked.gains, ranked.same, kept, rows, ranked.sizes, out)
+
+
+@apart
+def take_column(ranked: Ranked, lane: int, kept: int, work: Work) -> bool:
+    """As `rank`, of a query that was ranked beside others."""
+    tied, start = False, 0
+    for rank in range(kept):
+        work.codes[rank] = ranked.codes[rank, lane]
+    for rank in range(max(kept, 2 * LANES)):
+        work.sizes[rank] = 1
+    for rank in range(1, kept):
+        if ranked.same[rank] >> lane & 1:
+            work.sizes[start] += 1
+            tied = True
+        else:
+            start = rank
+    if tied and kept <= 2 * LANES:
+        start = 0
+        while start < kept:
+            size = work.sizes[start]
+            for rank in range(start, start + size):
+                work.firsts[rank], work.sizes[rank] = start, size
+            start += size
+    return tied
+
+
 @inlined
-def rank_lane(
+def list_lane(
     lane: int,
+    kept: int,
     tied: bool,
     unjudged: int,
-    lowest: Any,
     gains: Array,
     plan: Plan,
     scratch: Scratch,
     work: Work,
     batch: Batch,
-) -> bool:
-    """Rank the documents that were kept of the query of a lane, and make its lists. Returns whether some may be tied."""
-    kept, scores, codes = batch.kept[lane], scratch.scores[lane], scratch.kept[lane]
-    tied = rank(kept, tied, unjudged + 1, lowest, plan.first_wanted, scores, codes, scratch.wanted, work)
+) -> None:
+    """Make the lists of the query of a lane, which is ranked."""
     gather_lists(kept, not tied, unjudged, gains, plan, work, batch, lane)
     fold_lists(kept, not tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
-    return tied
+
+
+@inlined
+def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) -> int:
+    """Up to how many documents the lists of a batch are ranked side by side; longer ones are ranked one by one."""
+    longest = 0
+    for lane in range(placed):
+        longest = max(longest, lanes.kept[lane])
+    return LANES if longest <= LANES else rows_worth_sorting(placed, first_wanted, lanes.kept, scored)
 
 
 @apart
-def ideals_of_lists(placed: int, ideals: Array, top: Array, batch: Batch, gains: Array) -> None:
+def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, scored: Array) -> int:
+    longest = steps = doublings = least = 0
+    for lane in range(placed):
+        if kept[lane] <= LANES:
+            least = LANES
+        elif kept[lane] <= _TOGETHER:
+            longest, wanted = max(longest, kept[lane]), 0
+            for level in range(first_wanted, scored.shape[0] - _COUNTED):
+                wanted += scored[level, lane]
+            steps += min(wanted, kept[lane]) * vectors_of(kept[lane])
+    rows = LANES * vectors_of(longest)
+    while 1 << doublings < rows:
+        doublings += 1
+    return rows if steps * _COUNTED_STEP >= rows * doublings * doublings else least
+
+
+@apart
+def ideals_of_lists(
+    placed: int,
+    ideals: Array,
+    top: Array,
+    lists: Array,
+    list_lengths: Array,
+    out: Array,
+    lengths: Array,
+    gains: Array,
+) -> None:
     """The ideals that depend on what was returned, after the lists and the other ideals are made."""
     for i in range(ideals.shape[0]):
         source, cutoff, of_list = ideals[i, SOURCE], ideals[i, IDEAL_CUTOFF], ideals[i, OF_LIST]
         if source not in (RETURNED, FULL):
             continue
         for lane in range(placed):
-            length = batch.lengths[of_list, lane]
+            length = list_lengths[of_list, lane]
             if source == RETURNED:
                 length = min(cutoff, length)
                 for rank in range(length):
-                    gains[rank] = batch.lists[of_list, rank, lane]
+                    gains[rank] = lists[of_list, rank, lane]
                 sort_falling(gains, length)
                 for rank in range(length):
-                    batch.ideals[i, rank, lane] = gains[rank]
+                    out[i, rank, lane] = gains[rank]
             else:
                 length = length if cutoff == UNCUT else cutoff
                 best, pool = top[ideals[i, TABLE]], ideals[i, POOL]
-                if np.isnan(best) and batch.ideal_lengths[pool, lane] > 0:
-                    best = batch.ideals[pool, 0, lane]
+                if np.isnan(best) and lengths[pool, lane] > 0:
+                    best = out[pool, 0, lane]
                 if np.isnan(best):
                     length = 0
                 for rank in range(length):
-                    batch.ideals[i, rank, lane] = best
-            batch.ideal_lengths[i, lane] = length
+                    out[i, rank, lane] = best
+            lengths[i, lane] = length
 
 
 @inlined
-def no_level_gains(levels: int, scored: Array, judged: Array, lane: int, plan: Plan, totals: Array) -> bool:
+def no_level_gains(
+    levels: int, scored: Array, judged: Array, lane: int, promising: Array, totals: Array
+) -> bool:
     """Whether a query has no value by any row, by how many documents there are of each level."""
-    if not plan.skippable:
-        return False
     for level in range(levels - 1, -1, -1):
-        if (plan.promising[1, level] and judged[level, lane] > 0) or (
-            plan.promising[0, level] and scored[level, lane] > 0
+        if (promising[1, level] and judged[level, lane] > 0) or (
+            promising[0, level] and scored[level, lane] > 0
         ):
             return False
     return nothing_relevant(totals)
@@ -2214,6 +2761,94 @@ def rows_of(query: int, documents: Documents) -> tuple[int, int]:
     return documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
 
 
+@apart
+def take_queries(
+    first: int,
+    last: int,
+    documents: Documents,
+    gains: Array,
+    summed: Array,
+    assumed: Array,
+    promising: Array,
+    skippable: bool,
+    condensing: bool,
+    scored: Array,
+    judged: Array,
+    totals: Array,
+    lanes: Lanes,
+    out: Array,
+) -> tuple[int, int]:
+    """Place the next queries in the lanes, and count their documents by level; those that have no value are left out.
+
+    Returns how many lanes are taken, and the query to go on from.
+    """
+    unjudged, levels, pool_offsets = gains.shape[1] - 2, documents.levels, documents.pool_offsets
+    has_pool = pool_offsets.shape[0] > 0
+    lane = 0
+    while first < last and lane < lanes.queries.shape[0]:
+        number = first
+        first += 1
+        start, end = rows_of(number, documents)
+        has_documents = end > start
+        count_levels(documents.relevance[start:end], levels, scored, lane)
+        n_unjudged = scored[unjudged, lane] if levels > unjudged else 0
+        if has_pool:
+            pool = documents.pool_relevance[
+                pool_offsets[number] - documents.pool_base : pool_offsets[first] - documents.pool_base
+            ]
+            has_documents = has_documents or pool.shape[0] > 0
+            count_levels(pool, levels, judged, lane)
+            judged[unjudged, lane] = n_unjudged
+        for i in range(summed.shape[0]):
+            table = summed[i]
+            totals[i, lane] = total_of_levels(
+                judged, lane, min(levels, unjudged), n_unjudged, gains[table], assumed[table]
+            )
+        if skippable and no_level_gains(levels, scored, judged, lane, promising, totals[:, lane]):
+            out[:, number] = np.nan
+            continue
+        lanes.queries[lane], lanes.starts[lane], lanes.ends[lane] = number, start, end
+        lanes.has_documents[lane], lanes.all_kept[lane] = has_documents, n_unjudged > 0 and condensing
+        lane += 1
+    return lane, first
+
+
+@apart
+def keep_of_lanes(
+    placed: int,
+    depth: int,
+    scores: Array,
+    codes: Array,
+    lanes: Lanes,
+    greatest: Array,
+    bounds: Array,
+    kept_scores: Array,
+    kept_codes: Array,
+) -> None:
+    """Keep a superset of the documents of the first `depth` ranks, with all tied with the last of them, of each query.
+
+    Step by step for all of them, so that the processor need not wait for what a step before has found.
+    """
+    for lane in range(placed):
+        start, end = lanes.starts[lane], lanes.ends[lane]
+        if not is_bounded(end - start, depth):
+            lanes.all_kept[lane] = True
+        if not lanes.all_kept[lane]:
+            # a bound of some documents bounds all, and a long list is read from memory once
+            end = start + _SAMPLE if end - start > 4 * _SAMPLE else end
+            greatest_by_bin(scores[start:end], greatest, lane)
+    bounds_of_top(greatest, min(depth, LANES), bounds)
+    for lane in range(placed):
+        start, end = lanes.starts[lane], lanes.ends[lane]
+        its_scores, its_codes = scores[start:end], codes[start:end]
+        if lanes.all_kept[lane]:
+            lanes.kept[lane] = keep_all(its_codes, its_scores, kept_scores[lane], kept_codes[lane])
+        else:
+            lanes.kept[lane] = keep_reaching(
+                bounds[lane], its_codes, its_scores, kept_scores[lane], kept_codes[lane]
+            )
+
+
 @block
 def score_queries_of_levels(
     first: int,
@@ -2225,59 +2860,64 @@ def score_queries_of_levels(
     batch: Batch,
     out: Array,
 ) -> None:
-    unjudged, levels, pool_offsets = plan.gains.shape[1] - 2, documents.levels, documents.pool_offsets
-    has_pool = pool_offsets.shape[0] > 0
-    judged = batch.counts[1]
-    scored = batch.counts[0] if has_pool else judged
+    unjudged, lanes, judged = plan.gains.shape[1] - 2, batch.lanes, batch.counts[1]
+    scored = batch.counts[0] if documents.pool_offsets.shape[0] > 0 else judged
+    lanes_are_many = lanes.queries.shape[0] == SIDE_BY_SIDE
+    only_gains = averaged = True
+    keeps_order = documents.scores.itemsize == 4  # of tied documents that are ranked side by side
+    for v in range(plan.lists.shape[0]):
+        only_gains = only_gains and plan.lists[v, FOLD] == GAIN and plan.lists[v, CONDENSED] == 0
+        averaged = averaged and plan.lists[v, TIES] == AVERAGE and plan.exact[plan.lists[v, TABLE]]
     while first < last:
-        lane = 0
-        while first < last and lane < batch.queries.shape[0]:
-            number, totals = first, batch.totals[:, lane]
-            first += 1
-            start, stop = rows_of(number, documents)
-            codes = documents.relevance[start:stop]
-            has_documents = stop > start
-            count_levels(codes, levels, scored, lane)
-            n_unjudged = scored[unjudged, lane] if levels > unjudged else 0
-            if has_pool:
-                pool = documents.pool_relevance[
-                    pool_offsets[number] - documents.pool_base : pool_offsets[first] - documents.pool_base
-                ]
-                has_documents = has_documents or pool.shape[0] > 0
-                count_levels(pool, levels, judged, lane)
-                judged[unjudged, lane] = n_unjudged
-            for i in range(plan.totals.shape[0]):
-                totals[i] = total_of_levels(
-                    judged, lane, min(levels, unjudged), n_unjudged, plan.totals[i], plan
-                )
-            if no_level_gains(levels, scored, judged, lane, plan, totals):
-                out[:, number] = np.nan
+        placed, first = take_queries(
+            first, last, documents, plan.gains, plan.totals, plan.assumed, plan.promising, plan.skippable,
+            plan.condensing, scored, judged, batch.totals, lanes, out,
+        )  # fmt: skip
+        keep_of_lanes(
+            placed, plan.depth, documents.scores, documents.relevance, lanes,
+            scratch.greatest, scratch.bounds, scratch.scores, scratch.kept,
+        )  # fmt: skip
+        rows = rows_to_rank(placed, plan.first_wanted, lanes, scored) if lanes_are_many else 0
+        tied_lanes = 0
+        if rows > 0:
+            tied_lanes = rank_side_by_side(
+                scratch.scores, scratch.kept, lanes.kept, placed, rows, unjudged + 1,
+                batch.ranked.keys, batch.ranked.codes, batch.ranked.same,
+            )  # fmt: skip
+            if only_gains:
+                for v in range(plan.lists.shape[0]):
+                    gains_by_rank(
+                        plan.gains[plan.lists[v, TABLE]], rows, tied_lanes != 0, lanes.kept, batch.ranked,
+                        batch.lists[v], batch.lengths[v],
+                    )  # fmt: skip
+        tied = tied_lanes != 0
+        for lane in range(placed):
+            kept, is_tied = lanes.kept[lane], tied_lanes >> lane & 1 == 1
+            if kept <= rows and only_gains and (averaged or not is_tied):
                 continue
-            depth = stop - start if n_unjudged > 0 and plan.condensing else min(plan.depth, stop - start)
-            scores = documents.scores[start:stop]
-            if is_bounded(stop - start, depth) and stop - start <= _MANY:
-                batch.kept[lane], scratch.bounds[lane] = _NOT_YET, bound_of_top(scores, depth)
+            if kept <= rows and (keeps_order or not is_tied):
+                is_tied = take_column(batch.ranked, lane, kept, work)
             else:
-                batch.kept[lane] = keep_top(codes, scores, depth, scratch.scores[lane], scratch.kept[lane])
-            batch.queries[lane], batch.has_documents[lane] = number, has_documents
-            lane += 1
-        # step by step for all of them, so that the processor need not wait for what a step before has found
-        for placed in range(lane):
-            if batch.kept[placed] == _NOT_YET:
-                start, stop = rows_of(batch.queries[placed], documents)
-                batch.kept[placed] = keep_from(
-                    documents.scores[start:stop],
-                    documents.relevance[start:stop],
-                    scratch.bounds[placed],
-                    scratch.scores[placed],
-                    scratch.kept[placed],
-                )
-        tied = False
-        for placed in range(lane):
-            tied = rank_lane(placed, tied, unjudged, documents.lowest, plan.gains, plan, scratch, work, batch)
-        ideals_of_levels(scored, judged, plan, batch)
-        ideals_of_lists(lane, plan.ideals, plan.top, batch, work.group)
-        fold_rows(lane, batch, plan.rows, plan.weights, plan.discounts, out)
+                is_tied = tied = rank(
+                    kept, tied, unjudged + 1, documents.lowest, plan.first_wanted,
+                    scratch.scores[lane], scratch.kept[lane], scratch.wanted, work,
+                )  # fmt: skip
+            list_lane(lane, kept, is_tied, unjudged, plan.gains, plan, scratch, work, batch)
+        ideals_of_levels(
+            scored, judged, plan.ideals, plan.falling, plan.earning, plan.gains, batch.ideals, batch.ideal_lengths
+        )  # fmt: skip
+        finish_batch(placed, plan, work, batch, out)
+
+
+@inlined
+def finish_batch(placed: int, plan: Plan, work: Work, batch: Batch, out: Array) -> None:
+    ideals_of_lists(
+        placed, plan.ideals, plan.top, batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths, work.group
+    )  # fmt: skip
+    fold_rows(
+        placed, batch.lanes, batch.totals, batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths, batch.sums,
+        plan.rows, plan.weights, plan.discounts, out,
+    )  # fmt: skip
 
 
 @block
@@ -2295,7 +2935,7 @@ def score_queries_of_values(
     pool_offsets, values, gains = documents.pool_offsets, scratch.values, scratch.gains
     while first < last:
         lane, tied = 0, False
-        while first < last and lane < batch.queries.shape[0]:
+        while first < last and lane < batch.lanes.queries.shape[0]:
             number, totals = first, batch.totals[:, lane]
             first += 1
             start, stop = rows_of(number, documents)
@@ -2347,14 +2987,18 @@ def score_queries_of_values(
                 out[:, number] = np.nan
                 continue
             depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
-            batch.kept[lane] = keep_top(
+            batch.lanes.kept[lane] = keep_top(
                 codes, documents.scores[start:stop], depth, scratch.scores[lane], scratch.kept[lane]
             )
-            tied = rank_lane(lane, tied, unjudged, documents.lowest, gains, plan, scratch, work, batch)
-            batch.queries[lane], batch.has_documents[lane] = number, has_documents
+            kept = batch.lanes.kept[lane]
+            tied = rank(
+                kept, tied, unjudged + 1, documents.lowest, plan.first_wanted,
+                scratch.scores[lane], scratch.kept[lane], scratch.wanted, work,
+            )  # fmt: skip
+            list_lane(lane, kept, tied, unjudged, gains, plan, scratch, work, batch)
+            batch.lanes.queries[lane], batch.lanes.has_documents[lane] = number, has_documents
             lane += 1
-        ideals_of_lists(lane, plan.ideals, plan.top, batch, work.group)
-        fold_rows(lane, batch, plan.rows, plan.weights, plan.discounts, out)
+        finish_batch(lane, plan, work, batch, out)
 
 
 # ---- drivers: chunks of queries, cut so that each has about as many documents ----
@@ -2396,7 +3040,8 @@ def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratc
     size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
     return Scratch(
         np.empty(0, np.uint32),
-        np.empty(lanes, documents.scores.dtype),
+        np.empty((SIDE_BY_SIDE, BINS), documents.scores.dtype),
+        np.empty(SIDE_BY_SIDE, documents.scores.dtype),
         np.empty((lanes, size), documents.scores.dtype),
         np.empty((lanes, size), np.uint32),
         np.empty(size, documents.scores.dtype),
@@ -2411,7 +3056,8 @@ def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan
     size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
     return Scratch(
         np.empty(longest, np.uint32),
-        np.empty(lanes, documents.scores.dtype),
+        np.empty((SIDE_BY_SIDE, BINS), documents.scores.dtype),
+        np.empty(SIDE_BY_SIDE, documents.scores.dtype),
         np.empty((lanes, size), documents.scores.dtype),
         np.empty((lanes, size + pool), np.uint32),
         np.empty(size, documents.scores.dtype),
@@ -2425,20 +3071,35 @@ def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan
 def batch_for(longest: int, plan: Plan) -> Batch:
     n_lists, n_ideals, n_totals = max(plan.lists.shape[0], 1), plan.ideals.shape[0], plan.totals.shape[0]
     depth, ideal_depth, lanes = min(plan.depth, longest), plan.ideal_depth, lanes_for(longest, plan)
+    rows = LANES * max(vectors_of(min(longest, _TOGETHER)), 1)
     return Batch(
+        Lanes(
+            np.zeros(lanes, np.int64),
+            np.zeros(lanes, np.int64),
+            np.zeros(lanes, np.int64),
+            np.zeros(lanes, np.bool_),
+            np.zeros(lanes, np.bool_),
+            np.zeros(lanes, np.int64),
+        ),
+        np.zeros((2, plan.gains.shape[1] + _COUNTED, lanes), np.int64),
+        np.zeros((n_totals, lanes)),
+        Ranked(
+            np.zeros((rows, SIDE_BY_SIDE), np.uint32),
+            np.zeros(rows, np.uint8),
+            np.empty((rows, SIDE_BY_SIDE), np.int64),
+            np.empty((rows, SIDE_BY_SIDE)),
+            np.empty((rows, SIDE_BY_SIDE)),
+        ),
         np.empty((n_lists, depth, lanes)),
         np.zeros((n_lists, lanes), np.int64),
-        np.zeros((2, plan.gains.shape[1] + _COUNTED, lanes), np.int64),
         np.empty((n_ideals, ideal_depth, lanes)),
         np.zeros((n_ideals, lanes), np.int64),
-        np.zeros((n_totals, lanes)),
-        np.zeros(lanes, np.int64),
-        np.zeros(lanes, np.int64),
-        np.zeros(lanes, np.bool_),
-        np.zeros(lanes, np.int64),
-        np.zeros((2, lanes)),
-        np.zeros((2, lanes), np.int64),
-        np.zeros((2, lanes), np.int64),
+        Sums(
+            np.zeros(lanes, np.int64),
+            np.zeros((2, lanes)),
+            np.zeros((2, lanes), np.int64),
+            np.zeros((2, lanes), np.int64),
+        ),
     )
 
 
