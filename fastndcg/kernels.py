@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from math import lgamma
 from typing import Any, NamedTuple, TypeVar
 
@@ -74,7 +74,9 @@ _INSERTION = 24  # values up to which insertion sort beats quicksort
 _COUNTING = 16  # compared vectors for each kept document, up to which counting beats sorting
 _MANY = 512  # documents of a list from which most vectors hold none of the first ranks
 _HELD = 8192  # documents, or ranks of all lists, of a query up to which queries are scored side by side
-_COUNTED_STEP = 8  # exchanges
+_COUNTED_STEP = (
+    8  # exchanges of two rows that take as long as to compare eight lists' documents with a vector of others
+)
 _TOGETHER = 1024  # documents of a list up to which whole lists are ranked side by side
 _SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
@@ -162,6 +164,7 @@ class Lanes(NamedTuple):
     has_documents: Array  # bool (lanes,): scored ones, or judged ones
     all_kept: Array  # bool (lanes,): whether all its documents are kept for ranking
     kept: Array  # int64 (lanes,): how many are
+    steps: Array  # int64 (lanes,): what it takes to rank these by themselves
 
 
 class Ranked(NamedTuple):
@@ -1012,72 +1015,72 @@ def _sorted_block(
     return rows
 
 
+@contextmanager
+def _while(builder: Any, condition: Callable[[], Any]) -> Iterator[None]:
+    check, body, done = (builder.append_basic_block(name) for name in ("check", "body", "done"))
+    builder.branch(check)
+    builder.position_at_end(check)
+    builder.cbranch(condition(), body, done)
+    builder.position_at_end(body)
+    yield
+    builder.branch(check)
+    builder.position_at_end(done)
+
+
 def _merge_rows(builder: Any, table: _Rows, rows: Any) -> None:
     """Merge sorted blocks of LANES rows, two and two, by exchanges that leave what is lowest at the end.
 
     So rows after the last, which would hold no document, need not be there.
     """
-    zero, size = _const(0), cgutils.alloca_once_value(builder, _const(LANES))
+    zero, one = _const(0), _const(1)
 
-    def exchange(one: Any, other: Any) -> None:
-        first, second = _exchange(builder, table.load(builder, one), table.load(builder, other))
-        table.store(builder, first, one)
-        table.store(builder, second, other)
+    def exchange(first: Any, second: Any) -> None:
+        ahead, behind = _exchange(builder, table.load(builder, first), table.load(builder, second))
+        table.store(builder, ahead, first)
+        table.store(builder, behind, second)
 
-    def at_least(value: Any, least: Any) -> Any:
-        return builder.select(builder.icmp_signed(">", value, least), value, least)
+    def meet_turned(half: Any) -> None:
+        """Exchange rows of two blocks of `half` rows, the first with the last."""
+        both = builder.shl(half, one)
+        with cgutils.for_range_slice(builder, zero, builder.sub(rows, half), both) as (start, _):
+            end = builder.add(start, both)
+            missing = builder.sub(end, rows)
+            missing = builder.select(builder.icmp_signed(">", missing, zero), missing, zero)
+            with cgutils.for_range_slice(builder, missing, half, one) as (i, _):
+                exchange(builder.add(start, i), builder.sub(builder.sub(end, one), i))
 
-    def merge(start: Any, half: Any) -> None:
-        end = builder.add(start, builder.shl(half, _const(1)))
-        with cgutils.for_range_slice(builder, at_least(builder.sub(end, rows), zero), half, _const(1)) as (
-            i,
-            _,
-        ):
-            exchange(builder.add(start, i), builder.sub(builder.sub(end, _const(1)), i))
-
-    def halve(span: Any) -> None:
-        with cgutils.for_range_slice(
-            builder, zero, builder.sub(rows, span), builder.shl(span, _const(1))
-        ) as (start, _):
+    def meet(span: Any) -> None:
+        """Exchange each row with the one `span` rows after it."""
+        last = builder.sub(rows, span)
+        with cgutils.for_range_slice(builder, zero, last, builder.shl(span, one)) as (start, _):
             stop = builder.add(start, span)
-            last = builder.sub(rows, span)
             stop = builder.select(builder.icmp_signed("<", stop, last), stop, last)
-            with cgutils.for_range_slice(builder, start, stop, _const(1)) as (row, _):
+            with cgutils.for_range_slice(builder, start, stop, one) as (row, _):
                 exchange(row, builder.add(row, span))
 
-    loop, body, done = (builder.append_basic_block(name) for name in ("sizes", "merged", "sorted"))
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    builder.cbranch(builder.icmp_signed("<", builder.load(size), rows), body, done)
-    builder.position_at_end(body)
-    half = builder.load(size)
-    both = builder.shl(half, _const(1))
-    with cgutils.for_range_slice(builder, zero, builder.sub(rows, half), both) as (start, _):
-        merge(start, half)
-    span = cgutils.alloca_once_value(builder, half)
-    builder.store(builder.lshr(half, _const(1)), span)
-    spans, halved, blocks = (builder.append_basic_block(name) for name in ("spans", "halved", "blocks"))
-    builder.branch(spans)
-    builder.position_at_end(spans)
-    builder.cbranch(builder.icmp_signed(">=", builder.load(span), _const(LANES)), halved, blocks)
-    builder.position_at_end(halved)
-    halve(builder.load(span))
-    builder.store(builder.lshr(builder.load(span), _const(1)), span)
-    builder.branch(spans)
-    builder.position_at_end(blocks)
-    with cgutils.for_range_slice(builder, zero, rows, _const(LANES)) as (first, _):
+    def meet_within(first: Any) -> None:
+        """As `meet` of a block of LANES rows, with half of them, a quarter and so on."""
         held = [table.load(builder, builder.add(first, _const(place))) for place in range(LANES)]
-        step = LANES // 2
-        while step:
+        for span in (LANES // 2, LANES // 4, LANES // 8, LANES // 16):
             for place in range(LANES):
-                if not place & step:
-                    held[place], held[place + step] = _exchange(builder, held[place], held[place + step])
-            step //= 2
+                if not place & span:
+                    pair = _exchange(builder, held[place], held[place + span])
+                    held[place], held[place + span] = pair
         for place in range(LANES):
             table.store(builder, held[place], builder.add(first, _const(place)))
-    builder.store(both, size)
-    builder.branch(loop)
-    builder.position_at_end(done)
+
+    size = cgutils.alloca_once_value(builder, _const(LANES))
+    span = cgutils.alloca_once_value(builder, zero)
+    with _while(builder, lambda: builder.icmp_signed("<", builder.load(size), rows)):
+        half = builder.load(size)
+        meet_turned(half)
+        builder.store(builder.lshr(half, one), span)
+        with _while(builder, lambda: builder.icmp_signed(">=", builder.load(span), _const(LANES))):
+            meet(builder.load(span))
+            builder.store(builder.lshr(builder.load(span), one), span)
+        with cgutils.for_range_slice(builder, zero, rows, _const(LANES)) as (first, _):
+            meet_within(first)
+        builder.store(builder.shl(half, one), size)
 
 
 @intrinsic
@@ -2610,8 +2613,8 @@ def gains_by_rank(
     for lane in range(SIDE_BY_SIDE):
         lengths[lane] = min(kept[lane], depth)
     if not tied:
-        for rank in range(depth):
-            for lane in range(SIDE_BY_SIDE):
+        for lane in range(SIDE_BY_SIDE):
+            for rank in range(lengths[lane]):
                 out[rank, lane] = gains[ranked.codes[rank, lane]]
         return
     for rank in range(rows):
@@ -2664,27 +2667,39 @@ def list_lane(
 @inlined
 def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) -> int:
     """Up to how many documents the lists of a batch are ranked side by side; longer ones are ranked one by one."""
-    longest = 0
+    longest = longer = 0
     for lane in range(placed):
         longest = max(longest, lanes.kept[lane])
-    return LANES if longest <= LANES else rows_worth_sorting(placed, first_wanted, lanes.kept, scored)
+        longer += lanes.kept[lane] > LANES
+    if longest > 2 * LANES:
+        return rows_worth_sorting(placed, first_wanted, lanes.kept, lanes.steps, scored)
+    return LANES if 2 * longer <= SIDE_BY_SIDE else 2 * LANES
 
 
 @apart
-def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, scored: Array) -> int:
-    longest = steps = doublings = least = 0
+def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array, scored: Array) -> int:
+    """Length of a list of the batch up to which it takes least to sort all together, and longer ones by themselves."""
+    worth, least = 0, 0
     for lane in range(placed):
-        if kept[lane] <= LANES:
-            least = LANES
-        elif kept[lane] <= _TOGETHER:
-            longest, wanted = max(longest, kept[lane]), 0
-            for level in range(first_wanted, scored.shape[0] - _COUNTED):
-                wanted += scored[level, lane]
-            steps += min(wanted, kept[lane]) * vectors_of(kept[lane])
-    rows = LANES * vectors_of(longest)
-    while 1 << doublings < rows:
-        doublings += 1
-    return rows if steps * _COUNTED_STEP >= rows * doublings * doublings else least
+        wanted = 0
+        for level in range(first_wanted, scored.shape[0] - _COUNTED):
+            wanted += scored[level, lane]
+        compared = min(wanted, kept[lane]) * vectors_of(kept[lane])
+        steps[lane] = _COUNTED_STEP * min(compared, _COUNTING * kept[lane])
+        least += steps[lane]
+    for candidate in range(placed):
+        rows = LANES * vectors_of(kept[candidate])
+        if LANES <= rows <= _TOGETHER:
+            doublings = 0
+            while 1 << doublings < rows:
+                doublings += 1
+            taken = rows * doublings * doublings
+            for lane in range(placed):
+                if kept[lane] > rows:
+                    taken += steps[lane]
+            if taken < least:
+                worth, least = rows, taken
+    return worth
 
 
 @apart
@@ -3079,6 +3094,7 @@ def batch_for(longest: int, plan: Plan) -> Batch:
             np.zeros(lanes, np.int64),
             np.zeros(lanes, np.bool_),
             np.zeros(lanes, np.bool_),
+            np.zeros(lanes, np.int64),
             np.zeros(lanes, np.int64),
         ),
         np.zeros((2, plan.gains.shape[1] + _COUNTED, lanes), np.int64),
