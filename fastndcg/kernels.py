@@ -72,6 +72,7 @@ LINEAR, EXP2, ONE, LOOKUP = range(4)
 
 _INSERTION = 24  # values up to which insertion sort beats quicksort
 _COUNTING = 16  # compared vectors for each kept document, up to which counting beats sorting
+_DEEPEST = 24  # ranks up to which bins bound their scores well
 _MANY = 512  # documents of a list from which most vectors hold none of the first ranks
 _HELD = 8192  # documents, or ranks of all lists, of a query up to which queries are scored side by side
 _COUNTED_STEP = (
@@ -604,25 +605,30 @@ def vector_bounds_of_top(typing: Any, greatest: Any, depth: Any, bounds: Any) ->
 
     def emit(builder: Any, greatest: _Data, depth: Any, bounds: _Data) -> None:
         kind = element.vector(SIDE_BY_SIDE)
-        rows: list[Any] = []
-        for first in range(0, BINS, SIDE_BY_SIDE):
-            rows += _transposed(
-                builder,
-                [
-                    _load(builder, greatest.data, _const(lane * BINS + first), kind, element.size)
-                    for lane in range(SIDE_BY_SIDE)
-                ],
-            )
-        for one, other in _sorting_steps(0, BINS):
-            above = element.greater(builder, rows[one], rows[other])
-            rows[one], rows[other] = (
-                builder.select(above, rows[one], rows[other]),
-                builder.select(above, rows[other], rows[one]),
-            )
-        sorted_rows = cgutils.alloca_once(builder, kind, LANES)
-        for place in range(LANES):
-            builder.store(rows[place], builder.gep(sorted_rows, [_const(place)]))
-        found = builder.load(builder.gep(sorted_rows, [builder.sub(depth, _const(1))]))
+        first_rows = cgutils.alloca_once(builder, kind, BINS)
+
+        def sort_bins(wanted: int) -> None:
+            rows: list[Any] = []
+            for first in range(0, BINS, SIDE_BY_SIDE):
+                places = [_const(lane * BINS + first) for lane in range(SIDE_BY_SIDE)]
+                loaded = [_load(builder, greatest.data, place, kind, element.size) for place in places]
+                rows += _transposed(builder, loaded)
+            for one, other in _sorting_steps(0, BINS):
+                above = element.greater(builder, rows[one], rows[other])
+                rows[one], rows[other] = (
+                    builder.select(above, rows[one], rows[other]),
+                    builder.select(above, rows[other], rows[one]),
+                )
+            for place in range(wanted):
+                builder.store(rows[place], builder.gep(first_rows, [_const(place)]))
+
+        # LLVM leaves out the steps that the rows which are wanted do not depend on
+        with builder.if_else(builder.icmp_signed("<=", depth, _const(LANES))) as (half, whole):
+            with half:
+                sort_bins(LANES)
+            with whole:
+                sort_bins(BINS)
+        found = builder.load(builder.gep(first_rows, [builder.sub(depth, _const(1))]))
         _store(builder, found, bounds.data, _const(0), element.size)
 
     return types.void(greatest, types.int64, bounds), _apart("bounds_of_top", emit)
@@ -2846,13 +2852,13 @@ def keep_of_lanes(
     """
     for lane in range(placed):
         start, end = lanes.starts[lane], lanes.ends[lane]
-        if not is_bounded(end - start, depth):
+        if depth > _DEEPEST or end - start < max(BINS, 3 * depth):
             lanes.all_kept[lane] = True
         if not lanes.all_kept[lane]:
             # a bound of some documents bounds all, and a long list is read from memory once
             end = start + _SAMPLE if end - start > 4 * _SAMPLE else end
             greatest_by_bin(scores[start:end], greatest, lane)
-    bounds_of_top(greatest, min(depth, LANES), bounds)
+    bounds_of_top(greatest, min(depth, BINS), bounds)
     for lane in range(placed):
         start, end = lanes.starts[lane], lanes.ends[lane]
         its_scores, its_codes = scores[start:end], codes[start:end]
