@@ -30,8 +30,9 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 from numba.extending import intrinsic, overload
-from numba.np.arrayobj import populate_array
 
 Array = npt.NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -229,6 +230,8 @@ def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
         return context.make_tuple(builder, kind, parts)
     if not isinstance(kind, types.Array):
         return given
+    from numba.np.arrayobj import populate_array  # here, because only compiling needs it: 20 ms
+
     array = context.make_array(kind)(context, builder)
     itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     strides = [_const(itemsize)]
@@ -243,6 +246,23 @@ def allocating(function: F) -> F:
     return numba.njit(nogil=True, error_model="numpy", _nrt=True)(function)
 
 
+class _LoadedAlone(FunctionCache):
+    """Numba's cache of a driver, which loads it without what only compiling needs.
+
+    Numba would first register all functions that it can compile, and import SciPy where it is installed: that took 0.3 s of the
+    0.8 s of a first score. A driver that has to be compiled after all waits for it then.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)  # the one part that code needs to run: how it gets memory
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+# code that lacks a part ends the process, so later versions load as they do by themselves until someone has looked
+_LOADS_ALONE = numba.version_info.short < (0, 69)
+
+
 def driver(**options: Any) -> Callable[[F], F]:
     """Compile what Python calls, cached on disk where a folder for it can be written, and without a cache elsewhere."""
 
@@ -251,6 +271,8 @@ def driver(**options: Any) -> Callable[[F], F]:
         if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
             with suppress(RuntimeError):  # neither the package folder nor a home folder can be written
                 dispatcher.enable_caching()
+                if _LOADS_ALONE:
+                    dispatcher._cache = _LoadedAlone(function)
         return dispatcher
 
     return decorate
