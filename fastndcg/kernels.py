@@ -170,13 +170,23 @@ class Batch(NamedTuple):
     stops: Array  # int64 (2, lanes): how many should be
 
 
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+# what lets Python call a function: for tables and scratch memory it took a fifth of a cold compilation
+_UNWRAPPED: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
+
+
 def block(function: F) -> F:
     """Compile a piece of a driver; it is cached as a part of the driver only.
 
     Blocks do not allocate, so they are compiled without reference counting: with it, an atomic addition for each array that
     a query's blocks touch took 2 microseconds a query.
     """
-    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
+    return numba.njit(_nrt=False, **_OPTIONS)(function)
+
+
+def inner(function: F) -> F:
+    """A block that Python must not call, which would end the process; for what takes tables and scratch memory."""
+    return numba.njit(_nrt=False, **_UNWRAPPED)(function)
 
 
 def inlined(function: F) -> F:
@@ -185,7 +195,7 @@ def inlined(function: F) -> F:
     To pass some forty arrays costs 0.1 microseconds a call. Inlined by Numba and not by LLVM, which would optimise the block
     once for itself and again in each caller: cold compilation took 34 s so, and takes a third of it.
     """
-    return numba.njit(nogil=True, error_model="numpy", _nrt=False, inline="always")(function)
+    return numba.njit(_nrt=False, inline="always", **_UNWRAPPED)(function)
 
 
 def apart(function: F) -> F:
@@ -197,7 +207,7 @@ def apart(function: F) -> F:
     """
     if numba.config.DISABLE_JIT:
         return function
-    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function)
+    compiled = numba.njit(_nrt=False, forceinline=True, **_UNWRAPPED)(function)
 
     def typed(typing: Any, *arguments: Any) -> Any:
         signature = typing.resolve_value_type(compiled).get_call_type(typing, arguments, {})
@@ -242,8 +252,8 @@ def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
 
 
 def allocating(function: F) -> F:
-    """A block that allocates memory."""
-    return numba.njit(nogil=True, error_model="numpy", _nrt=True)(function)
+    """An inner block that allocates memory."""
+    return numba.njit(_nrt=True, **_UNWRAPPED)(function)
 
 
 class _LoadedAlone(FunctionCache):
@@ -267,7 +277,7 @@ def driver(**options: Any) -> Callable[[F], F]:
     """Compile what Python calls, cached on disk where a folder for it can be written, and without a cache elsewhere."""
 
     def decorate(function: F) -> F:
-        dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
+        dispatcher = numba.njit(**_OPTIONS, **options)(function)
         if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
             with suppress(RuntimeError):  # neither the package folder nor a home folder can be written
                 dispatcher.enable_caching()
@@ -1061,7 +1071,7 @@ def count_levels(codes: Array, levels: int, counts: Array, lane: int) -> None:
     counts[0, lane] = n - others
 
 
-@block
+@inner
 def gain_of(grade: float, table: int, plan: Plan) -> float:
     """Gain of a grade that has no level."""
     if grade < plan.thresholds[table]:
@@ -1884,10 +1894,10 @@ def fold_lists(
             )  # fmt: skip
 
 
-fold_lists_compiled = block(fold_lists)
+fold_lists_compiled = inner(fold_lists)
 
 
-@overload(fold_lists, jit_options={"nogil": True, "error_model": "numpy", "_nrt": False})
+@overload(fold_lists, jit_options={"_nrt": False, **_UNWRAPPED})
 def _fold_lists(
     ranked: Any,
     distinct: Any,
@@ -1975,7 +1985,7 @@ def ideal_of_gains(
     return filled
 
 
-@block
+@inner
 def gains_of_judged(
     query: int,
     table: int,
@@ -2236,7 +2246,7 @@ def rows_of(query: int, documents: Documents) -> tuple[int, int]:
     return documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
 
 
-@block
+@inner
 def score_queries_of_levels(
     first: int,
     last: int,
@@ -2302,7 +2312,7 @@ def score_queries_of_levels(
         fold_rows(lane, batch, plan.rows, plan.weights, plan.discounts, out)
 
 
-@block
+@inner
 def score_queries_of_values(
     first: int,
     last: int,
@@ -2405,7 +2415,7 @@ def work_for(longest: int) -> Work:
     )
 
 
-@block
+@inner
 def lanes_for(longest: int, plan: Plan) -> int:
     """How many queries are scored side by side: several, where what is held of each is little."""
     n_lists, n_ideals = max(plan.lists.shape[0], 1), plan.ideals.shape[0]
@@ -2449,18 +2459,20 @@ def batch_for(longest: int, plan: Plan) -> Batch:
     depth, ideal_depth, lanes = min(plan.depth, longest), plan.ideal_depth, lanes_for(longest, plan)
     return Batch(
         np.empty((n_lists, depth, lanes)),
-        np.zeros((n_lists, lanes), np.int64),
-        np.zeros((2, plan.gains.shape[1] + _COUNTED, lanes), np.int64),
+        np.empty((n_lists, lanes), np.int64),
+        np.zeros(
+            (2, plan.gains.shape[1] + _COUNTED, lanes), np.int64
+        ),  # lanes without a query are filled as well
         np.empty((n_ideals, ideal_depth, lanes)),
-        np.zeros((n_ideals, lanes), np.int64),
-        np.zeros((n_totals, lanes)),
-        np.zeros(lanes, np.int64),
-        np.zeros(lanes, np.int64),
-        np.zeros(lanes, np.bool_),
-        np.zeros(lanes, np.int64),
-        np.zeros((2, lanes)),
-        np.zeros((2, lanes), np.int64),
-        np.zeros((2, lanes), np.int64),
+        np.empty((n_ideals, lanes), np.int64),
+        np.empty((n_totals, lanes)),
+        np.empty(lanes, np.int64),
+        np.empty(lanes, np.int64),
+        np.empty(lanes, np.bool_),
+        np.empty(lanes, np.int64),
+        np.empty((2, lanes)),
+        np.empty((2, lanes), np.int64),
+        np.empty((2, lanes), np.int64),
     )
 
 
