@@ -27,11 +27,11 @@ from typing import Any, NamedTuple, TypeVar
 import numba
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
+from numba.core.runtime import _nrt_python
 from numba.extending import intrinsic, overload
 
 Array = npt.NDArray[Any]
@@ -264,7 +264,9 @@ class _LoadedAlone(FunctionCache):
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        rtsys.initialize(target_context)  # the one part that code needs to run: how it gets memory
+        # the one part that code needs to run: where the functions are that give it memory
+        for name, address in _nrt_python.c_helpers.items():
+            binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 
@@ -1115,7 +1117,7 @@ def sort_falling(values: Array, n: int) -> None:
         sink(values, top, n)
     for end in range(n - 1, 0, -1):
         values[0], values[end] = values[end], values[0]
-        sink(values, 0, end)
+        sink(values, np.int64(0), end)  # for a literal it would be compiled again
 
 
 @block
