@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from fastndcg.plan import Coding
     from fastndcg.rankings import Rankings
 
-_CHUNK = (
-    1 << 18
-)  # documents for which working memory is made: that of 32,768 took an eighth of the time of long lists
+# documents of a chunk, for which working memory is made anew: that of small chunks took a twelfth of the time; queries of a chunk
+# with a long list are scored one by one, which took half as long again where few lists are long and chunks are large
+_CHUNK, _CHUNK_OF_LONG = 1 << 18, 1 << 15
+_LONG = 8192  # documents of a list, see `kernels.lanes_for`
 _CAST = 1 << 17  # documents of a thread whose columns are cast together, so that casts need little memory
 _WORTH_THREADS = 100_000  # documents below which starting threads costs more than it saves
 
@@ -57,9 +58,9 @@ def score(
     for first, last in _runs(rankings, coding, wanted):
         documents = _documents(rankings, coding, first, last)
         if wanted == 1:
-            serial(_chunks(rankings.offsets, first, last, 1), documents, plan, out)
+            serial(_chunks(rankings, first, last, 1), documents, plan, out)
         else:
-            chunks = _chunks(rankings.offsets, first, last, wanted)
+            chunks = _chunks(rankings, first, last, wanted)
             _run_parallel(serial, wanted, chunks, documents, plan, out)
     for row, measure in enumerate(measures):
         if _varies_with_returned(measure):
@@ -98,11 +99,12 @@ def _runs(rankings: Rankings, coding: Coding, threads: int) -> Iterator[tuple[in
         first = last
 
 
-def _chunks(offsets: npt.NDArray[np.int64], first: int, last: int, threads: int) -> npt.NDArray[np.int64]:
+def _chunks(rankings: Rankings, first: int, last: int, threads: int) -> npt.NDArray[np.int64]:
     """First query of each chunk, and the last one's end: chunks of about equally many documents."""
+    offsets, size = rankings.offsets, _CHUNK if rankings.longest <= _LONG else _CHUNK_OF_LONG
     base = int(offsets[first])
     documents = int(offsets[last]) - base
-    n_chunks = min(last - first, max(documents // _CHUNK, _SHARES * (threads - 1)))
+    n_chunks = min(last - first, max(documents // size, _SHARES * (threads - 1)))
     # whole numbers, for which the offsets need not be converted; a chunk may be of no queries
     bounds = [base + documents * chunk // n_chunks for chunk in range(1, n_chunks)]
     cuts = offsets[first:last].searchsorted(bounds) + first if bounds else ()
