@@ -1115,9 +1115,10 @@ def sort_falling(values: Array, n: int) -> None:
         return
     for top in range(n // 2 - 1, -1, -1):
         sink(values, top, n)
+    root: Any = np.int64(0)  # for a literal `sink` would be compiled again
     for end in range(n - 1, 0, -1):
         values[0], values[end] = values[end], values[0]
-        sink(values, np.int64(0), end)  # for a literal it would be compiled again
+        sink(values, root, end)
 
 
 @block
