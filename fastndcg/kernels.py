@@ -282,9 +282,10 @@ def driver(**options: Any) -> Callable[[F], F]:
         dispatcher = numba.njit(**_OPTIONS, **options)(function)
         if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
             with suppress(RuntimeError):  # neither the package folder nor a home folder can be written
-                dispatcher.enable_caching()
                 if _LOADS_ALONE:
                     dispatcher._cache = _LoadedAlone(function)
+                else:
+                    dispatcher.enable_caching()
         return dispatcher
 
     return decorate
