@@ -1074,6 +1074,19 @@ def count_levels(codes: Array, levels: int, counts: Array, lane: int) -> None:
     counts[0, lane] = n - others
 
 
+@block
+def place_of(grade: float, grades: Array) -> int:
+    """np.searchsorted, with which to load a cached kernel would import SciPy where it is installed."""
+    first, last = 0, grades.shape[0]
+    while first < last:
+        middle = (first + last) // 2
+        if grades[middle] < grade:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
 @inner
 def gain_of(grade: float, table: int, plan: Plan) -> float:
     """Gain of a grade that has no level."""
@@ -1086,7 +1099,7 @@ def gain_of(grade: float, table: int, plan: Plan) -> float:
         return np.exp2(grade) - 1.0
     if kind == ONE:
         return 1.0
-    return plan.gains[table, np.searchsorted(plan.grades, grade)]
+    return plan.gains[table, place_of(grade, plan.grades)]
 
 
 @inlined
