@@ -84,12 +84,20 @@ def evaluate(
         return evaluate_by_convention(rankings, measures, convention, threads=threads)
     asked = as_measures(measures)
     values = _values(rankings, asked, threads)
-    undefined = np.isnan(values)
-    empty = undefined.sum(axis=1)
-    for row, measure in enumerate(asked):
-        instead = measure.params.get("empty", 0.0)
-        if empty[row] and not isinstance(instead, str):
-            values[row, undefined[row]] = instead
+    empty = np.zeros(len(asked), np.int64)
+    if not np.isfinite(values).all():
+        undefined = np.isnan(values)
+        empty = undefined.sum(axis=1)
+        for row, measure in enumerate(asked):
+            instead = measure.params.get("empty", 0.0)
+            if empty[row] and not isinstance(instead, str):
+                values[row, undefined[row]] = instead
+        _refuse_infinite(asked, values, rankings)
+    return Scores(asked, values, empty, rankings, rankings.weight)
+
+
+def _refuse_infinite(asked: tuple[Measure, ...], values: Float64, rankings: Rankings) -> None:
+    """Raise where an expectation was given up."""
     if np.isinf(values).any():
         row, query = np.argwhere(np.isinf(values))[0]
         raise InputError(
@@ -97,7 +105,6 @@ def evaluate(
             'Use ties="input", "worst" or "best"'
             + (', or ideal="judged".' if "ideal" in asked[row].params else ".")
         )
-    return Scores(asked, values, empty, rankings, rankings.weight)
 
 
 def _values(rankings: Rankings, asked: tuple[Measure, ...], threads: int | None) -> Float64:

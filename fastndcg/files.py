@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -59,6 +57,8 @@ def _draft(target: Path) -> tuple[int | None, Path]:
     handle = _nameless(target.parent)
     if handle is not None:
         return handle, _HANDLES / str(handle)
+    import tempfile  # here, because it brings random and hashlib: a fifth of what importing this package takes
+
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".draft", dir=target.parent)
     except OSError as error:
@@ -87,7 +87,7 @@ def _named(draft: Path, target: Path) -> Path:
     folder = os.open(_HANDLES, os.O_RDONLY)
     try:
         while True:
-            name = target.parent / f".{target.name}.{secrets.token_hex(4)}.draft"
+            name = target.parent / f".{target.name}.{os.urandom(4).hex()}.draft"
             with suppress(FileExistsError):
                 os.link(draft.name, name, src_dir_fd=folder, follow_symlinks=True)
                 return name

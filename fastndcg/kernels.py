@@ -27,11 +27,12 @@ from typing import Any, NamedTuple, TypeVar
 import numba
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
+from numba.core.caching import FunctionCache
+from numba.core.runtime import _nrt_python
 from numba.extending import intrinsic, overload
-from numba.np.arrayobj import populate_array
 
 Array = npt.NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -201,13 +202,23 @@ class Batch(NamedTuple):
     sums: Sums
 
 
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+# what lets Python call a function: for tables and scratch memory it took a fifth of a cold compilation
+_UNWRAPPED: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
+
+
 def block(function: F) -> F:
     """Compile a piece of a driver; it is cached as a part of the driver only.
 
     Blocks do not allocate, so they are compiled without reference counting: with it, an atomic addition for each array that
     a query's blocks touch took 2 microseconds a query.
     """
-    return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
+    return numba.njit(_nrt=False, **_OPTIONS)(function)
+
+
+def inner(function: F) -> F:
+    """A block that Python must not call, which would end the process; for what takes tables and scratch memory."""
+    return numba.njit(_nrt=False, **_UNWRAPPED)(function)
 
 
 def inlined(function: F) -> F:
@@ -216,7 +227,7 @@ def inlined(function: F) -> F:
     To pass some forty arrays costs 0.1 microseconds a call. Inlined by Numba and not by LLVM, which would optimise the block
     once for itself and again in each caller: cold compilation took 34 s so, and takes a third of it.
     """
-    return numba.njit(nogil=True, error_model="numpy", _nrt=False, inline="always")(function)
+    return numba.njit(_nrt=False, inline="always", **_UNWRAPPED)(function)
 
 
 def apart(function: F) -> F:
@@ -228,7 +239,7 @@ def apart(function: F) -> F:
     """
     if numba.config.DISABLE_JIT:
         return function
-    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function)
+    compiled = numba.njit(_nrt=False, forceinline=True, **_UNWRAPPED)(function)
 
     def typed(typing: Any, *arguments: Any) -> Any:
         signature = typing.resolve_value_type(compiled).get_call_type(typing, arguments, {})
@@ -261,6 +272,8 @@ def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
         return context.make_tuple(builder, kind, parts)
     if not isinstance(kind, types.Array):
         return given
+    from numba.np.arrayobj import populate_array  # here, because only compiling needs it: 20 ms
+
     array = context.make_array(kind)(context, builder)
     itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     strides = [_const(itemsize)]
@@ -271,18 +284,40 @@ def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
 
 
 def allocating(function: F) -> F:
-    """A block that allocates memory."""
-    return numba.njit(nogil=True, error_model="numpy", _nrt=True)(function)
+    """An inner block that allocates memory."""
+    return numba.njit(_nrt=True, **_UNWRAPPED)(function)
+
+
+class _LoadedAlone(FunctionCache):
+    """Numba's cache of a driver, which loads it without what only compiling needs.
+
+    Numba would first register all functions that it can compile, and import SciPy where it is installed: that took 0.3 s of the
+    0.8 s of a first score. A driver that has to be compiled after all waits for it then.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # the one part that code needs to run: where the functions are that give it memory
+        for name, address in _nrt_python.c_helpers.items():
+            binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+# code that lacks a part ends the process, so later versions load as they do by themselves until someone has looked
+_LOADS_ALONE = numba.version_info.short < (0, 69)
 
 
 def driver(**options: Any) -> Callable[[F], F]:
     """Compile what Python calls, cached on disk where a folder for it can be written, and without a cache elsewhere."""
 
     def decorate(function: F) -> F:
-        dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
+        dispatcher = numba.njit(**_OPTIONS, **options)(function)
         if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
             with suppress(RuntimeError):  # neither the package folder nor a home folder can be written
-                dispatcher.enable_caching()
+                if _LOADS_ALONE:
+                    dispatcher._cache = _LoadedAlone(function)
+                else:
+                    dispatcher.enable_caching()
         return dispatcher
 
     return decorate
@@ -1491,6 +1526,19 @@ def count_levels(codes: Array, levels: int, counts: Array, lane: int) -> None:
 
 
 @block
+def place_of(grade: float, grades: Array) -> int:
+    """np.searchsorted, with which to load a cached kernel would import SciPy where it is installed."""
+    first, last = 0, grades.shape[0]
+    while first < last:
+        middle = (first + last) // 2
+        if grades[middle] < grade:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@inner
 def gain_of(grade: float, table: int, plan: Plan) -> float:
     """Gain of a grade that has no level."""
     if grade < plan.thresholds[table]:
@@ -1502,7 +1550,7 @@ def gain_of(grade: float, table: int, plan: Plan) -> float:
         return np.exp2(grade) - 1.0
     if kind == ONE:
         return 1.0
-    return plan.gains[table, np.searchsorted(plan.grades, grade)]
+    return plan.gains[table, place_of(grade, plan.grades)]
 
 
 @inlined
@@ -1532,9 +1580,10 @@ def sort_falling(values: Array, n: int) -> None:
         return
     for top in range(n // 2 - 1, -1, -1):
         sink(values, top, n)
+    root: Any = np.int64(0)  # for a literal `sink` would be compiled again
     for end in range(n - 1, 0, -1):
         values[0], values[end] = values[end], values[0]
-        sink(values, 0, end)
+        sink(values, root, end)
 
 
 @block
@@ -2317,10 +2366,10 @@ def fold_lists(
             )  # fmt: skip
 
 
-fold_lists_compiled = block(fold_lists)
+fold_lists_compiled = inner(fold_lists)
 
 
-@overload(fold_lists, jit_options={"nogil": True, "error_model": "numpy", "_nrt": False})
+@overload(fold_lists, jit_options={"_nrt": False, **_UNWRAPPED})
 def _fold_lists(
     ranked: Any,
     distinct: Any,
@@ -2419,7 +2468,7 @@ def ideal_of_gains(
     return filled
 
 
-@block
+@inner
 def gains_of_judged(
     query: int,
     table: int,
@@ -2870,7 +2919,7 @@ def keep_of_lanes(
             )
 
 
-@block
+@inner
 def score_queries_of_levels(
     first: int,
     last: int,
@@ -2941,7 +2990,7 @@ def finish_batch(placed: int, plan: Plan, work: Work, batch: Batch, out: Array) 
     )  # fmt: skip
 
 
-@block
+@inner
 def score_queries_of_values(
     first: int,
     last: int,
@@ -3048,7 +3097,7 @@ def work_for(longest: int) -> Work:
     )
 
 
-@block
+@inner
 def lanes_for(longest: int, plan: Plan) -> int:
     """How many queries are scored side by side: several, where what is held of each is little."""
     n_lists, n_ideals = max(plan.lists.shape[0], 1), plan.ideals.shape[0]
@@ -3095,32 +3144,34 @@ def batch_for(longest: int, plan: Plan) -> Batch:
     rows = LANES * max(vectors_of(min(longest, _TOGETHER)), 1)
     return Batch(
         Lanes(
-            np.zeros(lanes, np.int64),
-            np.zeros(lanes, np.int64),
-            np.zeros(lanes, np.int64),
-            np.zeros(lanes, np.bool_),
-            np.zeros(lanes, np.bool_),
-            np.zeros(lanes, np.int64),
-            np.zeros(lanes, np.int64),
+            np.empty(lanes, np.int64),
+            np.empty(lanes, np.int64),
+            np.empty(lanes, np.int64),
+            np.empty(lanes, np.bool_),
+            np.empty(lanes, np.bool_),
+            np.empty(lanes, np.int64),
+            np.empty(lanes, np.int64),
         ),
-        np.zeros((2, plan.gains.shape[1] + _COUNTED, lanes), np.int64),
-        np.zeros((n_totals, lanes)),
+        np.zeros(
+            (2, plan.gains.shape[1] + _COUNTED, lanes), np.int64
+        ),  # lanes without a query are filled as well
+        np.empty((n_totals, lanes)),
         Ranked(
-            np.zeros((rows, SIDE_BY_SIDE), np.uint32),
-            np.zeros(rows, np.uint8),
+            np.empty((rows, SIDE_BY_SIDE), np.uint32),
+            np.empty(rows, np.uint8),
             np.empty((rows, SIDE_BY_SIDE), np.int64),
             np.empty((rows, SIDE_BY_SIDE)),
             np.empty((rows, SIDE_BY_SIDE)),
         ),
         np.empty((n_lists, depth, lanes)),
-        np.zeros((n_lists, lanes), np.int64),
+        np.empty((n_lists, lanes), np.int64),
         np.empty((n_ideals, ideal_depth, lanes)),
-        np.zeros((n_ideals, lanes), np.int64),
+        np.empty((n_ideals, lanes), np.int64),
         Sums(
-            np.zeros(lanes, np.int64),
-            np.zeros((2, lanes)),
-            np.zeros((2, lanes), np.int64),
-            np.zeros((2, lanes), np.int64),
+            np.empty(lanes, np.int64),
+            np.empty((2, lanes)),
+            np.empty((2, lanes), np.int64),
+            np.empty((2, lanes), np.int64),
         ),
     )
 

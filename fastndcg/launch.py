@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from fastndcg.plan import Coding
     from fastndcg.rankings import Rankings
 
-_CHUNK = 32_768  # documents: scores and levels of a chunk fit the second-level cache
+# documents of a chunk, for which working memory is made anew: that of small chunks took a twelfth of the time; queries of a chunk
+# with a long list are scored one by one, which took half as long again where few lists are long and chunks are large
+_CHUNK, _CHUNK_OF_LONG = 1 << 18, 1 << 15
+_LONG = 8192  # documents of a list, see `kernels.lanes_for`
 _CAST = 1 << 17  # documents of a thread whose columns are cast together, so that casts need little memory
 _WORTH_THREADS = 100_000  # documents below which starting threads costs more than it saves
 
@@ -55,9 +58,9 @@ def score(
     for first, last in _runs(rankings, coding, wanted):
         documents = _documents(rankings, coding, first, last)
         if wanted == 1:
-            serial(_chunks(rankings.offsets, first, last, 1), documents, plan, out)
+            serial(_chunks(rankings, first, last, 1), documents, plan, out)
         else:
-            chunks = _chunks(rankings.offsets, first, last, wanted)
+            chunks = _chunks(rankings, first, last, wanted)
             _run_parallel(serial, wanted, chunks, documents, plan, out)
     for row, measure in enumerate(measures):
         if _varies_with_returned(measure):
@@ -84,8 +87,8 @@ def threads_of(threads: int | None) -> int:
 
 
 def _runs(rankings: Rankings, coding: Coding, threads: int) -> Iterator[tuple[int, int]]:
-    """Runs of queries that are cast and scored together: all of them where nothing need be cast."""
-    if not _needs_cast(rankings, coding):
+    """Runs of queries that are cast and scored together: all of them where nothing, or little, need be cast."""
+    if rankings.n_docs <= threads * _CAST or not _needs_cast(rankings, coding):
         yield 0, rankings.n_queries
         return
     offsets, first = rankings.offsets, 0
@@ -96,16 +99,16 @@ def _runs(rankings: Rankings, coding: Coding, threads: int) -> Iterator[tuple[in
         first = last
 
 
-def _chunks(offsets: npt.NDArray[np.int64], first: int, last: int, threads: int) -> npt.NDArray[np.int64]:
+def _chunks(rankings: Rankings, first: int, last: int, threads: int) -> npt.NDArray[np.int64]:
     """First query of each chunk, and the last one's end: chunks of about equally many documents."""
-    documents = int(offsets[last] - offsets[first])
-    n_chunks = max(1, min(last - first, max(documents // _CHUNK, 4 * (threads - 1))))
-    if n_chunks == 1:
-        return np.array([first, last])
-    cuts = first + np.searchsorted(
-        offsets[first : last + 1], offsets[first] + np.arange(1, n_chunks) * (documents / n_chunks)
-    )
-    return np.unique(np.concatenate([[first], cuts, [last]]))
+    offsets, size = rankings.offsets, _CHUNK if rankings.longest <= _LONG else _CHUNK_OF_LONG
+    base = int(offsets[first])
+    documents = int(offsets[last]) - base
+    n_chunks = min(last - first, max(documents // size, _SHARES * (threads - 1)))
+    # whole numbers, for which the offsets need not be converted; a chunk may be of no queries
+    bounds = [base + documents * chunk // n_chunks for chunk in range(1, n_chunks)]
+    cuts = offsets[first:last].searchsorted(bounds) + first if bounds else ()
+    return np.array([first, *cuts, last])
 
 
 # ---- casting: each kernel has one dtype of grades and three of scores ----

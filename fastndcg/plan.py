@@ -73,14 +73,17 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     """
     for measure in measures:
         check_complete(measure)
-    grades = rankings.grades
+    grades, worths = rankings.grades, [worth_of(measure) for measure in measures]
     coding = coding_of(grades, bytes_already=rankings.relevance.dtype == np.uint8)
     distinct: tuple[float, ...] | None = None
-    if any(_looks_at_each_grade(measure, coding) for measure in measures):
+    if any(_looks_at_each_grade(worth, coding) for worth in worths):
         distinct = tuple(rankings.distinct_grades.tolist())
-    for measure in measures:
-        _check_gains(measure, grades, distinct, rankings)
-        check_discount(measure, _ranks(measure, rankings))
+    longest = 1
+    for measure, worth in zip(measures, worths, strict=True):
+        _check_gains(measure, worth, grades, distinct, rankings)
+        ranks = _ranks(worth, rankings)
+        check_discount(measure, ranks)
+        longest = max(longest, ranks)
         full = measure.params.get("ideal") == "full" or measure.definition.worth == "scaled"
         if full and (measure.cutoff or 0) > _MOST_FULL:
             raise MeasureError(
@@ -88,17 +91,17 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
             )
     # a user's function is asked for the ranks that exist and no other
     asks_ranks = any(isinstance(measure.params.get("discount"), Function) for measure in measures)
-    longest = max((_ranks(measure, rankings) for measure in measures), default=1)
-    longest = max(longest, 1) if asks_ranks else _rounded_up(longest)
+    if not asks_ranks:
+        longest = _rounded_up(longest)
     # a function may answer differently in a later call, so tables made by asking one are not kept
-    asks = asks_ranks or any(isinstance(worth_of(measure).gain, Function) for measure in measures)
+    asks = asks_ranks or any(isinstance(worth.gain, Function) for worth in worths)
     make_tables = _tables.__wrapped__ if asks else _tables
     return make_tables(measures, coding, distinct, longest), coding
 
 
-def _ranks(measure: Measure, rankings: Rankings) -> int:
+def _ranks(worth: Worth, rankings: Rankings) -> int:
     """Documents of the longest list or ideal."""
-    if rankings.judged is None or rankings.is_judged is None or worth_of(measure).unjudged is None:
+    if rankings.judged is None or rankings.is_judged is None or worth.unjudged is None:
         return rankings.longest
     assumed = np.diff(rankings.judged.offsets) + np.diff(offsets_of(~rankings.is_judged, rankings.offsets))
     return max(rankings.longest, int(assumed.max(initial=0)))
@@ -110,6 +113,9 @@ def _ranks(measure: Measure, rankings: Rankings) -> int:
 def worth_of(measure: Measure) -> Worth:
     kind, params = measure.definition.worth, measure.params
     rel, unjudged = params.get("rel"), params.get("unjudged")
+    if kind == "gain":
+        gain = params["gain"]
+        return Worth(gain, 1.0 if gain == "binary" and rel is None else rel, unjudged)
     if kind == "found":
         return Worth("relevant", math.inf if rel is None else rel, unjudged)
     if kind == "unjudged":
@@ -118,9 +124,7 @@ def worth_of(measure: Measure) -> Worth:
         return Worth("stop", None, unjudged, 0.0, params["max_rel"])
     if kind == "scaled":
         return Worth("scaled", None, unjudged, params["min_rel"], params["max_rel"])
-    if kind != "gain":
-        return Worth(kind, rel, unjudged)
-    return Worth(measure.gain, 1.0 if measure.gain == "binary" and rel is None else rel, unjudged)
+    return Worth(kind, rel, unjudged)
 
 
 def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
@@ -141,9 +145,10 @@ def _gain_of_unjudged(worth: Worth) -> float:
     return {"unjudged": 1.0, "judgment": -2.0}.get(worth.gain, 0.0) if isinstance(worth.gain, str) else 0.0
 
 
-def _looks_at_each_grade(measure: Measure, coding: Coding) -> bool:
-    gain = worth_of(measure).gain
-    return isinstance(gain, Function | Numbers | GradeGains) or (not coding.levels and gain in _LOOKED_UP)
+def _looks_at_each_grade(worth: Worth, coding: Coding) -> bool:
+    if isinstance(worth.gain, str):
+        return not coding.levels and worth.gain in _LOOKED_UP
+    return True
 
 
 _LOOKED_UP = ("judgment", "nonrelevant", "stop", "scaled")
@@ -185,9 +190,8 @@ def gain_of(worth: Worth, grade: float) -> float:
 
 
 def _check_gains(
-    measure: Measure, grades: Grades, distinct: tuple[float, ...] | None, rankings: Rankings
+    measure: Measure, worth: Worth, grades: Grades, distinct: tuple[float, ...] | None, rankings: Rankings
 ) -> None:
-    worth = worth_of(measure)
     occurring = distinct if distinct is not None else (grades.lowest, grades.highest)
     for grade in (*occurring, *(() if worth.unjudged is None else (worth.unjudged,))):
         gain = gain_of(worth, grade)
@@ -234,7 +238,8 @@ def _first_place(rankings: Rankings, grade: float) -> str:
 def check(measure: Measure, rankings: Rankings) -> None:
     """Refuse a measure that is not complete, and grades that it has no gain for or cannot bear. Raises as `build` does."""
     check_complete(measure)
-    _check_gains(measure, rankings.grades, tuple(rankings.distinct_grades.tolist()), rankings)
+    distinct = tuple(rankings.distinct_grades.tolist())
+    _check_gains(measure, worth_of(measure), rankings.grades, distinct, rankings)
 
 
 def check_complete(measure: Measure) -> None:

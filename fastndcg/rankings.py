@@ -896,6 +896,8 @@ def offsets_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
 
 def read_only(array: Array) -> Array:
     """A view that cannot be written to: all arrays have one flag, as Numba would compile a second kernel for writeable ones."""
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.flags.writeable = False
     return view

@@ -39,6 +39,7 @@ EXTRAS = (
     "duckdb",
 )
 COMPILER = ("numba", "llvmlite")
+SLOW = ("asyncio", "difflib", "email", "hashlib", "logging", "random", "ssl", "tempfile", "unittest")
 
 
 def name_of(path: Path) -> str:
@@ -98,6 +99,12 @@ def test_import_pulls_in_no_extra_and_no_compiler() -> None:
     for name in (*EXTRAS, *COMPILER):
         assert name not in loaded, f"import fastndcg imports {name}"
     assert not {name for name in loaded if name.startswith(OUTSIDE)}
+
+
+def test_import_pulls_in_nothing_slow() -> None:
+    """Parts of the standard library that take milliseconds, and that neither NumPy nor pyarrow import."""
+    code = "import sys, json, numpy, pyarrow; before = set(sys.modules); import fastndcg; print(json.dumps(sorted(set(sys.modules) - before)))"
+    assert not {name for name in json.loads(run(code)) if name in SLOW}
 
 
 def test_import_compiles_nothing_and_sets_nothing() -> None:

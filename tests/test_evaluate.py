@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from strategies import Asked, Ragged, long_ragged
 
 import fastndcg as fn
+from fastndcg import launch
 
 RELATIVE = 1e-12
 
@@ -928,3 +929,45 @@ def test_ndcg_of_one_list_and_of_matrices() -> None:
     assert fn.ndcg([[1, 0], [0, 1]], [[1, 2], [1, 2]]).tolist() == [cases.D[2], 1.0]
     with pytest.raises(fn.InputError, match="offsets and group are given"):
         fn.ndcg([1], [1], offsets=[0, 1], group=[1])
+
+
+# ---- chunks ----
+
+
+@pytest.mark.pure
+@given(
+    st.lists(st.sampled_from([0, 0, 1, 2, 7, 40]), max_size=40),
+    st.integers(1, 60),
+    st.integers(1, 60),
+    st.integers(1, 5),
+    st.data(),
+)
+def test_each_query_is_in_one_chunk(
+    lengths: list[int], size: int, of_long: int, threads: int, data: Any
+) -> None:
+    rows = sum(lengths)
+    rankings = fn.Rankings.from_groups(np.array(lengths, np.int64), np.zeros(rows), np.zeros(rows))
+    first = data.draw(st.integers(0, len(lengths)))
+    last = data.draw(st.integers(first, len(lengths)))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("_CHUNK", size), ("_CHUNK_OF_LONG", of_long), ("_LONG", 7)):
+            patch.setattr(launch, name, value)
+        chunks = launch._chunks(rankings, first, last, threads)
+    assert chunks[0] == first and chunks[-1] == last
+    assert (np.diff(chunks) >= 0).all()
+    documents = np.diff(rankings.offsets[chunks])
+    parts, longest = max(len(documents), 1), max(lengths, default=0)
+    assert documents.max(initial=0) <= documents.sum() / parts + longest + 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_chunks_change_no_value(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(11)
+    lengths = random.integers(0, 60, 5000)
+    rows = int(lengths.sum())
+    rankings = fn.Rankings.from_groups(
+        lengths, random.integers(0, 4, rows).astype(np.uint8), random.integers(0, 30, rows).astype(np.float32)
+    )
+    wanted = fn.evaluate(rankings, ["nDCG@10"], threads=threads).values
+    monkeypatch.setattr(launch, "_CHUNK", 100)
+    assert same_bits(fn.evaluate(rankings, ["nDCG@10"], threads=threads).values, wanted)

@@ -505,3 +505,26 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_a_cached_kernel_is_loaded_alone(tmp_path: Path) -> None:
+    """Without what only compiling needs, which the process still gets when it compiles something."""
+    program = """
+        import fastndcg as fn
+        from fastndcg import kernels
+        known = [name for name in ("numba.np.linalg", "numba.typed.typeddict") if name in sys.modules]
+        shuffled = fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9])
+        assert shuffled.relevance.tolist() == [1, 0, 2]
+        loaded = [name for name in ("numba.np.linalg", "numba.typed.typeddict") if name in sys.modules]
+        hits = sum(kernels.rows_by_code.stats.cache_hits.values())
+        import numba
+        @numba.njit
+        def doubled(values):
+            return {0: np.sort(values) * 2}[0]
+        assert doubled(np.array([2.0, 1.0])).tolist() == [2.0, 4.0]
+        assert kernels.rows_by_code(np.array([1, 0, 1]), 2)[1].tolist() == [1, 0, 2]
+        print(hits, loaded == known or not kernels._LOADS_ALONE)
+    """
+    cache = str(tmp_path)
+    assert run(program, NUMBA_CACHE_DIR=cache).split()[0] == "0"
+    assert run(program, NUMBA_CACHE_DIR=cache).split() == ["1", "True"]

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.sources.paths import File
 
-_NAME = re.compile(r"\.([ct]sv)(\.gz|\.bz2|\.zst)?$", re.IGNORECASE)
+_NAME = r"\.([ct]sv)(\.gz|\.bz2|\.zst)?$"
 _DELIMITERS = ",\t;"
-_FAULT = re.compile(r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)", re.DOTALL)
+_FAULT = r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)"
 _EXAMPLE = "query_id,relevance,score"
 _NULLS = [""]  # "nan" is a number, and a document may be called "NULL"
 
@@ -34,7 +34,7 @@ def is_csv(path: Any) -> bool:
     >>> is_csv("a.csv"), is_csv("s3://bucket/a.TSV.gz"), is_csv("a.parquet")
     (True, True, False)
     """
-    return _NAME.search(str(path)) is not None
+    return re.search(_NAME, str(path), re.IGNORECASE) is not None
 
 
 def read_csv(
@@ -255,7 +255,7 @@ class _MalformedError(Exception):
 
 def _fault(path: str, header: Header, message: str) -> SourceError:
     """The error that names the row and the column of what pyarrow could not read."""
-    match = _FAULT.match(message)
+    match = re.match(_FAULT, message, re.DOTALL)
     column, row, reason = match.groups() if match else (None, None, message)
     where = path if row is None else f"{path}, row {int(row):,} (the header is row 1)"
     if column is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -723,6 +722,8 @@ class _Spill:
         self._segments: list[list[tuple[int, int]]] = [[] for _ in range(n_parts)]
         self._schema = pa.schema([])
         self._end = 0
+        import tempfile  # here, as in `files`
+
         try:
             self._file = tempfile.TemporaryFile(prefix="fastndcg-", suffix=".arrow")  # noqa: SIM115 - closed by __exit__
         except OSError as error:
@@ -767,6 +768,8 @@ class _Spill:
                 data = pa.py_buffer(self._file.read(size))
                 batches.append(pa.ipc.read_record_batch(data, self._schema))
         except (OSError, pa.ArrowException) as error:
+            import tempfile
+
             raise SourceError(
                 f"a temporary file in {tempfile.gettempdir()} cannot be read back: {error}. Set TMPDIR to a folder on another disk."
             ) from None
@@ -777,6 +780,8 @@ class _Spill:
         return table.select(range(table.num_columns - 1)), rows
 
     def _refused(self, error: OSError) -> SourceError:
+        import tempfile
+
         return SourceError(
             f"a temporary file in {tempfile.gettempdir()} cannot be written: {error.strerror or error}. Rows are not grouped by "
             f"query, so about {max(self._expected / 1e9, 0.1):.1f} GB of them are set aside there; free so much, set TMPDIR to a "
