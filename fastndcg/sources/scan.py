@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-import threading
-from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, nullcontext
-from itertools import islice
-from queue import Empty, Full, Queue
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +15,7 @@ import pyarrow as pa
 from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.rankings import Grouped, Rankings
 from fastndcg.sources import parquet
+from fastndcg.sources.ahead import decoded_ahead
 from fastndcg.sources.arrow import checked_ids, grouped_rows, is_list, plain_table, rankings_from_table
 from fastndcg.streams import NotGroupedError, RankingsStream
 
@@ -31,8 +28,6 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
-Reader = tuple[Generator[pa.Table, None, None], int]  # and how many rows it reads
-
 _MEMORY = 128 << 20
 _LEAST_MEMORY = 1 << 20
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
@@ -43,8 +38,6 @@ _GROUPING = 64  # the same where rows are sorted by query: codes, orders and a c
 _BUFFER = (
     1 << 20
 )  # compressed bytes read ahead of a column of a row group that is too large to be read at once
-_KEPT = 4  # decoders after which Arrow's allocator is asked for memory that it keeps unused: 80 MB less, for 5 % of the time
-_POLL = 0.05  # seconds after which a waiting decoder looks whether it is still wanted
 
 
 def scan_parquet(
@@ -295,9 +288,9 @@ class ParquetStream(RankingsStream):
         in_flight = self._threads + 4
         most = max(1, int(self._memory / (self._per_row * in_flight + _SCORING)))
         spans = _spans(self._dataset, most)
-        readers = ((_read(self._dataset, span, names, most), span.rows) for span in spans)
+        readers = (_read(self._dataset, span, names, most) for span in spans)
         first_row = 0
-        with closing(_decoded_ahead(readers, self._threads)) as tables:
+        with closing(decoded_ahead(readers, self._threads)) as tables:
             for table in tables:
                 yield first_row, table
                 first_row += len(table)
@@ -370,7 +363,7 @@ def bytes_of(memory: int | str | None) -> int:
     return int(number)
 
 
-# ---- decoding ahead ----
+# ---- decoding ----
 
 
 def _spans(dataset: parquet.Dataset, most: int) -> Iterator[parquet.Span]:
@@ -401,88 +394,6 @@ def _read(
             yield pa.table(
                 [parquet.column_of(dataset, span.part, table, name) for name in names], names=names
             )
-
-
-def _decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table, None, None]:
-    """Tables of all readers, in order, while the next ones are decoded."""
-    turns = threading.Semaphore(threads)
-    running: deque[_Decoder] = deque()
-    try:
-        for reader in islice(readers, threads + 1):
-            running.append(_Decoder(reader, turns))
-        done = 0
-        while running:
-            yield from running[0].tables()
-            running.popleft()
-            done += 1
-            if done % _KEPT == 0:
-                pa.default_memory_pool().release_unused()
-            for reader in islice(readers, 1):
-                running.append(_Decoder(reader, turns))
-    finally:
-        for decoder in running:
-            decoder.stop()
-        for decoder in running:
-            decoder.join()
-
-
-class _Decoder:
-    """A thread that decodes one reader's tables, one ahead.
-
-    Not a pool: its threads would be waited for at exit, also where somebody holds a stream half-way.
-    """
-
-    def __init__(self, reader: Reader, turns: threading.Semaphore) -> None:
-        self._reader, self._rows, self._turns = *reader, turns
-        self._decoded: Queue[pa.Table | BaseException | None] = Queue(1)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="fastndcg-scan", daemon=True)
-        self._thread.start()
-
-    def tables(self) -> Iterator[pa.Table]:
-        while (item := self._next()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-
-    def _next(self) -> pa.Table | BaseException | None:
-        while True:
-            try:
-                return self._decoded.get(timeout=1)
-            except Empty:
-                if not self._thread.is_alive() and self._decoded.empty():  # as after a fork
-                    raise SourceError(
-                        "the thread that decodes is gone, as in a forked process; iterate the stream anew there"
-                    ) from None
-
-    def stop(self) -> None:
-        self._stopped.set()
-
-    def join(self) -> None:
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            with closing(self._reader):
-                rows = 0
-                while not self._stopped.is_set():
-                    # the end of a reader is no work, and whoever waits for it should not wait for a turn
-                    with self._turns if rows < self._rows else nullcontext():
-                        table = next(self._reader, None)
-                    rows += 0 if table is None else len(table)
-                    if not self._put(table) or table is None:
-                        return
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
-            self._put(error)
-
-    def _put(self, item: pa.Table | BaseException | None) -> bool:
-        while not self._stopped.is_set():
-            try:
-                self._decoded.put(item, timeout=_POLL)
-            except Full:
-                continue
-            return True
-        return False
 
 
 def _bytes_of_a_row(dataset: parquet.Dataset) -> float:
