@@ -641,9 +641,8 @@ def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[i
         raise InputTypeError(
             f'column "{name}" is {kind}{shown}; wanted {wanted} that are integers or floats. Cast it, or name another column.'
         )
-    return _joined(
-        [_view(chunk) for chunk in column.chunks], pa.array([], kind).to_numpy(zero_copy_only=False).dtype
-    )
+    # joined by Arrow, whose allocator keeps memory for the next part of a stream; NumPy's has it faulted in anew
+    return _view(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
 
 
 def _undecimal(name: str, chunk: pa.Array) -> Array:

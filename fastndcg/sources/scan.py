@@ -204,27 +204,27 @@ class ParquetStream(RankingsStream):
             self._tell(first_row + len(table))
 
     def _whole_queries(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
-        """Queries as views of each table; the last of a table waits for what the next one may add to it."""
-        groups, waiting = _Groups(self), _Waiting(self)
+        """The queries that are known to have ended with each table; its last one waits for what the next may add to it."""
+        groups = _Groups(self)
+        begun: list[pa.Table] = []
+        begun_id = pa.nulls(0)
         for first_row, table in tables:
             if not len(table):
                 continue
             ids, offsets, continues = groups.of(table, first_row)
-            last = first_row + len(table) == self.n_rows
-            start = 0
-            if continues:
-                waiting.add(table.slice(0, int(offsets[1])))
-                start = 1
-            if start < len(ids) or last:
-                yield from waiting.end()
-            end = len(ids) if last else max(len(ids) - 1, start)
-            if start < end:
-                first, beyond = int(offsets[start]), int(offsets[end])
-                queries = Grouped(ids[start:end], offsets[start : end + 1] - first, None)
-                yield self._rankings(table.slice(first, beyond - first), first_row + first, queries)
-            if end < len(ids):
-                waiting.begin(ids[end:], first_row + int(offsets[end]), table.slice(int(offsets[end])))
-            self._tell(first_row + len(table))
+            if begun:
+                # scored with the queries of this table: to score it alone took longer than to copy two columns
+                offsets = np.append(0, offsets[continues:] + len(begun[0]))
+                ids = ids if continues else pa.concat_arrays([begun_id, ids])
+            done = first_row + len(table)
+            rows = pa.concat_tables([*begun, table])
+            end = len(ids) if done == self.n_rows else len(ids) - 1
+            if end:
+                queries = Grouped(ids[:end], offsets[: end + 1], None)
+                yield self._rankings(rows.slice(0, int(offsets[end])), done - len(rows), queries)
+            begun, begun_id = [rows.slice(int(offsets[end]))], ids[end:]
+            del table, rows  # or they would stay while the next table is waited for
+            self._tell(done)
 
     def _stands_grouped(self) -> bool:
         """Whether rows are grouped, seen from the query ids alone where no pass over all columns has shown it yet."""
@@ -426,28 +426,6 @@ def _bytes_of_a_chunk(dataset: parquet.Dataset, name: str, chunk: Any) -> float:
 
 
 # ---- which queries were seen ----
-
-
-class _Waiting:
-    """The query that ends a table, until it is known where it ends."""
-
-    def __init__(self, stream: ParquetStream) -> None:
-        self._stream = stream
-        self._pieces: list[pa.Table] = []
-        self._id, self._first_row = pa.nulls(0), 0
-
-    def begin(self, query_id: pa.Array, first_row: int, rows: pa.Table) -> None:
-        self._id, self._first_row, self._pieces = query_id, first_row, [rows]
-
-    def add(self, rows: pa.Table) -> None:
-        self._pieces.append(rows)
-
-    def end(self) -> Iterator[Rankings]:
-        if self._pieces:
-            rows = pa.concat_tables(self._pieces)
-            self._pieces = []
-            query = Grouped(self._id, np.array([0, len(rows)]), None)
-            yield self._stream._rankings(rows, self._first_row, query)
 
 
 class _Groups:
