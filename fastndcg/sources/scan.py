@@ -223,6 +223,8 @@ class ParquetStream(RankingsStream):
                 queries = Grouped(ids[:end], offsets[: end + 1], None)
                 yield self._rankings(rows.slice(0, int(offsets[end])), done - len(rows), queries)
             begun, begun_id = [rows.slice(int(offsets[end]))], ids[end:]
+            if end:
+                begun = [_copied(table) for table in begun]  # so that it does not hold the table that it ends
             del table, rows  # or they would stay while the next table is waited for
             self._tell(done)
 
@@ -338,6 +340,10 @@ class ParquetStream(RankingsStream):
                 if pc.any(pc.equal(before, ids[0])).as_py():
                     return True
         return False
+
+
+def _copied(table: pa.Table) -> pa.Table:
+    return table.take(pa.array(np.arange(len(table))))
 
 
 def bytes_of(memory: int | str | None) -> int:
