@@ -16,6 +16,7 @@ from fastndcg.errors import SourceError
 Reader = Generator[pa.Table, None, None]
 
 _PATIENCE = 1.0  # seconds after which somebody who waits for a table looks whether anybody decodes it
+_KEPT = 32  # readers after which Arrow's allocator is asked for memory that it keeps unused: after each 4th it took 7 % of the time
 
 
 def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table, None, None]:
@@ -32,8 +33,12 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
             decoders.start()
         for reader in islice(readers, threads + 1):
             decoders.begin(reader)
+        done = 0
         while decoders.readings:
             yield from decoders.first()
+            done += 1
+            if done % _KEPT == 0:
+                pa.default_memory_pool().release_unused()
             for reader in islice(readers, 1):
                 decoders.begin(reader)
 
@@ -62,8 +67,10 @@ class _Decoders:
 
     def first(self) -> Iterator[pa.Table]:
         """Tables of the reader that was begun first, which is forgotten then."""
-        while (table := self._next(self.readings[0])) is not None:
-            yield table
+        reading = self.readings[0]
+        yield from iter(
+            lambda: self._next(reading), None
+        )  # no name keeps a table while the next is waited for
         self.readings.popleft()
 
     def close(self) -> None:

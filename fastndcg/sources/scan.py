@@ -291,11 +291,15 @@ class ParquetStream(RankingsStream):
         most = max(1, int(self._memory / (self._per_row * in_flight + _SCORING)))
         spans = _spans(self._dataset, most)
         readers = (_read(self._dataset, span, names, most) for span in spans)
-        first_row = 0
+        done = 0
+
+        def numbered(table: pa.Table) -> tuple[int, pa.Table]:
+            nonlocal done
+            done += len(table)
+            return done - len(table), table
+
         with closing(decoded_ahead(readers, self._threads)) as tables:
-            for table in tables:
-                yield first_row, table
-                first_row += len(table)
+            yield from map(numbered, tables)  # a loop would hold each table while the next is waited for
 
     def _rankings(
         self, table: pa.Table, numbers: int | Int64 = 0, grouped: Grouped | None = None
