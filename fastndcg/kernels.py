@@ -3821,6 +3821,19 @@ def score_intents(
 
 
 @driver()
+def find_changes(values: Array, rows: Array) -> int:
+    """List the rows whose value differs from that of the row before, as far as `rows` has room; returns how many there are."""
+    before, after = values[:-1], values[1:]
+    found = 0
+    for row in range(after.shape[0]):
+        if after[row] != before[row]:
+            if found < rows.shape[0]:
+                rows[found] = row + 1
+            found += 1
+    return found
+
+
+@driver()
 def codes_by_first_appearance(indices: Array, n_values: int) -> tuple[Array, Array]:
     """Number the values that occur in order of first appearance; returns each row's number and each number's first row."""
     numbers = np.full(n_values, -1, np.int64)

@@ -82,6 +82,7 @@ def evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: 
         with closing(stream.in_order()) as whole:
             for rankings in whole:
                 scored = _detached(score(rankings))
+                del rankings  # or they would stay while the next are waited for
                 parts.add(scored)
                 if sink is not None:
                     sink.write(scored.to_arrow())

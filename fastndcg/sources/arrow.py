@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError
 from fastndcg.intents import intent_grades
-from fastndcg.rankings import Grouped, Rankings, group_by_query
+from fastndcg.rankings import Grouped, Rankings, group_by_query, read_only
 from fastndcg.sources.columns import Wanted, choose
 
 Array = npt.NDArray[Any]
@@ -20,6 +20,10 @@ Int64 = npt.NDArray[np.int64]
 
 _DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
 _EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
+_WORTH_COMPILING = (
+    1 << 18
+)  # rows from which a kernel finds queries sooner than NumPy, which writes a byte for each row first
+_RUN = 32  # rows of a query, so that the first look at ids has room for all queries of most data
 _UNJUDGED = "Drop those rows, or give unjudged documents grade 0 and is_judged=False."
 
 
@@ -400,22 +404,47 @@ def _changes(column: pa.ChunkedArray, most: int) -> Int64 | None:
         return None
     for chunk in column.chunks:
         if pa.types.is_dictionary(kind) or is_number(kind):
-            codes = _view(chunk.indices if pa.types.is_dictionary(kind) else chunk)
-            changes = codes[1:] != codes[:-1]
+            changes = _changes_of_numbers(
+                _view(chunk.indices if pa.types.is_dictionary(kind) else chunk), most
+            )
         elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
             import pyarrow.compute as pc
 
             # 3.4 ns a row, where encoding as a dictionary takes 14
-            changes = _view(pc.not_equal(chunk[1:], chunk[:-1]))
+            changes = _listed(_view(pc.not_equal(chunk[1:], chunk[:-1])), most)
         else:
             return None
-        most -= int(np.count_nonzero(changes)) + 1
-        if most < 0:  # to list so many took 10 ns a row
+        most -= 1 if changes is None else len(changes) + 1
+        if changes is None or most < 0:
             return None
         if len(chunk):
-            found.append(np.append(before, np.flatnonzero(changes) + (before + 1)))
+            found.append(np.append(before, changes + before))
         before += len(chunk)
     return np.concatenate(found)
+
+
+def _changes_of_numbers(values: Array, most: int) -> Int64 | None:
+    """Rows that differ from the row before; None where there are more than `most`."""
+    if len(values) < _WORTH_COMPILING or values.dtype.kind not in "iu" or values.dtype.itemsize < 4:
+        return _listed(values[1:] != values[:-1], most)
+    from fastndcg import kernels
+
+    # signs do not matter here, and each dtype is a kernel to compile
+    values = read_only(values.view(f"i{values.dtype.itemsize}"))
+    rows = np.empty(min(most, len(values) // _RUN), np.int64)
+    count = kernels.find_changes(values, rows)
+    if count > most:
+        return None
+    if count > len(rows):
+        rows = np.empty(count, np.int64)
+        kernels.find_changes(values, rows)
+    return rows[:count]
+
+
+def _listed(changes: Array, most: int) -> Int64 | None:
+    if np.count_nonzero(changes) > most:  # to list so many took 10 ns a row
+        return None
+    return np.flatnonzero(changes) + 1
 
 
 def _take(column: pa.ChunkedArray, rows: Int64) -> pa.ChunkedArray:
@@ -641,9 +670,8 @@ def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[i
         raise InputTypeError(
             f'column "{name}" is {kind}{shown}; wanted {wanted} that are integers or floats. Cast it, or name another column.'
         )
-    return _joined(
-        [_view(chunk) for chunk in column.chunks], pa.array([], kind).to_numpy(zero_copy_only=False).dtype
-    )
+    # joined by Arrow, whose allocator keeps memory for the next part of a stream; NumPy's has it faulted in anew
+    return _view(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
 
 
 def _undecimal(name: str, chunk: pa.Array) -> Array:

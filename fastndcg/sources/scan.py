@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, nullcontext
-from itertools import islice
-from queue import Empty, Full, Queue
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +14,7 @@ import pyarrow as pa
 from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.rankings import Grouped, Rankings
 from fastndcg.sources import parquet
+from fastndcg.sources.ahead import decoded_ahead
 from fastndcg.sources.arrow import checked_ids, grouped_rows, is_list, plain_table, rankings_from_table
 from fastndcg.streams import NotGroupedError, RankingsStream
 
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
-Reader = tuple[Generator[pa.Table, None, None], int]  # and how many rows it reads
-
 _MEMORY = 128 << 20
 _LEAST_MEMORY = 1 << 20
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
@@ -42,8 +37,6 @@ _GROUPING = 64  # the same where rows are sorted by query: codes, orders and a c
 _BUFFER = (
     1 << 20
 )  # compressed bytes read ahead of a column of a row group that is too large to be read at once
-_KEPT = 4  # decoders after which Arrow's allocator is asked for memory that it keeps unused: 80 MB less, for 5 % of the time
-_POLL = 0.05  # seconds after which a waiting decoder looks whether it is still wanted
 
 
 def scan_parquet(
@@ -210,27 +203,29 @@ class ParquetStream(RankingsStream):
             self._tell(first_row + len(table))
 
     def _whole_queries(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
-        """Queries as views of each table; the last of a table waits for what the next one may add to it."""
-        groups, waiting = _Groups(self), _Waiting(self)
+        """The queries that are known to have ended with each table; its last one waits for what the next may add to it."""
+        groups = _Groups(self)
+        begun: list[pa.Table] = []
+        begun_id = pa.nulls(0)
         for first_row, table in tables:
             if not len(table):
                 continue
             ids, offsets, continues = groups.of(table, first_row)
-            last = first_row + len(table) == self.n_rows
-            start = 0
-            if continues:
-                waiting.add(table.slice(0, int(offsets[1])))
-                start = 1
-            if start < len(ids) or last:
-                yield from waiting.end()
-            end = len(ids) if last else max(len(ids) - 1, start)
-            if start < end:
-                first, beyond = int(offsets[start]), int(offsets[end])
-                queries = Grouped(ids[start:end], offsets[start : end + 1] - first, None)
-                yield self._rankings(table.slice(first, beyond - first), first_row + first, queries)
-            if end < len(ids):
-                waiting.begin(ids[end:], first_row + int(offsets[end]), table.slice(int(offsets[end])))
-            self._tell(first_row + len(table))
+            if begun:
+                # scored with the queries of this table: to score it alone took longer than to copy two columns
+                offsets = np.append(0, offsets[continues:] + len(begun[0]))
+                ids = ids if continues else pa.concat_arrays([begun_id, ids])
+            done = first_row + len(table)
+            rows = pa.concat_tables([*begun, table])
+            end = len(ids) if done == self.n_rows else len(ids) - 1
+            if end:
+                queries = Grouped(ids[:end], offsets[: end + 1], None)
+                yield self._rankings(rows.slice(0, int(offsets[end])), done - len(rows), queries)
+            begun, begun_id = [rows.slice(int(offsets[end]))], ids[end:]
+            if end:
+                begun = [_copied(table) for table in begun]  # so that it does not hold the table that it ends
+            del table, rows  # or they would stay while the next table is waited for
+            self._tell(done)
 
     def _stands_grouped(self) -> bool:
         """Whether rows are grouped, seen from the query ids alone where no pass over all columns has shown it yet."""
@@ -294,12 +289,16 @@ class ParquetStream(RankingsStream):
         in_flight = self._threads + 4
         most = max(1, int(self._memory / (self._per_row * in_flight + _SCORING)))
         spans = _spans(self._dataset, most)
-        readers = ((_read(self._dataset, span, names, most), span.rows) for span in spans)
-        first_row = 0
-        with closing(_decoded_ahead(readers, self._threads)) as tables:
-            for table in tables:
-                yield first_row, table
-                first_row += len(table)
+        readers = (_read(self._dataset, span, names, most) for span in spans)
+        done = 0
+
+        def numbered(table: pa.Table) -> tuple[int, pa.Table]:
+            nonlocal done
+            done += len(table)
+            return done - len(table), table
+
+        with closing(decoded_ahead(readers, self._threads)) as tables:
+            yield from map(numbered, tables)  # a loop would hold each table while the next is waited for
 
     def _rankings(
         self, table: pa.Table, numbers: int | Int64 = 0, grouped: Grouped | None = None
@@ -346,6 +345,10 @@ class ParquetStream(RankingsStream):
         return False
 
 
+def _copied(table: pa.Table) -> pa.Table:
+    return table.take(pa.array(np.arange(len(table))))
+
+
 def bytes_of(memory: int | str | None) -> int:
     """A number of bytes, as a number or as people write it.
 
@@ -369,7 +372,7 @@ def bytes_of(memory: int | str | None) -> int:
     return int(number)
 
 
-# ---- decoding ahead ----
+# ---- decoding ----
 
 
 def _spans(dataset: parquet.Dataset, most: int) -> Iterator[parquet.Span]:
@@ -402,88 +405,6 @@ def _read(
             )
 
 
-def _decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table, None, None]:
-    """Tables of all readers, in order, while the next ones are decoded."""
-    turns = threading.Semaphore(threads)
-    running: deque[_Decoder] = deque()
-    try:
-        for reader in islice(readers, threads + 1):
-            running.append(_Decoder(reader, turns))
-        done = 0
-        while running:
-            yield from running[0].tables()
-            running.popleft()
-            done += 1
-            if done % _KEPT == 0:
-                pa.default_memory_pool().release_unused()
-            for reader in islice(readers, 1):
-                running.append(_Decoder(reader, turns))
-    finally:
-        for decoder in running:
-            decoder.stop()
-        for decoder in running:
-            decoder.join()
-
-
-class _Decoder:
-    """A thread that decodes one reader's tables, one ahead.
-
-    Not a pool: its threads would be waited for at exit, also where somebody holds a stream half-way.
-    """
-
-    def __init__(self, reader: Reader, turns: threading.Semaphore) -> None:
-        self._reader, self._rows, self._turns = *reader, turns
-        self._decoded: Queue[pa.Table | BaseException | None] = Queue(1)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="fastndcg-scan", daemon=True)
-        self._thread.start()
-
-    def tables(self) -> Iterator[pa.Table]:
-        while (item := self._next()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-
-    def _next(self) -> pa.Table | BaseException | None:
-        while True:
-            try:
-                return self._decoded.get(timeout=1)
-            except Empty:
-                if not self._thread.is_alive() and self._decoded.empty():  # as after a fork
-                    raise SourceError(
-                        "the thread that decodes is gone, as in a forked process; iterate the stream anew there"
-                    ) from None
-
-    def stop(self) -> None:
-        self._stopped.set()
-
-    def join(self) -> None:
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            with closing(self._reader):
-                rows = 0
-                while not self._stopped.is_set():
-                    # the end of a reader is no work, and whoever waits for it should not wait for a turn
-                    with self._turns if rows < self._rows else nullcontext():
-                        table = next(self._reader, None)
-                    rows += 0 if table is None else len(table)
-                    if not self._put(table) or table is None:
-                        return
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
-            self._put(error)
-
-    def _put(self, item: pa.Table | BaseException | None) -> bool:
-        while not self._stopped.is_set():
-            try:
-                self._decoded.put(item, timeout=_POLL)
-            except Full:
-                continue
-            return True
-        return False
-
-
 def _bytes_of_a_row(dataset: parquet.Dataset) -> float:
     """About how much a decoded row takes, judged by the first row groups."""
     total, rows = 0.0, 0
@@ -514,28 +435,6 @@ def _bytes_of_a_chunk(dataset: parquet.Dataset, name: str, chunk: Any) -> float:
 
 
 # ---- which queries were seen ----
-
-
-class _Waiting:
-    """The query that ends a table, until it is known where it ends."""
-
-    def __init__(self, stream: ParquetStream) -> None:
-        self._stream = stream
-        self._pieces: list[pa.Table] = []
-        self._id, self._first_row = pa.nulls(0), 0
-
-    def begin(self, query_id: pa.Array, first_row: int, rows: pa.Table) -> None:
-        self._id, self._first_row, self._pieces = query_id, first_row, [rows]
-
-    def add(self, rows: pa.Table) -> None:
-        self._pieces.append(rows)
-
-    def end(self) -> Iterator[Rankings]:
-        if self._pieces:
-            rows = pa.concat_tables(self._pieces)
-            self._pieces = []
-            query = Grouped(self._id, np.array([0, len(rows)]), None)
-            yield self._stream._rankings(rows, self._first_row, query)
 
 
 class _Groups:

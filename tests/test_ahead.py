@@ -1,0 +1,174 @@
+"""Tables decoded ahead: in order, each reader in one thread, nothing left running."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import fastndcg
+from fastndcg.sources.ahead import decoded_ahead
+
+pytestmark = pytest.mark.pure
+
+
+def table(row: int) -> pa.Table:
+    return pa.table({"row": [row]})
+
+
+def rows_of(tables: Iterator[pa.Table]) -> list[int]:
+    return [table["row"][0].as_py() for table in tables]
+
+
+def decoders() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "fastndcg-scan"]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("lengths", [[], [0], [1] * 20, [0, 3, 0, 0, 1, 7, 2, 0]])
+def test_order(threads: int, lengths: list[int]) -> None:
+    def reader(first: int, length: int) -> Generator[pa.Table, None, None]:
+        for row in range(first, first + length):
+            time.sleep(0.003 * (row % 3 == 0))
+            yield table(row)
+
+    readers = (reader(sum(lengths[:place]), length) for place, length in enumerate(lengths))
+    assert rows_of(decoded_ahead(readers, threads)) == list(range(sum(lengths)))
+    assert not decoders()
+
+
+def test_a_reader_stays_in_one_thread_and_threads_stay() -> None:
+    seen: list[set[int]] = []
+
+    def reader() -> Generator[pa.Table, None, None]:
+        own: set[int] = set()
+        seen.append(own)
+        for row in range(3):
+            own.add(threading.get_ident())
+            yield table(row)
+
+    tables = decoded_ahead((reader() for _ in range(20)), 2)
+    next(tables)
+    threads = set(decoders())
+    assert rows_of(tables) == [1, 2, *([0, 1, 2] * 19)]
+    assert all(len(own) == 1 for own in seen)
+    assert set.union(*seen) <= {thread.ident for thread in threads}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_more_is_decoded_than_there_is_memory_for(threads: int) -> None:
+    begun, decoded = [0], [0]
+
+    def reader() -> Generator[pa.Table, None, None]:
+        begun[0] += 1
+        for row in range(4):
+            decoded[0] += 1
+            yield table(row)
+
+    tables = decoded_ahead((reader() for _ in range(20)), threads)
+    next(tables)
+    until(lambda: begun[0] == threads)  # each is in the middle of its reader, and waits
+    until(lambda: decoded[0] == 2 * threads + 1)
+    time.sleep(0.05)
+    assert (begun[0], decoded[0]) == (threads, 2 * threads + 1)
+    tables.close()
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+def test_an_error_is_raised_where_it_stands(threads: int, kind: type[BaseException]) -> None:
+    def reader(row: int) -> Generator[pa.Table, None, None]:
+        if row == 3:
+            raise kind("bad row group")
+        time.sleep(0.01 * (row < 3))  # the error is there before what comes before it
+        yield table(row)
+
+    tables = decoded_ahead((reader(row) for row in range(10)), threads)
+    assert rows_of(_first(tables, 3)) == [0, 1, 2]
+    with pytest.raises(kind, match="bad row group"):
+        next(tables)
+    assert not decoders()
+
+
+def test_what_is_left_half_way_is_closed() -> None:
+    closed: list[int] = []
+
+    def reader(number: int) -> Generator[pa.Table, None, None]:
+        try:
+            for row in range(100):
+                yield table(row)
+        finally:
+            closed.append(number)
+
+    tables = decoded_ahead((reader(number) for number in range(10)), 2)
+    assert rows_of(_first(tables, 3)) == [0, 1, 2]
+    tables.close()
+    assert not decoders()
+    assert sorted(closed) == [0, 1]
+
+
+def test_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started = threading.Thread.start, []
+
+    def refuse(thread: threading.Thread) -> None:
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        next(decoded_ahead(iter([(table(row) for row in range(2))]), 3))
+    assert not started[0].is_alive()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_is_told_that_nobody_decodes() -> None:
+    code = """
+        import os, sys
+        import pyarrow as pa
+        from fastndcg.errors import SourceError
+        from fastndcg.sources.ahead import decoded_ahead
+        readers = ((pa.table({"row": [row]}) for row in range(9)) for _ in range(9))
+        tables = decoded_ahead(readers, 2)
+        next(tables)
+        if not (child := os.fork()):
+            try:
+                for _ in tables:
+                    pass
+            except SourceError as error:
+                print(error, flush=True)
+                tables.close()
+                os._exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), sum(1 for _ in tables))
+    """
+    finished = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | {"PYTHONPATH": str(Path(fastndcg.__file__).parent.parent)},
+    )
+    assert finished.stdout.splitlines()[1:] == ["7 80"], finished.stderr
+    assert "the thread that decodes is gone, as in a forked process" in finished.stdout
+
+
+def _first(tables: Iterator[pa.Table], count: int) -> Iterator[pa.Table]:
+    for _ in range(count):
+        yield next(tables)
