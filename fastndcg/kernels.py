@@ -972,7 +972,7 @@ def plain_rank_side_by_side(
     same[:rows] = 0
     for lane in range(SIDE_BY_SIDE):
         n = kept[lane] if lane < placed and kept[lane] <= rows else 0
-        order = np.argsort(-scores[lane, :n], kind="stable")
+        order = n - 1 - np.argsort(scores[lane, :n][::-1], kind="stable")[::-1]
         ranked[:n, lane], ranked[n:rows, lane] = codes[lane, order], nothing
         for rank in range(1, n):
             if scores[lane, order[rank]] == scores[lane, order[rank - 1]]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from fastndcg import kernels
-from fastndcg.kernels import LANES, SIDE_BY_SIDE
+from fastndcg.kernels import BINS, LANES, SIDE_BY_SIDE
 
 Array = npt.NDArray[Any]
 
@@ -65,6 +65,129 @@ def test_bound_of_top(dtype: Any) -> None:
             bound = call(scores, depth)
             assert bound == kernels.plain_bound_of_top(scores, depth)
             assert (scores >= bound).sum() >= depth
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bounds_of_queries_side_by_side(dtype: Any) -> None:
+    fill, bound = kernels.vector_greatest_by_bin, kernels.vector_bounds_of_top
+
+    @compiled
+    def call_fill(scores: Array, greatest: Array, lane: int) -> None:
+        fill(scores, greatest, lane)
+
+    @compiled
+    def call_bound(greatest: Array, depth: int, bounds: Array) -> None:
+        bound(greatest, depth, bounds)
+
+    some = [scores for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= BINS))]
+    for first in range(0, len(some) - SIDE_BY_SIDE + 1, 5):
+        batch = some[first : first + SIDE_BY_SIDE]
+        greatest, same = Guarded((SIDE_BY_SIDE, BINS), dtype), np.empty((SIDE_BY_SIDE, BINS), dtype)
+        for lane, scores in enumerate(batch):
+            call_fill(scores, greatest.part, lane)
+            kernels.plain_greatest_by_bin(scores, same, lane)
+        np.testing.assert_array_equal(greatest.part, same)
+        greatest.check()
+        for depth in range(1, BINS + 1):
+            bounds, expected = Guarded(SIDE_BY_SIDE, dtype), np.empty(SIDE_BY_SIDE, dtype)
+            call_bound(greatest.part, depth, bounds.part)
+            kernels.plain_bounds_of_top(same, depth, expected)
+            np.testing.assert_array_equal(bounds.part, expected)
+            bounds.check()
+            for lane, scores in enumerate(batch):
+                assert (scores >= bounds.part[lane]).sum() >= depth
+
+
+def ranked_side_by_side(call: Callable[..., int], dtype: Any, batch: Any, rows: int, *, check: bool) -> Any:
+    """What a block that ranks queries side by side fills, and the lanes with ties. The last two lanes are not taken."""
+    longest = max(rows, *(len(scores) for scores, _ in batch)) + 2 * LANES
+    scores, codes = np.zeros((SIDE_BY_SIDE, longest), dtype), np.full((SIDE_BY_SIDE, longest), 3, np.uint32)
+    for lane, (its_scores, its_codes) in enumerate(batch):
+        scores[lane, : len(its_scores)], codes[lane, : len(its_scores)] = its_scores, its_codes
+    kept = np.array([len(its_scores) for its_scores, _ in batch])
+    filled = [
+        Guarded((rows, SIDE_BY_SIDE), np.int64),
+        Guarded((rows, SIDE_BY_SIDE), np.uint32),
+        Guarded(rows, np.uint8),
+    ]
+    tied = call(scores, codes, kept, SIDE_BY_SIDE - 2, rows, 9, *(each.part for each in filled))
+    if check:
+        for each in filled:
+            each.check()
+    return tied, kept, filled[1].part, filled[2].part
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rows", [LANES, 2 * LANES, 3 * LANES, 7 * LANES, 16 * LANES, 19 * LANES])
+def test_rank_side_by_side(rows: int, dtype: Any) -> None:
+    block = kernels.vector_rank_side_by_side
+
+    @compiled
+    def call(
+        scores: Array, codes: Array, kept: Array, placed: int, rows: int, nothing: int, keys: Array, ranked: Array, same: Array
+    ) -> int:  # fmt: skip
+        return int(block(scores, codes, kept, placed, rows, nothing, keys, ranked, same))
+
+    random = np.random.default_rng(11)
+    some = list(lists(dtype, (*LENGTHS, rows - 1, rows, rows + 1)))
+    for _ in range(60):
+        batch = [some[i] for i in random.integers(len(some), size=SIDE_BY_SIDE)]
+        tied, kept, ranked, same = ranked_side_by_side(call, dtype, batch, rows, check=True)
+        expected_tied, _, expected, expected_same = ranked_side_by_side(
+            kernels.plain_rank_side_by_side, dtype, batch, rows, check=False
+        )
+        for lane, (scores, _) in enumerate(batch):
+            n = kept[lane]
+            if lane >= SIDE_BY_SIDE - 2 or n > rows:
+                assert not tied >> lane & 1
+                assert (ranked[:, lane] == 9).all()
+                continue
+            # where integers leave nothing below the lowest score, what is no document is tied with it
+            may_mix = dtype is np.int64 and n > 0 and scores.min() == lowest(dtype)
+            assert tied >> lane & 1 == expected_tied >> lane & 1 or may_mix
+            ours, plain = same[1:n] >> lane & 1, expected_same[1:n] >> lane & 1
+            np.testing.assert_array_equal(ours, plain)
+            groups = np.concatenate([[0], np.cumsum(1 - plain)]) if n else np.zeros(0)
+            if may_mix:
+                n = np.count_nonzero(scores > lowest(dtype))
+            for group in range(int(groups[:n].max(initial=-1)) + 1):
+                places = np.flatnonzero(groups[:n] == group)
+                mine, its = ranked[places, lane], expected[places, lane]
+                if dtype is not np.float32:  # which keeps the order of tied documents
+                    mine, its = np.sort(mine), np.sort(its)
+                np.testing.assert_array_equal(mine, its)
+            assert np.count_nonzero(ranked[:, lane] == 9) == rows - kept[lane]
+
+
+def test_average_side_by_side() -> None:
+    block = kernels.vector_average_side_by_side
+
+    @compiled
+    def call(gains: Array, same: Array, kept: Array, rows: int, sizes: Array, out: Array) -> None:
+        block(gains, same, kept, rows, sizes, out)
+
+    random = np.random.default_rng(13)
+    for turn in range(200):
+        rows, depth = LANES * int(random.integers(1, 5)), int(random.integers(0, 70))
+        kept = random.integers(0, rows + 1, SIDE_BY_SIDE)
+        gains = random.integers(0, 4, (rows, SIDE_BY_SIDE)).astype(float)
+        same = random.integers(0, 256, rows).astype(np.uint8)
+        if turn % 2:
+            same &= random.integers(0, 256, rows).astype(np.uint8)
+        for lane in range(SIDE_BY_SIDE):
+            gains[kept[lane] :, lane] = 0.0
+            same[kept[lane] : kept[lane] + 1] &= np.uint8(255 - (1 << lane))
+        held, sizes = Guarded((rows, SIDE_BY_SIDE), float), Guarded((rows, SIDE_BY_SIDE), float)
+        out, expected = Guarded((depth, SIDE_BY_SIDE), float), np.zeros((depth, SIDE_BY_SIDE))
+        held.part[:] = gains
+        call(held.part, same.copy(), kept, rows, sizes.part, out.part)
+        same[0] = 0
+        kernels.plain_average_side_by_side(gains, same, kept, rows, sizes.part, expected)
+        for lane in range(SIDE_BY_SIDE):
+            n = min(kept[lane], depth)
+            np.testing.assert_array_equal(out.part[:n, lane], expected[:n, lane])
+        for each in (held, sizes, out):
+            each.check()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
