@@ -10,7 +10,9 @@ at a relevant document, the probability to stop there (`fold_list`). With averag
 measure is a sum over ranks and all its cutoffs come from one pass.
 
 `score_queries_of_levels` is that flow, for a batch of queries side by side: each step is done for all of them before the next
-one, and the sums of all are one vector. Serial drivers are the truth; the parallel one runs the same code over chunks.
+one, and where lists are short, or most of their documents need a rank, a vector holds one document of each query: bounds are
+sorted so, whole lists are ranked, and rows are summed. Serial drivers are the truth; the parallel one runs the same code over
+chunks.
 
 All compiled functions live in this one file because Numba keys a cached function on its own file: were a helper elsewhere,
 an upgraded package would go on running the old one. Importing this module imports Numba and compiles nothing.
@@ -76,9 +78,7 @@ _COUNTING = 16  # compared vectors for each kept document, up to which counting 
 _DEEPEST = 24  # ranks up to which bins bound their scores well
 _MANY = 512  # documents of a list from which most vectors hold none of the first ranks
 _HELD = 8192  # documents, or ranks of all lists, of a query up to which queries are scored side by side
-_COUNTED_STEP = (
-    8  # exchanges of two rows that take as long as to compare eight lists' documents with a vector of others
-)
+_COMPARED = 8  # cost of a document compared with a vector of others, where n rows sorted side by side cost n * log2(n)**2
 _TOGETHER = 1024  # documents of a list up to which whole lists are ranked side by side
 _SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
@@ -599,8 +599,8 @@ def plain_greatest_by_bin(scores: Array, greatest: Array, lane: int) -> None:
     greatest[lane] = scores[:BINS]
     last = n - n % BINS
     for i in range(BINS, n):
-        bin_ = i % BINS if i < last else i - (n - BINS)
-        greatest[lane, bin_] = max(greatest[lane, bin_], scores[i])
+        turn = i % BINS if i < last else i - (n - BINS)
+        greatest[lane, turn] = max(greatest[lane, turn], scores[i])
 
 
 @intrinsic
@@ -2740,7 +2740,7 @@ def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array
         for level in range(first_wanted, scored.shape[0] - _COUNTED):
             wanted += scored[level, lane]
         compared = min(wanted, kept[lane]) * vectors_of(kept[lane])
-        steps[lane] = _COUNTED_STEP * min(compared, _COUNTING * kept[lane])
+        steps[lane] = _COMPARED * min(compared, _COUNTING * kept[lane])
         least += steps[lane]
     for candidate in range(placed):
         rows = LANES * vectors_of(kept[candidate])
@@ -2899,15 +2899,18 @@ def keep_of_lanes(
 
     Step by step for all of them, so that the processor need not wait for what a step before has found.
     """
+    bounded = False
     for lane in range(placed):
         start, end = lanes.starts[lane], lanes.ends[lane]
         if depth > _DEEPEST or end - start < max(BINS, 3 * depth):
             lanes.all_kept[lane] = True
         if not lanes.all_kept[lane]:
+            bounded = True
             # a bound of some documents bounds all, and a long list is read from memory once
             end = start + _SAMPLE if end - start > 4 * _SAMPLE else end
             greatest_by_bin(scores[start:end], greatest, lane)
-    bounds_of_top(greatest, min(depth, BINS), bounds)
+    if bounded:
+        bounds_of_top(greatest, max(depth, 1), bounds)
     for lane in range(placed):
         start, end = lanes.starts[lane], lanes.ends[lane]
         its_scores, its_codes = scores[start:end], codes[start:end]
@@ -2917,6 +2920,8 @@ def keep_of_lanes(
             lanes.kept[lane] = keep_reaching(
                 bounds[lane], its_codes, its_scores, kept_scores[lane], kept_codes[lane]
             )
+    for lane in range(placed, lanes.kept.shape[0]):
+        lanes.kept[lane] = 0
 
 
 @inner

@@ -119,7 +119,7 @@ def test_what_is_left_half_way_is_closed() -> None:
     assert rows_of(_first(tables, 3)) == [0, 1, 2]
     tables.close()
     assert not decoders()
-    assert sorted(closed) == [0, 1]
+    assert sorted(closed) in ([0], [0, 1])  # the second thread may not have begun
 
 
 def test_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
