@@ -186,6 +186,7 @@ class Sums(NamedTuple):
     sums: Array  # float64 (2, lanes): of the list and of the ideal
     summed: Array  # int64 (2, lanes): how many ranks are in these sums
     stops: Array  # int64 (2, lanes): how many should be
+    values: Array  # float64 (lanes,): of the row
 
 
 class Batch(NamedTuple):
@@ -2574,7 +2575,7 @@ def fold_rows(
 
     Rows of one list, discount and ideal go on from one another's sums.
     """
-    cutoffs, sums, summed, stops = running
+    cutoffs, sums, summed, stops, values = running
     stops[:, :] = 0
     for r in range(rows.shape[0]):
         source, discount, ideal, over = rows[r, LIST], rows[r, DISCOUNT], rows[r, IDEAL], rows[r, OVER]
@@ -2606,21 +2607,28 @@ def fold_rows(
             for lane in range(placed):
                 stops[1, lane] = min(cutoffs[lane], ideal_lengths[ideal, lane])
             add_to_sums(ideals[ideal], discounts[discount], stops[1], summed[1], sums[1])
-        values, undefined = out[rows[r, OUT]], rows[r, UNDEFINED]
-        for lane in range(placed):
-            best = sums[1, lane]
-            total = sums[0, lane] if source >= 0 else best
-            relevant = totals[rows[r, TOTAL], lane] if rows[r, TOTAL] >= 0 else 0.0
-            if over == BY_IDEAL:
-                value = normalised(total, best)
-            else:
+        of_row = 0 if source >= 0 else 1
+        if over == BY_IDEAL:  # by itself, so that lanes are divided side by side
+            for lane in range(values.shape[0]):
+                values[lane] = normalised(sums[of_row, lane], sums[1, lane])
+        else:
+            for lane in range(placed):
+                relevant = totals[rows[r, TOTAL], lane] if rows[r, TOTAL] >= 0 else 0.0
                 tail = discounts[discount, stops[0, lane]] if over == RESIDUAL else 0.0
-                value = divided(over, total, cutoffs[lane], stops[0, lane], relevant, weights[r], tail)
-            if (undefined != NEVER and not lanes.has_documents[lane]) or (
-                undefined == NO_RELEVANT and relevant == 0.0
-            ):
-                value = np.nan
-            values[lanes.queries[lane]] = value
+                values[lane] = divided(
+                    over, sums[of_row, lane], cutoffs[lane], stops[0, lane], relevant, weights[r], tail
+                )
+        if rows[r, UNDEFINED] != NEVER:
+            for lane in range(placed):
+                if not lanes.has_documents[lane]:
+                    values[lane] = np.nan
+        if rows[r, UNDEFINED] == NO_RELEVANT:
+            for lane in range(placed):
+                if rows[r, TOTAL] < 0 or totals[rows[r, TOTAL], lane] == 0.0:
+                    values[lane] = np.nan
+        found = out[rows[r, OUT]]
+        for lane in range(placed):
+            found[lanes.queries[lane]] = values[lane]
 
 
 @inlined
@@ -3177,6 +3185,7 @@ def batch_for(longest: int, plan: Plan) -> Batch:
             np.empty((2, lanes)),
             np.empty((2, lanes), np.int64),
             np.empty((2, lanes), np.int64),
+            np.empty(lanes),
         ),
     )
 
