@@ -2644,10 +2644,21 @@ def add_to_sums(gains: Array, discounts: Array, stops: Array, summed: Array, sum
 
 @inlined
 def gather_lists(
-    ranked: int, distinct: bool, unjudged: int, gains: Array, plan: Plan, work: Work, batch: Batch, lane: int
+    ranked: int,
+    distinct: bool,
+    unjudged: int,
+    made: bool,
+    gains: Array,
+    plan: Plan,
+    work: Work,
+    batch: Batch,
+    lane: int,
 ) -> None:
+    """Fill the lists of gains and counts; those that `gains_by_rank` fills may be `made` already, but for ties that it cannot bear."""
     for v in range(plan.lists.shape[0]):
         table, ties, condensed = plan.lists[v, TABLE], plan.lists[v, TIES], plan.lists[v, CONDENSED] == 1
+        if made and is_of_gains(v, plan) and (distinct or averages_exactly(v, plan)):
+            continue
         if plan.lists[v, FOLD] == GAIN:
             batch.lengths[v, lane] = gather(
                 ranked,
@@ -2711,11 +2722,23 @@ def take_column(ranked: Ranked, lane: int, kept: int, work: Work) -> bool:
 
 
 @inlined
+def is_of_gains(v: int, plan: Plan) -> bool:
+    """Whether a list is one of gains, of all documents."""
+    return plan.lists[v, FOLD] == GAIN and plan.lists[v, CONDENSED] == 0
+
+
+@inlined
+def averages_exactly(v: int, plan: Plan) -> bool:
+    return plan.lists[v, TIES] == AVERAGE and plan.exact[plan.lists[v, TABLE]]
+
+
+@inlined
 def list_lane(
     lane: int,
     kept: int,
     tied: bool,
     unjudged: int,
+    made: bool,
     gains: Array,
     plan: Plan,
     scratch: Scratch,
@@ -2723,7 +2746,7 @@ def list_lane(
     batch: Batch,
 ) -> None:
     """Make the lists of the query of a lane, which is ranked."""
-    gather_lists(kept, not tied, unjudged, gains, plan, work, batch, lane)
+    gather_lists(kept, not tied, unjudged, made, gains, plan, work, batch, lane)
     fold_lists(kept, not tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
 
 
@@ -2949,8 +2972,8 @@ def score_queries_of_levels(
     only_gains = averaged = True
     keeps_order = documents.scores.itemsize == 4  # of tied documents that are ranked side by side
     for v in range(plan.lists.shape[0]):
-        only_gains = only_gains and plan.lists[v, FOLD] == GAIN and plan.lists[v, CONDENSED] == 0
-        averaged = averaged and plan.lists[v, TIES] == AVERAGE and plan.exact[plan.lists[v, TABLE]]
+        only_gains = only_gains and is_of_gains(v, plan)
+        averaged = averaged and averages_exactly(v, plan)
     while first < last:
         placed, first = take_queries(
             first, last, documents, plan.gains, plan.totals, plan.assumed, plan.promising, plan.skippable,
@@ -2967,8 +2990,8 @@ def score_queries_of_levels(
                 scratch.scores, scratch.kept, lanes.kept, placed, rows, unjudged + 1,
                 batch.ranked.keys, batch.ranked.codes, batch.ranked.same,
             )  # fmt: skip
-            if only_gains:
-                for v in range(plan.lists.shape[0]):
+            for v in range(plan.lists.shape[0]):
+                if is_of_gains(v, plan):
                     gains_by_rank(
                         plan.gains[plan.lists[v, TABLE]], rows, tied_lanes != 0, lanes.kept, batch.ranked,
                         batch.lists[v], batch.lengths[v],
@@ -2985,7 +3008,7 @@ def score_queries_of_levels(
                     kept, tied, unjudged + 1, documents.lowest, plan.first_wanted,
                     scratch.scores[lane], scratch.kept[lane], scratch.wanted, work,
                 )  # fmt: skip
-            list_lane(lane, kept, is_tied, unjudged, plan.gains, plan, scratch, work, batch)
+            list_lane(lane, kept, is_tied, unjudged, kept <= rows, plan.gains, plan, scratch, work, batch)
         ideals_of_levels(
             scored, judged, plan.ideals, plan.falling, plan.earning, plan.gains, batch.ideals, batch.ideal_lengths
         )  # fmt: skip
@@ -3078,7 +3101,7 @@ def score_queries_of_values(
                 kept, tied, unjudged + 1, documents.lowest, plan.first_wanted,
                 scratch.scores[lane], scratch.kept[lane], scratch.wanted, work,
             )  # fmt: skip
-            list_lane(lane, kept, tied, unjudged, gains, plan, scratch, work, batch)
+            list_lane(lane, kept, tied, unjudged, False, gains, plan, scratch, work, batch)
             batch.lanes.queries[lane], batch.lanes.has_documents[lane] = number, has_documents
             lane += 1
         finish_batch(lane, plan, work, batch, out)
