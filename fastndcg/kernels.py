@@ -67,6 +67,8 @@ TABLE, TIES, CONDENSED, FOLD, RELEVANT, NONRELEVANT = range(6)
 # folds: what a list holds for each rank; those after COUNT are compiled where they are asked for
 GAIN, COUNT, REACHED, FIRST, HITS, STOP, PREFERENCE, INFERRED, INTERPOLATED = range(9)
 AVERAGE, INPUT, WORST, BEST = range(4)
+# lists of a query that are made, side by side with those of others: those that average ties, or all that are linear
+NONE_MADE, AVERAGED_MADE, ALL_MADE = range(3)
 # columns of Plan.ideals, after TABLE; POOL is the "judged" ideal that a "full" one takes its best gain from
 SOURCE, OF_LIST, IDEAL_CUTOFF, POOL, LEAVES_OUT = 1, 2, 3, 4, 5
 JUDGED, SCORED, RETURNED, FULL = range(4)
@@ -2647,17 +2649,17 @@ def gather_lists(
     ranked: int,
     distinct: bool,
     unjudged: int,
-    made: bool,
+    made: int,
     gains: Array,
     plan: Plan,
     work: Work,
     batch: Batch,
     lane: int,
 ) -> None:
-    """Fill the lists of gains and counts; those that `gains_by_rank` fills may be `made` already, but for ties that it cannot bear."""
+    """Fill the lists of gains and counts, but for those that are made, of all queries side by side."""
     for v in range(plan.lists.shape[0]):
         table, ties, condensed = plan.lists[v, TABLE], plan.lists[v, TIES], plan.lists[v, CONDENSED] == 1
-        if made and is_of_gains(v, plan) and (distinct or averages_exactly(v, plan)):
+        if (made == ALL_MADE and is_linear(v, plan)) or (made == AVERAGED_MADE and averages_exactly(v, plan)):
             continue
         if plan.lists[v, FOLD] == GAIN:
             batch.lengths[v, lane] = gather(
@@ -2698,6 +2700,18 @@ def gains_by_rank(
 
 
 @apart
+def counts_by_rank(gains: Array, rows: int, kept: Array, codes: Array, out: Array, lengths: Array) -> None:
+    """As `gather_sums`, of queries ranked side by side where none are tied."""
+    depth = min(out.shape[0], rows)
+    for lane in range(SIDE_BY_SIDE):
+        lengths[lane] = min(kept[lane], depth)
+    for rank in range(depth):
+        for lane in range(SIDE_BY_SIDE):
+            before = out[rank - 1, lane] if rank > 0 else 0.0
+            out[rank, lane] = before + gains[codes[rank, lane]]
+
+
+@apart
 def take_column(ranked: Ranked, lane: int, kept: int, work: Work) -> bool:
     """As `rank`, of a query that was ranked beside others."""
     tied, start = False, 0
@@ -2722,14 +2736,20 @@ def take_column(ranked: Ranked, lane: int, kept: int, work: Work) -> bool:
 
 
 @inlined
-def is_of_gains(v: int, plan: Plan) -> bool:
-    """Whether a list is one of gains, of all documents."""
-    return plan.lists[v, FOLD] == GAIN and plan.lists[v, CONDENSED] == 0
+def is_linear(v: int, plan: Plan) -> bool:
+    """Whether a list is one of gains or counts, of all documents: such ones are made side by side."""
+    return plan.lists[v, FOLD] in (GAIN, COUNT) and plan.lists[v, CONDENSED] == 0
 
 
 @inlined
 def averages_exactly(v: int, plan: Plan) -> bool:
-    return plan.lists[v, TIES] == AVERAGE and plan.exact[plan.lists[v, TABLE]]
+    """Whether a list that is made side by side is right where documents are tied, too."""
+    return (
+        is_linear(v, plan)
+        and plan.lists[v, FOLD] == GAIN
+        and plan.lists[v, TIES] == AVERAGE
+        and plan.exact[plan.lists[v, TABLE]]
+    )
 
 
 @inlined
@@ -2738,7 +2758,7 @@ def list_lane(
     kept: int,
     tied: bool,
     unjudged: int,
-    made: bool,
+    made: int,
     gains: Array,
     plan: Plan,
     scratch: Scratch,
@@ -2969,10 +2989,10 @@ def score_queries_of_levels(
     unjudged, lanes, judged = plan.gains.shape[1] - 2, batch.lanes, batch.counts[1]
     scored = batch.counts[0] if documents.pool_offsets.shape[0] > 0 else judged
     lanes_are_many = lanes.queries.shape[0] == SIDE_BY_SIDE
-    only_gains = averaged = True
+    linear = averaged = True
     keeps_order = documents.scores.itemsize == 4  # of tied documents that are ranked side by side
     for v in range(plan.lists.shape[0]):
-        only_gains = only_gains and is_of_gains(v, plan)
+        linear = linear and is_linear(v, plan)
         averaged = averaged and averages_exactly(v, plan)
     while first < last:
         placed, first = take_queries(
@@ -2991,24 +3011,27 @@ def score_queries_of_levels(
                 batch.ranked.keys, batch.ranked.codes, batch.ranked.same,
             )  # fmt: skip
             for v in range(plan.lists.shape[0]):
-                if is_of_gains(v, plan):
-                    gains_by_rank(
-                        plan.gains[plan.lists[v, TABLE]], rows, tied_lanes != 0, lanes.kept, batch.ranked,
-                        batch.lists[v], batch.lengths[v],
-                    )  # fmt: skip
+                gains, out_list, lengths = plan.gains[plan.lists[v, TABLE]], batch.lists[v], batch.lengths[v]
+                if is_linear(v, plan) and plan.lists[v, FOLD] == GAIN:
+                    gains_by_rank(gains, rows, tied_lanes != 0, lanes.kept, batch.ranked, out_list, lengths)
+                elif is_linear(v, plan):
+                    counts_by_rank(gains, rows, lanes.kept, batch.ranked.codes, out_list, lengths)
         tied = tied_lanes != 0
         for lane in range(placed):
             kept, is_tied = lanes.kept[lane], tied_lanes >> lane & 1 == 1
-            if kept <= rows and only_gains and (averaged or not is_tied):
+            is_ranked, made = rows > 0 and kept <= rows, NONE_MADE
+            if is_ranked:
+                made = AVERAGED_MADE if is_tied else ALL_MADE
+            if (made == ALL_MADE and linear) or (made == AVERAGED_MADE and averaged):
                 continue
-            if kept <= rows and (keeps_order or not is_tied):
+            if is_ranked and (keeps_order or not is_tied):
                 is_tied = take_column(batch.ranked, lane, kept, work)
             else:
                 is_tied = tied = rank(
                     kept, tied, unjudged + 1, documents.lowest, plan.first_wanted,
                     scratch.scores[lane], scratch.kept[lane], scratch.wanted, work,
                 )  # fmt: skip
-            list_lane(lane, kept, is_tied, unjudged, kept <= rows, plan.gains, plan, scratch, work, batch)
+            list_lane(lane, kept, is_tied, unjudged, made, plan.gains, plan, scratch, work, batch)
         ideals_of_levels(
             scored, judged, plan.ideals, plan.falling, plan.earning, plan.gains, batch.ideals, batch.ideal_lengths
         )  # fmt: skip
@@ -3101,7 +3124,7 @@ def score_queries_of_values(
                 kept, tied, unjudged + 1, documents.lowest, plan.first_wanted,
                 scratch.scores[lane], scratch.kept[lane], scratch.wanted, work,
             )  # fmt: skip
-            list_lane(lane, kept, tied, unjudged, False, gains, plan, scratch, work, batch)
+            list_lane(lane, kept, tied, unjudged, NONE_MADE, gains, plan, scratch, work, batch)
             batch.lanes.queries[lane], batch.lanes.has_documents[lane] = number, has_documents
             lane += 1
         finish_batch(lane, plan, work, batch, out)

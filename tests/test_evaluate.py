@@ -408,6 +408,18 @@ def values_grades(table: Ragged) -> list[str]:
     )
 
 
+@pytest.mark.parametrize("measures", [["DCG", "CG"], ["NumRet", "NumRet@9"], ["DCG", "P@5", "RR"]])
+def test_an_empty_list_among_long_ones(measures: list[str]) -> None:
+    """Few relevant documents, so that the long lists are ranked one by one; the lists before are ranked side by side."""
+    lengths = [100] * 23 + [0] + [100] * 8
+    grades = np.zeros(sum(lengths), np.uint8)
+    grades[:800], grades[850::100] = 1, 1
+    scores = np.random.default_rng(0).random(len(grades), dtype=np.float32)
+    values = fn.evaluate(fn.Rankings.from_groups(lengths, grades, scores), measures, threads=1).values
+    assert (values[:, 23] == 0).all()
+    assert (values[0, [*range(23), *range(24, 32)]] > 0).all()
+
+
 @pytest.mark.parametrize("continuous", [False, True])
 @pytest.mark.parametrize("pool", [False, True])
 def test_one_thread_or_many(continuous: bool, pool: bool) -> None:
