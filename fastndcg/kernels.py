@@ -3012,9 +3012,11 @@ def score_queries_of_levels(
             )  # fmt: skip
             for v in range(plan.lists.shape[0]):
                 gains, out_list, lengths = plan.gains[plan.lists[v, TABLE]], batch.lists[v], batch.lengths[v]
-                if is_linear(v, plan) and plan.lists[v, FOLD] == GAIN:
+                if not is_linear(v, plan):
+                    continue
+                if plan.lists[v, FOLD] == GAIN:
                     gains_by_rank(gains, rows, tied_lanes != 0, lanes.kept, batch.ranked, out_list, lengths)
-                elif is_linear(v, plan):
+                else:
                     counts_by_rank(gains, rows, lanes.kept, batch.ranked.codes, out_list, lengths)
         tied = tied_lanes != 0
         for lane in range(placed):
@@ -3165,33 +3167,18 @@ def lanes_for(longest: int, plan: Plan) -> int:
 
 
 @allocating
-def scratch_for_levels(longest: int, documents: Documents, plan: Plan) -> Scratch:
+def scratch_for(longest: int, coded: bool, pool: int, documents: Documents, plan: Plan) -> Scratch:
+    """Working memory for grades that are `coded` to levels, or for others and pools of at most `pool` documents."""
     size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
     return Scratch(
-        np.empty(0, np.uint32),
-        np.empty((SIDE_BY_SIDE, BINS), documents.scores.dtype),
-        np.empty(SIDE_BY_SIDE, documents.scores.dtype),
-        np.empty((lanes, size), documents.scores.dtype),
-        np.empty((lanes, size), np.uint32),
-        np.empty(size, documents.scores.dtype),
-        np.empty((0, 0)),
-        np.empty(0),
-        np.empty((4, 0 if plan.folds is None else longest + 2)),
-    )
-
-
-@allocating
-def scratch_for_values(longest: int, pool: int, documents: Documents, plan: Plan) -> Scratch:
-    size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
-    return Scratch(
-        np.empty(longest, np.uint32),
+        np.empty(0 if coded else longest, np.uint32),
         np.empty((SIDE_BY_SIDE, BINS), documents.scores.dtype),
         np.empty(SIDE_BY_SIDE, documents.scores.dtype),
         np.empty((lanes, size), documents.scores.dtype),
         np.empty((lanes, size + pool), np.uint32),
         np.empty(size, documents.scores.dtype),
-        np.empty((plan.gains.shape[0], longest + 2)),
-        np.empty(size + pool),
+        np.empty((0 if coded else plan.gains.shape[0], longest + 2)),
+        np.empty(0 if coded else size + pool),
         np.empty((4, 0 if plan.folds is None else longest + 2)),
     )
 
@@ -3211,9 +3198,8 @@ def batch_for(longest: int, plan: Plan) -> Batch:
             np.empty(lanes, np.int64),
             np.empty(lanes, np.int64),
         ),
-        np.zeros(
-            (2, plan.gains.shape[1] + _COUNTED, lanes), np.int64
-        ),  # lanes without a query are filled as well
+        # ideals of lanes without a query are filled as well
+        np.zeros((2, plan.gains.shape[1] + _COUNTED, lanes), np.int64),
         np.empty((n_totals, lanes)),
         Ranked(
             np.empty((rows, SIDE_BY_SIDE), np.uint32),
@@ -3241,7 +3227,7 @@ def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
     for c in range(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
         longest = longest_list(documents.offsets, first, last)
-        scratch = scratch_for_levels(longest, documents, plan)
+        scratch = scratch_for(longest, True, 0, documents, plan)
         score_queries_of_levels(
             first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
         )
@@ -3255,7 +3241,7 @@ def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
             longest_list(documents.offsets, first, last),
             longest_list(documents.pool_offsets, first, last),
         )
-        scratch = scratch_for_values(longest, pool, documents, plan)
+        scratch = scratch_for(longest, False, pool, documents, plan)
         score_queries_of_values(
             first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
         )

@@ -20,9 +20,8 @@ Int64 = npt.NDArray[np.int64]
 
 _DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
 _EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
-_WORTH_COMPILING = (
-    1 << 18
-)  # rows from which a kernel finds queries sooner than NumPy, which writes a byte for each row first
+# rows from which a kernel finds queries sooner than NumPy, which writes a byte for each row first
+_WORTH_COMPILING = 1 << 18
 _RUN = 32  # rows of a query, so that the first look at ids has room for all queries of most data
 _UNJUDGED = "Drop those rows, or give unjudged documents grade 0 and is_judged=False."
 
