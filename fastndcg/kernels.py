@@ -33,6 +33,8 @@ from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.runtime import _nrt_python
 from numba.extending import intrinsic, overload
 
@@ -205,22 +207,55 @@ class Batch(NamedTuple):
     sums: Sums
 
 
+# versions of Numba whose private parts, used below, were looked at; with a later one compiling and loading take longer
+_KNOWN = numba.version_info.short < (0, 69)
+
+
+class _LinkedLibrary(JITCodeLibrary):
+    """The code of a block, which only drivers optimise and make machine code of, as a part of themselves.
+
+    Numba would do so for each block by itself, and again in each of its callers: that took a third of a cold compilation.
+    """
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """There is no code here to run in an environment."""
+
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002, as Numba calls it
+        """What Python calls instead, to be told that the block cannot be called."""
+        return binding.address_of_symbol("PyObject_Call") or 0
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+class _Linked(Compiler):
+    """Numba's compiler, for blocks."""
+
+    def define_pipelines(self) -> Any:
+        self.state.library = _LinkedLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 # what lets Python call a function: for tables and scratch memory it took a fifth of a cold compilation
 _UNWRAPPED: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
+if _KNOWN:
+    _UNWRAPPED["pipeline_class"] = _Linked
 
 
 def block(function: F) -> F:
-    """Compile a piece of a driver; it is cached as a part of the driver only.
+    """Compile a piece of drivers, which Python cannot call; it is cached as a part of them only.
 
     Blocks do not allocate, so they are compiled without reference counting: with it, an atomic addition for each array that
     a query's blocks touch took 2 microseconds a query.
     """
-    return numba.njit(_nrt=False, **_OPTIONS)(function)
-
-
-def inner(function: F) -> F:
-    """A block that Python must not call, which would end the process; for what takes tables and scratch memory."""
     return numba.njit(_nrt=False, **_UNWRAPPED)(function)
 
 
@@ -287,7 +322,7 @@ def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
 
 
 def allocating(function: F) -> F:
-    """An inner block that allocates memory."""
+    """A block that allocates memory."""
     return numba.njit(_nrt=True, **_UNWRAPPED)(function)
 
 
@@ -306,10 +341,6 @@ class _LoadedAlone(FunctionCache):
             return self._load_overload(sig, target_context)
 
 
-# code that lacks a part ends the process, so later versions load as they do by themselves until someone has looked
-_LOADS_ALONE = numba.version_info.short < (0, 69)
-
-
 def driver(**options: Any) -> Callable[[F], F]:
     """Compile what Python calls, cached on disk where a folder for it can be written, and without a cache elsewhere."""
 
@@ -317,7 +348,7 @@ def driver(**options: Any) -> Callable[[F], F]:
         dispatcher = numba.njit(**_OPTIONS, **options)(function)
         if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
             with suppress(RuntimeError):  # neither the package folder nor a home folder can be written
-                if _LOADS_ALONE:
+                if _KNOWN:  # code that lacks a part ends the process
                     dispatcher._cache = _LoadedAlone(function)
                 else:
                     dispatcher.enable_caching()
@@ -1541,7 +1572,7 @@ def place_of(grade: float, grades: Array) -> int:
     return first
 
 
-@inner
+@block
 def gain_of(grade: float, table: int, plan: Plan) -> float:
     """Gain of a grade that has no level."""
     if grade < plan.thresholds[table]:
@@ -2369,7 +2400,7 @@ def fold_lists(
             )  # fmt: skip
 
 
-fold_lists_compiled = inner(fold_lists)
+fold_lists_compiled = block(fold_lists)
 
 
 @overload(fold_lists, jit_options={"_nrt": False, **_UNWRAPPED})
@@ -2471,7 +2502,7 @@ def ideal_of_gains(
     return filled
 
 
-@inner
+@block
 def gains_of_judged(
     query: int,
     table: int,
@@ -2975,7 +3006,7 @@ def keep_of_lanes(
         lanes.kept[lane] = 0
 
 
-@inner
+@block
 def score_queries_of_levels(
     first: int,
     last: int,
@@ -3051,7 +3082,7 @@ def finish_batch(placed: int, plan: Plan, work: Work, batch: Batch, out: Array) 
     )  # fmt: skip
 
 
-@inner
+@block
 def score_queries_of_values(
     first: int,
     last: int,
@@ -3158,7 +3189,7 @@ def work_for(longest: int) -> Work:
     )
 
 
-@inner
+@block
 def lanes_for(longest: int, plan: Plan) -> int:
     """How many queries are scored side by side: several, where what is held of each is little."""
     n_lists, n_ideals = max(plan.lists.shape[0], 1), plan.ideals.shape[0]

@@ -523,8 +523,20 @@ def test_a_cached_kernel_is_loaded_alone(tmp_path: Path) -> None:
             return {0: np.sort(values) * 2}[0]
         assert doubled(np.array([2.0, 1.0])).tolist() == [2.0, 4.0]
         assert kernels.rows_by_code(np.array([1, 0, 1]), 2)[1].tolist() == [1, 0, 2]
-        print(hits, loaded == known or not kernels._LOADS_ALONE)
+        print(hits, loaded == known or not kernels._KNOWN)
     """
     cache = str(tmp_path)
     assert run(program, NUMBA_CACHE_DIR=cache).split()[0] == "0"
     assert run(program, NUMBA_CACHE_DIR=cache).split() == ["1", "True"]
+
+
+def test_a_block_is_refused_where_it_is_called_from_python() -> None:
+    """Only drivers have it as machine code."""
+    program = """
+        from fastndcg import kernels
+        try:
+            kernels.place_of(1.0, np.zeros(3))
+        except TypeError:
+            print("refused")
+    """
+    assert run(program).split() == ["refused"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -12,6 +13,32 @@ from hypothesis import strategies as st
 
 from fastndcg import kernels
 from fastndcg.sources import lines
+
+compiled = numba.njit(error_model="numpy")
+
+
+@compiled
+def round_decimal(whole, exponent):
+    return kernels.vector_round_decimal(whole, exponent)
+
+
+@compiled
+def find_blanks(data, start, stop, out):
+    return kernels.vector_find_blanks(data, start, stop, out)
+
+
+@compiled
+def keep_documents(data, table, lines, each, row, out, offsets, end):
+    return kernels.vector_keep_documents(data, table, lines, each, row, out, offsets, end)
+
+
+plain_keep_documents = compiled(kernels.plain_keep_documents)
+
+
+@compiled
+def read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd):
+    return kernels.vector_read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd)
+
 
 # ---- numbers ----
 
@@ -35,7 +62,7 @@ def _halfway(bits):
 @example(22250738585072014, -324)
 @example(6, -325)
 def test_a_decimal_is_rounded_as_python_does(whole, exponent):
-    value, is_certain = kernels.vector_round_decimal(np.uint64(whole), exponent)
+    value, is_certain = round_decimal(np.uint64(whole), exponent)
     if is_certain:
         assert value == float(f"{whole}e{exponent}")
     assert kernels.plain_round_decimal(whole, exponent) == (float(f"{whole}e{exponent}"), True)
@@ -45,7 +72,7 @@ def test_a_decimal_is_rounded_as_python_does(whole, exponent):
 def test_the_shortest_form_of_a_normal_float_is_certain(value):
     digits, exponent = f"{value:.16e}".split("e")
     whole = np.uint64(int(digits.replace(".", "")))
-    assert kernels.vector_round_decimal(whole, int(exponent) - 16) == (value, True)
+    assert round_decimal(whole, int(exponent) - 16) == (value, True)
 
 
 @given(
@@ -63,7 +90,7 @@ def test_decimals_near_the_middle_of_two_floats(exponent, mantissa, digits, off)
     if whole < 0:
         return
     power = point - first - len(plain[first : first + digits])
-    value, is_certain = kernels.vector_round_decimal(np.uint64(whole), power)
+    value, is_certain = round_decimal(np.uint64(whole), power)
     if is_certain:
         assert value == float(f"{whole}e{power}")
 
@@ -108,7 +135,7 @@ def _bytes(text):
 @given(st.binary(max_size=400) | st.text(" \n\ta#\u00e9", max_size=400).map(str.encode), st.integers(0, 70))
 def test_blanks(text, start):
     data, found = _bytes(text), []
-    for find in (kernels.vector_find_blanks, kernels.plain_find_blanks):
+    for find in (find_blanks, kernels.plain_find_blanks):
         out = np.full(len(data) + 64, -1, np.int32)
         count, ends = find(data, min(start, len(data)), len(data), out)
         found.append((out[:count].tolist(), ends))
@@ -122,7 +149,7 @@ def test_documents_of_any_length_fill_their_column_and_no_more(lengths, room):
     )
     table = np.flatnonzero(data <= 32).astype(np.int32)
     n, columns = sum(lengths), []
-    for keep in (kernels.vector_keep_documents, kernels.plain_keep_documents):
+    for keep in (keep_documents, plain_keep_documents):
         held = np.full(n + room + 64, 255, np.uint8)
         out, offsets = held[: n + room], np.zeros(len(lengths) + 1, np.int64)
         assert keep(data, table, len(lengths), 4, 0, out, offsets, 0) == n
@@ -142,7 +169,7 @@ def test_numbers_of_a_chunk(numbers):
     table = np.flatnonzero(data <= 32).astype(np.int32)
     words = np.zeros((kernels.N_WORDS, len(numbers)), np.uint64)
     left = []
-    for read in (kernels.vector_read_numbers, kernels.plain_read_numbers):
+    for read in (read_numbers, kernels.plain_read_numbers):
         values, odd = np.zeros(len(numbers)), np.zeros((len(numbers), 3), np.int64)
         n_odd = read(data, table, len(numbers), 4, 2, words, 0, values, odd, 0)
         left.append({row: data[start:stop].tobytes().decode() for row, start, stop in odd[:n_odd].tolist()})
