@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import binding, ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, imputils
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -324,6 +324,26 @@ def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
 def allocating(function: F) -> F:
     """A block that allocates memory."""
     return numba.njit(_nrt=True, **_UNWRAPPED)(function)
+
+
+@intrinsic
+def compiled_empty(typing: Any, shape: Any, kind: Any) -> Any:
+    """As `np.empty`, which Numba compiles as a function of its own for each dtype and number of dimensions, 0.05 s each."""
+    returned = types.Array(kind.dtype, len(shape) if isinstance(shape, types.BaseTuple) else 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from numba.np.arrayobj import _empty_nd_impl  # here, because only compiling needs it: 20 ms
+
+        lengths = [arguments[0]]
+        if isinstance(signature.args[0], types.BaseTuple):
+            lengths = cgutils.unpack_tuple(builder, arguments[0])
+        made = _empty_nd_impl(context, builder, returned, lengths)
+        return imputils.impl_ret_new_ref(context, builder, returned, made._getvalue())
+
+    return returned(shape, kind), generate
+
+
+empty = compiled_empty if _KNOWN and not numba.config.DISABLE_JIT else np.empty
 
 
 class _LoadedAlone(FunctionCache):
@@ -1683,7 +1703,7 @@ def _falling_keys(scores: Array, n: int, keys: Array) -> None:
             keys[i] = (1 << bits - 1) - 1 - key if key >= 0 else key & (1 << bits) - 1
 
 
-@overload(_falling_keys)
+@overload(_falling_keys, jit_options={"_nrt": False, **_UNWRAPPED})
 def _falling_keys_typed(scores: Any, n: Any, keys: Any) -> Any:
     narrow = scores.dtype == types.float32
     signed = np.int32 if narrow else np.int64
@@ -1719,7 +1739,7 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
     for i in range(n):
         order[i] = i
         varying |= keys[i] ^ keys[0]
-    starts = np.empty(256, np.int64)
+    starts = empty(256, np.int64)
     source, target = 0, n
     for byte in range(8):
         shift = np.uint64(8 * byte)
@@ -1866,7 +1886,7 @@ def rank_many(
 
 @allocating
 def rank_by_sorting(kept: int, scores: Array, codes: Array, work: Work) -> None:
-    keys, order = np.empty(2 * kept, np.uint64), np.empty(2 * kept, np.uint32)
+    keys, order = empty(2 * kept, np.uint64), empty(2 * kept, np.uint32)
     falling_keys(scores, kept, keys)
     half = sort_by_key(kept, keys, order)
     start = 0
@@ -3178,14 +3198,14 @@ def longest_list(offsets: Array, first: int, last: int) -> int:
 def work_for(longest: int) -> Work:
     size = longest + 2 * LANES
     return Work(
-        np.empty(size, np.uint32),
-        np.empty(size, np.uint32),
-        np.empty(size, np.uint32),
-        np.empty(size, np.uint32),
-        np.empty(size, np.uint32),
-        np.empty(size, np.uint32),
-        np.empty(size),
-        np.empty(LANES),
+        empty(size, np.uint32),
+        empty(size, np.uint32),
+        empty(size, np.uint32),
+        empty(size, np.uint32),
+        empty(size, np.uint32),
+        empty(size, np.uint32),
+        empty(size, np.float64),
+        empty(LANES, np.float64),
     )
 
 
@@ -3202,15 +3222,15 @@ def scratch_for(longest: int, coded: bool, pool: int, documents: Documents, plan
     """Working memory for grades that are `coded` to levels, or for others and pools of at most `pool` documents."""
     size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
     return Scratch(
-        np.empty(0 if coded else longest, np.uint32),
-        np.empty((SIDE_BY_SIDE, BINS), documents.scores.dtype),
-        np.empty(SIDE_BY_SIDE, documents.scores.dtype),
-        np.empty((lanes, size), documents.scores.dtype),
-        np.empty((lanes, size + pool), np.uint32),
-        np.empty(size, documents.scores.dtype),
-        np.empty((0 if coded else plan.gains.shape[0], longest + 2)),
-        np.empty(0 if coded else size + pool),
-        np.empty((4, 0 if plan.folds is None else longest + 2)),
+        empty(0 if coded else longest, np.uint32),
+        empty((SIDE_BY_SIDE, BINS), documents.scores.dtype),
+        empty(SIDE_BY_SIDE, documents.scores.dtype),
+        empty((lanes, size), documents.scores.dtype),
+        empty((lanes, size + pool), np.uint32),
+        empty(size, documents.scores.dtype),
+        empty((0 if coded else plan.gains.shape[0], longest + 2), np.float64),
+        empty(0 if coded else size + pool, np.float64),
+        empty((4, 0 if plan.folds is None else longest + 2), np.float64),
     )
 
 
@@ -3219,36 +3239,37 @@ def batch_for(longest: int, plan: Plan) -> Batch:
     n_lists, n_ideals, n_totals = max(plan.lists.shape[0], 1), plan.ideals.shape[0], plan.totals.shape[0]
     depth, ideal_depth, lanes = min(plan.depth, longest), plan.ideal_depth, lanes_for(longest, plan)
     rows = LANES * max(vectors_of(min(longest, _TOGETHER)), 1)
+    counts = empty((2, plan.gains.shape[1] + _COUNTED, lanes), np.int64)
+    counts[:] = 0  # ideals of lanes without a query are filled as well
     return Batch(
         Lanes(
-            np.empty(lanes, np.int64),
-            np.empty(lanes, np.int64),
-            np.empty(lanes, np.int64),
-            np.empty(lanes, np.bool_),
-            np.empty(lanes, np.bool_),
-            np.empty(lanes, np.int64),
-            np.empty(lanes, np.int64),
+            empty(lanes, np.int64),
+            empty(lanes, np.int64),
+            empty(lanes, np.int64),
+            empty(lanes, np.bool_),
+            empty(lanes, np.bool_),
+            empty(lanes, np.int64),
+            empty(lanes, np.int64),
         ),
-        # ideals of lanes without a query are filled as well
-        np.zeros((2, plan.gains.shape[1] + _COUNTED, lanes), np.int64),
-        np.empty((n_totals, lanes)),
+        counts,
+        empty((n_totals, lanes), np.float64),
         Ranked(
-            np.empty((rows, SIDE_BY_SIDE), np.uint32),
-            np.empty(rows, np.uint8),
-            np.empty((rows, SIDE_BY_SIDE), np.int64),
-            np.empty((rows, SIDE_BY_SIDE)),
-            np.empty((rows, SIDE_BY_SIDE)),
+            empty((rows, SIDE_BY_SIDE), np.uint32),
+            empty(rows, np.uint8),
+            empty((rows, SIDE_BY_SIDE), np.int64),
+            empty((rows, SIDE_BY_SIDE), np.float64),
+            empty((rows, SIDE_BY_SIDE), np.float64),
         ),
-        np.empty((n_lists, depth, lanes)),
-        np.empty((n_lists, lanes), np.int64),
-        np.empty((n_ideals, ideal_depth, lanes)),
-        np.empty((n_ideals, lanes), np.int64),
+        empty((n_lists, depth, lanes), np.float64),
+        empty((n_lists, lanes), np.int64),
+        empty((n_ideals, ideal_depth, lanes), np.float64),
+        empty((n_ideals, lanes), np.int64),
         Sums(
-            np.empty(lanes, np.int64),
-            np.empty((2, lanes)),
-            np.empty((2, lanes), np.int64),
-            np.empty((2, lanes), np.int64),
-            np.empty(lanes),
+            empty(lanes, np.int64),
+            empty((2, lanes), np.float64),
+            empty((2, lanes), np.int64),
+            empty((2, lanes), np.int64),
+            empty(lanes, np.float64),
         ),
     )
 
