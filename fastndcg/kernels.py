@@ -2702,32 +2702,27 @@ def gather_lists(
     unjudged: int,
     made: int,
     gains: Array,
-    plan: Plan,
+    lists: Array,
+    exact: Array,
     work: Work,
-    batch: Batch,
+    out: Array,
+    lengths: Array,
     lane: int,
 ) -> None:
     """Fill the lists of gains and counts, but for those that are made, of all queries side by side."""
-    for v in range(plan.lists.shape[0]):
-        table, ties, condensed = plan.lists[v, TABLE], plan.lists[v, TIES], plan.lists[v, CONDENSED] == 1
-        if (made == ALL_MADE and is_linear(v, plan)) or (made == AVERAGED_MADE and averages_exactly(v, plan)):
+    for v in range(lists.shape[0]):
+        table, ties, condensed = lists[v, TABLE], lists[v, TIES], lists[v, CONDENSED] == 1
+        if (made == ALL_MADE and is_linear(v, lists)) or (
+            made == AVERAGED_MADE and averages_exactly(v, lists, exact)
+        ):
             continue
-        if plan.lists[v, FOLD] == GAIN:
-            batch.lengths[v, lane] = gather(
-                ranked,
-                distinct,
-                ties,
-                condensed,
-                unjudged,
-                gains[table],
-                plan.exact[table],
-                work,
-                batch.lists[v],
-                lane,
+        if lists[v, FOLD] == GAIN:
+            lengths[v, lane] = gather(
+                ranked, distinct, ties, condensed, unjudged, gains[table], exact[table], work, out[v], lane
             )
-        elif plan.lists[v, FOLD] == COUNT:
-            batch.lengths[v, lane] = gather_sums(
-                ranked, ties, condensed, unjudged, gains[table], work.codes, work.sizes, work.group, batch.lists[v], lane
+        elif lists[v, FOLD] == COUNT:
+            lengths[v, lane] = gather_sums(
+                ranked, ties, condensed, unjudged, gains[table], work.codes, work.sizes, work.group, out[v], lane
             )  # fmt: skip
 
 
@@ -2787,38 +2782,20 @@ def take_column(ranked: Ranked, lane: int, kept: int, work: Work) -> bool:
 
 
 @inlined
-def is_linear(v: int, plan: Plan) -> bool:
+def is_linear(v: int, lists: Array) -> bool:
     """Whether a list is one of gains or counts, of all documents: such ones are made side by side."""
-    return plan.lists[v, FOLD] in (GAIN, COUNT) and plan.lists[v, CONDENSED] == 0
+    return lists[v, FOLD] in (GAIN, COUNT) and lists[v, CONDENSED] == 0
 
 
 @inlined
-def averages_exactly(v: int, plan: Plan) -> bool:
+def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
     """Whether a list that is made side by side is right where documents are tied, too."""
     return (
-        is_linear(v, plan)
-        and plan.lists[v, FOLD] == GAIN
-        and plan.lists[v, TIES] == AVERAGE
-        and plan.exact[plan.lists[v, TABLE]]
+        is_linear(v, lists)
+        and lists[v, FOLD] == GAIN
+        and lists[v, TIES] == AVERAGE
+        and exact[lists[v, TABLE]]
     )
-
-
-@inlined
-def list_lane(
-    lane: int,
-    kept: int,
-    tied: bool,
-    unjudged: int,
-    made: int,
-    gains: Array,
-    plan: Plan,
-    scratch: Scratch,
-    work: Work,
-    batch: Batch,
-) -> None:
-    """Make the lists of the query of a lane, which is ranked."""
-    gather_lists(kept, not tied, unjudged, made, gains, plan, work, batch, lane)
-    fold_lists(kept, not tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
 
 
 @inlined
@@ -3037,17 +3014,20 @@ def score_queries_of_levels(
     batch: Batch,
     out: Array,
 ) -> None:
-    unjudged, lanes, judged = plan.gains.shape[1] - 2, batch.lanes, batch.counts[1]
+    # taken out once: to name a field takes all some hundred words of its tuple, for LLVM to find out that they are not used
+    lists, gains, lanes, ranked = plan.lists, plan.gains, batch.lanes, batch.ranked
+    out_lists, lengths, ideals, ideal_lengths = batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths
+    unjudged, judged = gains.shape[1] - 2, batch.counts[1]
     scored = batch.counts[0] if documents.pool_offsets.shape[0] > 0 else judged
     lanes_are_many = lanes.queries.shape[0] == SIDE_BY_SIDE
     linear = averaged = True
     keeps_order = documents.scores.itemsize == 4  # of tied documents that are ranked side by side
-    for v in range(plan.lists.shape[0]):
-        linear = linear and is_linear(v, plan)
-        averaged = averaged and averages_exactly(v, plan)
+    for v in range(lists.shape[0]):
+        linear = linear and is_linear(v, lists)
+        averaged = averaged and averages_exactly(v, lists, plan.exact)
     while first < last:
         placed, first = take_queries(
-            first, last, documents, plan.gains, plan.totals, plan.assumed, plan.promising, plan.skippable,
+            first, last, documents, gains, plan.totals, plan.assumed, plan.promising, plan.skippable,
             plan.condensing, scored, judged, batch.totals, lanes, out,
         )  # fmt: skip
         keep_of_lanes(
@@ -3059,16 +3039,16 @@ def score_queries_of_levels(
         if rows > 0:
             tied_lanes = rank_side_by_side(
                 scratch.scores, scratch.kept, lanes.kept, placed, rows, unjudged + 1,
-                batch.ranked.keys, batch.ranked.codes, batch.ranked.same,
+                ranked.keys, ranked.codes, ranked.same,
             )  # fmt: skip
-            for v in range(plan.lists.shape[0]):
-                gains, out_list, lengths = plan.gains[plan.lists[v, TABLE]], batch.lists[v], batch.lengths[v]
-                if not is_linear(v, plan):
+            for v in range(lists.shape[0]):
+                if not is_linear(v, lists):
                     continue
-                if plan.lists[v, FOLD] == GAIN:
-                    gains_by_rank(gains, rows, tied_lanes != 0, lanes.kept, batch.ranked, out_list, lengths)
+                own = gains[lists[v, TABLE]]
+                if lists[v, FOLD] == GAIN:
+                    gains_by_rank(own, rows, tied_lanes != 0, lanes.kept, ranked, out_lists[v], lengths[v])
                 else:
-                    counts_by_rank(gains, rows, lanes.kept, batch.ranked.codes, out_list, lengths)
+                    counts_by_rank(own, rows, lanes.kept, ranked.codes, out_lists[v], lengths[v])
         tied = tied_lanes != 0
         for lane in range(placed):
             kept, is_tied = lanes.kept[lane], tied_lanes >> lane & 1 == 1
@@ -3078,15 +3058,18 @@ def score_queries_of_levels(
             if (made == ALL_MADE and linear) or (made == AVERAGED_MADE and averaged):
                 continue
             if is_ranked and (keeps_order or not is_tied):
-                is_tied = take_column(batch.ranked, lane, kept, work)
+                is_tied = take_column(ranked, lane, kept, work)
             else:
                 is_tied = tied = rank(
                     kept, tied, unjudged + 1, documents.lowest, plan.first_wanted,
                     scratch.scores[lane], scratch.kept[lane], scratch.wanted, work,
                 )  # fmt: skip
-            list_lane(lane, kept, is_tied, unjudged, made, plan.gains, plan, scratch, work, batch)
+            gather_lists(
+                kept, not is_tied, unjudged, made, gains, lists, plan.exact, work, out_lists, lengths, lane
+            )
+            fold_lists(kept, not is_tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
         ideals_of_levels(
-            scored, judged, plan.ideals, plan.falling, plan.earning, plan.gains, batch.ideals, batch.ideal_lengths
+            scored, judged, plan.ideals, plan.falling, plan.earning, gains, ideals, ideal_lengths
         )  # fmt: skip
         finish_batch(placed, plan, work, batch, out)
 
@@ -3177,7 +3160,10 @@ def score_queries_of_values(
                 kept, tied, unjudged + 1, documents.lowest, plan.first_wanted,
                 scratch.scores[lane], scratch.kept[lane], scratch.wanted, work,
             )  # fmt: skip
-            list_lane(lane, kept, tied, unjudged, NONE_MADE, gains, plan, scratch, work, batch)
+            gather_lists(
+                kept, not tied, unjudged, NONE_MADE, gains, plan.lists, plan.exact, work, batch.lists, batch.lengths, lane
+            )  # fmt: skip
+            fold_lists(kept, not tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
             batch.lanes.queries[lane], batch.lanes.has_documents[lane] = number, has_documents
             lane += 1
         finish_batch(lane, plan, work, batch, out)
