@@ -9,6 +9,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -53,24 +54,32 @@ def file_of(folder: Path, queries: int, ids: str) -> Path:
     return path
 
 
-def check(path: Path, table: pa.Table, threads: int) -> None:
-    """Read and scored at once is what arrays give, bit for bit."""
-    values = score(path, threads)
-    ids = table["query_id"].combine_chunks()
-    other = fn.Rankings.from_query_ids(ids, table["label"].to_numpy(), table["score"].to_numpy())
-    wanted = fn.evaluate(other, "nDCG@10", threads=1).values
-    if not np.array_equal(values, wanted, equal_nan=True):
-        raise WrongAnswerError("nDCG@10", path.name, float(values.mean()), float(wanted.mean()))
-
-
-def score(path: Path, threads: int) -> np.ndarray:
-    # a stream scores one part while it decodes the next
-    if hasattr(fn, "scan_parquet"):
-        return fn.evaluate(fn.scan_parquet(path, threads=threads), "nDCG@10").values
+def in_memory(path: Path, threads: int) -> np.ndarray:
     return fn.evaluate(fn.read_parquet(path, threads=threads), "nDCG@10", threads=threads).values
 
 
-def measure(folder: Path, queries: int, ids: str, threads: int, *, seconds: float, least: int) -> Row:
+def as_stream(path: Path, threads: int) -> np.ndarray:
+    """One part is scored while the next is decoded; in bounded memory."""
+    return fn.evaluate(fn.scan_parquet(path, threads=threads), "nDCG@10").values
+
+
+WAYS = {"in memory": in_memory, "as a stream": as_stream}
+
+
+def check(path: Path, table: pa.Table, threads: int) -> None:
+    """Read and scored at once is what arrays give, bit for bit."""
+    ids = table["query_id"].combine_chunks()
+    other = fn.Rankings.from_query_ids(ids, table["label"].to_numpy(), table["score"].to_numpy())
+    wanted = fn.evaluate(other, "nDCG@10", threads=1).values
+    for score in WAYS.values():
+        values = score(path, threads)
+        if not np.array_equal(values, wanted, equal_nan=True):
+            raise WrongAnswerError("nDCG@10", path.name, float(values.mean()), float(wanted.mean()))
+
+
+def measure(
+    folder: Path, queries: int, ids: str, threads: int, *, seconds: float, least: int
+) -> Iterator[Row]:
     path = file_of(folder, queries, ids)
     pa.set_cpu_count(threads)
 
@@ -81,23 +90,25 @@ def measure(folder: Path, queries: int, ids: str, threads: int, *, seconds: floa
     check(path, table, threads)
     documents = len(table)
     del table
-    times = take_turns({"ours": lambda: score(path, threads), "read": read}, seconds=seconds, least=least)
-    per_document = 1e9 / documents
-    ours, base = times["ours"], times["read"]
-    alone = ours.cpu / base.cpu, ours.wall / base.wall
-    return Row(
-        "reading",
-        f"{documents / 1e6:.0f} M rows, {ids} ids, {threads} thread{'s'[: threads - 1]}",
-        "pyarrow read_table of the same columns",
-        "ns/doc",
-        ours.wall * per_document,
-        ours.cpu * per_document,
-        base.wall * per_document,
-        base.cpu * per_document,
-        ratio=alone[threads > 1],
-        bar=_BARS[ids],
-        note=f"read and scored; processor time {alone[0]:.2f}x, wall {alone[1]:.2f}x",
-    )
+    timed = {way: partial(score, path, threads) for way, score in WAYS.items()}
+    times = take_turns({**timed, "read": read}, seconds=seconds, least=least)
+    per_document, base = 1e9 / documents, times["read"]
+    for way in WAYS:
+        ours = times[way]
+        alone = ours.cpu / base.cpu, ours.wall / base.wall
+        yield Row(
+            "reading",
+            f"{documents / 1e6:.0f} M rows, {ids} ids, {threads} thread{'s'[: threads - 1]}, {way}",
+            "pyarrow read_table of the same columns",
+            "ns/doc",
+            ours.wall * per_document,
+            ours.cpu * per_document,
+            base.wall * per_document,
+            base.cpu * per_document,
+            ratio=alone[threads > 1],
+            bar=_BARS[ids],
+            note=f"read and scored; processor time {alone[0]:.2f}x, wall {alone[1]:.2f}x",
+        )
 
 
 def rows(*, quick: bool, folder: Path | None = None) -> Iterator[Row]:
@@ -108,14 +119,13 @@ def rows(*, quick: bool, folder: Path | None = None) -> Iterator[Row]:
         for threads in (1, 2):
             seconds = "0.5" if quick else "6"
             try:
-                yield Row(
-                    *python("-m", "bench.reading", str(folder), str(queries), ids, str(threads), seconds)[0]
-                )
+                found = python("-m", "bench.reading", str(folder), str(queries), ids, str(threads), seconds)
+                yield from (Row(*row) for row in found)
             except BenchError as error:
                 yield Row("reading", f"{ids} ids, {threads} threads", note=f"failed: {error}")
 
 
 if __name__ == "__main__":
     to, count, kind, workers, budget = sys.argv[1:]
-    found = measure(Path(to), int(count), kind, int(workers), seconds=float(budget), least=3)
-    print(json.dumps(found))
+    for measured in measure(Path(to), int(count), kind, int(workers), seconds=float(budget), least=3):
+        print(json.dumps(measured))

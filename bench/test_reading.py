@@ -21,11 +21,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("ids", ["int64", "string"])
-def test_read_and_score(benchmark: Any, folder: Path, ids: str, threads: int) -> None:
+@pytest.mark.parametrize("way", reading.WAYS)
+def test_read_and_score(benchmark: Any, folder: Path, way: str, ids: str, threads: int) -> None:
     path = reading.file_of(folder, QUERIES, ids)
     reading.check(path, pq.read_table(path, columns=reading.COLUMNS), threads)
     pa.set_cpu_count(threads)
-    benchmark(reading.score, path, threads)
+    benchmark(reading.WAYS[way], path, threads)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

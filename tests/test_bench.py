@@ -178,8 +178,10 @@ def test_cold_start_scores_what_it_says() -> None:
 @pytest.mark.parametrize("ids", ["int64", "string"])
 def test_reading(tmp_path: reading.Path, ids: str) -> None:
     rows = process.python("-m", "bench.reading", str(tmp_path), "50", ids, "1", "0")
-    row = Row(*rows[0])
-    assert row.section == "reading" and ids in row.name and row.ratio is not None and row.bar is not None
+    assert len(rows) == len(reading.WAYS)
+    for row, way in zip((Row(*row) for row in rows), reading.WAYS, strict=True):
+        assert row.section == "reading" and ids in row.name and way in row.name
+        assert row.ratio is not None and row.bar is not None
 
 
 def test_process_says_why_it_failed() -> None:

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import InputError, InputTypeError, Rankings, SourceError, files, scan_parquet
-from fastndcg.sources import scan
+from fastndcg.sources import parquet, scan
 from fastndcg.sources.scan import _Seen, bytes_of, keys_of
 
 MEASURES = ["nDCG@3", "nDCG(ties='input', gain='exp2')", "nDCG(ties='worst', empty='nan')@5", "NumRet"]
@@ -128,10 +128,12 @@ def test_queries_cut_by_row_groups_and_files(tmp_path: Path, size: int) -> None:
     memory=st.integers(200, 5000),
     size=st.integers(1, 40),
     files=st.integers(1, 4),
+    paged=st.booleans(),
 )
 def test_any_layout(
-    lengths: list[int], order: Any, mixed: bool, text: bool, memory: int, size: int, files: int
+    lengths: list[int], order: Any, mixed: bool, text: bool, memory: int, size: int, files: int, paged: bool
 ) -> None:
+    """`paged`: numbers and runs of ids are taken from pages, as in large files."""
     numbers = [number for number, length in enumerate(lengths) for _ in range(length)]
     if mixed:
         order.shuffle(numbers)
@@ -147,7 +149,11 @@ def test_any_layout(
         cuts = sorted(order.randrange(len(table) + 1) for _ in range(files - 1))
         for part, (start, stop) in enumerate(zip([0, *cuts], [*cuts, len(table)], strict=True)):
             write(table.slice(start, stop - start), Path(folder) / f"{part}.parquet", row_group_size=size)
-        assert_same(scan_parquet(folder, memory=memory, threads=2), fn.read_parquet(folder))
+        with pytest.MonkeyPatch.context() as patch:
+            if paged:
+                patch.setattr(parquet, "WORTH_COMPILING", 1)
+                patch.setattr(parquet, "_BYTES_IN_RUNS", 100)
+            assert_same(scan_parquet(folder, memory=memory, threads=2), Rankings.from_arrow(table))
 
 
 def test_row_groups_larger_than_the_memory(tmp_path: Path) -> None:

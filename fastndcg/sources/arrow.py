@@ -21,7 +21,7 @@ Int64 = npt.NDArray[np.int64]
 _DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
 _EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
 # rows from which a kernel finds queries sooner than NumPy, which writes a byte for each row first
-_WORTH_COMPILING = 1 << 18
+WORTH_COMPILING = 1 << 18
 _RUN = 32  # rows of a query, so that the first look at ids has room for all queries of most data
 _UNJUDGED = "Drop those rows, or give unjudged documents grade 0 and is_judged=False."
 
@@ -375,11 +375,16 @@ def _from_long(
 
 def _grouped(ids: pa.ChunkedArray) -> Grouped:
     """`group_by_query` by way of runs of equal ids: where rows stand together, ids are neither joined nor hashed."""
-    starts = _changes(ids, most=len(ids) // 2)
-    if starts is None or not len(starts):
-        return group_by_query(ids)
-    ids_of_runs = _take(ids, starts)
-    if is_number(ids.type) and ids.num_chunks:
+    if pa.types.is_run_end_encoded(ids.type):
+        starts, ids_of_runs = runs_of(ids)
+        if not len(starts):
+            return group_by_query(_plain(ids))
+    else:
+        changes = _changes(ids, most=len(ids) // 2)
+        if changes is None or not len(changes):
+            return group_by_query(ids)
+        starts, ids_of_runs = changes, _take(ids, changes)
+    if is_number(ids_of_runs.type) and ids_of_runs.num_chunks:
         numbers = _view(ids_of_runs)
         if bool((numbers[1:] > numbers[:-1]).all()):
             return Grouped(_whole(ids_of_runs), np.append(starts, len(ids)), None)
@@ -391,6 +396,18 @@ def _grouped(ids: pa.ChunkedArray) -> Grouped:
     new_ends = np.cumsum(lengths)
     rows = np.repeat(starts[runs.rows] - (new_ends - lengths), lengths) + np.arange(len(ids))
     return Grouped(runs.query_ids, np.append(0, new_ends)[runs.offsets], rows)
+
+
+def runs_of(column: pa.ChunkedArray) -> tuple[Int64, pa.ChunkedArray]:
+    """Rows where the runs of a run-end encoded column begin, and their values; neighbours in two chunks may have one."""
+    starts, values, before = [np.empty(0, np.int64)], [], 0
+    for chunk in column.chunks:
+        first, count = chunk.find_physical_offset(), chunk.find_physical_length()
+        ends = _view(chunk.run_ends)[first : first + count].astype(np.int64) + (before - chunk.offset)
+        starts.append(np.append(before, ends[:-1])[:count])
+        values.append(chunk.values[first : first + count])
+        before += len(chunk)
+    return np.concatenate(starts), pa.chunked_array(values, column.type.value_type)
 
 
 def _changes(column: pa.ChunkedArray, most: int) -> Int64 | None:
@@ -424,7 +441,7 @@ def _changes(column: pa.ChunkedArray, most: int) -> Int64 | None:
 
 def _changes_of_numbers(values: Array, most: int) -> Int64 | None:
     """Rows that differ from the row before; None where there are more than `most`."""
-    if len(values) < _WORTH_COMPILING or values.dtype.kind not in "iu" or values.dtype.itemsize < 4:
+    if len(values) < WORTH_COMPILING or values.dtype.kind not in "iu" or values.dtype.itemsize < 4:
         return _listed(values[1:] != values[:-1], most)
     from fastndcg import kernels
 
@@ -716,6 +733,8 @@ def _flags(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> A
 
 
 def _ids(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if _is_runs_of_ids(column):
+        return column
     column = _plain(column)
     value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_floating(value_type) or pa.types.is_nested(value_type):
@@ -725,6 +744,18 @@ def _ids(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_null(value_type) and not len(column):
         return column.cast(pa.int64())
     return column
+
+
+def _is_runs_of_ids(column: pa.ChunkedArray) -> bool:
+    """Whether a column is run-end encoded, and without nulls, which it would not count."""
+    kind = column.type
+    if not pa.types.is_run_end_encoded(kind):
+        return False
+    is_id = any(
+        is_kind(kind.value_type)
+        for is_kind in (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
+    )
+    return is_id and not any(chunk.values.null_count for chunk in column.chunks)
 
 
 def _doc_ids(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> pa.ChunkedArray:

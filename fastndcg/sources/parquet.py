@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from fastndcg.errors import FastndcgError, InputError, InputTypeError, SourceError
-from fastndcg.sources.arrow import is_list, is_number, rankings_from_table
+from fastndcg.sources.arrow import WORTH_COMPILING, is_list, is_number, rankings_from_table
 from fastndcg.sources.columns import Columns, Wanted, choose
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
     from fastndcg.rankings import Rankings
+    from fastndcg.sources.pages import Leaf
     from fastndcg.sources.paths import File, Stamp
 
 Path_ = str | os.PathLike[str]
@@ -30,6 +32,10 @@ Result = TypeVar("Result")
 # row groups read by one task: enough of them for all threads, but long, since what is read at once needs no joining
 # (a column of one file read whole costs 20 to 25 % less than in pieces)
 _FEWEST_ROWS, _MOST_ROWS = 1 << 20, 1 << 26
+# compressed bytes that pyarrow reads ahead of a column of a row group that is too large to be read at once
+_BUFFER = 1 << 20
+# a row of ids takes less than half a byte only where most repeat the one before: ids in any order take 10 to 20 bits
+_BYTES_IN_RUNS, _MOST_ROWS_IN_RUNS = 0.5, np.iinfo(np.int32).max
 
 
 def read_parquet(
@@ -176,6 +182,7 @@ class _Part(NamedTuple):
     metadata: pq.FileMetaData
     schema: pa.Schema
     stamp: Stamp
+    leaves: Mapping[str, Leaf] = MappingProxyType({})  # wanted columns that are read from their pages
 
     def has(self, name: str) -> bool:
         return name in self.schema.names or name in self.file.partition
@@ -191,6 +198,7 @@ class Dataset(NamedTuple):
     parts: list[_Part]
     types: dict[str, pa.DataType]  # of the columns wanted
     encoded: frozenset[str]  # columns read as dictionaries though they are none
+    runs: frozenset[str] = frozenset()  # columns read as runs of one value
 
     @property
     def n_rows(self) -> int:
@@ -248,7 +256,40 @@ def _fit(parts: list[_Part], wanted: Wanted) -> Dataset:
     repeated = () if is_list(types[wanted.columns.relevance]) else (wanted.columns.query, *wanted.keep)
     encoded = frozenset(name for name in repeated if name is not None and _is_text(types[name]))
     partitions = {name for name in wanted.names if any(part.type_of(name) is None for part in parts)}
-    return Dataset(parts, types, encoded | partitions)
+    return _with_leaves(Dataset(parts, types, encoded | partitions), wanted)
+
+
+def _with_leaves(dataset: Dataset, wanted: Wanted) -> Dataset:
+    """The same files, where it is known which columns are read from their pages."""
+    columns = wanted.columns
+    if dataset.n_rows < WORTH_COMPILING or is_list(dataset.types[columns.relevance]):
+        return dataset
+    names = [name for name in wanted.names if name not in dataset.encoded]
+    parts = [part._replace(leaves=_leaves(part, names)) for part in dataset.parts]
+    query = columns.query
+    runs = frozenset({query} if query is not None and _stands_in_runs(parts, query) else ())
+    return dataset._replace(parts=parts, runs=runs)
+
+
+def _leaves(part: _Part, names: list[str]) -> dict[str, Leaf]:
+    if not part.file.is_local:  # from afar pyarrow asks for all columns at once
+        return {}
+    from fastndcg.sources.pages import leaves_of  # here, because it imports Numba
+
+    return leaves_of(part.metadata, part.schema, names)
+
+
+def _stands_in_runs(parts: list[_Part], name: str) -> bool:
+    """Whether a column of integers takes so few bytes that most rows must repeat the one before."""
+    from fastndcg.sources.pages import stored_bytes
+
+    size, rows = 0, 0
+    for part in parts:
+        if name not in part.leaves or part.metadata.num_rows > _MOST_ROWS_IN_RUNS:
+            return False
+        size += stored_bytes(part.metadata, part.leaves[name])
+        rows += part.metadata.num_rows
+    return size <= _BYTES_IN_RUNS * rows
 
 
 def _common_type(parts: list[_Part], name: str) -> pa.DataType:
@@ -374,40 +415,114 @@ def _spans(dataset: Dataset, threads: int, n_columns: int) -> Iterator[Span]:
 def read_span(task: tuple[Dataset, Span, list[str]]) -> list[pa.ChunkedArray]:
     """The named columns of a span."""
     dataset, span, names = task
+    (columns,) = read_steps(dataset, span, names, span.rows)  # to its end, where the file is looked at again
+    return columns
+
+
+def read_steps(
+    dataset: Dataset, span: Span, names: list[str], most: int
+) -> Generator[list[pa.ChunkedArray], None, None]:
+    """The named columns of a span, at most so many rows at a time."""
     part = span.part
-    stored = [name for name in names if part.type_of(name) is not None]
-    columns = _read_stored(dataset, span, stored) if stored else {}
-    for name in names:
-        if name not in columns:
-            columns[name] = _partition_column(part.file.partition[name], span.rows, dataset.types[name])
-    return [columns[name] for name in names]
+    with _opened(part) as source:
+        paged = {name: _FromPages(dataset, span, source, name, most) for name in names if name in part.leaves}
+        by_pyarrow = [name for name in names if name not in paged and part.type_of(name) is not None]
+        others = _ByPyarrow(dataset, span, source, by_pyarrow, most)
+
+        def step(rows: int) -> list[pa.ChunkedArray]:
+            table = others.read(rows) if by_pyarrow else pa.table({})
+            columns = []
+            for name in names:
+                if name in paged:
+                    column = paged[name].read(rows)
+                elif name in by_pyarrow:
+                    column = table[name]
+                else:
+                    column = _partition_column(part.file.partition[name], rows, dataset.types[name])
+                columns.append(_as_read_type(dataset, name, column))
+            return columns
+
+        for done in range(0, span.rows, most):
+            yield step(min(most, span.rows - done))  # which no name keeps while the next one is read
 
 
-def _read_stored(dataset: Dataset, span: Span, names: list[str]) -> dict[str, pa.ChunkedArray]:
-    with opened(dataset, span.part, names) as file:
-        table = file.read_row_groups(list(span.groups), columns=names, use_threads=False)
-        return {name: _as_read_type(dataset, name, table[name]) for name in names}
+class _ByPyarrow:
+    """Columns of a span as pyarrow reads them, in steps of any number of rows."""
+
+    def __init__(
+        self, dataset: Dataset, span: Span, source: pa.NativeFile, names: list[str], most: int
+    ) -> None:
+        self._tables = self._decoded(dataset, span, source, names, most)
+        self._left: pa.Table | None = None
+
+    def read(self, rows: int) -> pa.Table:
+        tables = [] if self._left is None else [self._left]
+        while sum(map(len, tables)) < rows:
+            table = next(self._tables, None)
+            if table is None:
+                raise pa.ArrowInvalid("a column has fewer rows than its footer says")
+            tables.append(table)
+        table = pa.concat_tables(tables)
+        self._left = table.slice(rows) if len(table) > rows else None
+        return table.slice(0, rows)
+
+    @staticmethod
+    def _decoded(
+        dataset: Dataset, span: Span, source: pa.NativeFile, names: list[str], most: int
+    ) -> Iterator[pa.Table]:
+        import pyarrow.parquet as pq
+
+        buffer = 0 if span.rows <= most else _BUFFER
+        file = pq.ParquetFile(
+            source,
+            metadata=span.part.metadata,
+            read_dictionary=[name for name in names if name in dataset.encoded],
+            pre_buffer=not (span.part.file.is_local or buffer),
+            buffer_size=buffer,
+            page_checksum_verification=True,  # where the writer left checksums
+        )
+        groups = list(span.groups)
+        if not buffer:
+            yield file.read_row_groups(groups, columns=names, use_threads=False)
+            return
+        for batch in file.iter_batches(most, row_groups=groups, columns=names, use_threads=False):
+            yield pa.Table.from_batches([batch])
+
+
+class _FromPages:
+    """A column of a span from its pages; by pyarrow from where they hold something that `pages` does not read."""
+
+    def __init__(self, dataset: Dataset, span: Span, source: pa.NativeFile, name: str, most: int) -> None:
+        from fastndcg.sources.pages import NotReadError, Runs, Values
+
+        self._name, self._most, self._refusal = name, most, NotReadError
+        kind = Runs if name in dataset.runs else Values
+        self._pages = kind(source, span.part.metadata, span.groups, span.part.leaves[name])
+        self._pyarrow = _ByPyarrow(dataset, span, source, [name], most)
+        self._done: int | None = 0  # rows read from pages; None once pyarrow reads
+
+    def read(self, rows: int) -> pa.ChunkedArray:
+        if self._done is not None:
+            try:
+                column = pa.chunked_array([self._pages.read(rows)])
+                self._done += rows
+                return column
+            except self._refusal:
+                for done in range(0, self._done, self._most):
+                    self._pyarrow.read(min(self._most, self._done - done))
+                self._done = None
+        return self._pyarrow.read(rows)[self._name]
 
 
 @contextmanager
-def opened(dataset: Dataset, part: _Part, names: list[str], buffer: int = 0) -> Iterator[pq.ParquetFile]:
-    """A file whose columns are about to be read. Raises `SourceError` where it is no longer the file that was found."""
-    import pyarrow.parquet as pq
-
-    local = part.file.is_local
+def _opened(part: _Part) -> Iterator[pa.NativeFile]:
+    """A file that is about to be read. Raises `SourceError` where it is no longer the file that was found."""
     with reading(part.file.path):
         _check_unchanged(part)
         # not memory-mapped: it spared 3 to 7 %, and a file cut short meanwhile would kill the process
         with part.file.filesystem.open_input_file(part.file.path) as source:
             try:
-                yield pq.ParquetFile(
-                    source,
-                    metadata=part.metadata,
-                    read_dictionary=[name for name in names if name in dataset.encoded],
-                    pre_buffer=not (local or buffer),
-                    buffer_size=buffer,
-                    page_checksum_verification=True,  # where the writer left checksums
-                )
+                yield source
             except (pa.ArrowException, OSError):
                 _check_unchanged(part)  # why it cannot be read, then
                 raise
@@ -422,13 +537,6 @@ def _check_unchanged(part: _Part) -> None:
         )
 
 
-def column_of(dataset: Dataset, part: _Part, table: pa.Table, name: str) -> pa.ChunkedArray:
-    """A wanted column for rows of a file, of the type that it has in all files."""
-    if part.type_of(name) is None:
-        return _partition_column(part.file.partition[name], len(table), dataset.types[name])
-    return _as_read_type(dataset, name, table[name])
-
-
 def _as_read_type(dataset: Dataset, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = read_type(dataset, name)
     return column if column.type == kind else _cast(column, kind)
@@ -436,10 +544,22 @@ def _as_read_type(dataset: Dataset, name: str, column: pa.ChunkedArray) -> pa.Ch
 
 def read_type(dataset: Dataset, name: str) -> pa.DataType:
     kind = dataset.types[name]
+    if name in dataset.runs:
+        return pa.run_end_encoded(pa.int32(), kind)
     return pa.dictionary(pa.int32(), kind) if name in dataset.encoded else kind
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_run_end_encoded(kind):
+        import pyarrow.compute as pc
+
+        if not pa.types.is_run_end_encoded(column.type):
+            return pc.run_end_encode(column.cast(kind.value_type), run_end_type=kind.run_end_type)
+        chunks = [
+            pa.RunEndEncodedArray.from_arrays(chunk.run_ends, chunk.values.cast(kind.value_type))
+            for chunk in column.chunks
+        ]
+        return pa.chunked_array(chunks, kind)
     if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
         return column.cast(kind.value_type).dictionary_encode()
     if pa.types.is_dictionary(kind):

@@ -15,7 +15,14 @@ from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.rankings import Grouped, Rankings
 from fastndcg.sources import parquet
 from fastndcg.sources.ahead import decoded_ahead
-from fastndcg.sources.arrow import checked_ids, grouped_rows, is_list, plain_table, rankings_from_table
+from fastndcg.sources.arrow import (
+    checked_ids,
+    grouped_rows,
+    is_list,
+    plain_table,
+    rankings_from_table,
+    runs_of,
+)
 from fastndcg.streams import NotGroupedError, RankingsStream
 
 if TYPE_CHECKING:
@@ -34,9 +41,6 @@ _SCORING = (
     24  # bytes of a row that is scored, beside its columns: runs of ids, and what Arrow's allocator keeps
 )
 _GROUPING = 64  # the same where rows are sorted by query: codes, orders and a copy in the new order
-_BUFFER = (
-    1 << 20
-)  # compressed bytes read ahead of a column of a row group that is too large to be read at once
 
 
 def scan_parquet(
@@ -212,7 +216,7 @@ class ParquetStream(RankingsStream):
                 continue
             ids, offsets, continues = groups.of(table, first_row)
             if begun:
-                # scored with the queries of this table: to score it alone took longer than to copy two columns
+                # scored with the queries of this table: to score it alone took as long as to copy two columns
                 offsets = np.append(0, offsets[continues:] + len(begun[0]))
                 ids = ids if continues else pa.concat_arrays([begun_id, ids])
             done = first_row + len(table)
@@ -346,7 +350,18 @@ class ParquetStream(RankingsStream):
 
 
 def _copied(table: pa.Table) -> pa.Table:
-    return table.take(pa.array(np.arange(len(table))))
+    rows = pa.array(np.arange(len(table)))
+    return pa.table([_copied_column(column, rows) for column in table.columns], names=table.column_names)
+
+
+def _copied_column(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
+    if not len(column):
+        return column
+    if not pa.types.is_run_end_encoded(column.type):
+        return column.take(rows)
+    starts, values = runs_of(column)
+    ends = np.append(starts[1:], len(column)).astype(np.int32)
+    return pa.chunked_array([pa.RunEndEncodedArray.from_arrays(ends, values.combine_chunks())])
 
 
 def bytes_of(memory: int | str | None) -> int:
@@ -393,16 +408,8 @@ def _read(
     dataset: parquet.Dataset, span: parquet.Span, names: list[str], most: int
 ) -> Generator[pa.Table, None, None]:
     """Tables of at most `most` rows."""
-    stored = [name for name in names if span.part.type_of(name) is not None]
-    if span.rows <= most or not stored:
-        yield pa.table(parquet.read_span((dataset, span, names)), names=names)
-        return
-    with parquet.opened(dataset, span.part, stored, buffer=_BUFFER) as file:
-        for batch in file.iter_batches(most, row_groups=list(span.groups), columns=stored, use_threads=False):
-            table = pa.Table.from_batches([batch])
-            yield pa.table(
-                [parquet.column_of(dataset, span.part, table, name) for name in names], names=names
-            )
+    with closing(parquet.read_steps(dataset, span, names, most)) as steps:
+        yield from (pa.table(columns, names=names) for columns in steps)
 
 
 def _bytes_of_a_row(dataset: parquet.Dataset) -> float:
@@ -597,6 +604,10 @@ def _partition(ids: pa.ChunkedArray, n_parts: int) -> npt.NDArray[Any]:
 
 
 def _part_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:
+    if pa.types.is_run_end_encoded(ids.type):
+        import pyarrow.compute as pc
+
+        ids = pc.run_end_decode(ids)
     if pa.types.is_dictionary(ids.type):
         of_rows: npt.NDArray[Any] = _part_of(ids.dictionary, n_parts)[
             ids.indices.to_numpy(zero_copy_only=False)

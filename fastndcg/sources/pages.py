@@ -1,0 +1,297 @@
+"""Columns of numbers, and query ids as runs, straight from the pages of a Parquet file.
+
+pyarrow decodes an id for each row and a grade by way of 32 bits. Here a run of one id stays a run, and grades are unpacked into
+their own type, so that reading takes about half as long. Only what nearly all files hold is read: flat columns without
+nulls, plain or in a dictionary. All else, and all damage, is left to pyarrow, which reads it or says what is wrong with it.
+
+Importing this module imports Numba. Format: https://parquet.apache.org/docs/file-format/
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg import kernels
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+Array = npt.NDArray[Any]
+Bytes = npt.NDArray[np.uint8]
+
+_NUMBERS = {"INT32": np.int32, "INT64": np.int64, "FLOAT": np.float32, "DOUBLE": np.float64}
+# LZ4 is missing: two formats go by that name
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "ZSTD", "GZIP", "BROTLI")
+_WINDOW = 8 << 20  # bytes of a chunk of a column that are read at once
+_PAGES = 512  # listed at once
+_MOST_BYTES = np.iinfo(np.int32).max  # of a page, whatever a damaged footer says
+_FEW_RUNS = 16  # rows of a run, so that the first look has room for those of most data
+
+
+class NotReadError(Exception):
+    """The pages hold something else than what is read here; it is left to pyarrow."""
+
+
+class Leaf(NamedTuple):
+    """A flat column of numbers in a file."""
+
+    place: int  # among the leaves of its schema
+    optional: bool  # whether its pages say which values are null
+    stored: np.dtype[Any]
+    dtype: np.dtype[Any]
+
+
+def leaves_of(metadata: pq.FileMetaData, schema: pa.Schema, names: Collection[str]) -> dict[str, Leaf]:
+    """Those of the named columns that can be read here."""
+    found: dict[str, Leaf] = {}
+    places = [place for place, name in enumerate(metadata.schema.names) if name in names]
+    for place in places:
+        column = metadata.schema.column(place)
+        # of nested columns, and of two that have one name, none is the column of that name for sure
+        is_sole = [metadata.schema.column(other).path for other in places].count(column.name) == 1
+        if is_sole and column.path == column.name and (leaf := _leaf_at(place, column, schema)) is not None:
+            found[column.name] = leaf
+    return found
+
+
+def _leaf_at(place: int, column: pq.ColumnSchema, schema: pa.Schema) -> Leaf | None:
+    kind = schema.field(column.name).type
+    is_float = pa.types.is_float32(kind) or pa.types.is_float64(kind)
+    if column.physical_type not in _NUMBERS or not (is_float or pa.types.is_integer(kind)):
+        return None
+    stored, dtype = np.dtype(_NUMBERS[column.physical_type]), np.dtype(kind.to_pandas_dtype())
+    fits = stored == dtype if is_float else stored.kind == "i" and stored.itemsize >= dtype.itemsize
+    if not fits or column.max_repetition_level or column.max_definition_level > 1:
+        return None
+    return Leaf(place, bool(column.max_definition_level), stored, dtype)
+
+
+def stored_bytes(metadata: pq.FileMetaData, leaf: Leaf) -> int:
+    groups = range(metadata.num_row_groups)
+    return sum(metadata.row_group(group).column(leaf.place).total_compressed_size for group in groups)
+
+
+class Values:
+    """A column of consecutive row groups of a file, in steps of any number of rows."""
+
+    def __init__(
+        self, source: pa.NativeFile, metadata: pq.FileMetaData, groups: Iterable[int], leaf: Leaf
+    ) -> None:
+        self._leaf = leaf
+        self._pages = _pages(source, metadata, groups, leaf, leaf.dtype)
+        self._next = _NONE
+        self._left = np.empty(0, leaf.dtype)  # values of the page that the last step cut
+
+    def read(self, rows: int) -> pa.Array:
+        """The next rows. Raises `NotReadError`, after which nothing more can be read."""
+        dtype = self._leaf.dtype
+        buffer = pa.allocate_buffer(rows * dtype.itemsize)
+        out = np.frombuffer(buffer, dtype)
+        done = 0
+        while done < rows:
+            if len(self._left):
+                taken, self._left = np.split(self._left, [rows - done])
+                out[done : done + len(taken)] = taken
+                done += len(taken)
+                continue
+            if not len(self._next.headers):
+                self._next = next(self._pages)
+            ends = np.cumsum(self._next.headers[:, kernels.PAGE_VALUES])
+            whole = int(np.searchsorted(ends, rows - done, side="right"))
+            if whole:
+                first, self._next = self._next.cut(whole)
+                self._decode(first, out[done : done + int(ends[whole - 1])])
+                done += int(ends[whole - 1])
+            else:
+                first, self._next = self._next.cut(1)
+                self._left = np.empty(int(ends[0]), dtype)
+                self._decode(first, self._left)
+        return pa.Array.from_buffers(pa.from_numpy_dtype(dtype), rows, [None, buffer])
+
+    def _decode(self, pages: _Pages, out: Array) -> None:
+        bits = f"u{out.itemsize}"  # of whatever they are: each dtype is a kernel to compile
+        entries, n_entries = pages.entries.view(bits), pages.n_entries
+        stored = self._leaf.stored.itemsize
+        found = kernels.values_of_pages(
+            pages.data, pages.headers, pages.scratch, stored, entries, n_entries, out.view(bits)
+        )
+        if found != len(out):
+            raise NotReadError
+
+
+class Runs:
+    """As `Values`, for ids: run-end encoded, with a run for each time that the id changes."""
+
+    def __init__(
+        self, source: pa.NativeFile, metadata: pq.FileMetaData, groups: Iterable[int], leaf: Leaf
+    ) -> None:
+        self._leaf = leaf
+        self._pages = _pages(source, metadata, groups, leaf, np.dtype(np.int64))
+        self._ids, self._ends = np.empty(0, np.int64), np.empty(0, np.int64)  # of rows not read yet
+
+    def read(self, rows: int) -> pa.RunEndEncodedArray:
+        """The next rows, at least one. Raises `NotReadError`, after which nothing more can be read."""
+        ids, ends = [self._ids], [self._ends]
+        known = int(self._ends[-1]) if len(self._ends) else 0
+        while known < rows:
+            more_ids, more_ends = self._decode(next(self._pages))
+            ids.append(more_ids)
+            ends.append(more_ends + known)
+            known = int(ends[-1][-1])
+        all_ids, all_ends = np.concatenate(ids), np.concatenate(ends)
+        is_last = np.append(all_ids[1:] != all_ids[:-1], True)  # a run goes on from part to part
+        all_ids, all_ends = all_ids[is_last], all_ends[is_last]
+        cut = int(np.searchsorted(all_ends, rows))
+        rest = cut + int(all_ends[cut] == rows)
+        self._ids, self._ends = all_ids[rest:], all_ends[rest:] - rows
+        return pa.RunEndEncodedArray.from_arrays(
+            np.append(all_ends[:cut], rows).astype(np.int32), all_ids[: cut + 1].astype(self._leaf.dtype)
+        )
+
+    def _decode(self, pages: _Pages) -> tuple[Array, Array]:
+        """Ids of the runs of some pages, and where each ends."""
+        rows = int(pages.headers[:, kernels.PAGE_VALUES].sum())
+        for most in (rows // _FEW_RUNS + 1, rows):
+            ids, ends = np.empty(most, np.int64), np.empty(most, np.int64)
+            stored, entries = self._leaf.stored.itemsize, pages.entries
+            found = kernels.runs_of_pages(
+                pages.data, pages.headers, pages.scratch, stored, entries, pages.n_entries, ids, ends
+            )
+            if found >= 0:
+                return ids[:found], ends[:found]
+        raise NotReadError
+
+
+# ---- pages ----
+
+
+class _Pages(NamedTuple):
+    """Consecutive pages of data of one dictionary."""
+
+    data: Bytes
+    headers: Array  # int64 (n, PAGE_FIELDS)
+    scratch: Bytes  # room for one that is compressed
+    entries: Array  # of their dictionary, and some more
+    n_entries: int
+
+    def cut(self, n: int) -> tuple[_Pages, _Pages]:
+        return self._replace(headers=self.headers[:n]), self._replace(headers=self.headers[n:])
+
+
+_NONE = _Pages(*(np.empty(0, np.uint8),) * 4, 0)
+
+
+def _pages(
+    source: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    groups: Iterable[int],
+    leaf: Leaf,
+    dtype: np.dtype[Any],
+) -> Iterator[_Pages]:
+    """Pages with a column's rows, in order, their dictionaries as `dtype`. Raises `NotReadError` also where they end."""
+    for group in groups:
+        chunk = metadata.row_group(group).column(leaf.place)
+        entries, n_entries, left = np.zeros(kernels.PADDED, dtype), 0, chunk.num_values
+        for found in _pages_of_chunk(source, chunk, leaf):
+            pages = found
+            if pages.headers[0, kernels.PAGE_KIND] == kernels.DICTIONARY_PAGE:
+                dictionary, pages = pages.cut(1)
+                n_entries = int(dictionary.headers[0, kernels.PAGE_VALUES])
+                entries = np.zeros(max(n_entries, kernels.PADDED), dtype)
+                entries[:n_entries] = _entries(dictionary, leaf.stored)
+            left -= int(pages.headers[:, kernels.PAGE_VALUES].sum())
+            if left < 0 or (pages.headers[:, kernels.PAGE_KIND] == kernels.DICTIONARY_PAGE).any():
+                raise NotReadError
+            if len(pages.headers):
+                yield pages._replace(entries=entries, n_entries=n_entries)
+        if left:
+            raise NotReadError
+    raise NotReadError
+
+
+def _entries(dictionary: _Pages, stored: np.dtype[Any]) -> Array:
+    n = int(dictionary.headers[0, kernels.PAGE_VALUES])
+    entries, bits = np.empty(n, stored), f"u{stored.itemsize}"
+    none = np.zeros(kernels.PADDED, bits)
+    found = kernels.values_of_pages(
+        dictionary.data, dictionary.headers, dictionary.scratch, stored.itemsize, none, 0, entries.view(bits)
+    )
+    if found != n:
+        raise NotReadError
+    return entries
+
+
+def _pages_of_chunk(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData, leaf: Leaf) -> Iterator[_Pages]:
+    """All pages of a column of one row group, their dictionary first where there is one, and without its entries."""
+    if chunk.compression not in _CODECS:
+        raise NotReadError
+    codec = {"UNCOMPRESSED": kernels.UNCOMPRESSED, "SNAPPY": kernels.SNAPPY}.get(
+        chunk.compression, kernels.COMPRESSED
+    )
+    at = chunk.data_page_offset
+    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
+        at = chunk.dictionary_page_offset
+    stop, window = at + chunk.total_compressed_size, _WINDOW
+    limits = chunk.num_values, min(chunk.total_uncompressed_size, _MOST_BYTES)
+    table, scratch = np.empty((_PAGES, kernels.PAGE_FIELDS), np.int64), np.empty(0, np.uint8)
+    while at < stop:
+        source.seek(at)
+        block = source.read_buffer(min(window, stop - at))
+        data, done, used = np.frombuffer(block, np.uint8), 0, 1
+        while used:
+            found, used = kernels.find_pages(data[done:], table, codec, leaf.optional, *limits)
+            if used < 0:
+                raise NotReadError
+            headers = table[:found].copy()
+            _check(data[done:], headers)
+            longest = int(headers[:, kernels.PAGE_BYTES].max(initial=0)) + kernels.SPARE
+            if len(scratch) < longest:
+                scratch = np.empty(longest, np.uint8)
+            pages = _Pages(data[done:], headers, scratch, np.empty(0), 0)
+            if codec == kernels.COMPRESSED:
+                yield from _unpacked(pages, chunk.compression)
+            elif found:
+                yield pages
+            done += used
+        if not done:
+            if len(block) < window:
+                raise NotReadError  # the chunk ends, or the file, before a page does
+            window *= 2
+        at += done
+
+
+def _check(data: Bytes, headers: Array) -> None:
+    """Raise `NotReadError` for a page that is not what its checksum says."""
+    for header in headers[headers[:, kernels.PAGE_CHECKSUM] != kernels.ABSENT]:
+        start, levels = header[kernels.PAGE_START], header[kernels.PAGE_LEVELS]
+        stored = data[start - levels : start + header[kernels.PAGE_STORED]]
+        if zlib.crc32(stored.data) != header[kernels.PAGE_CHECKSUM] & 0xFFFFFFFF:
+            raise NotReadError
+
+
+def _unpacked(pages: _Pages, compression: str) -> Iterator[_Pages]:
+    """One page after the other, by the library of their codec."""
+    for header in pages.headers:
+        start, size = header[kernels.PAGE_START], int(header[kernels.PAGE_BYTES])
+        stored = pages.data[start : start + header[kernels.PAGE_STORED]]
+        if header[kernels.PAGE_COMPRESSED]:
+            # as a stream, which tells how many bytes there were: what `decompress` does not fill is left as it was
+            try:
+                with pa.input_stream(pa.py_buffer(stored), compression=compression.lower()) as stream:
+                    unpacked = stream.read_buffer(
+                        size + 1
+                    )  # one more, so that what closes the stream is checked
+            except (pa.ArrowException, OSError):
+                raise NotReadError from None
+            if len(unpacked) != size:
+                raise NotReadError
+            stored = np.frombuffer(unpacked, np.uint8)
+        alone = header[None].copy()
+        alone[0, [kernels.PAGE_START, kernels.PAGE_STORED, kernels.PAGE_COMPRESSED]] = 0, len(stored), 0
+        yield pages._replace(data=stored, headers=alone)
