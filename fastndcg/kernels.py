@@ -79,6 +79,7 @@ LINEAR, EXP2, ONE, LOOKUP = range(4)
 
 _INSERTION = 24  # values up to which insertion sort beats quicksort
 _COUNTING = 16  # compared vectors for each kept document, up to which counting beats sorting
+_NEARLY_ONE = 1.0 + 1e-12
 _DEEPEST = 24  # ranks up to which bins bound their scores well
 _MANY = 512  # documents of a list from which most vectors hold none of the first ranks
 _HELD = 8192  # documents, or ranks of all lists, of a query up to which queries are scored side by side
@@ -166,7 +167,8 @@ class Lanes(NamedTuple):
 
     queries: Array  # int64 (lanes,): number of each query
     starts: Array  # int64 (lanes,): first row of its documents
-    ends: Array  # int64 (lanes,): the row after them
+    stops: Array  # int64 (lanes,): the row after them
+    seen: Array  # int64 (lanes,): the row after those that are looked at, next; `starts` where none are
     has_documents: Array  # bool (lanes,): scored ones, or judged ones
     all_kept: Array  # bool (lanes,): whether all its documents are kept for ranking
     kept: Array  # int64 (lanes,): how many are
@@ -454,11 +456,12 @@ class _Data(NamedTuple):
     shape: list[Any]
 
 
-def _apart(name: str, emit: Callable[..., Any]) -> Callable[..., Any]:
+def _apart(name: str, emit: Callable[..., Any], *, unrolled: bool = True) -> Callable[..., Any]:
     """The code of an intrinsic as an LLVM function of its own: `emit(builder, ...)` gets its arrays as `_Data`.
 
     Within its caller the loops of a block would compete for registers with some forty arrays, and what does not vary in
-    them would be computed there for each query, whether they run or not.
+    them would be computed there for each query, whether they run or not. To have a loop over few vectors `unrolled` takes
+    longer before it than it spares.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -475,6 +478,8 @@ def _apart(name: str, emit: Callable[..., Any]) -> Callable[..., Any]:
             function.linkage = "internal"
             function.attributes.add("noinline")
             function.attributes.add("nounwind")
+            if not unrolled:
+                function.attributes.add("optsize")
             inside, values = ir.IRBuilder(function.append_basic_block("entry")), iter(function.args)
             result = emit(inside, *(_put_together(kind, values) for kind in signature.args))
             if nothing:
@@ -647,40 +652,56 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
     return rows
 
 
-def plain_greatest_by_bin(scores: Array, greatest: Array, lane: int) -> None:
-    """greatest[lane, bin] = the greatest score of a bin; BINS bins take turns at the scores, at least BINS of them."""
-    n = scores.shape[0]
-    greatest[lane] = scores[:BINS]
-    last = n - n % BINS
-    for i in range(BINS, n):
-        turn = i % BINS if i < last else i - (n - BINS)
-        greatest[lane, turn] = max(greatest[lane, turn], scores[i])
+def plain_greatest_by_bin(scores: Array, starts: Array, stops: Array, greatest: Array) -> None:
+    """greatest[lane, bin] = the greatest score of a bin; BINS bins take turns at the scores of a lane, if it has so many."""
+    for lane in range(starts.shape[0]):
+        own = scores[starts[lane] : stops[lane]]
+        n = own.shape[0]
+        if n < BINS:
+            continue
+        greatest[lane] = own[:BINS]
+        last = n - n % BINS
+        for i in range(BINS, n):
+            turn = i % BINS if i < last else i - (n - BINS)
+            greatest[lane, turn] = max(greatest[lane, turn], own[i])
 
 
 @intrinsic
-def vector_greatest_by_bin(typing: Any, scores: Any, greatest: Any, lane: Any) -> Any:
+def vector_greatest_by_bin(typing: Any, scores: Any, starts: Any, stops: Any, greatest: Any) -> Any:
     element = _element(scores)
 
-    def emit(builder: Any, scores: _Data, greatest: _Data, lane: Any) -> None:
-        n, kind = scores.shape[0], element.vector(BINS)
-        held = cgutils.alloca_once_value(builder, _load(builder, scores.data, _const(0), kind, element.size))
+    def emit(builder: Any, scores: _Data, starts: _Data, stops: _Data, greatest: _Data) -> None:
+        kind = element.vector(BINS)
+        with _for_lanes(builder, starts, stops, _const(BINS)) as (lane, start, n):
+            pointer = builder.gep(scores.data, [start])
+            held = cgutils.alloca_once_value(builder, _load(builder, pointer, _const(0), kind, element.size))
 
-        def keep_greatest(vector: Any) -> None:
-            before = builder.load(held)
-            builder.store(builder.select(element.greater(builder, vector, before), vector, before), held)
+            def keep_greatest(vector: Any) -> None:
+                before = builder.load(held)
+                builder.store(builder.select(element.greater(builder, vector, before), vector, before), held)
 
-        full = builder.sdiv(n, _const(BINS))
-        with cgutils.for_range_slice(builder, _const(1), full, _const(1)) as (block, _):
-            keep_greatest(_load(builder, scores.data, builder.mul(block, _const(BINS)), kind, element.size))
-        end = builder.sub(n, _const(BINS))
-        seen = builder.trunc(builder.sub(builder.mul(full, _const(BINS)), end), ir.IntType(32))
-        fresh = builder.icmp_signed(">=", _lane_numbers(BINS), _splat(builder, seen, BINS))
-        tail = _load(builder, scores.data, end, kind, element.size)
-        keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), BINS)))
-        place = builder.mul(lane, _const(BINS))
-        _store(builder, builder.load(held), greatest.data, place, element.size)
+            full = builder.sdiv(n, _const(BINS))
+            with cgutils.for_range_slice(builder, _const(1), full, _const(1)) as (block, _):
+                keep_greatest(_load(builder, pointer, builder.mul(block, _const(BINS)), kind, element.size))
+            end = builder.sub(n, _const(BINS))
+            seen = builder.trunc(builder.sub(builder.mul(full, _const(BINS)), end), ir.IntType(32))
+            fresh = builder.icmp_signed(">=", _lane_numbers(BINS), _splat(builder, seen, BINS))
+            tail = _load(builder, pointer, end, kind, element.size)
+            keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), BINS)))
+            place = builder.mul(lane, _const(BINS))
+            _store(builder, builder.load(held), greatest.data, place, element.size)
 
-    return types.void(scores, greatest, types.int64), _apart("greatest_by_bin", emit)
+    return types.void(scores, starts, stops, greatest), _apart("greatest_by_bin", emit, unrolled=False)
+
+
+@contextmanager
+def _for_lanes(builder: Any, starts: _Data, stops: _Data, least: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """For each lane with at least so many documents: its number, its first document, and how many it has."""
+    with cgutils.for_range(builder, starts.shape[0]) as loop:
+        start = builder.load(builder.gep(starts.data, [loop.index]))
+        n = builder.sub(builder.load(builder.gep(stops.data, [loop.index])), start)
+        with builder.if_then(builder.icmp_signed(">=", n, least)):
+            yield loop.index, start, n
 
 
 def plain_bounds_of_top(greatest: Array, depth: int, bounds: Array) -> None:
@@ -730,6 +751,25 @@ def plain_keep_from(scores: Array, codes: Array, bound: Any, kept: Array, kept_c
     return int(found.shape[0])
 
 
+def plain_keep_from_lanes(
+    scores: Array,
+    codes: Array,
+    starts: Array,
+    stops: Array,
+    bounds: Array,
+    kept: Array,
+    kept_codes: Array,
+    counts: Array,
+) -> None:
+    """As `keep_from`, for each lane of at least LANES documents; `counts` says how many are kept."""
+    for lane in range(starts.shape[0]):
+        own = slice(starts[lane], stops[lane])
+        if stops[lane] - starts[lane] >= LANES:
+            counts[lane] = plain_keep_from(
+                scores[own], codes[own], bounds[lane], kept[lane], kept_codes[lane]
+            )
+
+
 def plain_keep_values_from(values: Array, bound: float, kept: Array) -> int:
     """Copy the values that reach the bound, in order; returns how many. `kept` takes LANES more places."""
     found = values[values >= bound]
@@ -737,7 +777,7 @@ def plain_keep_values_from(values: Array, bound: float, kept: Array) -> int:
     return int(found.shape[0])
 
 
-def _keeping(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> Any:
+def _keeping(few: bool, scores: Any) -> Callable[..., Any]:
     """The code of `keep_from`, without codes where they are None; where `few` are kept, only of the vectors that hold some."""
     element = _element(scores)
     lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
@@ -803,29 +843,72 @@ def _keeping(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> 
             keep(end, builder.icmp_signed(">=", _lane_numbers(lanes), first))
         return builder.load(found)
 
-    if codes is None:
+    return emit
 
-        def emit_values(builder: Any, values: _Data, bound: Any, kept: _Data) -> Any:
-            return emit(builder, values, None, bound, kept, None)
 
-        return types.int64(scores, scores.dtype, kept), _apart("keep_values_from", emit_values)
+def _keeping_of_one(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> Any:
     name = "keep_few_from" if few else "keep_from"
-    return types.int64(scores, codes, scores.dtype, kept, kept_codes), _apart(name, emit)
+    return types.int64(scores, codes, scores.dtype, kept, kept_codes), _apart(name, _keeping(few, scores))
 
 
 @intrinsic
 def vector_keep_from(typing: Any, scores: Any, codes: Any, bound: Any, kept: Any, kept_codes: Any) -> Any:
-    return _keeping(False, scores, codes, kept, kept_codes)
+    return _keeping_of_one(False, scores, codes, kept, kept_codes)
 
 
 @intrinsic
 def vector_keep_few_from(typing: Any, scores: Any, codes: Any, bound: Any, kept: Any, kept_codes: Any) -> Any:
-    return _keeping(True, scores, codes, kept, kept_codes)
+    return _keeping_of_one(True, scores, codes, kept, kept_codes)
+
+
+@intrinsic
+def vector_keep_from_lanes(
+    typing: Any,
+    scores: Any,
+    codes: Any,
+    starts: Any,
+    stops: Any,
+    bounds: Any,
+    kept: Any,
+    kept_codes: Any,
+    counts: Any,
+) -> Any:
+    keep = _keeping(False, scores)
+
+    def emit(
+        builder: Any,
+        scores: _Data,
+        codes: _Data,
+        starts: _Data,
+        stops: _Data,
+        bounds: _Data,
+        kept: _Data,
+        kept_codes: _Data,
+        counts: _Data,
+    ) -> None:
+        with _for_lanes(builder, starts, stops, _const(LANES)) as (lane, start, n):
+            found = keep(
+                builder,
+                _Data(builder.gep(scores.data, [start]), [n]),
+                _Data(builder.gep(codes.data, [start]), [n]),
+                builder.load(builder.gep(bounds.data, [lane])),
+                _Data(builder.gep(kept.data, [builder.mul(lane, kept.shape[1])]), []),
+                _Data(builder.gep(kept_codes.data, [builder.mul(lane, kept_codes.shape[1])]), []),
+            )
+            builder.store(found, builder.gep(counts.data, [lane]))
+
+    taken = types.void(scores, codes, starts, stops, bounds, kept, kept_codes, counts)
+    return taken, _apart("keep_from_lanes", emit, unrolled=False)
 
 
 @intrinsic
 def vector_keep_values_from(typing: Any, values: Any, bound: Any, kept: Any) -> Any:
-    return _keeping(False, values, None, kept, None)
+    keep = _keeping(False, values)
+
+    def emit(builder: Any, values: _Data, bound: Any, kept: _Data) -> Any:
+        return keep(builder, values, None, bound, kept, None)
+
+    return types.int64(values, values.dtype, kept), _apart("keep_values_from", emit)
 
 
 def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
@@ -1238,6 +1321,39 @@ def vector_rank_side_by_side(
     )
 
 
+def plain_gains_of_codes(codes: Array, gains: Array, rows: int, out: Array) -> None:
+    """out[rank, lane] = gains[codes[rank, lane]] for so many rows, of at most SIDE_BY_SIDE gains."""
+    for rank in range(rows):
+        for lane in range(SIDE_BY_SIDE):
+            out[rank, lane] = gains[codes[rank, lane]]
+
+
+@intrinsic
+def vector_gains_of_codes(typing: Any, codes: Any, gains: Any, rows: Any, out: Any) -> Any:
+    word = ir.IntType(64)
+    numbers, doubles = ir.VectorType(word, SIDE_BY_SIDE), ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
+
+    def emit(builder: Any, codes: _Data, gains: _Data, rows: Any, out: _Data) -> None:
+        last = builder.sub(gains.shape[0], _const(1))
+        table = ir.Constant(doubles, ir.Undefined)
+        for place in range(SIDE_BY_SIDE):
+            there = builder.select(builder.icmp_signed("<", _const(place), last), _const(place), last)
+            gain = builder.load(builder.gep(gains.data, [there]))
+            table = builder.insert_element(table, gain, _const(place, 32))
+        kind = ir.VectorType(ir.IntType(32), SIDE_BY_SIDE)
+        with cgutils.for_range(builder, rows) as loop:
+            row = builder.mul(loop.index, _const(SIDE_BY_SIDE))
+            wide = builder.zext(_load(builder, codes.data, row, kind, 4), numbers)
+            place = builder.and_(wide, ir.Constant(numbers, [SIDE_BY_SIDE - 1] * SIDE_BY_SIDE))
+            found = ir.Constant(doubles, ir.Undefined)
+            for lane in range(SIDE_BY_SIDE):  # one instruction where the processor has it
+                gain = builder.extract_element(table, builder.extract_element(place, _const(lane, 32)))
+                found = builder.insert_element(found, gain, _const(lane, 32))
+            _store(builder, found, out.data, row, 8)
+
+    return types.void(codes, gains, types.int64, out), _apart("gains_of_codes", emit)
+
+
 def plain_average_side_by_side(
     gains: Array, same: Array, kept: Array, rows: int, sizes: Array, out: Array
 ) -> None:
@@ -1338,54 +1454,65 @@ def vector_count_among(typing: Any, scores: Any, own: Any, firsts: Any, sizes: A
     return types.void(scores, own, firsts, sizes), _apart("count_among", emit)
 
 
-def plain_count_codes(codes: Array, first: int, counts: Array, lane: int) -> int:
-    """counts[code, lane] = how many of the codes, at least LANES of them, are `code`; for _COUNTED codes from `first`.
+def plain_count_codes(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
+    """counts[code, lane] = how many of the codes from `start` to before `stop` are `code`, for each of the levels.
 
-    Returns their sum: counts that were just stored one by one could not yet be loaded as a vector.
+    There are at least LANES codes; `counts` takes _COUNTED more.
     """
-    for code in range(first, first + _COUNTED):
-        counts[code, lane] = np.count_nonzero(codes == code)
-    return int(counts[first : first + _COUNTED, lane].sum())
+    for code in range(levels):
+        counts[code, lane] = np.count_nonzero(codes[start:stop] == code)
 
 
 @intrinsic
-def vector_count_codes(typing: Any, codes: Any, first: Any, counts: Any, lane: Any) -> Any:
+def vector_count_codes(
+    typing: Any, codes: Any, start: Any, stop: Any, levels: Any, counts: Any, lane: Any
+) -> Any:
     byte = ir.IntType(8)
 
-    def emit(builder: Any, codes: _Data, first: Any, counts: _Data, lane: Any) -> Any:
-        n = codes.shape[0]
-        wanted = [builder.add(builder.trunc(first, byte), _const(i, 8)) for i in range(_COUNTED)]
-        found = [cgutils.alloca_once_value(builder, _const(0)) for _ in wanted]
+    def emit(
+        builder: Any, codes: _Data, start: Any, stop: Any, levels: Any, counts: _Data, lane: Any
+    ) -> None:
+        pointer, n = builder.gep(codes.data, [start]), builder.sub(stop, start)
+        # those of level 0 are the others: counts that were just stored could not yet be loaded as a vector
+        others = cgutils.alloca_once_value(builder, n)
 
-        def count(offset: Any, lanes: int, fresh: Any) -> None:
-            vector = _load(builder, codes.data, offset, ir.VectorType(byte, lanes), 1)
-            for code, sum_ in zip(wanted, found, strict=True):
-                mask = builder.icmp_unsigned("==", vector, _splat(builder, code, lanes))
-                mask = mask if fresh is None else builder.and_(mask, fresh)
-                builder.store(builder.add(builder.load(sum_), _population(builder, mask)), sum_)
+        def count_few(first: Any, lanes: int) -> None:
+            wanted = [builder.add(builder.trunc(first, byte), _const(i, 8)) for i in range(_COUNTED)]
+            sought = [_splat(builder, code, lanes) for code in wanted]
+            found = [cgutils.alloca_once_value(builder, _const(0)) for _ in wanted]
 
-        def count_all(lanes: int) -> None:
+            def count(offset: Any, fresh: Any) -> None:
+                vector = _load(builder, pointer, offset, ir.VectorType(byte, lanes), 1)
+                for code, sum_ in zip(sought, found, strict=True):
+                    mask = builder.icmp_unsigned("==", vector, code)
+                    mask = mask if fresh is None else builder.and_(mask, fresh)
+                    builder.store(builder.add(builder.load(sum_), _population(builder, mask)), sum_)
+
             full = builder.sdiv(n, _const(lanes))
             with cgutils.for_range(builder, full) as loop:
-                count(builder.mul(loop.index, _const(lanes)), lanes, None)
+                count(builder.mul(loop.index, _const(lanes)), None)
             done, end = builder.mul(full, _const(lanes)), builder.sub(n, _const(lanes))
             seen = _splat(builder, builder.trunc(builder.sub(done, end), byte), lanes)
-            count(end, lanes, builder.icmp_unsigned(">=", _lane_numbers(lanes, 8), seen))
+            count(end, builder.icmp_unsigned(">=", _lane_numbers(lanes, 8), seen))
+            for i, sum_ in enumerate(found):
+                count_of_code = builder.load(sum_)
+                place = builder.add(builder.mul(builder.add(first, _const(i)), counts.shape[1]), lane)
+                builder.store(count_of_code, builder.gep(counts.data, [place]))
+                builder.store(builder.sub(builder.load(others), count_of_code), others)
 
-        with builder.if_else(builder.icmp_signed(">=", n, _const(_WIDE))) as (wide, narrow):
+        is_wide = builder.icmp_signed(">=", n, _const(_WIDE))
+        with (
+            cgutils.for_range_slice(builder, _const(1), levels, _const(_COUNTED)) as (first, _),
+            builder.if_else(is_wide) as (wide, narrow),
+        ):
             with wide:
-                count_all(_WIDE)
+                count_few(first, _WIDE)
             with narrow:
-                count_all(LANES)
-        total = _const(0)
-        for i, sum_ in enumerate(found):
-            count_of_code = builder.load(sum_)
-            place = builder.add(builder.mul(builder.add(first, _const(i)), counts.shape[1]), lane)
-            builder.store(count_of_code, builder.gep(counts.data, [place]))
-            total = builder.add(total, count_of_code)
-        return total
+                count_few(first, LANES)
+        builder.store(builder.load(others), builder.gep(counts.data, [lane]))
 
-    return types.int64(codes, types.int64, counts, types.int64), _apart("count_codes", emit)
+    taken = types.void(codes, types.int64, types.int64, types.int64, counts, types.int64)
+    return taken, _apart("count_codes", emit, unrolled=False)
 
 
 def plain_fill_ideals(
@@ -1495,6 +1622,153 @@ def vector_add_discounted(typing: Any, gains: Any, discounts: Any, stops: Any, s
     return types.void(gains, discounts, stops, summed, sums), _apart("add_discounted", emit)
 
 
+def plain_sum_row(
+    placed: int,
+    gains: Array,
+    lengths: Array,
+    ideals: Array,
+    ideal_lengths: Array,
+    discounts: Array,
+    cutoffs: Array,
+    anew: bool,
+    stops: Array,
+    summed: Array,
+    sums: Array,
+    values: Array,
+) -> None:
+    """Sum the lists of a row and their ideals to each lane's cutoff, and divide the one by the other.
+
+    Goes on from `summed` ranks and their `sums` where it does not begin `anew`. Lanes after those that are placed have no ranks.
+    """
+    if anew:
+        summed[:], sums[:] = 0, 0.0
+    for lane in range(values.shape[0]):
+        stops[0, lane] = min(cutoffs[lane], lengths[lane]) if lane < placed else 0
+        stops[1, lane] = min(cutoffs[lane], ideal_lengths[lane]) if lane < placed else 0
+    plain_add_discounted(gains, discounts, stops[0], summed[0], sums[0])
+    plain_add_discounted(ideals, discounts, stops[1], summed[1], sums[1])
+    for lane in range(values.shape[0]):
+        values[lane] = plain_normalised(sums[0, lane], sums[1, lane])
+
+
+@intrinsic
+def vector_sum_row(
+    typing: Any,
+    placed: Any,
+    gains: Any,
+    lengths: Any,
+    ideals: Any,
+    ideal_lengths: Any,
+    discounts: Any,
+    cutoffs: Any,
+    anew: Any,
+    stops: Any,
+    summed: Any,
+    sums: Any,
+    values: Any,
+) -> Any:
+    numbers = ir.VectorType(ir.IntType(64), SIDE_BY_SIDE)
+    doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
+
+    def emit(
+        builder: Any,
+        placed: Any,
+        gains: _Data,
+        lengths: _Data,
+        ideals: _Data,
+        ideal_lengths: _Data,
+        discounts: _Data,
+        cutoffs: _Data,
+        anew: Any,
+        stops: _Data,
+        summed: _Data,
+        sums: _Data,
+        values: _Data,
+    ) -> None:
+        sides = [_const(0), _const(SIDE_BY_SIDE)]  # where those of the list and of the ideal begin
+        taken = builder.icmp_signed(
+            "<", _lane_numbers(SIDE_BY_SIDE, 64), _splat(builder, placed, SIDE_BY_SIDE)
+        )
+        cutoff = _load(builder, cutoffs.data, _const(0), numbers, 8)
+        anew = builder.trunc(anew, ir.IntType(1)) if anew.type.width > 1 else anew
+        rows, first, stop, totals = (gains, ideals), [], [], []
+        for side, shown in zip(sides, (lengths, ideal_lengths), strict=True):
+            length = _load(builder, shown.data, _const(0), numbers, 8)
+            least = builder.select(builder.icmp_signed("<", length, cutoff), length, cutoff)
+            stop.append(builder.select(taken, least, ir.Constant(numbers, [0] * SIDE_BY_SIDE)))
+            _store(builder, stop[-1], stops.data, side, 8)
+            before, total = (
+                builder.select(
+                    anew, ir.Constant(kind, [0] * SIDE_BY_SIDE), _load(builder, held.data, side, kind, 8)
+                )
+                for kind, held in ((numbers, summed), (doubles, sums))
+            )
+            first.append(before)
+            totals.append(cgutils.alloca_once_value(builder, total))
+
+        def add(start: Any, end: Any, which: tuple[int, ...]) -> None:
+            with cgutils.for_range_slice(builder, start, end, _const(1)) as (rank, _):
+                discount = _splat(builder, builder.load(builder.gep(discounts.data, [rank])), SIDE_BY_SIDE)
+                here = _splat(builder, rank, SIDE_BY_SIDE)
+                for i in which:
+                    gain = _load(builder, rows[i].data, builder.mul(rank, _const(SIDE_BY_SIDE)), doubles, 8)
+                    wanted = builder.and_(
+                        builder.icmp_signed(">=", here, first[i]), builder.icmp_signed("<", here, stop[i])
+                    )
+                    total = builder.load(totals[i])
+                    more = builder.fadd(total, builder.fmul(gain, discount))
+                    builder.store(builder.select(wanted, more, total), totals[i])
+
+        def lesser(one: Any, other: Any) -> Any:
+            return builder.select(builder.icmp_signed("<", one, other), one, other)
+
+        start = lesser(*(_reduced(builder, "smin", each) for each in first))
+        ends = [_reduced(builder, "smax", each) for each in stop]
+        together = lesser(*ends)
+        add(start, together, (0, 1))  # two sums in the time of one, which waits for each addition
+        rest = builder.select(builder.icmp_signed("<", start, together), together, start)
+        for i in range(2):
+            add(rest, ends[i], (i,))
+        for i, side in enumerate(sides):
+            _store(builder, builder.load(totals[i]), sums.data, side, 8)
+            reached = builder.select(builder.icmp_signed(">", stop[i], first[i]), stop[i], first[i])
+            _store(builder, reached, summed.data, side, 8)
+        total, ideal = (builder.load(each) for each in totals)
+        zero, one, nearly, nothing = (
+            ir.Constant(doubles, [value] * SIDE_BY_SIDE) for value in (0.0, 1.0, _NEARLY_ONE, float("nan"))
+        )
+        value = builder.fdiv(total, ideal)
+        is_one = builder.and_(builder.fcmp_ordered(">", value, one), builder.fcmp_ordered("<", value, nearly))
+        value = builder.select(is_one, one, value)
+        value = builder.select(builder.fcmp_ordered("==", ideal, zero), nothing, value)
+        _store(builder, value, values.data, _const(0), 8)
+
+    taken = types.void(
+        types.int64,
+        gains,
+        lengths,
+        ideals,
+        ideal_lengths,
+        discounts,
+        cutoffs,
+        anew,
+        stops,
+        summed,
+        sums,
+        values,
+    )
+    return taken, _apart("sum_row", emit)
+
+
+def plain_normalised(total: float, ideal: float) -> float:
+    """A sum by that of the ideal; NaN where that is nothing."""
+    if ideal == 0.0:
+        return np.nan
+    value = total / ideal
+    # two orders of one sum round differently: what is 1 by the mathematics must not come out above it
+    return 1.0 if 1.0 < value < _NEARLY_ONE else value
+
+
 def plain_find_from(codes: Array, least: int, rows: Array) -> int:
     """Fill `rows` with the places of the codes that are at least `least`, in order; returns how many. It takes LANES more."""
     found = np.flatnonzero(codes >= least)
@@ -1538,45 +1812,50 @@ if numba.config.DISABLE_JIT:
     bound_of_top, find_from = plain_bound_of_top, plain_find_from
     greatest_by_bin, bounds_of_top = plain_greatest_by_bin, plain_bounds_of_top
     keep_from = keep_few_from = plain_keep_from
+    keep_from_lanes = plain_keep_from_lanes
     keep_values_from = plain_keep_values_from
     count_ahead, count_codes = plain_count_ahead, plain_count_codes
     rank_distinct, rank_tied = plain_rank_distinct, plain_rank_tied
     count_among = plain_count_among
     rank_side_by_side, average_side_by_side = plain_rank_side_by_side, plain_average_side_by_side
-    fill_ideals, add_discounted = plain_fill_ideals, plain_add_discounted
+    gains_of_codes = plain_gains_of_codes
+    fill_ideals, add_discounted, sum_row = plain_fill_ideals, plain_add_discounted, plain_sum_row
 else:
     bound_of_top, find_from = vector_bound_of_top, vector_find_from
     greatest_by_bin, bounds_of_top = vector_greatest_by_bin, vector_bounds_of_top
     keep_from, keep_few_from = vector_keep_from, vector_keep_few_from
+    keep_from_lanes = vector_keep_from_lanes
     keep_values_from = vector_keep_values_from
     count_ahead, count_codes = vector_count_ahead, vector_count_codes
     rank_distinct, rank_tied = vector_rank_distinct, vector_rank_tied
     count_among = vector_count_among
     rank_side_by_side, average_side_by_side = vector_rank_side_by_side, vector_average_side_by_side
-    fill_ideals, add_discounted = vector_fill_ideals, vector_add_discounted
+    gains_of_codes = vector_gains_of_codes
+    fill_ideals, add_discounted, sum_row = vector_fill_ideals, vector_add_discounted, vector_sum_row
 
 fill_ideals_of_one, add_discounted_of_one = block(plain_fill_ideals), block(plain_add_discounted)
+normalised = block(plain_normalised)
 
 
 # ---- levels and gains ----
 
 
-@apart
-def count_levels(codes: Array, levels: int, counts: Array, lane: int) -> None:
+@inlined
+def count_levels(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
     """Documents of each of the levels; `counts` takes _COUNTED more."""
-    n = codes.shape[0]
-    if (
-        n < LANES or levels > 16
-    ):  # one pass for each level, 64 documents at a time, beats one addition for each document
-        for level in range(levels):
-            counts[level, lane] = 0
-        for i in range(n):
-            counts[codes[i], lane] += 1
-        return
-    others = 0
-    for level in range(1, levels, _COUNTED):
-        others += count_codes(codes, level, counts, lane)
-    counts[0, lane] = n - others
+    # one pass for each few levels, 64 documents at a time, beats one addition for each document
+    if stop - start >= LANES and levels <= 16:
+        count_codes(codes, start, stop, levels, counts, lane)
+    else:
+        count_one_by_one(codes, start, stop, levels, counts, lane)
+
+
+@apart
+def count_one_by_one(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
+    for level in range(levels):
+        counts[level, lane] = 0
+    for i in range(start, stop):
+        counts[codes[i], lane] += 1
 
 
 @block
@@ -2576,19 +2855,19 @@ def discounted(gains: Array, length: int, discounts: Array) -> float:
 
 
 @block
-def normalised(total: float, ideal: float) -> float:
-    if ideal == 0.0:
-        return np.nan
-    value = total / ideal
-    # two orders of one sum round differently: what is 1 by the mathematics must not come out above it
-    return 1.0 if 1.0 < value < 1.0 + 1e-12 else value
-
-
-@block
 def divided(
-    over: int, total: float, cutoff: int, shown: int, relevant: float, weight: float, tail: float
+    over: int,
+    total: float,
+    ideal: float,
+    cutoff: int,
+    shown: int,
+    relevant: float,
+    weight: float,
+    tail: float,
 ) -> float:
-    """A row's value: its sum, by what its measure divides it by, other than the ideal. `tail` is the discount of the first rank not shown."""
+    """A row's value: its sum, by what its measure divides it by. `tail` is the discount of the first rank not shown."""
+    if over == BY_IDEAL:
+        return normalised(total, ideal)
     if over == AS_IS:
         return total
     if over in (SCALED, RESIDUAL):
@@ -2629,48 +2908,39 @@ def fold_rows(
     Rows of one list, discount and ideal go on from one another's sums.
     """
     cutoffs, sums, summed, stops, values = running
-    stops[:, :] = 0
     for r in range(rows.shape[0]):
         source, discount, ideal, over = rows[r, LIST], rows[r, DISCOUNT], rows[r, IDEAL], rows[r, OVER]
-        if (
+        anew = (
             r == 0
             or source != rows[r - 1, LIST]
             or ideal != rows[r - 1, IDEAL]
             or discount != rows[r - 1, DISCOUNT]
-        ):
-            sums[:, :] = 0.0
-            summed[:, :] = 0
-        for lane in range(placed):
-            cutoffs[lane] = rows[r, CUTOFF]
+        )
         if rows[r, CUTOFF] == AT_RELEVANT:
             for lane in range(placed):
                 cutoffs[lane] = np.int64(totals[rows[r, TOTAL], lane])
-        if source >= 0:
+        elif r == 0 or rows[r, CUTOFF] != rows[r - 1, CUTOFF]:
             for lane in range(placed):
-                stops[0, lane] = min(cutoffs[lane], lengths[source, lane])
+                cutoffs[lane] = rows[r, CUTOFF]
+        is_ratio = source >= 0 and ideal >= 0 and discount >= 0 and values.shape[0] == SIDE_BY_SIDE
+        if is_ratio:
+            sum_row(
+                placed, lists[source], lengths[source], ideals[ideal], ideal_lengths[ideal], discounts[discount],
+                cutoffs, anew, stops, summed, sums, values,
+            )  # fmt: skip
         else:
-            stops[0, :] = 0
-        if discount < 0:  # the list holds sums
-            for lane in range(placed):
-                stop = stops[0, lane]
-                sums[0, lane] = lists[source, stop - 1, lane] if stop > 0 else 0.0
-        elif source >= 0:
-            add_to_sums(lists[source], discounts[discount], stops[0], summed[0], sums[0])
-        if ideal >= 0 and discount >= 0:
-            for lane in range(placed):
-                stops[1, lane] = min(cutoffs[lane], ideal_lengths[ideal, lane])
-            add_to_sums(ideals[ideal], discounts[discount], stops[1], summed[1], sums[1])
-        of_row = 0 if source >= 0 else 1
-        if over == BY_IDEAL:  # by itself, so that lanes are divided side by side
-            for lane in range(values.shape[0]):
-                values[lane] = normalised(sums[of_row, lane], sums[1, lane])
-        else:
+            sum_sides(
+                placed, source, discount, ideal, anew, lists, lengths, ideals, ideal_lengths, discounts,
+                cutoffs, stops, summed, sums,
+            )  # fmt: skip
+        if not (is_ratio and over == BY_IDEAL):
+            of_row = 0 if source >= 0 else 1
             for lane in range(placed):
                 relevant = totals[rows[r, TOTAL], lane] if rows[r, TOTAL] >= 0 else 0.0
                 tail = discounts[discount, stops[0, lane]] if over == RESIDUAL else 0.0
                 values[lane] = divided(
-                    over, sums[of_row, lane], cutoffs[lane], stops[0, lane], relevant, weights[r], tail
-                )
+                    over, sums[of_row, lane], sums[1, lane], cutoffs[lane], stops[0, lane], relevant, weights[r], tail
+                )  # fmt: skip
         if rows[r, UNDEFINED] != NEVER:
             for lane in range(placed):
                 if not lanes.has_documents[lane]:
@@ -2682,6 +2952,43 @@ def fold_rows(
         found = out[rows[r, OUT]]
         for lane in range(placed):
             found[lanes.queries[lane]] = values[lane]
+
+
+@apart
+def sum_sides(
+    placed: int,
+    source: int,
+    discount: int,
+    ideal: int,
+    anew: bool,
+    lists: Array,
+    lengths: Array,
+    ideals: Array,
+    ideal_lengths: Array,
+    discounts: Array,
+    cutoffs: Array,
+    stops: Array,
+    summed: Array,
+    sums: Array,
+) -> None:
+    """As `sum_row`, where there is a list or an ideal alone, a list of sums, or a single lane; divides nothing."""
+    stops[:, :] = 0
+    if anew:
+        sums[:, :] = 0.0
+        summed[:, :] = 0
+    if source >= 0:
+        for lane in range(placed):
+            stops[0, lane] = min(cutoffs[lane], lengths[source, lane])
+    if discount < 0:  # the list holds sums
+        for lane in range(placed):
+            stop = stops[0, lane]
+            sums[0, lane] = lists[source, stop - 1, lane] if stop > 0 else 0.0
+    elif source >= 0:
+        add_to_sums(lists[source], discounts[discount], stops[0], summed[0], sums[0])
+    if ideal >= 0 and discount >= 0:
+        for lane in range(placed):
+            stops[1, lane] = min(cutoffs[lane], ideal_lengths[ideal, lane])
+        add_to_sums(ideals[ideal], discounts[discount], stops[1], summed[1], sums[1])
 
 
 @inlined
@@ -2734,15 +3041,15 @@ def gains_by_rank(
     depth = min(out.shape[0], rows)
     for lane in range(SIDE_BY_SIDE):
         lengths[lane] = min(kept[lane], depth)
-    if not tied:
-        for lane in range(SIDE_BY_SIDE):
-            for rank in range(lengths[lane]):
-                out[rank, lane] = gains[ranked.codes[rank, lane]]
-        return
-    for rank in range(rows):
-        for lane in range(SIDE_BY_SIDE):
-            ranked.gains[rank, lane] = gains[ranked.codes[rank, lane]]
-    average_side_by_side(ranked.gains, ranked.same, kept, rows, ranked.sizes, out)
+    filled, n = (ranked.gains, rows) if tied else (out, depth)
+    if gains.shape[0] <= SIDE_BY_SIDE:
+        gains_of_codes(ranked.codes, gains, n, filled)
+    else:
+        for rank in range(n):
+            for lane in range(SIDE_BY_SIDE):
+                filled[rank, lane] = gains[ranked.codes[rank, lane]]
+    if tied:
+        average_side_by_side(ranked.gains, ranked.same, kept, rows, ranked.sizes, out)
 
 
 @apart
@@ -2799,15 +3106,20 @@ def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
 
 
 @inlined
-def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) -> int:
-    """Up to how many documents the lists of a batch are ranked side by side; longer ones are ranked one by one."""
+def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) -> tuple[int, bool]:
+    """Up to how many documents the lists of a batch are ranked side by side, and whether none has more.
+
+    Longer ones are ranked one by one.
+    """
     longest = longer = 0
     for lane in range(placed):
         longest = max(longest, lanes.kept[lane])
         longer += lanes.kept[lane] > LANES
     if longest > 2 * LANES:
-        return rows_worth_sorting(placed, first_wanted, lanes.kept, lanes.steps, scored)
-    return LANES if 2 * longer <= SIDE_BY_SIDE else 2 * LANES
+        rows = rows_worth_sorting(placed, first_wanted, lanes.kept, lanes.steps, scored)
+    else:
+        rows = LANES if 2 * longer <= SIDE_BY_SIDE else 2 * LANES
+    return rows, longest <= rows
 
 
 @apart
@@ -2911,6 +3223,22 @@ def rows_of(query: int, documents: Documents) -> tuple[int, int]:
 
 
 @apart
+def total_lane(
+    lane: int,
+    judged: Array,
+    levels: int,
+    n_unjudged: int,
+    gains: Array,
+    summed: Array,
+    assumed: Array,
+    totals: Array,
+) -> None:
+    for i in range(summed.shape[0]):
+        table = summed[i]
+        totals[i, lane] = total_of_levels(judged, lane, levels, n_unjudged, gains[table], assumed[table])
+
+
+@apart
 def take_queries(
     first: int,
     last: int,
@@ -2937,26 +3265,22 @@ def take_queries(
     while first < last and lane < lanes.queries.shape[0]:
         number = first
         first += 1
-        start, end = rows_of(number, documents)
-        has_documents = end > start
-        count_levels(documents.relevance[start:end], levels, scored, lane)
+        start, stop = rows_of(number, documents)
+        has_documents = stop > start
+        count_levels(documents.relevance, start, stop, levels, scored, lane)
         n_unjudged = scored[unjudged, lane] if levels > unjudged else 0
         if has_pool:
-            pool = documents.pool_relevance[
-                pool_offsets[number] - documents.pool_base : pool_offsets[first] - documents.pool_base
-            ]
-            has_documents = has_documents or pool.shape[0] > 0
-            count_levels(pool, levels, judged, lane)
+            pool_start = pool_offsets[number] - documents.pool_base
+            pool_stop = pool_offsets[first] - documents.pool_base
+            has_documents = has_documents or pool_stop > pool_start
+            count_levels(documents.pool_relevance, pool_start, pool_stop, levels, judged, lane)
             judged[unjudged, lane] = n_unjudged
-        for i in range(summed.shape[0]):
-            table = summed[i]
-            totals[i, lane] = total_of_levels(
-                judged, lane, min(levels, unjudged), n_unjudged, gains[table], assumed[table]
-            )
+        if summed.shape[0] > 0:
+            total_lane(lane, judged, min(levels, unjudged), n_unjudged, gains, summed, assumed, totals)
         if skippable and no_level_gains(levels, scored, judged, lane, promising, totals[:, lane]):
             out[:, number] = np.nan
             continue
-        lanes.queries[lane], lanes.starts[lane], lanes.ends[lane] = number, start, end
+        lanes.queries[lane], lanes.starts[lane], lanes.stops[lane] = number, start, stop
         lanes.has_documents[lane], lanes.all_kept[lane] = has_documents, n_unjudged > 0 and condensing
         lane += 1
     return lane, first
@@ -2978,29 +3302,36 @@ def keep_of_lanes(
 
     Step by step for all of them, so that the processor need not wait for what a step before has found.
     """
-    bounded = False
+    least, bounded, others = max(BINS, 3 * depth), False, False
     for lane in range(placed):
-        start, end = lanes.starts[lane], lanes.ends[lane]
-        if depth > _DEEPEST or end - start < max(BINS, 3 * depth):
-            lanes.all_kept[lane] = True
-        if not lanes.all_kept[lane]:
-            bounded = True
-            # a bound of some documents bounds all, and a long list is read from memory once
-            end = start + _SAMPLE if end - start > 4 * _SAMPLE else end
-            greatest_by_bin(scores[start:end], greatest, lane)
-    if bounded:
-        bounds_of_top(greatest, max(depth, 1), bounds)
-    for lane in range(placed):
-        start, end = lanes.starts[lane], lanes.ends[lane]
-        its_scores, its_codes = scores[start:end], codes[start:end]
-        if lanes.all_kept[lane]:
-            lanes.kept[lane] = keep_all(its_codes, its_scores, kept_scores[lane], kept_codes[lane])
+        start, stop = lanes.starts[lane], lanes.stops[lane]
+        if depth > _DEEPEST or stop - start < least or lanes.all_kept[lane]:
+            lanes.all_kept[lane] = others = True
+            lanes.seen[lane] = start
         else:
-            lanes.kept[lane] = keep_reaching(
-                bounds[lane], its_codes, its_scores, kept_scores[lane], kept_codes[lane]
-            )
+            bounded = True
+            others = others or stop - start > _MANY
+            # a bound of some documents bounds all, and a long list is read from memory once
+            lanes.seen[lane] = stop if stop - start <= 4 * _SAMPLE else start + _SAMPLE
     for lane in range(placed, lanes.kept.shape[0]):
-        lanes.kept[lane] = 0
+        lanes.kept[lane], lanes.seen[lane] = 0, lanes.starts[lane]
+    if bounded:
+        greatest_by_bin(scores, lanes.starts, lanes.seen, greatest)
+        bounds_of_top(greatest, max(depth, 1), bounds)
+    if others:
+        for lane in range(placed):
+            start, stop = lanes.starts[lane], lanes.stops[lane]
+            if lanes.all_kept[lane]:
+                lanes.kept[lane] = keep_all(
+                    codes[start:stop], scores[start:stop], kept_scores[lane], kept_codes[lane]
+                )
+            elif stop - start > _MANY:
+                lanes.seen[lane] = start
+                lanes.kept[lane] = keep_few_from(
+                    scores[start:stop], codes[start:stop], bounds[lane], kept_scores[lane], kept_codes[lane]
+                )
+    if bounded:
+        keep_from_lanes(scores, codes, lanes.starts, lanes.seen, bounds, kept_scores, kept_codes, lanes.kept)
 
 
 @block
@@ -3034,7 +3365,9 @@ def score_queries_of_levels(
             placed, plan.depth, documents.scores, documents.relevance, lanes,
             scratch.greatest, scratch.bounds, scratch.scores, scratch.kept,
         )  # fmt: skip
-        rows = rows_to_rank(placed, plan.first_wanted, lanes, scored) if lanes_are_many else 0
+        rows, all_ranked = 0, False
+        if lanes_are_many:
+            rows, all_ranked = rows_to_rank(placed, plan.first_wanted, lanes, scored)
         tied_lanes = 0
         if rows > 0:
             tied_lanes = rank_side_by_side(
@@ -3050,7 +3383,8 @@ def score_queries_of_levels(
                 else:
                     counts_by_rank(own, rows, lanes.kept, ranked.codes, out_lists[v], lengths[v])
         tied = tied_lanes != 0
-        for lane in range(placed):
+        all_made = all_ranked and (averaged or (linear and not tied))
+        for lane in range(0 if all_made else placed):
             kept, is_tied = lanes.kept[lane], tied_lanes >> lane & 1 == 1
             is_ranked, made = rows > 0 and kept <= rows, NONE_MADE
             if is_ranked:
@@ -3229,6 +3563,7 @@ def batch_for(longest: int, plan: Plan) -> Batch:
     counts[:] = 0  # ideals of lanes without a query are filled as well
     return Batch(
         Lanes(
+            empty(lanes, np.int64),
             empty(lanes, np.int64),
             empty(lanes, np.int64),
             empty(lanes, np.int64),

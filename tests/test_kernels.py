@@ -67,13 +67,19 @@ def test_bound_of_top(dtype: Any) -> None:
             assert (scores >= bound).sum() >= depth
 
 
+def end_to_end(parts: list[Array]) -> tuple[Array, Array, Array]:
+    """Lists in one array, and where each begins and ends."""
+    ends = np.cumsum([len(part) for part in parts])
+    return np.concatenate(parts), np.append(0, ends[:-1]), ends
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bounds_of_queries_side_by_side(dtype: Any) -> None:
     fill, bound = kernels.vector_greatest_by_bin, kernels.vector_bounds_of_top
 
     @compiled
-    def call_fill(scores: Array, greatest: Array, lane: int) -> None:
-        fill(scores, greatest, lane)
+    def call_fill(scores: Array, starts: Array, stops: Array, greatest: Array) -> None:
+        fill(scores, starts, stops, greatest)
 
     @compiled
     def call_bound(greatest: Array, depth: int, bounds: Array) -> None:
@@ -83,9 +89,12 @@ def test_bounds_of_queries_side_by_side(dtype: Any) -> None:
     for first in range(0, len(some) - SIDE_BY_SIDE + 1, 5):
         batch = some[first : first + SIDE_BY_SIDE]
         greatest, same = Guarded((SIDE_BY_SIDE, BINS), dtype), np.empty((SIDE_BY_SIDE, BINS), dtype)
-        for lane, scores in enumerate(batch):
-            call_fill(scores, greatest.part, lane)
-            kernels.plain_greatest_by_bin(scores, same, lane)
+        together, starts, stops = end_to_end(batch)
+        same[:] = greatest.part
+        call_fill(together, starts, starts + BINS - 1, greatest.part)  # too few
+        np.testing.assert_array_equal(greatest.part, same)
+        call_fill(together, starts, stops, greatest.part)
+        kernels.plain_greatest_by_bin(together, starts, stops, same)
         np.testing.assert_array_equal(greatest.part, same)
         greatest.check()
         for depth in range(1, BINS + 1):
@@ -212,6 +221,40 @@ def test_keep_from(name: str, dtype: Any) -> None:
             kept_codes.check()
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_keep_from_lanes(dtype: Any) -> None:
+    """Lists of fewer than LANES documents are left alone."""
+    block = kernels.vector_keep_from_lanes
+
+    @compiled
+    def call(
+        scores: Array, codes: Array, starts: Array, stops: Array, bounds: Array, kept: Array, kept_codes: Array, counts: Array
+    ) -> None:  # fmt: skip
+        block(scores, codes, starts, stops, bounds, kept, kept_codes, counts)
+
+    some = list(lists(dtype, (0, LANES - 1, LANES, LANES + 1, 2 * LANES, 37, 64, 100, 301)))
+    for first in range(len(some) - SIDE_BY_SIDE + 1):
+        batch = some[first : first + SIDE_BY_SIDE]
+        scores, starts, stops = end_to_end([its_scores for its_scores, _ in batch])
+        codes = np.concatenate([its_codes for _, its_codes in batch])
+        bounds = np.array([np.sort(each)[len(each) // 3] if len(each) else 0 for each, _ in batch], dtype)
+        size = int((stops - starts).max()) + LANES
+        kept, kept_codes = (Guarded((SIDE_BY_SIDE, size), kind) for kind in (dtype, np.uint32))
+        same, same_codes = np.empty((SIDE_BY_SIDE, size), dtype), np.empty((SIDE_BY_SIDE, size), np.uint32)
+        counts, expected = np.full((2, SIDE_BY_SIDE), -7)
+        call(scores, codes, starts, stops, bounds, kept.part, kept_codes.part, counts)
+        kernels.plain_keep_from_lanes(scores, codes, starts, stops, bounds, same, same_codes, expected)
+        np.testing.assert_array_equal(counts, expected)
+        for lane, count in enumerate(counts):
+            assert (count == -7) == (stops[lane] - starts[lane] < LANES)
+            np.testing.assert_array_equal(kept.part[lane, : max(count, 0)], same[lane, : max(count, 0)])
+            np.testing.assert_array_equal(
+                kept_codes.part[lane, : max(count, 0)], same_codes[lane, : max(count, 0)]
+            )
+        kept.check()
+        kept_codes.check()
+
+
 def ranked_by(call: Callable[..., Any], dtype: Any, others: int, *, check: bool) -> Iterator[Any]:
     """What a block that ranks at most 2 * LANES documents returns, and the first n of what it fills."""
     for scores, codes in lists(dtype, tuple(n for n in LENGTHS if n <= 2 * LANES)):
@@ -293,18 +336,23 @@ def test_codes() -> None:
     count, find = kernels.vector_count_codes, kernels.vector_find_from
 
     @compiled
-    def call_count(codes: Array, first: int, counts: Array, lane: int) -> int:
-        return int(count(codes, first, counts, lane))
+    def call_count(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
+        count(codes, start, stop, levels, counts, lane)
 
     @compiled
     def call_find(codes: Array, least: int, rows: Array) -> int:
         return int(find(codes, least, rows))
 
     for _, codes in lists(np.float32, tuple(n for n in LENGTHS if n >= LANES)):
-        for lanes, lane in ((1, 0), (SIDE_BY_SIDE, 3)):
-            counts, same = Guarded((12, lanes), np.int64), np.full((12, lanes), UNTOUCHED)
-            assert call_count(codes, 1, counts.part, lane) == kernels.plain_count_codes(codes, 1, same, lane)
-            np.testing.assert_array_equal(counts.part, same)
+        among = np.concatenate([[1, 2, 3], codes, [4, 5, 6]]).astype(codes.dtype)
+        for lanes, lane, levels in ((1, 0, 7), (SIDE_BY_SIDE, 3, 9), (SIDE_BY_SIDE, 7, int(codes.max()) + 1)):
+            counts, same = Guarded((20, lanes), np.int64), np.full((20, lanes), UNTOUCHED)
+            own = np.minimum(among, levels - 1)
+            call_count(own, 3, 3 + len(codes), levels, counts.part, lane)
+            kernels.plain_count_codes(own, 3, 3 + len(codes), levels, same, lane)
+            np.testing.assert_array_equal(counts.part[:levels, lane], same[:levels, lane])
+            others = np.arange(lanes) != lane
+            np.testing.assert_array_equal(counts.part[:, others], same[:, others])
             counts.check()
         kept = codes.astype(np.uint32)
         for least in (0, 2, 9):
@@ -355,6 +403,64 @@ def test_ideals_and_sums_of_queries_side_by_side() -> None:
         kernels.plain_add_discounted(same, discounts, stops, *expected)
         np.testing.assert_array_equal(ours[0], expected[0])
         np.testing.assert_array_equal(ours[1], expected[1])
+
+
+def test_gains_of_codes() -> None:
+    block = kernels.vector_gains_of_codes
+
+    @compiled
+    def call(codes: Array, gains: Array, rows: int, out: Array) -> None:
+        block(codes, gains, rows, out)
+
+    random = np.random.default_rng(5)
+    for n in range(1, SIDE_BY_SIDE + 1):
+        for rows in (0, 1, 10, 32):
+            codes, gains = random.integers(0, n, (32, SIDE_BY_SIDE)).astype(np.uint32), random.random(n)
+            gains[random.random(n) < 0.2] = -0.0
+            out = Guarded((rows, SIDE_BY_SIDE), np.float64)
+            call(codes, gains, rows, out.part)
+            np.testing.assert_array_equal(out.part, gains[codes[:rows]])
+            out.check()
+
+
+def test_rows_of_queries_side_by_side() -> None:
+    """Sums of lists and their ideals, of different depths, that go on from cutoff to cutoff."""
+    block = kernels.vector_sum_row
+
+    @compiled
+    def call(
+        placed: int, gains: Array, lengths: Array, ideals: Array, ideal_lengths: Array, discounts: Array,
+        cutoffs: Array, anew: bool, stops: Array, summed: Array, sums: Array, values: Array,
+    ) -> None:  # fmt: skip
+        block(
+            placed, gains, lengths, ideals, ideal_lengths, discounts, cutoffs, anew, stops, summed, sums, values
+        )  # fmt: skip
+
+    random = np.random.default_rng(11)
+    discounts = 1 / np.log2(np.arange(60) + 2)
+    for turn in range(200):
+        depths, placed = (
+            random.integers(0, [3, 12, 60][turn % 3], 2),
+            int(random.integers(0, SIDE_BY_SIDE + 1)),
+        )
+        lists = [random.integers(0, 5, (depth, SIDE_BY_SIDE)).astype(float) for depth in depths]
+        lengths = [random.integers(0, depth + 1, SIDE_BY_SIDE) for depth in depths]
+        for values, length in zip(lists, lengths, strict=True):
+            values[np.arange(len(values))[:, None] >= length] = np.nan  # what stands beyond may be anything
+            length[placed:] = 1 << 60
+        if turn % 5 == 0:  # the list is its own ideal, or nearly
+            lists[1], lengths[1] = lists[0] * random.choice([1.0, 1.0 - 1e-13]), lengths[0]
+        cutoff = random.integers(0, 30, SIDE_BY_SIDE) if turn % 2 else np.full(SIDE_BY_SIDE, 10)
+        ours = [np.full((2, SIDE_BY_SIDE), 9), np.full((2, SIDE_BY_SIDE), 9), np.full((2, SIDE_BY_SIDE), 9.0)]
+        ours.append(np.zeros(SIDE_BY_SIDE))
+        expected = [each.copy() for each in ours]
+        for anew, cutoffs in ((True, cutoff // 2), (False, cutoff), (False, cutoff + 3)):
+            call(placed, lists[0], lengths[0], lists[1], lengths[1], discounts, cutoffs, anew, *ours)
+            kernels.plain_sum_row(
+                placed, lists[0], lengths[0], lists[1], lengths[1], discounts, cutoffs, anew, *expected
+            )
+            for one, other in zip(ours, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
 
 
 def test_apart_takes_no_part_of_an_array() -> None:
