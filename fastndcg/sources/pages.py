@@ -1,8 +1,9 @@
 """Columns of numbers, and query ids as runs, straight from the pages of a Parquet file.
 
 pyarrow decodes an id for each row and a grade by way of 32 bits. Here a run of one id stays a run, and grades are unpacked into
-their own type, so that reading takes about half as long. Only what nearly all files hold is read: flat columns without
-nulls, plain or in a dictionary. All else, and all damage, is left to pyarrow, which reads it or says what is wrong with it.
+their own type, so that reading takes about half as long. Only what is most usual is read: flat columns without nulls, plain or in
+a dictionary, compressed by Snappy or not at all. All else, and all damage, is left to pyarrow, which reads it or says what is
+wrong with it.
 
 Importing this module imports Numba. Format: https://parquet.apache.org/docs/file-format/
 """
@@ -26,8 +27,7 @@ Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 
 _NUMBERS = {"INT32": np.int32, "INT64": np.int64, "FLOAT": np.float32, "DOUBLE": np.float64}
-# LZ4 is missing: two formats go by that name
-_CODECS = ("UNCOMPRESSED", "SNAPPY", "ZSTD", "GZIP", "BROTLI")
+_CODECS = {"UNCOMPRESSED": kernels.UNCOMPRESSED, "SNAPPY": kernels.SNAPPY}
 _WINDOW = 8 << 20  # bytes of a chunk of a column that are read at once
 _PAGES = 512  # listed at once
 _MOST_BYTES = np.iinfo(np.int32).max  # of a page, whatever a damaged footer says
@@ -48,14 +48,18 @@ class Leaf(NamedTuple):
 
 
 def leaves_of(metadata: pq.FileMetaData, schema: pa.Schema, names: Collection[str]) -> dict[str, Leaf]:
-    """Those of the named columns that can be read here."""
+    """Those of the named columns that can be read here, as far as the footer tells."""
     found: dict[str, Leaf] = {}
+    if not metadata.num_row_groups:
+        return found
+    group = metadata.row_group(0)
     places = [place for place, name in enumerate(metadata.schema.names) if name in names]
     for place in places:
         column = metadata.schema.column(place)
         # of nested columns, and of two that have one name, none is the column of that name for sure
         is_sole = [metadata.schema.column(other).path for other in places].count(column.name) == 1
-        if is_sole and column.path == column.name and (leaf := _leaf_at(place, column, schema)) is not None:
+        is_known = is_sole and column.path == column.name and group.column(place).compression in _CODECS
+        if is_known and (leaf := _leaf_at(place, column, schema)) is not None:
             found[column.name] = leaf
     return found
 
@@ -229,11 +233,9 @@ def _entries(dictionary: _Pages, stored: np.dtype[Any]) -> Array:
 
 def _pages_of_chunk(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData, leaf: Leaf) -> Iterator[_Pages]:
     """All pages of a column of one row group, their dictionary first where there is one, and without its entries."""
-    if chunk.compression not in _CODECS:
+    codec = _CODECS.get(chunk.compression)
+    if codec is None:
         raise NotReadError
-    codec = {"UNCOMPRESSED": kernels.UNCOMPRESSED, "SNAPPY": kernels.SNAPPY}.get(
-        chunk.compression, kernels.COMPRESSED
-    )
     at = chunk.data_page_offset
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
         at = chunk.dictionary_page_offset
@@ -251,12 +253,12 @@ def _pages_of_chunk(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData, leaf: 
             headers = table[:found].copy()
             _check(data[done:], headers)
             longest = int(headers[:, kernels.PAGE_BYTES].max(initial=0)) + kernels.SPARE
-            if len(scratch) < longest:
-                scratch = np.empty(longest, np.uint8)
+            if (
+                len(scratch) < longest
+            ):  # of Arrow's memory, which stays where NumPy's has to be faulted in anew
+                scratch = np.frombuffer(pa.allocate_buffer(longest), np.uint8)
             pages = _Pages(data[done:], headers, scratch, np.empty(0), 0)
-            if codec == kernels.COMPRESSED:
-                yield from _unpacked(pages, chunk.compression)
-            elif found:
+            if found:
                 yield pages
             done += used
         if not done:
@@ -268,30 +270,9 @@ def _pages_of_chunk(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData, leaf: 
 
 def _check(data: Bytes, headers: Array) -> None:
     """Raise `NotReadError` for a page that is not what its checksum says."""
-    for header in headers[headers[:, kernels.PAGE_CHECKSUM] != kernels.ABSENT]:
+    is_known = headers[:, kernels.PAGE_CHECKSUM] != kernels.ABSENT
+    for header in headers[is_known] if is_known.any() else ():
         start, levels = header[kernels.PAGE_START], header[kernels.PAGE_LEVELS]
         stored = data[start - levels : start + header[kernels.PAGE_STORED]]
         if zlib.crc32(stored.data) != header[kernels.PAGE_CHECKSUM] & 0xFFFFFFFF:
             raise NotReadError
-
-
-def _unpacked(pages: _Pages, compression: str) -> Iterator[_Pages]:
-    """One page after the other, by the library of their codec."""
-    for header in pages.headers:
-        start, size = header[kernels.PAGE_START], int(header[kernels.PAGE_BYTES])
-        stored = pages.data[start : start + header[kernels.PAGE_STORED]]
-        if header[kernels.PAGE_COMPRESSED]:
-            # as a stream, which tells how many bytes there were: what `decompress` does not fill is left as it was
-            try:
-                with pa.input_stream(pa.py_buffer(stored), compression=compression.lower()) as stream:
-                    unpacked = stream.read_buffer(
-                        size + 1
-                    )  # one more, so that what closes the stream is checked
-            except (pa.ArrowException, OSError):
-                raise NotReadError from None
-            if len(unpacked) != size:
-                raise NotReadError
-            stored = np.frombuffer(unpacked, np.uint8)
-        alone = header[None].copy()
-        alone[0, [kernels.PAGE_START, kernels.PAGE_STORED, kernels.PAGE_COMPRESSED]] = 0, len(stored), 0
-        yield pages._replace(data=stored, headers=alone)
