@@ -4404,8 +4404,11 @@ def read_page_header(data: Array, at: int, page: Array, fields: Array) -> int:
             continue
         elif kind > 2:  # lists and maps, which no header of a page has
             return -1
-        if depth < 2:
-            set_page_field(page, fields[0] if depth else 0, fields[depth], value)
+        parent = fields[0] if depth else 0
+        # whether DATA_PAGE_2 is compressed; all others are integers
+        is_flag = parent == 8 and fields[depth] == 7
+        if depth < 2 and (kind < 3 if is_flag else 4 <= kind <= 6):
+            set_page_field(page, parent, fields[depth], value)
     return data.shape[0] + 1
 
 

@@ -676,6 +676,10 @@ def test_headers(after: list[int], expected: int) -> None:
         assert table[0, kernels.PAGE_START] == len(data) - 20
         assert table[0, kernels.PAGE_VALUES] == 5 and table[0, kernels.PAGE_NULLABLE]
         assert table[0, kernels.PAGE_CHECKSUM] == kernels.ABSENT
+    # a field of another type than it should have is no such field
+    flagged = data.copy()
+    flagged[0] = 0x11
+    assert not expected or kernels.find_pages(flagged, table, kernels.UNCOMPRESSED, True, 5, 20)[1] == -1
     # more values or bytes than the chunk has
     assert kernels.find_pages(data, table, kernels.UNCOMPRESSED, True, 4, 20)[1] == -1 or not expected
     assert kernels.find_pages(data, table, kernels.UNCOMPRESSED, True, 5, 19)[1] == -1 or not expected
