@@ -1595,29 +1595,49 @@ def plain_add_discounted(gains: Array, discounts: Array, stops: Array, summed: A
         summed[lane] = max(summed[lane], stops[lane])
 
 
+class _Side(NamedTuple):
+    """Gains of SIDE_BY_SIDE queries by rank, from which rank to before which they are added, and the sums so far."""
+
+    gains: _Data
+    first: Any
+    stop: Any
+    sums: Any  # where they are held
+
+    def store(self, builder: Any, summed: _Data, sums: _Data, place: Any) -> None:
+        _store(builder, builder.load(self.sums), sums.data, place, 8)
+        reached = builder.select(builder.icmp_signed(">", self.stop, self.first), self.stop, self.first)
+        _store(builder, reached, summed.data, place, 8)
+
+
+def _add_ranks(builder: Any, sides: list[_Side], discounts: _Data, start: Any, end: Any) -> None:
+    """Add discounted gains of the ranks from `start` to before `end`, of each query those that are wanted."""
+    doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
+    with cgutils.for_range_slice(builder, start, end, _const(1)) as (rank, _):
+        discount = _splat(builder, builder.load(builder.gep(discounts.data, [rank])), SIDE_BY_SIDE)
+        here = _splat(builder, rank, SIDE_BY_SIDE)
+        for side in sides:
+            gain = _load(builder, side.gains.data, builder.mul(rank, _const(SIDE_BY_SIDE)), doubles, 8)
+            wanted = builder.and_(
+                builder.icmp_signed(">=", here, side.first), builder.icmp_signed("<", here, side.stop)
+            )
+            total = builder.load(side.sums)
+            more = builder.fadd(total, builder.fmul(gain, discount))
+            builder.store(builder.select(wanted, more, total), side.sums)
+
+
 @intrinsic
 def vector_add_discounted(typing: Any, gains: Any, discounts: Any, stops: Any, summed: Any, sums: Any) -> Any:
-    word = ir.IntType(64)
-    numbers, doubles = ir.VectorType(word, SIDE_BY_SIDE), ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
+    numbers = ir.VectorType(ir.IntType(64), SIDE_BY_SIDE)
+    doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
 
     def emit(builder: Any, gains: _Data, discounts: _Data, stops: _Data, summed: _Data, sums: _Data) -> None:
         first = _load(builder, summed.data, _const(0), numbers, 8)
         stop = _load(builder, stops.data, _const(0), numbers, 8)
-        totals = cgutils.alloca_once_value(builder, _load(builder, sums.data, _const(0), doubles, 8))
+        total = cgutils.alloca_once_value(builder, _load(builder, sums.data, _const(0), doubles, 8))
+        side = _Side(gains, first, stop, total)
         start, end = _reduced(builder, "smin", first), _reduced(builder, "smax", stop)
-        with cgutils.for_range_slice(builder, start, end, _const(1)) as (rank, _):
-            gain = _load(builder, gains.data, builder.mul(rank, _const(SIDE_BY_SIDE)), doubles, 8)
-            discount = _splat(builder, builder.load(builder.gep(discounts.data, [rank])), SIDE_BY_SIDE)
-            here = _splat(builder, rank, SIDE_BY_SIDE)
-            wanted = builder.and_(
-                builder.icmp_signed(">=", here, first), builder.icmp_signed("<", here, stop)
-            )
-            total = builder.load(totals)
-            more = builder.fadd(total, builder.fmul(gain, discount))
-            builder.store(builder.select(wanted, more, total), totals)
-        _store(builder, builder.load(totals), sums.data, _const(0), 8)
-        reached = builder.select(builder.icmp_signed(">", stop, first), stop, first)
-        _store(builder, reached, summed.data, _const(0), 8)
+        _add_ranks(builder, [side], discounts, start, end)
+        side.store(builder, summed, sums, _const(0))
 
     return types.void(gains, discounts, stops, summed, sums), _apart("add_discounted", emit)
 
@@ -1685,55 +1705,40 @@ def vector_sum_row(
         sums: _Data,
         values: _Data,
     ) -> None:
-        sides = [_const(0), _const(SIDE_BY_SIDE)]  # where those of the list and of the ideal begin
+        places = [_const(0), _const(SIDE_BY_SIDE)]  # where those of the list and of the ideal begin
         taken = builder.icmp_signed(
             "<", _lane_numbers(SIDE_BY_SIDE, 64), _splat(builder, placed, SIDE_BY_SIDE)
         )
         cutoff = _load(builder, cutoffs.data, _const(0), numbers, 8)
         anew = builder.trunc(anew, ir.IntType(1)) if anew.type.width > 1 else anew
-        rows, first, stop, totals = (gains, ideals), [], [], []
-        for side, shown in zip(sides, (lengths, ideal_lengths), strict=True):
+        sides = []
+        for place, rows, shown in zip(places, (gains, ideals), (lengths, ideal_lengths), strict=True):
             length = _load(builder, shown.data, _const(0), numbers, 8)
             least = builder.select(builder.icmp_signed("<", length, cutoff), length, cutoff)
-            stop.append(builder.select(taken, least, ir.Constant(numbers, [0] * SIDE_BY_SIDE)))
-            _store(builder, stop[-1], stops.data, side, 8)
-            before, total = (
+            stop = builder.select(taken, least, ir.Constant(numbers, [0] * SIDE_BY_SIDE))
+            _store(builder, stop, stops.data, place, 8)
+            first, total = (
                 builder.select(
-                    anew, ir.Constant(kind, [0] * SIDE_BY_SIDE), _load(builder, held.data, side, kind, 8)
+                    anew, ir.Constant(kind, [0] * SIDE_BY_SIDE), _load(builder, held.data, place, kind, 8)
                 )
                 for kind, held in ((numbers, summed), (doubles, sums))
             )
-            first.append(before)
-            totals.append(cgutils.alloca_once_value(builder, total))
-
-        def add(start: Any, end: Any, which: tuple[int, ...]) -> None:
-            with cgutils.for_range_slice(builder, start, end, _const(1)) as (rank, _):
-                discount = _splat(builder, builder.load(builder.gep(discounts.data, [rank])), SIDE_BY_SIDE)
-                here = _splat(builder, rank, SIDE_BY_SIDE)
-                for i in which:
-                    gain = _load(builder, rows[i].data, builder.mul(rank, _const(SIDE_BY_SIDE)), doubles, 8)
-                    wanted = builder.and_(
-                        builder.icmp_signed(">=", here, first[i]), builder.icmp_signed("<", here, stop[i])
-                    )
-                    total = builder.load(totals[i])
-                    more = builder.fadd(total, builder.fmul(gain, discount))
-                    builder.store(builder.select(wanted, more, total), totals[i])
+            sides.append(_Side(rows, first, stop, cgutils.alloca_once_value(builder, total)))
 
         def lesser(one: Any, other: Any) -> Any:
             return builder.select(builder.icmp_signed("<", one, other), one, other)
 
-        start = lesser(*(_reduced(builder, "smin", each) for each in first))
-        ends = [_reduced(builder, "smax", each) for each in stop]
+        start = lesser(*(_reduced(builder, "smin", side.first) for side in sides))
+        ends = [_reduced(builder, "smax", side.stop) for side in sides]
         together = lesser(*ends)
-        add(start, together, (0, 1))  # two sums in the time of one, which waits for each addition
+        # two sums in the time of one, which waits for each addition
+        _add_ranks(builder, sides, discounts, start, together)
         rest = builder.select(builder.icmp_signed("<", start, together), together, start)
-        for i in range(2):
-            add(rest, ends[i], (i,))
-        for i, side in enumerate(sides):
-            _store(builder, builder.load(totals[i]), sums.data, side, 8)
-            reached = builder.select(builder.icmp_signed(">", stop[i], first[i]), stop[i], first[i])
-            _store(builder, reached, summed.data, side, 8)
-        total, ideal = (builder.load(each) for each in totals)
+        for side, end in zip(sides, ends, strict=True):
+            _add_ranks(builder, [side], discounts, rest, end)
+        for side, place in zip(sides, places, strict=True):
+            side.store(builder, summed, sums, place)
+        total, ideal = (builder.load(side.sums) for side in sides)
         zero, one, nearly, nothing = (
             ir.Constant(doubles, [value] * SIDE_BY_SIDE) for value in (0.0, 1.0, _NEARLY_ONE, float("nan"))
         )
@@ -2050,19 +2055,20 @@ def is_bounded(n: int, depth: int) -> bool:
     return depth <= LANES and n >= 2 * LANES
 
 
+@block
+def bounded_by(n: int) -> int:
+    """How many of a list's documents its bound is taken of: a bound of some bounds all, and a long list is read from memory once."""
+    return _SAMPLE if n > 4 * _SAMPLE else n
+
+
 @inlined
 def keep_top(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: Array) -> int:
     """Keep a superset of the documents of the first `depth` ranks, with all tied with the last of them; returns how many."""
     n = scores.shape[0]
     if not is_bounded(n, depth):
         return keep_all(codes, scores, kept_scores, kept)
-    some = scores[:_SAMPLE] if n > 4 * _SAMPLE else scores
-    return keep_reaching(bound_of_top(some, depth), codes, scores, kept_scores, kept)
-
-
-@inlined
-def keep_reaching(bound: Any, codes: Array, scores: Array, kept_scores: Array, kept: Array) -> int:
-    if scores.shape[0] <= _MANY:
+    bound = bound_of_top(scores[: bounded_by(n)], depth)
+    if n <= _MANY:
         return keep_from(scores, codes, bound, kept_scores, kept)
     return keep_few_from(scores, codes, bound, kept_scores, kept)
 
@@ -3311,8 +3317,7 @@ def keep_of_lanes(
         else:
             bounded = True
             others = others or stop - start > _MANY
-            # a bound of some documents bounds all, and a long list is read from memory once
-            lanes.seen[lane] = stop if stop - start <= 4 * _SAMPLE else start + _SAMPLE
+            lanes.seen[lane] = start + bounded_by(stop - start)
     for lane in range(placed, lanes.kept.shape[0]):
         lanes.kept[lane], lanes.seen[lane] = 0, lanes.starts[lane]
     if bounded:

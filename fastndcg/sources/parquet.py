@@ -495,21 +495,23 @@ class _FromPages:
     """A column of a span from its pages; by pyarrow from where they hold something that `pages` does not read."""
 
     def __init__(self, dataset: Dataset, span: Span, source: pa.NativeFile, name: str, most: int) -> None:
-        from fastndcg.sources.pages import NotReadError, Runs, Values
+        from fastndcg.sources.pages import Runs, Values
 
-        self._name, self._most, self._refusal = name, most, NotReadError
+        self._name, self._most = name, most
         kind = Runs if name in dataset.runs else Values
         self._pages = kind(source, span.part.metadata, span.groups, span.part.leaves[name])
         self._pyarrow = _ByPyarrow(dataset, span, source, [name], most)
         self._done: int | None = 0  # rows read from pages; None once pyarrow reads
 
     def read(self, rows: int) -> pa.ChunkedArray:
+        from fastndcg.sources.pages import NotReadError
+
         if self._done is not None:
             try:
                 column = pa.chunked_array([self._pages.read(rows)])
                 self._done += rows
                 return column
-            except self._refusal:
+            except NotReadError:
                 for done in range(0, self._done, self._most):
                     self._pyarrow.read(min(self._most, self._done - done))
                 self._done = None

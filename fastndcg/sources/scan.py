@@ -605,9 +605,8 @@ def _partition(ids: pa.ChunkedArray, n_parts: int) -> npt.NDArray[Any]:
 
 def _part_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:
     if pa.types.is_run_end_encoded(ids.type):
-        import pyarrow.compute as pc
-
-        ids = pc.run_end_decode(ids)
+        starts, values = runs_of(pa.chunked_array([ids]))
+        return np.repeat(_part_of(values.chunk(0), n_parts), np.diff(np.append(starts, len(ids))))
     if pa.types.is_dictionary(ids.type):
         of_rows: npt.NDArray[Any] = _part_of(ids.dictionary, n_parts)[
             ids.indices.to_numpy(zero_copy_only=False)
