@@ -84,6 +84,7 @@ _DEEPEST = 24  # ranks up to which bins bound their scores well
 _MANY = 512  # documents of a list from which most vectors hold none of the first ranks
 _HELD = 8192  # documents, or ranks of all lists, of a query up to which queries are scored side by side
 _COMPARED = 8  # cost of a document compared with a vector of others, where n rows sorted side by side cost n * log2(n)**2
+_FETCHED = 2048  # documents of the next queries that are asked for while some are scored
 _TOGETHER = 1024  # documents of a list up to which whole lists are ranked side by side
 _SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
@@ -388,6 +389,7 @@ LANES = 16
 SIDE_BY_SIDE = 8  # queries whose rows are summed together
 BINS = 2 * LANES  # groups of documents whose greatest scores bound those of the first ranks
 _WIDE = 64  # bytes compared at once
+_LINE = 64  # bytes that memory gives at once
 _LOOKED_AT = 128  # vectors looked at before what they hold is kept
 _COUNTED = 4  # codes counted in one pass
 _POPULATION = ir.IntType(64)
@@ -1813,8 +1815,31 @@ def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
     return types.int64(codes, types.int64, rows), _apart("find_from", emit)
 
 
+def plain_fetch(array: Array, first: int, last: int) -> None:
+    """Ask for array[first:last] to be brought from memory, for whoever reads it later; it may reach beyond the end."""
+
+
+@intrinsic
+def vector_fetch(typing: Any, array: Any, first: Any, last: Any) -> Any:
+    byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+    size = array.dtype.bitwidth // 8
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, first, last = arguments
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        data = _pointer(context, builder, signature.args[0], array)
+        with cgutils.for_range_slice(builder, first, last, _const(_LINE // size)) as (offset, _):
+            at = builder.bitcast(builder.gep(data, [offset]), byte)
+            # to be read, and into the first-level cache: asked into the second, nothing was faster
+            builder.call(function, [at, _const(0, 32), _const(3, 32), _const(1, 32)])
+        return context.get_dummy_value()
+
+    return types.none(array, types.int64, types.int64), generate
+
+
 if numba.config.DISABLE_JIT:
-    bound_of_top, find_from = plain_bound_of_top, plain_find_from
+    bound_of_top, find_from, fetch = plain_bound_of_top, plain_find_from, plain_fetch
     greatest_by_bin, bounds_of_top = plain_greatest_by_bin, plain_bounds_of_top
     keep_from = keep_few_from = plain_keep_from
     keep_from_lanes = plain_keep_from_lanes
@@ -1826,7 +1851,7 @@ if numba.config.DISABLE_JIT:
     gains_of_codes = plain_gains_of_codes
     fill_ideals, add_discounted, sum_row = plain_fill_ideals, plain_add_discounted, plain_sum_row
 else:
-    bound_of_top, find_from = vector_bound_of_top, vector_find_from
+    bound_of_top, find_from, fetch = vector_bound_of_top, vector_find_from, vector_fetch
     greatest_by_bin, bounds_of_top = vector_greatest_by_bin, vector_bounds_of_top
     keep_from, keep_few_from = vector_keep_from, vector_keep_few_from
     keep_from_lanes = vector_keep_from_lanes
@@ -3292,6 +3317,16 @@ def take_queries(
     return lane, first
 
 
+@block
+def quarter_of_next(first: int, last: int, documents: Documents) -> tuple[int, int]:
+    """First document of the next queries to be scored side by side, and a quarter of how many they have, or of _FETCHED."""
+    if first >= last:
+        return 0, 0
+    start, _ = rows_of(first, documents)
+    _, stop = rows_of(min(first + SIDE_BY_SIDE, last) - 1, documents)
+    return start, min(stop - start, _FETCHED) // 4
+
+
 @apart
 def keep_of_lanes(
     placed: int,
@@ -3366,10 +3401,14 @@ def score_queries_of_levels(
             first, last, documents, gains, plan.totals, plan.assumed, plan.promising, plan.skippable,
             plan.condensing, scored, judged, batch.totals, lanes, out,
         )  # fmt: skip
+        # a part at a time: a processor that waits for some twenty lines of memory takes no more requests, and stalls
+        ahead, quarter = quarter_of_next(first, last, documents)
+        fetch(documents.scores, ahead, ahead + quarter)
         keep_of_lanes(
             placed, plan.depth, documents.scores, documents.relevance, lanes,
             scratch.greatest, scratch.bounds, scratch.scores, scratch.kept,
         )  # fmt: skip
+        fetch(documents.scores, ahead + quarter, ahead + 2 * quarter)
         rows, all_ranked = 0, False
         if lanes_are_many:
             rows, all_ranked = rows_to_rank(placed, plan.first_wanted, lanes, scored)
@@ -3387,6 +3426,7 @@ def score_queries_of_levels(
                     gains_by_rank(own, rows, tied_lanes != 0, lanes.kept, ranked, out_lists[v], lengths[v])
                 else:
                     counts_by_rank(own, rows, lanes.kept, ranked.codes, out_lists[v], lengths[v])
+        fetch(documents.scores, ahead + 2 * quarter, ahead + 3 * quarter)
         tied = tied_lanes != 0
         all_made = all_ranked and (averaged or (linear and not tied))
         for lane in range(0 if all_made else placed):
@@ -3407,9 +3447,11 @@ def score_queries_of_levels(
                 kept, not is_tied, unjudged, made, gains, lists, plan.exact, work, out_lists, lengths, lane
             )
             fold_lists(kept, not is_tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
+        fetch(documents.scores, ahead + 3 * quarter, ahead + 4 * quarter)
         ideals_of_levels(
             scored, judged, plan.ideals, plan.falling, plan.earning, gains, ideals, ideal_lengths
         )  # fmt: skip
+        fetch(documents.relevance, ahead, ahead + 4 * quarter)
         finish_batch(placed, plan, work, batch, out)
 
 
