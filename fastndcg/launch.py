@@ -247,7 +247,7 @@ def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
     address, before = address_of(serial, *arguments), numba.get_num_threads()
     try:
         numba.set_num_threads(threads)
-        if score_parallel(address, *arguments):
+        if score_parallel(address, threads, np.zeros(1, np.int64), *arguments):
             serial(
                 *arguments
             )  # what failed in a thread is raised here, unless there is memory enough for one

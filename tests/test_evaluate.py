@@ -972,14 +972,34 @@ def test_each_query_is_in_one_chunk(
     assert documents.max(initial=0) <= documents.sum() / parts + longest + 1
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_chunks_change_no_value(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def _of_short_lists(queries: int) -> fn.Rankings:
     random = np.random.default_rng(11)
-    lengths = random.integers(0, 60, 5000)
+    lengths = random.integers(0, 60, queries)
     rows = int(lengths.sum())
-    rankings = fn.Rankings.from_groups(
+    return fn.Rankings.from_groups(
         lengths, random.integers(0, 4, rows).astype(np.uint8), random.integers(0, 30, rows).astype(np.float32)
     )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_chunks_change_no_value(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rankings = _of_short_lists(5000)
     wanted = fn.evaluate(rankings, ["nDCG@10"], threads=threads).values
     monkeypatch.setattr(launch, "_CHUNK", 100)
+    assert same_bits(fn.evaluate(rankings, ["nDCG@10"], threads=threads).values, wanted)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_leave_no_chunk_out(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rankings, run = _of_short_lists(300), launch._run_parallel
+    wanted = fn.evaluate(rankings, ["nDCG@10"], threads=1).values
+
+    def run_over_marks(serial: Any, threads: int, chunks: Any, documents: Any, plan: Any, out: Any) -> None:
+        out[:] = -1.0  # new memory may hold what an evaluation before has left there
+        run(serial, threads, chunks, documents, plan, out)
+        assert (out != -1.0).all()
+
+    monkeypatch.setattr(launch, "_CHUNK", 100)
+    monkeypatch.setattr(launch, "_run_parallel", run_over_marks)
     assert same_bits(fn.evaluate(rankings, ["nDCG@10"], threads=threads).values, wanted)
