@@ -128,12 +128,19 @@ def test_queries_cut_by_row_groups_and_files(tmp_path: Path, size: int) -> None:
     memory=st.integers(200, 5000),
     size=st.integers(1, 40),
     files=st.integers(1, 4),
-    paged=st.booleans(),
+    room=st.sampled_from([None, 0, 1, 4, 1000]),
 )
 def test_any_layout(
-    lengths: list[int], order: Any, mixed: bool, text: bool, memory: int, size: int, files: int, paged: bool
+    lengths: list[int],
+    order: Any,
+    mixed: bool,
+    text: bool,
+    memory: int,
+    size: int,
+    files: int,
+    room: int | None,
 ) -> None:
-    """`paged`: numbers and runs of ids are taken from pages, as in large files."""
+    """With `room`, numbers and runs of ids are taken from pages, as in large files; without, by pyarrow."""
     numbers = [number for number, length in enumerate(lengths) for _ in range(length)]
     if mixed:
         order.shuffle(numbers)
@@ -150,9 +157,10 @@ def test_any_layout(
         for part, (start, stop) in enumerate(zip([0, *cuts], [*cuts, len(table)], strict=True)):
             write(table.slice(start, stop - start), Path(folder) / f"{part}.parquet", row_group_size=size)
         with pytest.MonkeyPatch.context() as patch:
-            if paged:
+            if room is not None:
                 patch.setattr(parquet, "WORTH_COMPILING", 1)
                 patch.setattr(parquet, "_BYTES_IN_RUNS", 100)
+                patch.setattr(scan, "_ROOM", room)
             assert_same(scan_parquet(folder, memory=memory, threads=2), Rankings.from_arrow(table))
 
 
@@ -770,3 +778,14 @@ def test_results_are_written_as_they_come(tmp_path: Path, monkeypatch: pytest.Mo
     assert seen[0] == 0 < seen[len(seen) // 2] < seen[-1]
     assert pq.read_table(out).to_pylist() == kept.to_arrow().to_pylist()
     assert sorted(os.listdir(tmp_path)) == ["a.parquet", "out.parquet"]
+
+
+def test_a_kept_value_is_null_before_a_file_ends_and_not_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "WORTH_COMPILING", 1)
+    for part, kept in enumerate(([5, None], [7, 7])):
+        columns = {"qid": [part, 1], "label": [1, 0], "score": [0.5, 0.1], "kept": pa.array(kept, pa.int64())}
+        pq.write_table(pa.table(columns), tmp_path / f"{part}.parquet")
+    with pytest.raises(InputError, match='"kept"'):
+        list(scan_parquet(tmp_path, keep="kept", threads=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from queue import Empty, SimpleQueue
 
@@ -20,7 +20,10 @@ _KEPT = 32  # readers after which Arrow's allocator is asked for memory that it 
 
 
 def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table, None, None]:
-    """Tables of all readers, in order, while `threads` decode the next ones: each reader in one thread, one table ahead.
+    """Tables of all readers, in order, while `threads` decode the next ones: of each reader, one table ahead.
+
+    Of several threads one is the caller's, which decodes where it would wait otherwise: with as many beside it, on as many
+    cores, threads waited for one another and for Python's lock, and reading and scoring took a fifth longer.
 
     The threads stay from the first table to the last. Arrow's allocator keeps memory for the thread that used it: with a
     thread for each reader, which had to fault all of its memory in, decoding took a third longer.
@@ -28,8 +31,8 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
     >>> list(decoded_ahead(iter([(pa.table({"a": [row]}) for row in rows) for rows in ([1, 2], [], [3])]), 2))[2]["a"][0]
     <pyarrow.Int64Scalar: 3>
     """
-    with closing(_Decoders()) as decoders:
-        for _ in range(threads):
+    with closing(_Decoders(helped=threads > 1)) as decoders:
+        for _ in range(max(threads - 1, 1)):
             decoders.start()
         for reader in islice(readers, threads + 1):
             decoders.begin(reader)
@@ -49,10 +52,14 @@ class _Decoders:
     Not a pool: its threads would be waited for at exit, also where somebody holds a stream half-way.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, helped: bool) -> None:
         self.readings: deque[_Reading] = deque()
-        self._given: SimpleQueue[_Reading | None] = SimpleQueue()
-        self._stopped = threading.Event()
+        self._helped = helped  # by the thread that waits
+        self._wanted: deque[_Reading] = deque()  # those of which nobody decodes the next table
+        self._tokens: SimpleQueue[bool] = (
+            SimpleQueue()
+        )  # one for each of them; no lock that a fork could leave held
+        self._stopped = False
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
@@ -63,7 +70,8 @@ class _Decoders:
     def begin(self, reader: Reader) -> None:
         reading = _Reading(reader)
         self.readings.append(reading)
-        self._given.put(reading)
+        self._wanted.append(reading)
+        self._tokens.put(True)
 
     def first(self) -> Iterator[pa.Table]:
         """Tables of the reader that was begun first, which is forgotten then."""
@@ -73,47 +81,59 @@ class _Decoders:
         self.readings.popleft()
 
     def close(self) -> None:
-        self._stopped.set()
-        for reading in self.readings:
-            reading.room.release()
+        self._stopped = True
         for _ in self._threads:
-            self._given.put(None)
+            self._tokens.put(True)
         for thread in self._threads:
             thread.join()
+        for reading in self.readings:
+            with suppress(ValueError):  # in a forked process it is run for ever, by a thread that is not there
+                reading.reader.close()
 
     def _next(self, reading: _Reading) -> pa.Table | None:
+        item = self._awaited(reading)
+        if isinstance(item, BaseException):
+            raise item
+        if item is not None:
+            self._wanted.appendleft(reading)  # before all others, since it will be waited for first
+            self._tokens.put(True)
+        return item
+
+    def _awaited(self, reading: _Reading) -> pa.Table | BaseException | None:
         while True:
-            try:
-                item = reading.decoded.get(timeout=_PATIENCE)
-            except Empty:
+            if reading.decoded.empty():
                 if not any(thread.is_alive() for thread in self._threads):  # as after a fork
                     raise SourceError(
                         "the thread that decodes is gone, as in a forked process; iterate the stream anew there"
-                    ) from None
-                continue
-            if isinstance(item, BaseException):
-                raise item
-            reading.room.release()
-            return item
+                    )
+                if self._helped and self._decode_one():
+                    continue
+            with suppress(Empty):
+                return reading.decoded.get(timeout=_PATIENCE)
+
+    def _decode_one(self) -> bool:
+        """Decode a table that is wanted, if there is one."""
+        try:
+            self._tokens.get_nowait()
+        except Empty:
+            return False
+        self._wanted.popleft().decode_next()
+        return True
 
     def _decode(self) -> None:
-        while (reading := self._given.get()) is not None:
-            try:
-                with closing(reading.reader) as tables:
-                    while not self._stopped.is_set() and (table := next(tables, None)) is not None:
-                        reading.room.acquire()
-                        reading.decoded.put(table)
-                        del table  # or it would stay while the next is decoded
-                reading.decoded.put(None)
-            except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
-                reading.decoded.put(error)
-            del reading
+        while self._tokens.get() and not self._stopped:
+            self._wanted.popleft().decode_next()
 
 
 class _Reading:
-    """The tables of one reader on their way between threads; one of them may wait."""
+    """The next table of one reader, on its way between threads."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.decoded: SimpleQueue[pa.Table | BaseException | None] = SimpleQueue()
-        self.room = threading.Semaphore(1)
+
+    def decode_next(self) -> None:
+        try:
+            self.decoded.put(next(self.reader, None))
+        except BaseException as error:  # noqa: BLE001 - raised again where its table would be
+            self.decoded.put(error)

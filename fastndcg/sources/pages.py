@@ -82,21 +82,26 @@ def stored_bytes(metadata: pq.FileMetaData, leaf: Leaf) -> int:
 
 
 class Values:
-    """A column of consecutive row groups of a file, in steps of any number of rows."""
+    """A column of consecutive row groups of a file, in steps of any number of rows, with `room` for others before each."""
 
     def __init__(
-        self, source: pa.NativeFile, metadata: pq.FileMetaData, groups: Iterable[int], leaf: Leaf
+        self,
+        source: pa.NativeFile,
+        metadata: pq.FileMetaData,
+        groups: Iterable[int],
+        leaf: Leaf,
+        room: int = 0,
     ) -> None:
-        self._leaf = leaf
+        self._leaf, self._room = leaf, room
         self._pages = _pages(source, metadata, groups, leaf, leaf.dtype)
         self._next = _NONE
         self._left = np.empty(0, leaf.dtype)  # values of the page that the last step cut
 
     def read(self, rows: int) -> pa.Array:
         """The next rows. Raises `NotReadError`, after which nothing more can be read."""
-        dtype = self._leaf.dtype
-        buffer = pa.allocate_buffer(rows * dtype.itemsize)
-        out = np.frombuffer(buffer, dtype)
+        dtype, room = self._leaf.dtype, self._room
+        buffer = pa.allocate_buffer((room + rows) * dtype.itemsize)
+        out = np.frombuffer(buffer, dtype)[room:]
         done = 0
         while done < rows:
             if len(self._left):
@@ -116,7 +121,7 @@ class Values:
                 first, self._next = self._next.cut(1)
                 self._left = np.empty(int(ends[0]), dtype)
                 self._decode(first, self._left)
-        return pa.Array.from_buffers(pa.from_numpy_dtype(dtype), rows, [None, buffer])
+        return pa.Array.from_buffers(pa.from_numpy_dtype(dtype), rows, [None, buffer], offset=room)
 
     def _decode(self, pages: _Pages, out: Array) -> None:
         bits = f"u{out.itemsize}"  # of whatever they are: each dtype is a kernel to compile

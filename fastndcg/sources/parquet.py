@@ -417,35 +417,63 @@ def _spans(dataset: Dataset, threads: int, n_columns: int) -> Iterator[Span]:
 def read_span(task: tuple[Dataset, Span, list[str]]) -> list[pa.ChunkedArray]:
     """The named columns of a span."""
     dataset, span, names = task
-    (columns,) = read_steps(dataset, span, names, span.rows)  # to its end, where the file is looked at again
-    return columns
+    (table,) = read_steps(dataset, span, names, span.rows)  # to its end, where the file is looked at again
+    return list(table.columns)
 
 
 def read_steps(
-    dataset: Dataset, span: Span, names: list[str], most: int
-) -> Generator[list[pa.ChunkedArray], None, None]:
-    """The named columns of a span, at most so many rows at a time."""
+    dataset: Dataset, span: Span, names: list[str], most: int, room: int = 0
+) -> Generator[pa.Table, None, None]:
+    """The named columns of a span, at most so many rows at a time, and where it can be with room for as many before them."""
     part = span.part
     with _opened(part) as source:
-        paged = {name: _FromPages(dataset, span, source, name, most) for name in names if name in part.leaves}
+        paged = {
+            name: _FromPages(dataset, span, source, name, most, room) for name in names if name in part.leaves
+        }
         by_pyarrow = [name for name in names if name not in paged and part.type_of(name) is not None]
         others = _ByPyarrow(dataset, span, source, by_pyarrow, most)
 
-        def step(rows: int) -> list[pa.ChunkedArray]:
+        def step(rows: int) -> pa.Table:
             table = others.read(rows) if by_pyarrow else pa.table({})
-            columns = []
+            fields, columns = [], []
             for name in names:
+                found = 0
                 if name in paged:
-                    column = paged[name].read(rows)
+                    column, found = paged[name].read(rows)
                 elif name in by_pyarrow:
                     column = table[name]
                 else:
                     column = _partition_column(part.file.partition[name], rows, dataset.types[name])
-                columns.append(_as_read_type(dataset, name, column))
-            return columns
+                kind = read_type(dataset, name)
+                has_room = found and column.type == kind
+                fields.append(pa.field(name, kind, metadata={_ROOM: str(found)} if has_room else None))
+                columns.append(column if column.type == kind else _cast(column, kind))
+            return pa.table(columns, schema=pa.schema(fields))
 
         for done in range(0, span.rows, most):
             yield step(min(most, span.rows - done))  # which no name keeps while the next one is read
+
+
+def joined(begun: pa.Table, table: pa.Table) -> pa.Table:
+    """Rows of two tables; a column of the second with room before it is not copied, and can be joined only once."""
+    columns = []
+    for field, before, column in zip(table.schema, begun.columns, table.columns, strict=True):
+        room = int((field.metadata or {}).get(_ROOM, 0))
+        if len(before) <= room and not before.null_count:
+            columns.append(pa.chunked_array([_put_before(before, column.chunk(0))]))
+        else:
+            columns.append(pa.chunked_array([*before.chunks, *column.chunks], field.type))
+    return pa.table(columns, names=table.column_names)
+
+
+def _put_before(begun: pa.ChunkedArray, rows: pa.Array) -> pa.Array:
+    _, buffer = rows.buffers()
+    start, dtype = rows.offset - len(begun), rows.type.to_pandas_dtype()
+    np.frombuffer(buffer, dtype)[start : rows.offset] = begun.to_numpy()
+    return pa.Array.from_buffers(rows.type, len(begun) + len(rows), [None, buffer], offset=start)
+
+
+_ROOM = b"fastndcg.room"  # of a field: rows for which its only chunk has room before it
 
 
 class _ByPyarrow:
@@ -494,28 +522,33 @@ class _ByPyarrow:
 class _FromPages:
     """A column of a span from its pages; by pyarrow from where they hold something that `pages` does not read."""
 
-    def __init__(self, dataset: Dataset, span: Span, source: pa.NativeFile, name: str, most: int) -> None:
+    def __init__(
+        self, dataset: Dataset, span: Span, source: pa.NativeFile, name: str, most: int, room: int
+    ) -> None:
         from fastndcg.sources.pages import Runs, Values
 
         self._name, self._most = name, most
-        kind = Runs if name in dataset.runs else Values
-        self._pages = kind(source, span.part.metadata, span.groups, span.part.leaves[name])
+        at = source, span.part.metadata, span.groups, span.part.leaves[name]
+        is_runs = name in dataset.runs
+        self._room = 0 if is_runs else room
+        self._pages: Runs | Values = Runs(*at) if is_runs else Values(*at, room)
         self._pyarrow = _ByPyarrow(dataset, span, source, [name], most)
         self._done: int | None = 0  # rows read from pages; None once pyarrow reads
 
-    def read(self, rows: int) -> pa.ChunkedArray:
+    def read(self, rows: int) -> tuple[pa.ChunkedArray, int]:
+        """The next rows, and for how many more there is room before them."""
         from fastndcg.sources.pages import NotReadError
 
         if self._done is not None:
             try:
                 column = pa.chunked_array([self._pages.read(rows)])
                 self._done += rows
-                return column
+                return column, self._room
             except NotReadError:
                 for done in range(0, self._done, self._most):
                     self._pyarrow.read(min(self._most, self._done - done))
                 self._done = None
-        return self._pyarrow.read(rows)[self._name]
+        return self._pyarrow.read(rows)[self._name], 0
 
 
 @contextmanager
@@ -539,11 +572,6 @@ def _check_unchanged(part: _Part) -> None:
             f"{part.file.path} was replaced or written to while it was read; read it again once it is complete, and write "
             "a new version under another name."
         )
-
-
-def _as_read_type(dataset: Dataset, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = read_type(dataset, name)
-    return column if column.type == kind else _cast(column, kind)
 
 
 def read_type(dataset: Dataset, name: str) -> pa.DataType:
