@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 # with a long list are scored one by one, which took half as long again where few lists are long and chunks are large
 _CHUNK, _CHUNK_OF_LONG = 1 << 18, 1 << 15
 _LONG = 8192  # documents of a list, see `kernels.lanes_for`
-_CAST = 1 << 17  # documents of a thread whose columns are cast together, so that casts need little memory
+# documents of a thread that are cast together, so that casts need little memory: to bytes, or to columns of 8 bytes
+_CAST, _CAST_WIDE = 1 << 18, 1 << 17
 _WORTH_THREADS = 100_000  # documents below which starting threads costs more than it saves
 
 _SHARES = 8  # runs of chunks for each Python thread, so that none waits long for another
@@ -88,12 +89,14 @@ def threads_of(threads: int | None) -> int:
 
 def _runs(rankings: Rankings, coding: Coding, threads: int) -> Iterator[tuple[int, int]]:
     """Runs of queries that are cast and scored together: all of them where nothing, or little, need be cast."""
-    if rankings.n_docs <= threads * _CAST or not _needs_cast(rankings, coding):
+    is_narrow = coding.levels and rankings.scores.dtype in _COMPARED
+    together = threads * (_CAST if is_narrow else _CAST_WIDE)
+    if rankings.n_docs <= together or not _needs_cast(rankings, coding):
         yield 0, rankings.n_queries
         return
     offsets, first = rankings.offsets, 0
     while first < rankings.n_queries:
-        last = int(np.searchsorted(offsets, offsets[first] + threads * _CAST, side="right")) - 1
+        last = int(np.searchsorted(offsets, offsets[first] + together, side="right")) - 1
         last = min(max(last, first + 1), rankings.n_queries)
         yield first, last
         first = last
@@ -166,8 +169,9 @@ def _cast_grades(relevance: npt.NDArray[Any], coding: Coding) -> npt.NDArray[Any
     if relevance.dtype.kind == "f":
         above: npt.NDArray[Any] = relevance - relevance.dtype.type(coding.lowest)
         return above.astype(np.uint8)
-    # the low byte of a difference is the difference of the low bytes, so no wide difference is needed
-    levels: npt.NDArray[np.uint8] = relevance.astype(np.uint8) - np.uint8(coding.lowest & 255)
+    levels: npt.NDArray[np.uint8] = relevance.astype(np.uint8)
+    if coding.lowest:  # the low byte of a difference is that of the low bytes, so no wide difference is needed
+        levels -= np.uint8(coding.lowest & 255)
     return levels
 
 

@@ -990,6 +990,30 @@ def test_chunks_change_no_value(threads: int, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.pure
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("grades", "scores"), [("int64", "float64"), ("int8", "int16"), ("float64", "uint64")]
+)
+def test_parts_that_are_cast_together_change_no_value(
+    grades: str, scores: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = _of_short_lists(300)
+    wanted = fn.evaluate(plain, ["nDCG@10"], threads=1).values
+    for lowest in (0, -2):  # of which one is the level 0 already
+        rankings = fn.Rankings.from_offsets(
+            plain.offsets, plain.relevance.astype(grades) + lowest, plain.scores.astype(scores)
+        )
+        monkeypatch.setattr(launch, "_CAST", 1 << 40)
+        monkeypatch.setattr(launch, "_CAST_WIDE", 1 << 40)
+        measure = "nDCG@10" if lowest == 0 else "DCG@10"
+        whole = fn.evaluate(rankings, [measure], threads=1).values
+        assert lowest or same_bits(whole, wanted)
+        monkeypatch.setattr(launch, "_CAST", 100)
+        monkeypatch.setattr(launch, "_CAST_WIDE", 50)
+        assert same_bits(fn.evaluate(rankings, [measure], threads=threads).values, whole)
+
+
+@pytest.mark.pure
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_leave_no_chunk_out(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rankings, run = _of_short_lists(300), launch._run_parallel
