@@ -18,7 +18,7 @@ def _prepare(rankings: fn.Rankings) -> Callable[[], float]:
 
 RIVALS = (
     Rival(
-        "ranx evaluate", "ranx", "ranx", "nDCG@10", _prepare, 10_000, bar=250,
+        "ranx evaluate", "ranx", "ranx", "nDCG@10", _prepare, 20_000, bar=250,
         note="without the building of its inputs; scores without ties",
     ),
 )  # fmt: skip

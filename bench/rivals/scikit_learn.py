@@ -20,7 +20,7 @@ def _prepare(ignore_ties: bool) -> Callable[[fn.Rankings], Callable[[], float]]:
 
 RIVALS = (
     Rival(
-        "scikit-learn ndcg_score", "scikit-learn", "sklearn", "nDCG@10", _prepare(ignore_ties=False), 10_000,
+        "scikit-learn ndcg_score", "scikit-learn", "sklearn", "nDCG@10", _prepare(ignore_ties=False), 20_000,
         tied=True, bar=200, note="averages ties, as the package does",
     ),
     Rival(
