@@ -85,26 +85,27 @@ def evaluate(
     asked = as_measures(measures)
     values = _values(rankings, asked, threads)
     empty = np.zeros(len(asked), np.int64)
-    if not np.isfinite(values).all():
+    n_finite = np.count_nonzero(np.isfinite(values))
+    if n_finite < values.size:
         undefined = np.isnan(values)
-        empty = undefined.sum(axis=1)
         for row, measure in enumerate(asked):
+            empty[row] = np.count_nonzero(undefined[row])
             instead = measure.params.get("empty", 0.0)
             if empty[row] and not isinstance(instead, str):
-                values[row, undefined[row]] = instead
-        _refuse_infinite(asked, values, rankings)
+                np.copyto(values[row], instead, where=undefined[row])  # an index took six times as long
+        if n_finite + empty.sum() < values.size:
+            raise _too_many_orders(asked, values, rankings)
     return Scores(asked, values, empty, rankings, rankings.weight)
 
 
-def _refuse_infinite(asked: tuple[Measure, ...], values: Float64, rankings: Rankings) -> None:
-    """Raise where an expectation was given up."""
-    if np.isinf(values).any():
-        row, query = np.argwhere(np.isinf(values))[0]
-        raise InputError(
-            f"{asked[row]} has too many ways to order the tied documents of query {rankings.name_of(int(query))} for an exact expectation. "
-            'Use ties="input", "worst" or "best"'
-            + (', or ideal="judged".' if "ideal" in asked[row].params else ".")
-        )
+def _too_many_orders(asked: tuple[Measure, ...], values: Float64, rankings: Rankings) -> InputError:
+    """The error for an expectation that was given up, which left its value infinite."""
+    row, query = np.argwhere(np.isinf(values))[0]
+    return InputError(
+        f"{asked[row]} has too many ways to order the tied documents of query {rankings.name_of(int(query))} for an exact expectation. "
+        'Use ties="input", "worst" or "best"'
+        + (', or ideal="judged".' if "ideal" in asked[row].params else ".")
+    )
 
 
 def _values(rankings: Rankings, asked: tuple[Measure, ...], threads: int | None) -> Float64:
