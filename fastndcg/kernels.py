@@ -3488,6 +3488,8 @@ def score_queries_of_values(
             relevance = documents.relevance[start:stop]
             n = unjudged = stop - start
             has_documents = n > 0
+            ahead = stop + min(n, _FETCHED // SIDE_BY_SIDE)  # as if the next list were as long
+            fetch(documents.relevance, stop, ahead)
             codes = scratch.codes[:n]
             for i in range(n):
                 codes[i] = i
@@ -3532,6 +3534,7 @@ def score_queries_of_values(
             if no_value_gains(plan, batch, lane):
                 out[:, number] = np.nan
                 continue
+            fetch(documents.scores, stop, ahead)
             depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
             batch.lanes.kept[lane] = keep_top(
                 codes, documents.scores[start:stop], depth, scratch.scores[lane], scratch.kept[lane]
