@@ -87,9 +87,8 @@ class _Decoders:
         for thread in self._threads:
             thread.join()
         for reading in self.readings:
-            with suppress(
-                ValueError
-            ):  # in a forked process it is run for ever, by a thread that is not there
+            # in a forked process it may be run for ever, by a thread that is not there
+            with suppress(ValueError):
                 reading.reader.close()
 
     def _next(self, reading: _Reading) -> pa.Table | None:

@@ -424,7 +424,7 @@ def read_span(task: tuple[Dataset, Span, list[str]]) -> list[pa.ChunkedArray]:
 def read_steps(
     dataset: Dataset, span: Span, names: list[str], most: int, room: int = 0
 ) -> Generator[pa.Table, None, None]:
-    """The named columns of a span, at most so many rows at a time, and where it can be with room for as many before them."""
+    """The named columns of a span, at most so many rows at a time; those from pages have room for rows put before theirs."""
     part = span.part
     with _opened(part) as source:
         paged = {
@@ -437,17 +437,18 @@ def read_steps(
             table = others.read(rows) if by_pyarrow else pa.table({})
             fields, columns = [], []
             for name in names:
-                found = 0
+                before = 0
                 if name in paged:
-                    column, found = paged[name].read(rows)
+                    column, before = paged[name].read(rows)
                 elif name in by_pyarrow:
                     column = table[name]
                 else:
                     column = _partition_column(part.file.partition[name], rows, dataset.types[name])
                 kind = read_type(dataset, name)
-                has_room = found and column.type == kind
-                fields.append(pa.field(name, kind, metadata={_ROOM: str(found)} if has_room else None))
-                columns.append(column if column.type == kind else _cast(column, kind))
+                if column.type != kind:
+                    column, before = _cast(column, kind), 0
+                fields.append(pa.field(name, kind, metadata={_ROWS_BEFORE: str(before)}))
+                columns.append(column)
             return pa.table(columns, schema=pa.schema(fields))
 
         for done in range(0, span.rows, most):
@@ -455,11 +456,10 @@ def read_steps(
 
 
 def joined(begun: pa.Table, table: pa.Table) -> pa.Table:
-    """Rows of two tables; a column of the second with room before it is not copied, and can be joined only once."""
+    """Rows of two tables. Columns of the second that have room take those of the first into it, once, and are not copied."""
     columns = []
     for field, before, column in zip(table.schema, begun.columns, table.columns, strict=True):
-        room = int((field.metadata or {}).get(_ROOM, 0))
-        if len(before) <= room and not before.null_count:
+        if len(before) <= int(field.metadata[_ROWS_BEFORE]) and not before.null_count:
             columns.append(pa.chunked_array([_put_before(before, column.chunk(0))]))
         else:
             columns.append(pa.chunked_array([*before.chunks, *column.chunks], field.type))
@@ -473,7 +473,7 @@ def _put_before(begun: pa.ChunkedArray, rows: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(rows.type, len(begun) + len(rows), [None, buffer], offset=start)
 
 
-_ROOM = b"fastndcg.room"  # of a field: rows for which its only chunk has room before it
+_ROWS_BEFORE = b"fastndcg.rows_before"  # of a field: rows for which its one chunk has room before it
 
 
 class _ByPyarrow:

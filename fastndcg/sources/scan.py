@@ -38,12 +38,10 @@ UInt64 = npt.NDArray[np.uint64]
 _MEMORY = 128 << 20
 _LEAST_MEMORY = 1 << 20
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
-_SCORING = (
-    24  # bytes of a row that is scored, beside its columns: runs of ids, and what Arrow's allocator keeps
-)
-_ROOM = (
-    1 << 14
-)  # rows of a query that were read with others before, which are then put before its last without a copy
+# bytes of a row that is scored, beside its columns: runs of ids, and what Arrow's allocator keeps
+_SCORING = 24
+# rows of a cut query for which each table has room, to have them put before its own instead of being copied behind them
+_ROOM = 1 << 14
 _GROUPING = 64  # the same where rows are sorted by query: codes, orders and a copy in the new order
 
 
