@@ -380,6 +380,14 @@ def driver(**options: Any) -> Callable[[F], F]:
     return decorate
 
 
+def is_compiled(driver: Any) -> bool:
+    """Whether a driver was compiled before, by this process or into the cache on disk, as far as that can be told."""
+    if numba.config.DISABLE_JIT or driver.overloads:
+        return True
+    cached = getattr(driver._cache, "_cache_file", None) if _KNOWN else None
+    return cached is not None and bool(cached._load_index())
+
+
 # ---- vector blocks: what LLVM's vectoriser does not find by itself, each beside the plain function that defines it ----
 #
 # Vectors of LANES documents are plain LLVM IR, so one source serves every processor: LLVM splits them where registers are

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -29,6 +34,7 @@ NUMBERS = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32
 @pytest.fixture(autouse=True)
 def _any_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "WORTH_COMPILING", 1)
+    monkeypatch.setattr(parquet, "_WORTH_WAITING", 1)
 
 
 @pytest.fixture
@@ -303,6 +309,40 @@ def test_short_row_groups_are_left(tmp_path: Path, left: set[str], monkeypatch: 
         pq.write_table(table, tmp_path / "a.parquet", row_group_size=size)
         same(tmp_path / "a.parquet", table)
         assert left == expected
+
+
+@pytest.mark.parametrize("ready", [False, True])
+def test_few_rows_do_not_wait_for_kernels_to_be_compiled(
+    tmp_path: Path, left: set[str], monkeypatch: pytest.MonkeyPatch, ready: bool
+) -> None:
+    monkeypatch.setattr(pages, "is_ready", lambda: ready)
+    table = rows()
+    pq.write_table(table, tmp_path / "a.parquet")
+    for worth, waits in ((len(table), True), (len(table) + 1, False)):
+        monkeypatch.setattr(parquet, "_WORTH_WAITING", worth)
+        left.clear()
+        same(tmp_path / "a.parquet", table)
+        assert left == (set() if ready or waits else {"qid", "label", "score"})
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_what_is_compiled_is_known_in_the_next_process(tmp_path: Path) -> None:
+    code = """
+        import numpy as np
+        from fastndcg import kernels
+        from fastndcg.rankings import read_only
+        before = kernels.is_compiled(kernels.find_changes)
+        kernels.find_changes(read_only(np.arange(9)), np.empty(9, np.int64))
+        print(before, kernels.is_compiled(kernels.find_changes), kernels.is_compiled(kernels.values_of_pages))
+    """
+    env = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": str(Path(fn.__file__).parent.parent),
+    }
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    for expected in ("False True False", "True True False"):
+        finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=env)
+        assert finished.stdout.strip() == expected, finished.stderr
 
 
 def test_runs_that_return_are_regrouped(tmp_path: Path) -> None:

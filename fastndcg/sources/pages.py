@@ -3,7 +3,7 @@
 pyarrow decodes an id for each row and a grade by way of 32 bits. Here a run of one id stays a run, and grades are unpacked into
 their own type, so that reading takes about half as long. Only what is most usual is read: flat columns without nulls, plain or in
 a dictionary, compressed by Snappy or not at all. All else, and all damage, is left to pyarrow, which reads it or says what is
-wrong with it.
+wrong with it, and so are short files where the kernels are not compiled yet.
 
 Importing this module imports Numba. Format: https://parquet.apache.org/docs/file-format/
 """
@@ -45,6 +45,11 @@ class Leaf(NamedTuple):
     optional: bool  # whether its pages say which values are null
     stored: np.dtype[Any]
     dtype: np.dtype[Any]
+
+
+def is_ready() -> bool:
+    """Whether nobody would wait for kernels to be compiled, which takes 8 s."""
+    return kernels.is_compiled(kernels.values_of_pages)
 
 
 def leaves_of(metadata: pq.FileMetaData, schema: pa.Schema, names: Collection[str]) -> dict[str, Leaf]:

@@ -34,6 +34,8 @@ Result = TypeVar("Result")
 _FEWEST_ROWS, _MOST_ROWS = 1 << 20, 1 << 26
 # compressed bytes that pyarrow reads ahead of a column of a row group that is too large to be read at once
 _BUFFER = 1 << 20
+# rows from which it is worth to wait, once, for the kernels of pages to be compiled
+_WORTH_WAITING = 1 << 24
 # a row of ids takes less than half a byte only where most repeat the one before: ids in any order take 10 to 20 bits
 _BYTES_IN_RUNS, _MOST_ROWS_IN_RUNS = 0.5, np.iinfo(np.int32).max
 
@@ -262,23 +264,32 @@ def _fit(parts: list[_Part], wanted: Wanted) -> Dataset:
 def _with_leaves(dataset: Dataset, wanted: Wanted) -> Dataset:
     """The same files, where it is known which columns are read from their pages."""
     columns = wanted.columns
-    n_groups = sum(part.metadata.num_row_groups for part in dataset.parts)
-    # Python's part takes 0.1 ms a column of a row group, which short ones do not make up for
-    if dataset.n_rows < WORTH_COMPILING * max(n_groups, 1) or is_list(dataset.types[columns.relevance]):
+    if is_list(dataset.types[columns.relevance]) or not _pages_are_worth_it(dataset):
         return dataset
+    from fastndcg.sources.pages import leaves_of  # here, because it imports Numba
+
     names = [name for name in wanted.names if name not in dataset.encoded]
-    parts = [part._replace(leaves=_leaves(part, names)) for part in dataset.parts]
+    parts = [
+        part._replace(leaves=leaves_of(part.metadata, part.schema, names)) if part.file.is_local else part
+        for part in dataset.parts
+    ]
     query = columns.query
     runs = frozenset({query} if query is not None and _stands_in_runs(parts, query) else ())
     return dataset._replace(parts=parts, runs=runs)
 
 
-def _leaves(part: _Part, names: list[str]) -> dict[str, Leaf]:
-    if not part.file.is_local:  # from afar pyarrow asks for all columns at once
-        return {}
-    from fastndcg.sources.pages import leaves_of  # here, because it imports Numba
+def _pages_are_worth_it(dataset: Dataset) -> bool:
+    n_groups = sum(part.metadata.num_row_groups for part in dataset.parts)
+    # Python's part takes 0.1 ms a column of a row group, which short ones do not make up for
+    if dataset.n_rows < WORTH_COMPILING * max(n_groups, 1):
+        return False
+    if not any(
+        part.file.is_local for part in dataset.parts
+    ):  # from afar pyarrow asks for all columns at once
+        return False
+    from fastndcg.sources.pages import is_ready
 
-    return leaves_of(part.metadata, part.schema, names)
+    return dataset.n_rows >= _WORTH_WAITING or is_ready()
 
 
 def _stands_in_runs(parts: list[_Part], name: str) -> bool:
