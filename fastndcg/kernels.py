@@ -35,6 +35,7 @@ from numba.core import cgutils, imputils
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.registry import cpu_target
 from numba.core.runtime import _nrt_python
 from numba.extending import intrinsic, overload
 
@@ -445,6 +446,70 @@ def _compress(builder: Any, value: Any, mask: Any) -> Any:
     return builder.call(function, [value, mask, ir.Constant(kind, ir.Undefined)])
 
 
+def _compresses() -> bool:
+    """Whether the processor has an instruction for `_compress`, which goes through memory, lane by lane, where it has none."""
+    _, _, features = cpu_target.target_context.codegen().magic_tuple()
+    return "+avx512f" in features
+
+
+@contextmanager
+def _for_bits(builder: Any, word: Any) -> Iterator[Any]:
+    """For each bit of a word that is set, from the lowest: its place."""
+    left = cgutils.alloca_once_value(builder, word)
+    check, body, done = (builder.append_basic_block(name) for name in ("check", "body", "done"))
+    builder.branch(check)
+    builder.position_at_end(check)
+    bits = builder.load(left)
+    builder.cbranch(builder.icmp_unsigned("!=", bits, _const(0)), body, done)
+    builder.position_at_end(body)
+    yield builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
+    builder.store(builder.and_(bits, builder.sub(bits, _const(1))), left)
+    builder.branch(check)
+    builder.position_at_end(done)
+
+
+@contextmanager
+def _for_reached(builder: Any, n: Any, lanes: int, reached: Callable[[Any], Any]) -> Iterator[Any]:
+    """For each of n >= `lanes` places at which a lane of `reached(offset)`, a mask, is set, in order: the place.
+
+    What `_compress` is where it is an instruction: 64 places at a time, since where a word ends is hard to predict.
+    """
+
+    def bits_of(mask: Any) -> Any:
+        return builder.zext(builder.bitcast(mask, ir.IntType(lanes)), ir.IntType(64))
+
+    word = cgutils.alloca_once(builder, ir.IntType(64))
+    with cgutils.for_range_slice(builder, _const(0), n, _const(64)) as (start, _):
+        builder.store(_const(0), word)
+
+        def add(bits: Any) -> None:
+            builder.store(builder.or_(builder.load(word), bits), word)
+
+        stop = builder.add(start, _const(64))
+        with builder.if_else(builder.icmp_signed("<=", stop, n)) as (whole, part):
+            with whole:
+                for first in range(0, 64, lanes):
+                    add(builder.shl(bits_of(reached(builder.add(start, _const(first)))), _const(first)))
+            with part:
+                left = builder.sub(n, start)
+                done = builder.sub(n, builder.srem(left, _const(lanes)))
+                with cgutils.for_range_slice(builder, start, done, _const(lanes)) as (offset, _):
+                    add(builder.shl(bits_of(reached(offset)), builder.sub(offset, start)))
+                with builder.if_then(builder.icmp_signed("<", done, n)):
+                    end = builder.sub(n, _const(lanes))
+                    seen = _splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), lanes)
+                    fresh = builder.icmp_signed(">=", _lane_numbers(lanes), seen)
+                    last = bits_of(builder.and_(reached(end), fresh))
+                    # lanes that were read before lie below the word, or below what is in it
+                    below = builder.sub(start, end)
+                    is_below = builder.icmp_signed(">", below, _const(0))
+                    up = builder.select(is_below, _const(0), builder.neg(below))
+                    down = builder.select(is_below, below, _const(0))
+                    add(builder.lshr(builder.shl(last, up), down))
+        with _for_bits(builder, builder.load(word)) as place:
+            yield builder.add(start, place)
+
+
 def _reduced(builder: Any, how: str, vector: Any) -> Any:
     """Least ("smin") or greatest ("smax") lane of a vector of int64."""
     name = f"llvm.vector.reduce.{how}.v{vector.type.count}i64"
@@ -803,6 +868,19 @@ def _keeping(few: bool, scores: Any) -> Callable[..., Any]:
         def compared(offset: Any) -> tuple[Any, Any]:
             vector = _load(builder, pointer, offset, element.vector(lanes), element.size)
             return vector, builder.not_(element.greater(builder, least, vector))
+
+        if not _compresses():
+            with _for_reached(builder, n, lanes, lambda offset: compared(offset)[1]) as offset:
+                at = builder.load(found)
+                score = builder.load(builder.gep(pointer, [offset]))
+                builder.store(score, builder.gep(kept.data, [at]))
+                if codes is not None and kept_codes is not None:
+                    number = builder.load(builder.gep(codes.data, [offset]))
+                    if number.type.width < 32:
+                        number = builder.zext(number, ir.IntType(32))
+                    builder.store(number, builder.gep(kept_codes.data, [at]))
+                builder.store(builder.add(at, _const(1)), found)
+            return builder.load(found)
 
         def keep(offset: Any, fresh: Any = None) -> None:
             vector, reached = compared(offset)
@@ -1798,10 +1876,19 @@ def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
         wanted = _splat(builder, builder.trunc(least, code), LANES)
         found = cgutils.alloca_once_value(builder, _const(0))
 
+        def compared(offset: Any) -> Any:
+            vector = _load(builder, codes.data, offset, ir.VectorType(code, LANES), 1)
+            return builder.icmp_unsigned(">=", vector, wanted)
+
+        if not _compresses():
+            with _for_reached(builder, n, LANES, compared) as offset:
+                at = builder.load(found)
+                builder.store(builder.trunc(offset, ir.IntType(32)), builder.gep(rows.data, [at]))
+                builder.store(builder.add(at, _const(1)), found)
+            return builder.load(found)
+
         def find(offset: Any, fresh: Any) -> None:
-            reached = builder.icmp_unsigned(
-                ">=", _load(builder, codes.data, offset, ir.VectorType(code, LANES), 1), wanted
-            )
+            reached = compared(offset)
             reached = reached if fresh is None else builder.and_(reached, fresh)
             numbers = builder.add(
                 _lane_numbers(LANES), _splat(builder, builder.trunc(offset, ir.IntType(32)), LANES)

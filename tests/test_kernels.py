@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -10,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import fastndcg as fn
 from fastndcg import kernels
 from fastndcg.kernels import BINS, LANES, SIDE_BY_SIDE
 
@@ -50,6 +56,12 @@ def lists(dtype: Any, lengths: tuple[int, ...] = LENGTHS, rounds: int = 4) -> It
             if turn == 3 and n:
                 scores[random.integers(n, size=1 + n // 5)] = lowest(dtype)
             yield scores, random.integers(0, 5, n).astype(np.uint8)
+
+
+@pytest.fixture(params=[False, True], ids=["bit by bit", "compressed"])
+def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on processors without and with an instruction that moves lanes under a mask together."""
+    monkeypatch.setattr(kernels, "_compresses", lambda: request.param)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -199,6 +211,7 @@ def test_average_side_by_side() -> None:
             each.check()
 
 
+@pytest.mark.usefixtures("_both_ways")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["vector_keep_from", "vector_keep_few_from"])
 def test_keep_from(name: str, dtype: Any) -> None:
@@ -221,6 +234,7 @@ def test_keep_from(name: str, dtype: Any) -> None:
             kept_codes.check()
 
 
+@pytest.mark.usefixtures("_both_ways")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_keep_from_lanes(dtype: Any) -> None:
     """Lists of fewer than LANES documents are left alone."""
@@ -332,6 +346,7 @@ def test_counts_of_scores_ahead(dtype: Any) -> None:
             assert call_ahead(scores, blocks, score) == kernels.plain_count_ahead(scores, blocks, score)
 
 
+@pytest.mark.usefixtures("_both_ways")
 def test_codes() -> None:
     count, find = kernels.vector_count_codes, kernels.vector_find_from
 
@@ -476,6 +491,7 @@ def test_apart_takes_no_part_of_an_array() -> None:
         call(np.zeros(4, np.uint8), columns[:, 0], np.zeros(40, np.float32), np.zeros(40, np.uint32))
 
 
+@pytest.mark.usefixtures("_both_ways")
 def test_keep_values_from() -> None:
     block = kernels.vector_keep_values_from
 
@@ -494,3 +510,30 @@ def test_keep_values_from() -> None:
             assert call(kept.part[: len(scores)], bound, kept.part) == count
             np.testing.assert_array_equal(kept.part[:count], same[:count])
             kept.check()
+
+
+def test_processors_give_the_same_bits(tmp_path: Path) -> None:
+    """One without vectors of more than 16 bytes, and this one."""
+    code = """
+        import hashlib
+        import numpy as np
+        import fastndcg as fn
+        random = np.random.default_rng(3)
+        lengths = np.append(random.integers(0, 300, 400), [700, 20000])
+        grades = random.integers(0, 4, lengths.sum()).astype(np.uint8)
+        scores = random.integers(0, 400, lengths.sum()).astype(np.float32)
+        scores[: len(scores) // 2] += random.random(len(scores) // 2, np.float32)
+        rankings = fn.Rankings.from_groups(lengths, grades, scores)
+        found = fn.evaluate(rankings, ["nDCG@10", "nDCG", "nDCG(gain='exp2', ties='worst')@40"], threads=1).values
+        print(hashlib.sha256(np.ascontiguousarray(found).tobytes()).hexdigest())
+    """
+    root = {"PYTHONPATH": str(Path(fn.__file__).parent.parent)}
+    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    printed = [
+        subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=300, env=os.environ | root | more
+        )
+        for more in ({}, generic)
+    ]
+    assert printed[0].stdout == printed[1].stdout != ""
