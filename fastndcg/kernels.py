@@ -4520,31 +4520,22 @@ def signed(value: Any) -> Any:
     return (value >> 1) ^ -(value & 1)
 
 
+# where a field of a header goes, by the field that holds its structure, 0 for the header itself, and by its own number
+_NOWHERE = -1
+_PAGE_PLACES = np.full((9, 8), _NOWHERE)
+_PAGE_PLACES[0, 1:5] = PAGE_KIND, PAGE_BYTES, PAGE_STORED, PAGE_CHECKSUM
+_PAGE_PLACES[[5, 7], 1:4] = PAGE_VALUES, PAGE_ENCODING, PAGE_LEVELS  # DATA_PAGE and DICTIONARY_PAGE
+_PAGE_PLACES[8, 1:] = (  # DATA_PAGE_2
+    PAGE_VALUES, PAGE_NULLS, _NOWHERE, PAGE_ENCODING, PAGE_LEVELS, PAGE_REPETITION, PAGE_COMPRESSED,
+)  # fmt: skip
+
+
 @block
 def set_page_field(page: Array, parent: int, field: int, value: Any) -> None:
-    """`parent`: the field that holds the structure, 0 for the header itself."""
-    if parent == 0 and 1 <= field <= 4:
-        page[field - 1] = value
-    elif parent in (5, 7):  # DATA_PAGE and DICTIONARY_PAGE
-        if field == 1:
-            page[PAGE_VALUES] = value
-        elif field == 2:
-            page[PAGE_ENCODING] = value
-        elif field == 3:
-            page[PAGE_LEVELS] = value
-    elif parent == 8:  # DATA_PAGE_2
-        if field == 1:
-            page[PAGE_VALUES] = value
-        elif field == 2:
-            page[PAGE_NULLS] = value
-        elif field == 4:
-            page[PAGE_ENCODING] = value
-        elif field == 5:
-            page[PAGE_LEVELS] = value
-        elif field == 6:
-            page[PAGE_REPETITION] = value
-        elif field == 7:
-            page[PAGE_COMPRESSED] = value
+    if 0 <= parent < _PAGE_PLACES.shape[0] and 0 <= field < _PAGE_PLACES.shape[1]:
+        place = _PAGE_PLACES[parent, field]
+        if place != _NOWHERE:
+            page[place] = value
 
 
 @block

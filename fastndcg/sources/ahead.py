@@ -55,10 +55,9 @@ class _Decoders:
     def __init__(self, *, helped: bool) -> None:
         self.readings: deque[_Reading] = deque()
         self._helped = helped  # by the thread that waits
-        self._wanted: deque[_Reading] = deque()  # those of which nobody decodes the next table
-        self._tokens: SimpleQueue[bool] = (
-            SimpleQueue()
-        )  # one for each of them; no lock that a fork could leave held
+        # those of which nobody decodes the next table, and a token for each: no lock that a fork could leave held
+        self._wanted: deque[_Reading] = deque()
+        self._tokens: SimpleQueue[bool] = SimpleQueue()
         self._stopped = False
         self._threads: list[threading.Thread] = []
 
