@@ -170,9 +170,8 @@ def _cast_grades(relevance: npt.NDArray[Any], coding: Coding) -> npt.NDArray[Any
         above: npt.NDArray[Any] = relevance - relevance.dtype.type(coding.lowest)
         return above.astype(np.uint8)
     levels: npt.NDArray[np.uint8] = relevance.astype(np.uint8)
-    if (
-        coding.lowest
-    ):  # the low byte of a difference is that of the low bytes, so no wide difference is needed
+    if coding.lowest:
+        # the low byte of a difference is that of the low bytes, so no wide difference is needed
         levels -= np.uint8(coding.lowest & 255)
     return levels
 
