@@ -488,9 +488,9 @@ def _prepared(rankings: Rankings, convention: Convention) -> Rankings:
     if convention.ties in ("average", "input", "worst", "best"):
         return rankings
     if convention.ties == "numba_argsort":
-        from fastndcg import kernels
+        from fastndcg.kernels.rows import argsort_falling
 
-        rows = kernels.argsort_falling(rankings.offsets, np.ascontiguousarray(rankings.scores, np.float64))
+        rows = argsort_falling(rankings.offsets, np.ascontiguousarray(rankings.scores, np.float64))
         return _with_rows(rankings, rows, rankings.scores)
     query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
     if convention.ties in ("input_to_16", "unspecified"):

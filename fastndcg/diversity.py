@@ -21,13 +21,14 @@ import pyarrow as pa
 
 from fastndcg import launch, plan
 from fastndcg.errors import InputError, MeasureError
+from fastndcg.kernels.tables import GAIN, STOP, UNCUT
 from fastndcg.measures import Function, Measure
 from fastndcg.plan import Worth
 from fastndcg.rankings import falling_keys, offsets_of, read_only
 
 if TYPE_CHECKING:
     from fastndcg.intents import IntentGrades
-    from fastndcg.kernels import IntentDocuments, IntentRows
+    from fastndcg.kernels.intents import IntentDocuments, IntentRows
     from fastndcg.rankings import Rankings
 
 Float64 = npt.NDArray[np.float64]
@@ -76,7 +77,7 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
 def _score(
     measures: tuple[Measure, ...], rankings: Rankings, condensed: bool, threads: int | None
 ) -> Float64:
-    from fastndcg import kernels
+    from fastndcg.kernels.intents import score_intents
 
     worths = list(dict.fromkeys(_worth(measure) for measure in measures))
     scored, keys = _scored(rankings, condensed)
@@ -95,9 +96,7 @@ def _score(
     out = np.empty((len(measures), rankings.n_queries))
 
     def score_part(part: tuple[int, int]) -> None:
-        kernels.score_intents(
-            *part, keys, documents, judged, ordered, chance_offsets, probabilities, table, out
-        )
+        score_intents(*part, keys, documents, judged, ordered, chance_offsets, probabilities, table, out)
 
     parts = _parts(documents, judged, launch.threads_of(threads))
     if len(parts) == 1:
@@ -165,7 +164,7 @@ def _pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
 
 def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, float]]) -> IntentDocuments:
     """Documents with those of their entries that are worth anything: of matrices of grades that is a small part."""
-    from fastndcg.kernels import IntentDocuments
+    from fastndcg.kernels.intents import IntentDocuments
 
     distinct, places = _coded(intents.grades)
     table = np.array(
@@ -231,14 +230,14 @@ def _check(measure: Measure, *sides: IntentGrades) -> None:
 
 
 def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], longest: int) -> IntentRows:
-    from fastndcg import kernels
+    from fastndcg.kernels import intents as kernels
 
     discounts: list[Any] = []
     rows, perfect, scale = [], [], []
     ranks = longest
     for out, measure in enumerate(measures):
         definition, params = measure.definition, measure.params
-        cutoff = kernels.UNCUT if measure.cutoff is None else min(measure.cutoff, kernels.UNCUT - 1)
+        cutoff = UNCUT if measure.cutoff is None else min(measure.cutoff, UNCUT - 1)
         over = kernels.OF_GREEDY if definition.over == "greedy" else kernels.MEAN_OF_INTENTS
         if definition.over == "each ideal":
             over = kernels.OF_EACH_IDEAL
@@ -261,7 +260,7 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
         rows.append(
             (
                 worths.index((worth, factor)),
-                kernels.STOP if decaying else kernels.GAIN,
+                STOP if decaying else GAIN,
                 plan.ties_of(measure),
                 discounts.index(discount),
                 cutoff,

@@ -24,11 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.errors import InputTypeError
+from fastndcg.kernels.tables import HELD, UNCUT, Documents
 from fastndcg.plan import discount_table, gains_of_documents
 from fastndcg.rankings import read_only
 
 if TYPE_CHECKING:
-    from fastndcg.kernels import Documents, Plan
+    from fastndcg.kernels.tables import Plan
     from fastndcg.measures import Measure
     from fastndcg.plan import Coding
     from fastndcg.rankings import Rankings
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 # documents of a chunk, for which working memory is made anew: that of small chunks took a twelfth of the time; queries of a chunk
 # with a long list are scored one by one, which took half as long again where few lists are long and chunks are large
 _CHUNK, _CHUNK_OF_LONG = 1 << 18, 1 << 15
-_LONG = 8192  # documents of a list, see `kernels.lanes_for`
 # documents of a thread that are cast together, so that casts need little memory: to bytes, or to columns of 8 bytes
 _CAST, _CAST_WIDE = 1 << 18, 1 << 17
 _WORTH_THREADS = 100_000  # documents below which starting threads costs more than it saves
@@ -50,11 +50,11 @@ def score(
     measures: tuple[Measure, ...], rankings: Rankings, plan: Plan, coding: Coding, threads: int | None
 ) -> npt.NDArray[np.float64]:
     """Values of all measures, float64 (n_measures, n_queries); NaN where a query has no value."""
-    from fastndcg import kernels
+    from fastndcg.kernels import drivers
 
     out = np.empty((len(measures), rankings.n_queries))
     kind = "levels" if coding.levels else "values"
-    serial = getattr(kernels, f"score_{kind}_serial")
+    serial = getattr(drivers, f"score_{kind}_serial")
     wanted = 1 if threads is None and rankings.n_docs < _WORTH_THREADS else threads_of(threads)
     for first, last in _runs(rankings, coding, wanted):
         documents = _documents(rankings, coding, first, last)
@@ -104,7 +104,7 @@ def _runs(rankings: Rankings, coding: Coding, threads: int) -> Iterator[tuple[in
 
 def _chunks(rankings: Rankings, first: int, last: int, threads: int) -> npt.NDArray[np.int64]:
     """First query of each chunk, and the last one's end: chunks of about equally many documents."""
-    offsets, size = rankings.offsets, _CHUNK if rankings.longest <= _LONG else _CHUNK_OF_LONG
+    offsets, size = rankings.offsets, _CHUNK if rankings.longest <= HELD else _CHUNK_OF_LONG
     base = int(offsets[first])
     documents = int(offsets[last]) - base
     n_chunks = min(last - first, max(documents // size, _SHARES * (threads - 1)))
@@ -128,8 +128,6 @@ def _needs_cast(rankings: Rankings, coding: Coding) -> bool:
 
 
 def _documents(rankings: Rankings, coding: Coding, first: int, last: int) -> Documents:
-    from fastndcg.kernels import Documents
-
     offsets = rankings.offsets
     base, end = offsets[first], offsets[last]
     is_judged = None if rankings.is_judged is None else rankings.is_judged[base:end]
@@ -204,17 +202,17 @@ def _varies_with_returned(measure: Measure) -> bool:
 
 def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
     """Such an expectation has a kernel of its own, that nobody else waits for to compile."""
-    from fastndcg import kernels
+    from fastndcg.kernels.returned import expect_over_returned
 
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged
-    cutoff = kernels.UNCUT if measure.cutoff is None else min(measure.cutoff, kernels.UNCUT)
+    cutoff = UNCUT if measure.cutoff is None else min(measure.cutoff, UNCUT)
     discounts = discount_table(measure.discount, max(rankings.longest, 1))
     empty = np.nan if isinstance(measure.empty, str) else measure.empty
     ratio = measure.definition.over == "ideal"
     gains, scores = gains_of_documents(measure, rankings), _comparable(rankings.scores)
-    kernels.expect_over_returned(
+    expect_over_returned(
         rankings.offsets,
         gains,
         read_only(scores),
@@ -247,7 +245,7 @@ def _run_parallel(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arg
 def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
     import numba
 
-    from fastndcg.kernels import address_of, score_parallel
+    from fastndcg.kernels.drivers import address_of, score_parallel
 
     address, before = address_of(serial, *arguments), numba.get_num_threads()
     try:

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.errors import InputError, MeasureError
+from fastndcg.kernels import tables
+from fastndcg.kernels.tables import Plan
 from fastndcg.measures import Function, GradeGains, Measure, Numbers
 from fastndcg.rankings import offsets_of
 
 if TYPE_CHECKING:
-    from fastndcg.kernels import Plan
     from fastndcg.rankings import Grades, Rankings
 
 Float64 = npt.NDArray[np.float64]
@@ -353,19 +354,6 @@ class _List(NamedTuple):
 def _tables(
     measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float, ...] | None, longest: int
 ) -> Plan:
-    from fastndcg.kernels import (
-        AT_RELEVANT,
-        COUNT,
-        FULL,
-        INPUT,
-        JUDGED,
-        RETURNED,
-        SCORED,
-        SKIPPABLE,
-        UNCUT,
-        Plan,
-    )
-
     worths, lists, ideals, discounts, totals = _Keys(), _Keys(), _Keys(), _Keys(), _Keys()
     rows = []
     for out, measure in enumerate(measures):
@@ -386,31 +374,39 @@ def _tables(
                     table,
                     ties_of(measure),
                     int(params.get("judged_only", False)),
-                    _code(_FOLD, definition.fold),
+                    _FOLD[definition.fold],
                     *needs,
                     parameter,
                 )
             )
         if definition.over == "ideal" or definition.ranking == "ideal":
-            source = FULL if definition.worth == "scaled" else _code(_SOURCE, params["ideal"])
-            of_list = -1 if source == JUDGED else ranking
-            pool = ideals.index_of((table, JUDGED, -1, UNCUT, -1)) if source == FULL else -1
+            source = tables.FULL if definition.worth == "scaled" else _SOURCE[params["ideal"]]
+            of_list = -1 if source == tables.JUDGED else ranking
+            pool = (
+                ideals.index_of((table, tables.JUDGED, -1, tables.UNCUT, -1)) if source == tables.FULL else -1
+            )
             ideal = ideals.index_of(
-                (table, source, of_list, cutoff if source in (RETURNED, FULL) else UNCUT, pool)
+                (
+                    table,
+                    source,
+                    of_list,
+                    cutoff if source in (tables.RETURNED, tables.FULL) else tables.UNCUT,
+                    pool,
+                )
             )
         discount = -1 if definition.fold in _CUMULATIVE else discounts.index_of(_discount(measure))
         row = (ranking if definition.ranking == "system" else -1, discount, ideal, cutoff)
-        undefined = _code(_UNDEFINED, definition.undefined)
-        rows.append(((*row, undefined, out, _code(_OVER, _over(measure)), total), _weight(measure)))
+        undefined = _UNDEFINED[definition.undefined]
+        rows.append(((*row, undefined, out, _OVER[_over(measure)], total), _weight(measure)))
     rows.sort()
 
-    cutoffs = [UNCUT if row[3] == AT_RELEVANT else row[3] for row, _ in rows]
+    cutoffs = [tables.UNCUT if row[3] == tables.AT_RELEVANT else row[3] for row, _ in rows]
     depth = min(max(cutoffs), longest)
     full = max(
         (
             min(row[3], 1 << 40)
             for row, _ in rows
-            if row[2] >= 0 and ideals[row[2]][1] == FULL and row[3] != UNCUT
+            if row[2] >= 0 and ideals[row[2]][1] == tables.FULL and row[3] != tables.UNCUT
         ),
         default=0,
     )
@@ -451,7 +447,7 @@ def _tables(
         grades=_frozen(grades, np.float64),
         lists=_frozen(np.reshape([row[:6] for row in lists], (len(lists), 6)), np.int64),
         folds=_frozen([row.parameter for row in lists], np.float64)
-        if any(row.fold > COUNT for row in lists)
+        if any(row.fold > tables.COUNT for row in lists)
         else None,
         ideals=_frozen(
             np.reshape(
@@ -467,20 +463,18 @@ def _tables(
         ideal_depth=ideal_depth,
         condensing=any(row.condensed for row in lists),
         first_wanted=_first_wanted(worthy)
-        if coding.levels and all(row.ties != INPUT for row in lists)
+        if coding.levels and all(row.ties != tables.INPUT for row in lists)
         else 0,
         promising=_frozen(_promising(gains, ideals, leave_out), np.bool_),
-        skippable=all(row[4] in SKIPPABLE for row, _ in rows)
-        and all(ideal[1] in (JUDGED, SCORED) for ideal in ideals),
+        skippable=all(row[4] in tables.SKIPPABLE for row, _ in rows)
+        and all(ideal[1] in (tables.JUDGED, tables.SCORED) for ideal in ideals),
     )
 
 
 def _leave_out_unjudged(ideals: list[Any], lists: list[_List], worths: list[Worth]) -> list[bool]:
     """Whether each ideal has no place for unjudged documents."""
-    from fastndcg.kernels import SCORED
-
     return [
-        bool(lists[of_list].condensed) if source == SCORED else worths[table].unjudged is None
+        bool(lists[of_list].condensed) if source == tables.SCORED else worths[table].unjudged is None
         for table, source, of_list, *_ in ideals
     ]
 
@@ -489,14 +483,12 @@ def _promising(
     gains: npt.NDArray[np.float64], ideals: list[Any], leave_out: list[bool]
 ) -> npt.NDArray[np.bool_]:
     """Which levels, and "unjudged", gain something in an ideal of the scored, and in one of the judged."""
-    from fastndcg.kernels import JUDGED, SCORED
-
     promising = np.zeros((2, gains.shape[1] - 1), np.bool_)
     for (table, source, *_), leaves in zip(ideals, leave_out, strict=True):
-        if source in (SCORED, JUDGED):
+        if source in (tables.SCORED, tables.JUDGED):
             counted = gains[table, :-1] > 0
             counted[-1] &= not leaves
-            promising[int(source == JUDGED)] |= counted
+            promising[int(source == tables.JUDGED)] |= counted
     return promising
 
 
@@ -504,54 +496,58 @@ def _first_wanted(worthy: npt.NDArray[np.bool_]) -> int:
     return int(np.argmax(worthy)) if worthy.any() else len(worthy)
 
 
-# names in declarations and in kernels
-_SOURCE = {"judged": "JUDGED", "scored": "SCORED", "returned": "RETURNED", "full": "FULL"}
-_TIES = {"average": "AVERAGE", "input": "INPUT", "worst": "WORST", "best": "BEST"}
+# names in declarations, and what kernels call them
+_SOURCE = {"judged": tables.JUDGED, "scored": tables.SCORED, "returned": tables.RETURNED, "full": tables.FULL}
+_TIES = {"average": tables.AVERAGE, "input": tables.INPUT, "worst": tables.WORST, "best": tables.BEST}
 _UNDEFINED = {
-    "never": "NEVER",
-    "no documents": "NO_DOCUMENTS",
-    "no ideal": "NO_IDEAL",
-    "no relevant": "NO_RELEVANT",
+    "never": tables.NEVER,
+    "no documents": tables.NO_DOCUMENTS,
+    "no ideal": tables.NO_IDEAL,
+    "no relevant": tables.NO_RELEVANT,
 }
 _FOLD = {
-    "gain": "GAIN", "count": "COUNT", "reached": "REACHED", "first": "FIRST", "hits": "HITS", "stop": "STOP",
-    "preference": "PREFERENCE", "inferred": "INFERRED", "interpolated": "INTERPOLATED",
-}  # fmt: skip
-_CUMULATIVE = (
-    "count",
-    "reached",
-    "preference",
-    "inferred",
-    "interpolated",
-)  # folds whose lists hold the sum so far
+    "gain": tables.GAIN,
+    "count": tables.COUNT,
+    "reached": tables.REACHED,
+    "first": tables.FIRST,
+    "hits": tables.HITS,
+    "stop": tables.STOP,
+    "preference": tables.PREFERENCE,
+    "inferred": tables.INFERRED,
+    "interpolated": tables.INTERPOLATED,
+}
+# folds whose lists hold the sum so far
+_CUMULATIVE = ("count", "reached", "preference", "inferred", "interpolated")
 _OVER = {
-    "nothing": "AS_IS", "ideal": "BY_IDEAL", "cutoff": "BY_CUTOFF", "relevant": "BY_RELEVANT", "fewer": "BY_FEWER",
-    "fewer returned": "BY_FEWER_RETURNED", "weighted": "WEIGHTED", "set": "BY_BOTH", "judged": "SHARE_LEFT", "left": "LEFT",
-    "power": "SCALED", "residual": "RESIDUAL", "pool": "POOL_TOTAL",
-}  # fmt: skip
-
-
-def _code(names: dict[str, str], name: str) -> int:
-    from fastndcg import kernels
-
-    return int(getattr(kernels, names[name]))
+    "nothing": tables.AS_IS,
+    "ideal": tables.BY_IDEAL,
+    "cutoff": tables.BY_CUTOFF,
+    "relevant": tables.BY_RELEVANT,
+    "fewer": tables.BY_FEWER,
+    "fewer returned": tables.BY_FEWER_RETURNED,
+    "weighted": tables.WEIGHTED,
+    "set": tables.BY_BOTH,
+    "judged": tables.SHARE_LEFT,
+    "left": tables.LEFT,
+    "power": tables.SCALED,
+    "residual": tables.RESIDUAL,
+    "pool": tables.POOL_TOTAL,
+}
 
 
 def _cutoff(measure: Measure) -> int:
-    from fastndcg.kernels import AT_RELEVANT, UNCUT
-
     if measure.definition.ranking == "none":
         return 1
     if measure.definition.cut == "relevant":
-        return AT_RELEVANT
-    return UNCUT if measure.cutoff is None else min(measure.cutoff, UNCUT - 1)
+        return tables.AT_RELEVANT
+    return tables.UNCUT if measure.cutoff is None else min(measure.cutoff, tables.UNCUT - 1)
 
 
 def ties_of(measure: Measure) -> int:
     ties = measure.params["ties"]
     if measure.definition.over == "judged":  # it counts what is not judged, of which the best order has least
         ties = {"best": "worst", "worst": "best"}.get(ties, ties)
-    return _code(_TIES, ties)
+    return _TIES[ties]
 
 
 def _discount(measure: Measure) -> Any:
@@ -609,11 +605,13 @@ def _top(worth: Worth) -> float:
 
 
 def _kind(worth: Worth) -> int:
-    from fastndcg.kernels import EXP2, LINEAR, LOOKUP, ONE
-
     if worth.gain in _ONES:
-        return ONE
-    return {"linear": LINEAR, "exp2": EXP2}.get(worth.gain, LOOKUP) if isinstance(worth.gain, str) else LOOKUP
+        return tables.ONE
+    return (
+        {"linear": tables.LINEAR, "exp2": tables.EXP2}.get(worth.gain, tables.LOOKUP)
+        if isinstance(worth.gain, str)
+        else tables.LOOKUP
+    )
 
 
 def _threshold(worth: Worth) -> float:

@@ -757,10 +757,10 @@ def group_by_query(query_ids: Any) -> Grouped:
             ids.take(pa.array(starts)), np.append(starts, len(codes)).astype(np.int64, copy=False), None
         )
 
-    from fastndcg import kernels
+    from fastndcg.kernels.rows import rows_by_code
 
     codes, n_values = _numbers_of(ids, codes) if numbered is None else numbered
-    offsets, rows = kernels.rows_by_code(codes, n_values)
+    offsets, rows = rows_by_code(codes, n_values)
     found = ids.take(pa.array(rows[offsets[:-1]]))
     return Grouped(found.dictionary_decode() if pa.types.is_dictionary(found.type) else found, offsets, rows)
 
@@ -773,7 +773,7 @@ class _Numbers(NamedTuple):
 
 
 def _numbers_of(ids: pa.Array, codes: Array) -> _Numbers:
-    from fastndcg import kernels
+    from fastndcg.kernels.rows import codes_by_first_appearance
 
     if pa.types.is_dictionary(ids.type):
         lowest, size = 0, len(ids.dictionary)
@@ -785,9 +785,7 @@ def _numbers_of(ids: pa.Array, codes: Array) -> _Numbers:
             return _Numbers(_run_codes(encoded).astype(np.int64), len(encoded.dictionary))
     # a table of all ids there could be took 2 ns a row, where hashing took 6 to 24
     indices = codes.astype(np.int64, copy=False)
-    codes, first_rows = kernels.codes_by_first_appearance(
-        read_only(indices - lowest if lowest else indices), size
-    )
+    codes, first_rows = codes_by_first_appearance(read_only(indices - lowest if lowest else indices), size)
     return _Numbers(codes, len(first_rows))
 
 

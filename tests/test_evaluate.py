@@ -962,7 +962,7 @@ def test_each_query_is_in_one_chunk(
     first = data.draw(st.integers(0, len(lengths)))
     last = data.draw(st.integers(first, len(lengths)))
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("_CHUNK", size), ("_CHUNK_OF_LONG", of_long), ("_LONG", 7)):
+        for name, value in (("_CHUNK", size), ("_CHUNK_OF_LONG", of_long), ("HELD", 7)):
             patch.setattr(launch, name, value)
         chunks = launch._chunks(rankings, first, last, threads)
     assert chunks[0] == first and chunks[-1] == last

@@ -480,16 +480,16 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
     package = tmp_path / "site" / "fastndcg"
     shutil.copytree(ROOT / "fastndcg", package, ignore=shutil.ignore_patterns("__pycache__"))
     # files where folders would have to be: permissions would not stop root
-    (package / "__pycache__").touch()
+    (package / "kernels" / "__pycache__").touch()
     home = tmp_path / "home"
     home.touch()
     program = f"""
         import warnings
         warnings.simplefilter("error")
         import fastndcg as fn
-        from fastndcg import kernels
+        from fastndcg.kernels import drivers
         assert fn.__file__.startswith({str(tmp_path)!r})
-        assert type(kernels.score_levels_serial._cache).__name__ == "NullCache"
+        assert type(drivers.score_levels_serial._cache).__name__ == "NullCache"
         rankings = fn.Rankings.from_lists([[1, 0, 2], [0, 1]], [[0.3, 0.2, 0.1], [0.5, 0.5]])
         assert fn.evaluate(rankings, "CG@2", threads=1).values.tolist() == [[1.0, 1.0]]
     """
@@ -507,23 +507,48 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+def test_a_cached_kernel_is_that_of_the_package_as_it_is(tmp_path: Path) -> None:
+    """It is compiled anew where a block in another file is another one, and found where files were only copied."""
+    package = tmp_path / "site" / "fastndcg"
+    shutil.copytree(ROOT / "fastndcg", package, ignore=shutil.ignore_patterns("__pycache__"))
+    program = """
+        from fastndcg.kernels.joining import starts_of_runs
+        starts = starts_of_runs(np.array([0, 1, 2, 3]), np.frombuffer(b"aab", np.uint8))
+        print(starts.tolist(), sum(starts_of_runs.stats.cache_hits.values()))
+    """
+    environment = {
+        "PYTHONPATH": str(package.parent),
+        "PYTHONSAFEPATH": "1",  # not the package in the current folder
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    assert run(program, **environment) == "[0, 2] 0\n"
+    words = package / "kernels" / "words.py"
+    os.utime(words, (1, 1))
+    assert run(program, **environment) == "[0, 2] 1\n"
+    text = words.read_text(encoding="utf-8")
+    assert text.count("    if length != other_stop - other_start:\n") == 1
+    # no text is the same as another any more
+    words.write_text(text.replace("    if length != other_stop - other_start:\n", "    if length >= 0:\n"))
+    assert run(program, **environment) == "[0, 1, 2] 0\n"
+
+
 def test_a_cached_kernel_is_loaded_alone(tmp_path: Path) -> None:
     """Without what only compiling needs, which the process still gets when it compiles something."""
     program = """
         import fastndcg as fn
-        from fastndcg import kernels
+        from fastndcg.kernels import compiling, rows
         known = [name for name in ("numba.np.linalg", "numba.typed.typeddict") if name in sys.modules]
         shuffled = fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9])
         assert shuffled.relevance.tolist() == [1, 0, 2]
         loaded = [name for name in ("numba.np.linalg", "numba.typed.typeddict") if name in sys.modules]
-        hits = sum(kernels.rows_by_code.stats.cache_hits.values())
+        hits = sum(rows.rows_by_code.stats.cache_hits.values())
         import numba
         @numba.njit
         def doubled(values):
             return {0: np.sort(values) * 2}[0]
         assert doubled(np.array([2.0, 1.0])).tolist() == [2.0, 4.0]
-        assert kernels.rows_by_code(np.array([1, 0, 1]), 2)[1].tolist() == [1, 0, 2]
-        print(hits, loaded == known or not kernels._KNOWN)
+        assert rows.rows_by_code(np.array([1, 0, 1]), 2)[1].tolist() == [1, 0, 2]
+        print(hits, loaded == known or not compiling.KNOWN)
     """
     cache = str(tmp_path)
     assert run(program, NUMBA_CACHE_DIR=cache).split()[0] == "0"
@@ -533,9 +558,9 @@ def test_a_cached_kernel_is_loaded_alone(tmp_path: Path) -> None:
 def test_a_block_is_refused_where_it_is_called_from_python() -> None:
     """Only drivers have it as machine code."""
     program = """
-        from fastndcg import kernels
+        from fastndcg.kernels import gains
         try:
-            kernels.place_of(1.0, np.zeros(3))
+            gains.place_of(1.0, np.zeros(3))
         except TypeError:
             print("refused")
     """

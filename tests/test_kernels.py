@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pytest
 
 import fastndcg as fn
-from fastndcg import kernels
-from fastndcg.kernels import BINS, LANES, SIDE_BY_SIDE
+from fastndcg.kernels.llvm import BINS, LANES, SIDE_BY_SIDE
+from fastndcg.kernels.ranking import keep_all
+from fastndcg.kernels.vectors import keeping, ranking, summing
 
 Array = npt.NDArray[Any]
 
@@ -61,12 +62,12 @@ def lists(dtype: Any, lengths: tuple[int, ...] = LENGTHS, rounds: int = 4) -> It
 @pytest.fixture(params=[False, True], ids=["bit by bit", "compressed"])
 def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on processors without and with an instruction that moves lanes under a mask together."""
-    monkeypatch.setattr(kernels, "_compresses", lambda: request.param)
+    monkeypatch.setattr(keeping, "compresses", lambda: request.param)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bound_of_top(dtype: Any) -> None:
-    block = kernels.vector_bound_of_top
+    block = keeping.vector_bound_of_top
 
     @compiled
     def call(scores: Array, depth: int) -> Any:
@@ -75,7 +76,7 @@ def test_bound_of_top(dtype: Any) -> None:
     for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= LANES)):
         for depth in range(1, LANES + 1):
             bound = call(scores, depth)
-            assert bound == kernels.plain_bound_of_top(scores, depth)
+            assert bound == keeping.plain_bound_of_top(scores, depth)
             assert (scores >= bound).sum() >= depth
 
 
@@ -87,7 +88,7 @@ def end_to_end(parts: list[Array]) -> tuple[Array, Array, Array]:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bounds_of_queries_side_by_side(dtype: Any) -> None:
-    fill, bound = kernels.vector_greatest_by_bin, kernels.vector_bounds_of_top
+    fill, bound = keeping.vector_greatest_by_bin, keeping.vector_bounds_of_top
 
     @compiled
     def call_fill(scores: Array, starts: Array, stops: Array, greatest: Array) -> None:
@@ -106,13 +107,13 @@ def test_bounds_of_queries_side_by_side(dtype: Any) -> None:
         call_fill(together, starts, starts + BINS - 1, greatest.part)  # too few
         np.testing.assert_array_equal(greatest.part, same)
         call_fill(together, starts, stops, greatest.part)
-        kernels.plain_greatest_by_bin(together, starts, stops, same)
+        keeping.plain_greatest_by_bin(together, starts, stops, same)
         np.testing.assert_array_equal(greatest.part, same)
         greatest.check()
         for depth in range(1, BINS + 1):
             bounds, expected = Guarded(SIDE_BY_SIDE, dtype), np.empty(SIDE_BY_SIDE, dtype)
             call_bound(greatest.part, depth, bounds.part)
-            kernels.plain_bounds_of_top(same, depth, expected)
+            keeping.plain_bounds_of_top(same, depth, expected)
             np.testing.assert_array_equal(bounds.part, expected)
             bounds.check()
             for lane, scores in enumerate(batch):
@@ -141,7 +142,7 @@ def ranked_side_by_side(call: Callable[..., int], dtype: Any, batch: Any, rows: 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [LANES, 2 * LANES, 3 * LANES, 7 * LANES, 16 * LANES, 19 * LANES])
 def test_rank_side_by_side(rows: int, dtype: Any) -> None:
-    block = kernels.vector_rank_side_by_side
+    block = ranking.vector_rank_side_by_side
 
     @compiled
     def call(
@@ -155,7 +156,7 @@ def test_rank_side_by_side(rows: int, dtype: Any) -> None:
         batch = [some[i] for i in random.integers(len(some), size=SIDE_BY_SIDE)]
         tied, kept, ranked, same = ranked_side_by_side(call, dtype, batch, rows, check=True)
         expected_tied, _, expected, expected_same = ranked_side_by_side(
-            kernels.plain_rank_side_by_side, dtype, batch, rows, check=False
+            ranking.plain_rank_side_by_side, dtype, batch, rows, check=False
         )
         for lane, (scores, _) in enumerate(batch):
             n = kept[lane]
@@ -181,7 +182,7 @@ def test_rank_side_by_side(rows: int, dtype: Any) -> None:
 
 
 def test_average_side_by_side() -> None:
-    block = kernels.vector_average_side_by_side
+    block = summing.vector_average_side_by_side
 
     @compiled
     def call(gains: Array, same: Array, kept: Array, rows: int, sizes: Array, out: Array) -> None:
@@ -203,7 +204,7 @@ def test_average_side_by_side() -> None:
         held.part[:] = gains
         call(held.part, same.copy(), kept, rows, sizes.part, out.part)
         same[0] = 0
-        kernels.plain_average_side_by_side(gains, same, kept, rows, sizes.part, expected)
+        summing.plain_average_side_by_side(gains, same, kept, rows, sizes.part, expected)
         for lane in range(SIDE_BY_SIDE):
             n = min(kept[lane], depth)
             np.testing.assert_array_equal(out.part[:n, lane], expected[:n, lane])
@@ -213,10 +214,8 @@ def test_average_side_by_side() -> None:
 
 @pytest.mark.usefixtures("_both_ways")
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["vector_keep_from", "vector_keep_few_from"])
-def test_keep_from(name: str, dtype: Any) -> None:
-    block = getattr(kernels, name)
-
+@pytest.mark.parametrize("block", [keeping.vector_keep_from, keeping.vector_keep_few_from])
+def test_keep_from(block: Any, dtype: Any) -> None:
     @compiled
     def call(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
         return int(block(scores, codes, bound, kept, kept_codes))
@@ -227,7 +226,7 @@ def test_keep_from(name: str, dtype: Any) -> None:
             kept, kept_codes = Guarded(n, dtype), Guarded(n, np.uint32)
             count = call(scores, codes, bound, kept.part, kept_codes.part)
             same, same_codes = np.empty(n, dtype), np.empty(n, np.uint32)
-            assert count == kernels.plain_keep_from(scores, codes, bound, same, same_codes)
+            assert count == keeping.plain_keep_from(scores, codes, bound, same, same_codes)
             np.testing.assert_array_equal(kept.part[:count], same[:count])
             np.testing.assert_array_equal(kept_codes.part[:count], same_codes[:count])
             kept.check()
@@ -238,7 +237,7 @@ def test_keep_from(name: str, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_keep_from_lanes(dtype: Any) -> None:
     """Lists of fewer than LANES documents are left alone."""
-    block = kernels.vector_keep_from_lanes
+    block = keeping.vector_keep_from_lanes
 
     @compiled
     def call(
@@ -257,7 +256,7 @@ def test_keep_from_lanes(dtype: Any) -> None:
         same, same_codes = np.empty((SIDE_BY_SIDE, size), dtype), np.empty((SIDE_BY_SIDE, size), np.uint32)
         counts, expected = np.full((2, SIDE_BY_SIDE), -7)
         call(scores, codes, starts, stops, bounds, kept.part, kept_codes.part, counts)
-        kernels.plain_keep_from_lanes(scores, codes, starts, stops, bounds, same, same_codes, expected)
+        keeping.plain_keep_from_lanes(scores, codes, starts, stops, bounds, same, same_codes, expected)
         np.testing.assert_array_equal(counts, expected)
         for lane, count in enumerate(counts):
             assert (count == -7) == (stops[lane] - starts[lane] < LANES)
@@ -285,7 +284,7 @@ def ranked_by(call: Callable[..., Any], dtype: Any, others: int, *, check: bool)
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rank_distinct(dtype: Any) -> None:
-    block = kernels.vector_rank_distinct
+    block = ranking.vector_rank_distinct
 
     @compiled
     def call(scores: Array, codes: Array, n: int, low: Any, ranked: Array) -> bool:
@@ -294,7 +293,7 @@ def test_rank_distinct(dtype: Any) -> None:
     ours = ranked_by(call, dtype, 0, check=True)
     found = []
     for (distinct, ranked), (same, expected) in zip(
-        ours, ranked_by(kernels.plain_rank_distinct, dtype, 0, check=False), strict=True
+        ours, ranked_by(ranking.plain_rank_distinct, dtype, 0, check=False), strict=True
     ):
         assert distinct == same
         found.append(distinct)
@@ -305,7 +304,7 @@ def test_rank_distinct(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rank_tied(dtype: Any) -> None:
-    block = kernels.vector_rank_tied
+    block = ranking.vector_rank_tied
 
     @compiled
     def call(
@@ -315,14 +314,14 @@ def test_rank_tied(dtype: Any) -> None:
 
     ours = ranked_by(call, dtype, 2, check=True)
     for (_, filled), (_, expected) in zip(
-        ours, ranked_by(kernels.plain_rank_tied, dtype, 2, check=False), strict=True
+        ours, ranked_by(ranking.plain_rank_tied, dtype, 2, check=False), strict=True
     ):
         np.testing.assert_array_equal(filled, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_counts_of_scores_ahead(dtype: Any) -> None:
-    ahead, among = kernels.vector_count_ahead, kernels.vector_count_among
+    ahead, among = ranking.vector_count_ahead, ranking.vector_count_among
 
     @compiled
     def call_ahead(scores: Array, blocks: int, score: Any) -> int:
@@ -337,18 +336,18 @@ def test_counts_of_scores_ahead(dtype: Any) -> None:
         firsts, sizes = Guarded(2 * LANES, np.uint32), Guarded(2 * LANES, np.uint32)
         same = np.empty(2 * LANES, np.uint32), np.empty(2 * LANES, np.uint32)
         call_among(scores, own, firsts.part, sizes.part)
-        kernels.plain_count_among(scores, own, *same)
+        ranking.plain_count_among(scores, own, *same)
         np.testing.assert_array_equal((firsts.part, sizes.part), same)
         firsts.check()
         sizes.check()
         blocks = len(scores) // LANES
         for score in own[:5]:
-            assert call_ahead(scores, blocks, score) == kernels.plain_count_ahead(scores, blocks, score)
+            assert call_ahead(scores, blocks, score) == ranking.plain_count_ahead(scores, blocks, score)
 
 
 @pytest.mark.usefixtures("_both_ways")
 def test_codes() -> None:
-    count, find = kernels.vector_count_codes, kernels.vector_find_from
+    count, find = summing.vector_count_codes, keeping.vector_find_from
 
     @compiled
     def call_count(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
@@ -364,7 +363,7 @@ def test_codes() -> None:
             counts, same = Guarded((20, lanes), np.int64), np.full((20, lanes), UNTOUCHED)
             own = np.minimum(among, levels - 1)
             call_count(own, 3, 3 + len(codes), levels, counts.part, lane)
-            kernels.plain_count_codes(own, 3, 3 + len(codes), levels, same, lane)
+            summing.plain_count_codes(own, 3, 3 + len(codes), levels, same, lane)
             np.testing.assert_array_equal(counts.part[:levels, lane], same[:levels, lane])
             others = np.arange(lanes) != lane
             np.testing.assert_array_equal(counts.part[:, others], same[:, others])
@@ -373,13 +372,13 @@ def test_codes() -> None:
         for least in (0, 2, 9):
             rows, expected = Guarded(len(kept) + LANES, np.uint32), np.empty(len(kept) + LANES, np.uint32)
             n = call_find(kept, least, rows.part)
-            assert n == kernels.plain_find_from(kept, least, expected)
+            assert n == keeping.plain_find_from(kept, least, expected)
             np.testing.assert_array_equal(rows.part[:n], expected[:n])
             rows.check()
 
 
 def test_ideals_and_sums_of_queries_side_by_side() -> None:
-    fill, add = kernels.vector_fill_ideals, kernels.vector_add_discounted
+    fill, add = summing.vector_fill_ideals, summing.vector_add_discounted
 
     @compiled
     def call_fill(
@@ -400,7 +399,7 @@ def test_ideals_and_sums_of_queries_side_by_side() -> None:
         ideals, lengths = Guarded((depth, SIDE_BY_SIDE), np.float64), Guarded(SIDE_BY_SIDE, np.int64)
         call_fill(counts, falling, gains, levels, left_out, depth, ideals.part, lengths.part)
         same, same_lengths = np.empty((depth, SIDE_BY_SIDE)), np.empty(SIDE_BY_SIDE, np.int64)
-        kernels.plain_fill_ideals(counts, falling, gains, levels, left_out, depth, same, same_lengths)
+        summing.plain_fill_ideals(counts, falling, gains, levels, left_out, depth, same, same_lengths)
         np.testing.assert_array_equal(lengths.part, same_lengths)
         for lane, length in enumerate(same_lengths):
             np.testing.assert_array_equal(ideals.part[:length, lane], same[:length, lane])
@@ -415,13 +414,13 @@ def test_ideals_and_sums_of_queries_side_by_side() -> None:
         sums = random.random(SIDE_BY_SIDE)
         ours, expected = (summed.copy(), sums.copy()), (summed.copy(), sums.copy())
         call_add(same, discounts, stops, *ours)
-        kernels.plain_add_discounted(same, discounts, stops, *expected)
+        summing.plain_add_discounted(same, discounts, stops, *expected)
         np.testing.assert_array_equal(ours[0], expected[0])
         np.testing.assert_array_equal(ours[1], expected[1])
 
 
 def test_gains_of_codes() -> None:
-    block = kernels.vector_gains_of_codes
+    block = summing.vector_gains_of_codes
 
     @compiled
     def call(codes: Array, gains: Array, rows: int, out: Array) -> None:
@@ -440,7 +439,7 @@ def test_gains_of_codes() -> None:
 
 def test_rows_of_queries_side_by_side() -> None:
     """Sums of lists and their ideals, of different depths, that go on from cutoff to cutoff."""
-    block = kernels.vector_sum_row
+    block = summing.vector_sum_row
 
     @compiled
     def call(
@@ -471,7 +470,7 @@ def test_rows_of_queries_side_by_side() -> None:
         expected = [each.copy() for each in ours]
         for anew, cutoffs in ((True, cutoff // 2), (False, cutoff), (False, cutoff + 3)):
             call(placed, lists[0], lengths[0], lists[1], lengths[1], discounts, cutoffs, anew, *ours)
-            kernels.plain_sum_row(
+            summing.plain_sum_row(
                 placed, lists[0], lengths[0], lists[1], lengths[1], discounts, cutoffs, anew, *expected
             )
             for one, other in zip(ours, expected, strict=True):
@@ -480,7 +479,7 @@ def test_rows_of_queries_side_by_side() -> None:
 
 def test_apart_takes_no_part_of_an_array() -> None:
     """A block set apart would take what is beside a column for its next row."""
-    block = kernels.keep_all
+    block = keep_all
 
     @compiled
     def call(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> int:
@@ -493,7 +492,7 @@ def test_apart_takes_no_part_of_an_array() -> None:
 
 @pytest.mark.usefixtures("_both_ways")
 def test_keep_values_from() -> None:
-    block = kernels.vector_keep_values_from
+    block = keeping.vector_keep_values_from
 
     @compiled
     def call(values: Array, bound: float, kept: Array) -> int:
@@ -503,7 +502,7 @@ def test_keep_values_from() -> None:
         for bound in (-np.inf, float(np.median(scores)), scores.max()):
             kept, same = Guarded(len(scores) + LANES, np.float64), np.empty(len(scores) + LANES)
             count = call(scores, bound, kept.part)
-            assert count == kernels.plain_keep_values_from(scores, bound, same)
+            assert count == keeping.plain_keep_values_from(scores, bound, same)
             np.testing.assert_array_equal(kept.part[:count], same[:count])
             kept.check()
             kept.part[: len(scores)] = scores

@@ -22,7 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastndcg as fn
-from fastndcg import InputError, SourceError, kernels, read_parquet, scan_parquet
+from fastndcg import InputError, SourceError, read_parquet, scan_parquet
+from fastndcg.kernels import pages as kernels
 from fastndcg.sources import pages, parquet
 
 Array = npt.NDArray[Any]
@@ -329,11 +330,13 @@ def test_few_rows_do_not_wait_for_kernels_to_be_compiled(
 def test_what_is_compiled_is_known_in_the_next_process(tmp_path: Path) -> None:
     code = """
         import numpy as np
-        from fastndcg import kernels
+        from fastndcg.kernels.compiling import is_compiled
+        from fastndcg.kernels.pages import values_of_pages
+        from fastndcg.kernels.rows import find_changes
         from fastndcg.rankings import read_only
-        before = kernels.is_compiled(kernels.find_changes)
-        kernels.find_changes(read_only(np.arange(9)), np.empty(9, np.int64))
-        print(before, kernels.is_compiled(kernels.find_changes), kernels.is_compiled(kernels.values_of_pages))
+        before = is_compiled(find_changes)
+        find_changes(read_only(np.arange(9)), np.empty(9, np.int64))
+        print(before, is_compiled(find_changes), is_compiled(values_of_pages))
     """
     env = os.environ | {
         "NUMBA_CACHE_DIR": str(tmp_path),

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastndcg import kernels
+from fastndcg.kernels import decimals
+from fastndcg.kernels import lines as kernels
 from fastndcg.sources import lines
 
 compiled = numba.njit(error_model="numpy")
@@ -19,7 +20,7 @@ compiled = numba.njit(error_model="numpy")
 
 @compiled
 def round_decimal(whole, exponent):
-    return kernels.vector_round_decimal(whole, exponent)
+    return decimals.vector_round_decimal(whole, exponent)
 
 
 @compiled
@@ -37,7 +38,7 @@ plain_keep_documents = compiled(kernels.plain_keep_documents)
 
 @compiled
 def read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd):
-    return kernels.vector_read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd)
+    return decimals.vector_read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd)
 
 
 # ---- numbers ----
@@ -65,7 +66,7 @@ def test_a_decimal_is_rounded_as_python_does(whole, exponent):
     value, is_certain = round_decimal(np.uint64(whole), exponent)
     if is_certain:
         assert value == float(f"{whole}e{exponent}")
-    assert kernels.plain_round_decimal(whole, exponent) == (float(f"{whole}e{exponent}"), True)
+    assert decimals.plain_round_decimal(whole, exponent) == (float(f"{whole}e{exponent}"), True)
 
 
 @given(st.floats(2.3e-308, 8e307))
@@ -167,9 +168,9 @@ def test_numbers_of_a_chunk(numbers):
     """Those that are read have the right bits, and the others are named for the reader that comes after."""
     data = _bytes("".join(f"q 0 d {number}\n" for number in numbers).encode())
     table = np.flatnonzero(data <= 32).astype(np.int32)
-    words = np.zeros((kernels.N_WORDS, len(numbers)), np.uint64)
+    words = np.zeros((decimals.N_WORDS, len(numbers)), np.uint64)
     left = []
-    for read in (read_numbers, kernels.plain_read_numbers):
+    for read in (read_numbers, decimals.plain_read_numbers):
         values, odd = np.zeros(len(numbers)), np.zeros((len(numbers), 3), np.int64)
         n_odd = read(data, table, len(numbers), 4, 2, words, 0, values, odd, 0)
         left.append({row: data[start:stop].tobytes().decode() for row, start, stop in odd[:n_odd].tolist()})

@@ -20,9 +20,9 @@ from pyarrow import fs
 from typer.testing import CliRunner
 
 import fastndcg as fn
-from fastndcg import kernels
 from fastndcg.cli import app
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
+from fastndcg.kernels import joining
 from fastndcg.rankings import Rankings
 from fastndcg.sources import lines, paths, trec
 from fastndcg.sources.trec import read_qrels_run, read_trec
@@ -33,7 +33,7 @@ RUN = "301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n302 Q0 A 1 0.5 me\n999 Q0 A 1 0.5 m
 
 @numba.njit(error_model="numpy")
 def sort_by_leading_bytes(n, keys, order, counts):
-    return kernels.sort_by_leading_bytes(n, keys, order, counts)
+    return joining.sort_by_leading_bytes(n, keys, order, counts)
 
 
 @pytest.fixture
@@ -405,7 +405,7 @@ def test_rows_of_long_queries_are_sorted_whatever_bits_of_their_keys_vary(seed, 
         keys[generator.integers(n)] = 2**64 - 1
     rows, ids = generator.permutation(n), generator.permutation(n)
     ordered = np.empty(n, np.int64)
-    kernels.order_documents(np.array([0, n]), rows, keys, trec._digested(pa.array(ids), 1), True, ordered)
+    joining.order_documents(np.array([0, n]), rows, keys, trec._digested(pa.array(ids), 1), True, ordered)
     assert ordered.tolist() == np.lexsort((ids, keys)).tolist()
     half = sort_by_leading_bytes(
         n, np.append(keys, keys), np.empty(2 * n, np.int64), np.empty((4, 256), np.int64)

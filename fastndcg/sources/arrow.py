@@ -443,17 +443,17 @@ def _changes_of_numbers(values: Array, most: int) -> Int64 | None:
     """Rows that differ from the row before; None where there are more than `most`."""
     if len(values) < WORTH_COMPILING or values.dtype.kind not in "iu" or values.dtype.itemsize < 4:
         return _listed(values[1:] != values[:-1], most)
-    from fastndcg import kernels
+    from fastndcg.kernels.rows import find_changes
 
     # signs do not matter here, and each dtype is a kernel to compile
     values = read_only(values.view(f"i{values.dtype.itemsize}"))
     rows = np.empty(min(most, len(values) // _RUN), np.int64)
-    count = kernels.find_changes(values, rows)
+    count = find_changes(values, rows)
     if count > most:
         return None
     if count > len(rows):
         rows = np.empty(count, np.int64)
-        kernels.find_changes(values, rows)
+        find_changes(values, rows)
     return rows[:count]
 
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 from fastndcg.errors import InputTypeError, SourceError
 
 if TYPE_CHECKING:
-    from fastndcg.kernels import TextColumns
+    from fastndcg.kernels.lines import TextColumns
 
 Array = npt.NDArray[Any]
 PathLike = str | os.PathLike[str]
@@ -229,7 +229,7 @@ class _Part:
     def __init__(
         self, path: str, scan: Scanner, wanted: str, start: int, stop: int, meter: _Meter | None = None
     ) -> None:
-        from fastndcg import kernels
+        from fastndcg.kernels import lines as kernels
 
         self._meter = meter
         self._packed: pa.NativeFile | None = None
@@ -249,7 +249,7 @@ class _Part:
         )
 
     def read(self) -> None:
-        from fastndcg.kernels import ODD, ROWS, SKIPPED
+        from fastndcg.kernels.lines import ODD, ROWS, SKIPPED
 
         done, room, told_of = 0, self._room(), 0
         for block in self._blocks():
@@ -319,7 +319,7 @@ class _Part:
 
     def _reserve(self, size: int, ahead: float) -> None:
         """Room for all that `size` more bytes can hold; when room is made, then for `ahead` times what there is."""
-        from fastndcg import kernels
+        from fastndcg.kernels import lines as kernels
 
         rows = size // _FEWEST_BYTES + 1
         more = (size, rows + 1, size, rows, rows, rows, size, rows)
@@ -345,7 +345,7 @@ class _Part:
 
     def _read_odd(self, block: Array) -> None:
         """Numbers that need more care than the scanner takes: many digits, large exponents, infinities."""
-        from fastndcg import kernels
+        from fastndcg.kernels import lines as kernels
 
         odd = self.columns.odd[: self.filled[kernels.ODD]]
         self.filled[kernels.ODD] = 0
@@ -417,7 +417,7 @@ def _newlines_before(path: str, stop: int) -> int:
 
 
 def _joined(path: str, parts: list[_Part]) -> Lines:
-    from fastndcg import kernels
+    from fastndcg.kernels import lines as kernels
 
     copies: list[tuple[Array, int, Array]] = []
 

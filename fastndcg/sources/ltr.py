@@ -122,9 +122,9 @@ def _query_file_beside(name: str, lines: Lines, without: int) -> str:
 
 
 def _read(name: str, threads: int | None) -> Lines:
-    from fastndcg import kernels
+    from fastndcg.kernels.lines import scan_ltr
 
-    lines = read_lines(name, kernels.scan_ltr, LTR_LINE, threads=threads)
+    lines = read_lines(name, scan_ltr, LTR_LINE, threads=threads)
     if not len(lines.values):
         raise SourceError(f"{name} has no rows; wanted at least one: {LTR_LINE}")
     return lines

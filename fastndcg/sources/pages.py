@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg import kernels
+from fastndcg.kernels import pages as kernels
+from fastndcg.kernels.compiling import is_compiled
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -49,7 +50,7 @@ class Leaf(NamedTuple):
 
 def is_ready() -> bool:
     """Whether nobody would wait for kernels to be compiled, which takes 8 s."""
-    return kernels.is_compiled(kernels.values_of_pages)
+    return is_compiled(kernels.values_of_pages)
 
 
 def leaves_of(metadata: pq.FileMetaData, schema: pa.Schema, names: Collection[str]) -> dict[str, Leaf]:

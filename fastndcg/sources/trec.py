@@ -38,7 +38,7 @@ from fastndcg.sources.lines import (
 )
 
 if TYPE_CHECKING:
-    from fastndcg.kernels import Ids
+    from fastndcg.kernels.joining import Ids
 
 Array = npt.NDArray[Any]
 Missing = Literal["zero", "skip"]
@@ -240,10 +240,10 @@ def _check_options(missing: str, ties: str, nan: str) -> None:
 
 
 def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
-    from fastndcg import kernels
+    from fastndcg.kernels.lines import TextColumns, scan_trec
 
-    def scan(block: Array, columns: kernels.TextColumns, filled: Array) -> int:
-        return kernels.scan_trec(block, has_rank, columns, filled)
+    def scan(block: Array, columns: TextColumns, filled: Array) -> int:
+        return scan_trec(block, has_rank, columns, filled)
 
     name = path_of(path, "run" if has_rank else "qrels")
     lines = read_lines(name, scan, RUN_LINE if has_rank else QRELS_LINE, threads=threads)
@@ -539,12 +539,12 @@ def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _side(
     name: str, query: pa.Array | pa.ChunkedArray, docs: pa.Array | pa.ChunkedArray, values: Array
 ) -> Side:
-    from fastndcg import kernels
+    from fastndcg.kernels.rows import codes_by_first_appearance
 
     ids = _id_column(_encoded(query))
     indices = ids.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False).view()
     indices.flags.writeable = False
-    codes, first_rows = kernels.codes_by_first_appearance(indices, len(ids.dictionary))
+    codes, first_rows = codes_by_first_appearance(indices, len(ids.dictionary))
     queries = ids.dictionary.take(pa.array(indices[first_rows]))
     return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row}", False)
 
@@ -562,7 +562,7 @@ def _encoded(ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
-    from fastndcg import kernels
+    from fastndcg.kernels.joining import starts_of_runs
 
     if pa.types.is_integer(ids.type):
         numbers = ids.to_numpy(zero_copy_only=False)
@@ -570,7 +570,7 @@ def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
             np.append(np.ones(min(len(numbers), 1), np.bool_), numbers[1:] != numbers[:-1])
         )
     else:
-        starts = kernels.starts_of_runs(*_texts(ids))
+        starts = starts_of_runs(*_texts(ids))
     if 2 * len(starts) > len(ids):
         return ids.dictionary_encode()
     runs = ids.take(pa.array(starts)).dictionary_encode()
@@ -709,7 +709,7 @@ def join(
     """Rankings of the queries of `qrels`, with the grade of each document of `run`."""
     import pyarrow.compute as pc
 
-    from fastndcg import kernels
+    from fastndcg.kernels.joining import join_documents, order_documents
 
     _check_values(qrels, "grade")
     if nan == "last" and run.values.dtype.kind == "f":
@@ -748,7 +748,7 @@ def join(
     found, judged_places = np.empty(len(run.values), np.int64), np.arange(len(judged_rows))
 
     def join_part(part: slice) -> tuple[int, int, int]:
-        return kernels.join_documents(
+        return join_documents(
             judged_offsets[part], judged_places, judged_ids, offsets[part], rows, run_ids, found
         )
 
@@ -761,9 +761,7 @@ def join(
     if ties != "input":
         keys, ordered = falling_keys(run.values).view(np.uint64) ^ _SIGN, np.empty(len(rows), np.int64)
         _each_part(
-            lambda part: kernels.order_documents(
-                offsets[part], rows, keys, run_ids, ties == "docid_asc", ordered
-            ),
+            lambda part: order_documents(offsets[part], rows, keys, run_ids, ties == "docid_asc", ordered),
             offsets,
             threads,
         )
@@ -809,15 +807,15 @@ def _of_kind(
 
 def _taken(ids: pa.Array, rows: Array, threads: int | None) -> pa.Array:
     """`ids.take(rows)` of large binary or of numbers: pyarrow's takes four times as long for text."""
-    from fastndcg import kernels
+    from fastndcg.kernels.joining import offsets_of_taken, take_text
 
     if not pa.types.is_large_binary(ids.type):
         return ids.take(pa.array(rows))
     offsets, data = _texts(ids)
-    taken = kernels.offsets_of_taken(offsets, rows)
+    taken = offsets_of_taken(offsets, rows)
     out = np.empty(taken[-1], np.uint8)
     _each_part_of_rows(
-        lambda part: kernels.take_text(offsets, data, rows[part][: len(taken[part]) - 1], taken[part], out),
+        lambda part: take_text(offsets, data, rows[part][: len(taken[part]) - 1], taken[part], out),
         len(rows),
         threads,
     )
@@ -918,14 +916,14 @@ def _plain_ids(ids: Any) -> pa.Array:
 
 def _grouped(codes: Array, n_codes: int) -> tuple[Array, Array]:
     """Offsets and rows of the codes below `n_codes`; rows of other codes are left out."""
-    from fastndcg import kernels
+    from fastndcg.kernels.rows import rows_by_code
 
     if not len(codes) or (codes[1:] >= codes[:-1]).all():
         offsets = np.searchsorted(codes, np.arange(n_codes + 1)).astype(np.int64)
         return offsets, np.arange(offsets[-1], dtype=np.int64)
     codes = codes.astype(np.int64, copy=False).view()
     codes.flags.writeable = False
-    offsets, rows = kernels.rows_by_code(codes, n_codes + 1)
+    offsets, rows = rows_by_code(codes, n_codes + 1)
     return offsets[:-1], rows[: offsets[-2]]
 
 
@@ -956,7 +954,7 @@ def _each(kernel: Callable[[slice], Any], cuts: list[int]) -> list[Any]:
 
 
 def _digested(ids: pa.Array, threads: int | None) -> Ids:
-    from fastndcg import kernels
+    from fastndcg.kernels.joining import Ids, digest_ids
 
     if pa.types.is_integer(ids.type):
         numbers = ids.to_numpy(zero_copy_only=False)
@@ -965,13 +963,11 @@ def _digested(ids: pa.Array, threads: int | None) -> Ids:
         )
         # 31 times 32 bits stay within int64
         hashes = (((leading ^ (leading >> 32)) & 0x7FFFFFFF) * 0x9E3779B1) & 0xFFFFFFFF
-        return kernels.Ids(
-            hashes ^ (hashes >> 15), np.array(leading), np.empty(0, np.int64), np.empty(0, np.uint8)
-        )
+        return Ids(hashes ^ (hashes >> 15), np.array(leading), np.empty(0, np.int64), np.empty(0, np.uint8))
     offsets, data = _texts(ids)
     hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
     _each_part_of_rows(
-        lambda part: kernels.digest_ids(
+        lambda part: digest_ids(
             offsets[part],
             data,
             hashes[part][: len(offsets[part]) - 1],
@@ -980,7 +976,7 @@ def _digested(ids: pa.Array, threads: int | None) -> Ids:
         len(ids),
         threads,
     )
-    return kernels.Ids(hashes, leading, offsets, data)
+    return Ids(hashes, leading, offsets, data)
 
 
 def _texts(ids: pa.Array) -> tuple[Array, Array]:

@@ -1,0 +1,38 @@
+"""Every compiled function of the package: rank each query once, fold the ranking into all measures.
+
+The kernels know no measures, grades or callables; they know tables (`tables.Plan`): the gain of each level, the discount of
+each rank, and rows that say which list is summed with which discount to which cutoff and what the sum is divided by.
+
+    code grades to levels -> ideal lists -> rank by score -> lists of what each rank adds -> one sum for each row
+
+A list holds the gain of each rank (`lists.gather`), or what a rank adds to a measure that is not linear in the gains: the
+precision at a relevant document, the probability to stop there (`folds.fold_list`). With averaged ties both are expectations,
+so that every measure is a sum over ranks and all its cutoffs come from one pass.
+
+Scoring, from what Python calls down to vectors:
+
+    drivers      serial, which is the truth, and parallel, which runs the same code over chunks of queries
+    scoring      batches of queries side by side, through the flow above
+    gains, ideals, ranking, lists, folds, sums
+                 its steps, each a plain loop
+    sorting      what sorts values and keys
+    vectors      blocks that LLVM's vectoriser does not find by itself, each beside the plain function that defines it
+    memory       the working memory of a thread
+    tables       what Python hands over; imports no Numba
+    returned     nDCG over an ideal of the returned documents, which is no sum over ranks
+    intents      measures of several intents
+
+Reading, and putting in order:
+
+    rows         rows by query
+    pages        pages of Parquet
+    lines        TREC and LETOR files; decimals and words are the numbers and the bytes in them
+    joining      judgments and a run, by document id
+
+And how it is compiled:
+
+    compiling    decorators for drivers and blocks, and the cache
+    llvm         what vector blocks are written with
+
+Importing one of these modules imports Numba and compiles nothing.
+"""

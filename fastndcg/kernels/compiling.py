@@ -1,0 +1,230 @@
+"""How functions are compiled and cached.
+
+driver       what Python calls: cached on disk
+block        a piece of drivers, which Python cannot call
+inlined      a block that becomes part of its only caller
+apart        a block that stays a function of its own
+allocating   a block that allocates memory
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from llvmlite import binding
+from numba import types
+from numba.core import cgutils, imputils
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.runtime import _nrt_python
+from numba.extending import intrinsic
+
+from fastndcg.kernels.llvm import const, own_function
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+# versions of Numba whose private parts, used below, were looked at; with a later one compiling and loading take longer
+KNOWN = numba.version_info.short < (0, 69)
+
+
+class _LinkedLibrary(JITCodeLibrary):
+    """The code of a block, which only drivers optimise and make machine code of, as a part of themselves.
+
+    Numba would do so for each block by itself, and again in each of its callers: that took a third of a cold compilation.
+    """
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """There is no code here to run in an environment."""
+
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002, as Numba calls it
+        """What Python calls instead, to be told that the block cannot be called."""
+        return binding.address_of_symbol("PyObject_Call") or 0
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+class _Linked(Compiler):
+    """Numba's compiler, for blocks."""
+
+    def define_pipelines(self) -> Any:
+        self.state.library = _LinkedLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+# what lets Python call a function: for tables and scratch memory it took a fifth of a cold compilation
+UNWRAPPED: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
+if KNOWN:
+    UNWRAPPED["pipeline_class"] = _Linked
+
+
+def block(function: F) -> F:
+    """Compile a piece of drivers, which Python cannot call; it is cached as a part of them only.
+
+    Blocks do not allocate, so they are compiled without reference counting: with it, an atomic addition for each array that
+    a query's blocks touch took 2 microseconds a query.
+    """
+    return numba.njit(_nrt=False, **UNWRAPPED)(function)
+
+
+def inlined(function: F) -> F:
+    """A block that becomes part of its only caller, because it takes all tables and all scratch memory.
+
+    To pass some forty arrays costs 0.1 microseconds a call. Inlined by Numba and not by LLVM, which would optimise the block
+    once for itself and again in each caller: cold compilation took 34 s so, and takes a third of it.
+    """
+    return numba.njit(_nrt=False, inline="always", **UNWRAPPED)(function)
+
+
+def apart(function: F) -> F:
+    """A block that stays a function of its own, and gets no more of its contiguous arrays than data and lengths.
+
+    For blocks with loops: within their caller they would slow each other down (see `own_function`). To call a plain block takes
+    seven words for each array, and two more for each dimension after the first. It must not allocate: nobody would learn that
+    there was no memory.
+    """
+    if numba.config.DISABLE_JIT:
+        return function
+    compiled = numba.njit(_nrt=False, forceinline=True, **UNWRAPPED)(function)
+
+    def typed(typing: Any, *arguments: Any) -> Any:
+        signature = typing.resolve_value_type(compiled).get_call_type(typing, arguments, {})
+        result = compiled.get_compile_result(signature)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            def emit(inside: Any, *given: Any) -> Any:
+                values = [
+                    _as_passed(context, inside, kind, value)
+                    for kind, value in zip(signature.args, given, strict=True)
+                ]
+                return context.call_internal_no_propagate(inside, result.fndesc, signature, values)[1]
+
+            context.add_linking_libs([result.library])
+            return own_function(function.__name__, emit)(context, builder, signature, arguments)
+
+        return signature, generate
+
+    parameters = list(inspect.signature(function).parameters.values())
+    first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    typed.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
+    typed.__name__ = function.__name__
+    return intrinsic(typed)
+
+
+def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
+    """What compiled code takes for a contiguous array, a tuple or a number that was taken apart."""
+    if isinstance(kind, types.BaseTuple):
+        parts = [_as_passed(context, builder, *each) for each in zip(kind.types, given, strict=True)]
+        return context.make_tuple(builder, kind, parts)
+    if not isinstance(kind, types.Array):
+        return given
+    from numba.np.arrayobj import populate_array  # here, because only compiling needs it: 20 ms
+
+    array = context.make_array(kind)(context, builder)
+    itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    strides = [const(itemsize)]
+    for length in reversed(given.shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    populate_array(array, given.data, given.shape, strides, itemsize, None)
+    return array._getvalue()
+
+
+def allocating(function: F) -> F:
+    """A block that allocates memory."""
+    return numba.njit(_nrt=True, **UNWRAPPED)(function)
+
+
+@intrinsic
+def compiled_empty(typing: Any, shape: Any, kind: Any) -> Any:
+    """As `np.empty`, which Numba compiles as a function of its own for each dtype and number of dimensions, 0.05 s each."""
+    returned = types.Array(kind.dtype, len(shape) if isinstance(shape, types.BaseTuple) else 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from numba.np.arrayobj import _empty_nd_impl  # here, because only compiling needs it: 20 ms
+
+        lengths = [arguments[0]]
+        if isinstance(signature.args[0], types.BaseTuple):
+            lengths = cgutils.unpack_tuple(builder, arguments[0])
+        made = _empty_nd_impl(context, builder, returned, lengths)
+        return imputils.impl_ret_new_ref(context, builder, returned, made._getvalue())
+
+    return returned(shape, kind), generate
+
+
+empty = compiled_empty if KNOWN and not numba.config.DISABLE_JIT else np.empty
+
+
+class _OfAllFiles(FunctionCache):
+    """Numba's cache of a driver, which a change in any file of kernels makes void.
+
+    Numba looks at the driver's own file only: after an upgrade it would run a driver with the blocks of the version before.
+    What files say counts and not when they were written, so that a cache stays with an installation that is copied.
+    """
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        stamp = _digest_of_kernels() or self._impl.locator.get_source_stamp()
+        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+
+
+@cache
+def _digest_of_kernels() -> str:
+    """Of the source of all kernels; empty where they are no files, but a part of an archive."""
+    folder = Path(__file__).parent
+    sources = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.py")}
+    return hashlib.sha256(repr(sorted(sources.items())).encode()).hexdigest() if sources else ""
+
+
+class _LoadedAlone(_OfAllFiles):
+    """Such a cache, which loads a driver without what only compiling needs.
+
+    Numba would first register all functions that it can compile, and import SciPy where it is installed: that took 0.3 s of the
+    0.8 s of a first score. A driver that has to be compiled after all waits for it then.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # the one part that code needs to run: where the functions are that give it memory
+        for name, address in _nrt_python.c_helpers.items():
+            binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+def driver(**options: Any) -> Callable[[F], F]:
+    """Compile what Python calls, cached on disk where a folder for it can be written, and without a cache elsewhere."""
+
+    def decorate(function: F) -> F:
+        dispatcher = numba.njit(**_OPTIONS, **options)(function)
+        if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
+            with suppress(RuntimeError):  # neither the package folder nor a home folder can be written
+                # code that lacks a part ends the process
+                dispatcher._cache = _LoadedAlone(function) if KNOWN else _OfAllFiles(function)
+        return dispatcher
+
+    return decorate
+
+
+def is_compiled(driver: Any) -> bool:
+    """Whether a driver was compiled before, by this process or into the cache on disk, as far as that can be told."""
+    if numba.config.DISABLE_JIT or driver.overloads:
+        return True
+    cached = getattr(driver._cache, "_cache_file", None) if KNOWN else None
+    return cached is not None and bool(cached._load_index())

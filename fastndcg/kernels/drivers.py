@@ -1,0 +1,129 @@
+"""Drivers: chunks of queries, cut so that each has about as many documents, by one thread or many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from fastndcg.kernels.compiling import driver
+from fastndcg.kernels.llvm import const, pointer_of
+from fastndcg.kernels.memory import batch_for, longest_list, scratch_for, work_for
+from fastndcg.kernels.scoring import score_queries_of_levels, score_queries_of_values
+from fastndcg.kernels.tables import Array, Documents, Plan
+
+
+@driver()
+def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
+    for c in range(chunks.shape[0] - 1):
+        first, last = chunks[c], chunks[c + 1]
+        longest = longest_list(documents.offsets, first, last)
+        scratch = scratch_for(longest, True, 0, documents, plan)
+        score_queries_of_levels(
+            first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
+        )
+
+
+@driver()
+def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
+    for c in range(chunks.shape[0] - 1):
+        first, last = chunks[c], chunks[c + 1]
+        longest, pool = (
+            longest_list(documents.offsets, first, last),
+            longest_list(documents.pool_offsets, first, last),
+        )
+        scratch = scratch_for(longest, False, pool, documents, plan)
+        score_queries_of_values(
+            first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
+        )
+
+
+def address_of(serial: Any, *arguments: Any) -> Any:
+    """Where the compiled code of a serial driver for such arguments is; it is compiled now where it was not before."""
+    if numba.config.DISABLE_JIT:
+        return serial
+    kind = serial, _kind_of(arguments)
+    if kind not in _addresses:
+        kinds = tuple(serial.typeof_pyval(argument) for argument in arguments)
+        serial.compile(kinds)
+        compiled = serial.overloads[kinds]
+        _addresses[kind] = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+    return _addresses[kind]
+
+
+_addresses: dict[Any, Any] = {}
+
+
+def _kind_of(argument: Any) -> Any:
+    """What Numba's type of an argument depends on; to ask Numba for it took 0.2 ms a call."""
+    if isinstance(argument, tuple):
+        return type(argument), *map(_kind_of, argument)
+    if isinstance(argument, np.ndarray):
+        return argument.dtype, argument.ndim, argument.flags.num
+    return type(argument)
+
+
+def plain_call_at(serial: Any, chunks: Array, documents: Documents, plan: Plan, out: Array) -> int:
+    """Call the code of a serial driver; returns 1 where it failed, for want of memory, and 0 otherwise.
+
+    A second copy of that code, as a part of the parallel driver, took 8 s to compile.
+    """
+    serial(chunks, documents, plan, out)
+    return 0
+
+
+@intrinsic
+def compiled_call_at(typing: Any, address: Any, chunks: Any, documents: Any, plan: Any, out: Any) -> Any:
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        convention, kinds = context.call_conv, signature.args[1:]
+        function = builder.inttoptr(
+            arguments[0], convention.get_function_type(types.none, kinds).as_pointer()
+        )
+        status, _ = convention.call_function(builder, function, types.none, kinds, arguments[1:])
+        return builder.zext(status.is_error, ir.IntType(64))
+
+    return types.int64(address, chunks, documents, plan, out), generate
+
+
+call_at = plain_call_at if numba.config.DISABLE_JIT else compiled_call_at
+
+
+def plain_take_next(taken: Array) -> int:
+    """How many were taken before: a number that no other thread gets."""
+    taken[0] += 1
+    return int(taken[0]) - 1
+
+
+@intrinsic
+def vector_take_next(typing: Any, taken: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = pointer_of(context, builder, signature.args[0], arguments[0])
+        return builder.atomic_rmw("add", pointer, const(1), "monotonic")
+
+    return types.int64(taken), generate
+
+
+take_next = plain_take_next if numba.config.DISABLE_JIT else vector_take_next
+
+
+@driver(parallel=True)
+def score_parallel(
+    address: Any, threads: int, taken: Array, chunks: Array, documents: Documents, plan: Plan, out: Array
+) -> int:
+    """Run the serial driver at the address over chunks of queries; returns how many of these failed.
+
+    Each thread takes the next chunk when it is done with one, so that one whose core is busy takes fewer: beside a process
+    that kept one of two cores busy, shares cut beforehand took half as long again. `taken` counts them: int64 (1,), from 0.
+    """
+    failed = 0
+    for _ in numba.prange(threads):
+        c = take_next(taken)
+        while c < chunks.shape[0] - 1:
+            failed += call_at(address, chunks[c : c + 2], documents, plan, out)
+            c = take_next(taken)
+    return failed

@@ -1,0 +1,445 @@
+"""Folds: what a rank adds to measures that are not linear in the gains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from fastndcg.kernels.compiling import UNWRAPPED, allocating, apart, block
+from fastndcg.kernels.lists import collect
+from fastndcg.kernels.memory import Batch, Work
+from fastndcg.kernels.sorting import sort_falling
+from fastndcg.kernels.tables import (
+    AVERAGE,
+    BEST,
+    CONDENSED,
+    COUNT,
+    FIRST,
+    FOLD,
+    HITS,
+    INFERRED,
+    INTERPOLATED,
+    NONRELEVANT,
+    PREFERENCE,
+    REACHED,
+    RELEVANT,
+    STOP,
+    TABLE,
+    TIES,
+    WORST,
+    Array,
+    Plan,
+)
+
+_MOST_STEPS = 1_000_000_000  # steps through orders of tied documents for one expected maximum
+_POOL_SHARE = 0.00001  # infAP's epsilon, trec_eval's
+
+
+@block
+def draw_another(chances: Array, drawn: int, special: int, size: int) -> None:
+    """Probabilities of the number of special documents among the first `drawn` of `size`, made those for one more."""
+    left = size - drawn
+    for h in range(min(drawn + 1, special), -1, -1):
+        chance = chances[h] * (left - (special - h)) / left
+        if h > 0:
+            chance += chances[h - 1] * (special - h + 1) / left
+        chances[h] = chance
+
+
+@block
+def stop_chances(stops: Array, able: int, size: int, depth: int, chances: Array) -> None:
+    """Probability to stop at each of the first `depth` places of a tied group, in chances[3], all orders equally likely.
+
+    Of the `size` documents the first `able` have a stopping probability above 0. Let q = 1 - p. The mean over h of them of
+    the product of q, and the mean over one more of p times that product, are elementary symmetric polynomials; they grow
+    document by document and hold no difference, so that nothing cancels. How many of `able` come before a place is
+    hypergeometric.
+    """
+    most = min(able, depth)
+    passed, stopped, drawn, out = chances[0], chances[1], chances[2], chances[3]
+    passed[: most + 1], stopped[: most + 1], drawn[: most + 1] = 0.0, 0.0, 0.0
+    passed[0] = drawn[0] = 1.0
+    for n in range(1, able + 1):
+        stop = stops[n - 1]
+        for h in range(min(n, most), -1, -1):
+            if h < n:
+                value = stopped[h] * (n - 1 - h) + stop * passed[h]
+                if h > 0:
+                    value += (1.0 - stop) * stopped[h - 1] * h
+                stopped[h] = value / n
+            value = passed[h] * (n - h)
+            if h > 0:
+                value += (1.0 - stop) * passed[h - 1] * h
+            passed[h] = value / n
+    for place in range(depth):
+        chance = 0.0
+        for h in range(min(place, able - 1) + 1):
+            chance += drawn[h] * stopped[h]
+        out[place] = chance * able / size
+        if place < size - 1:
+            draw_another(drawn, place, able - 1, size - 1)
+
+
+@block
+def preference(above: float, tied: float, relevant: float, nonrelevant: float) -> float:
+    """bpref's value of a relevant document: `above` others are above it, and `tied` may be, any number equally likely."""
+    bound = max(min(relevant, nonrelevant), 1.0)
+    below = max(
+        0.0, min(tied + 1.0, relevant - above)
+    )  # terms min(above + u, relevant), u = 0 .. tied, that are not `relevant`
+    terms = below * above + below * (below - 1.0) / 2.0 + (tied + 1.0 - below) * relevant
+    return 1.0 - terms / ((tied + 1.0) * bound)
+
+
+@block
+def inferred(rank: int, relevant: float, judged: float, pooled: float) -> float:
+    """infAP's value of a relevant document: what is above it, of these the judged ones and those in the pool."""
+    share = (relevant + _POOL_SHARE) / (judged + 2.0 * _POOL_SHARE)
+    return (1.0 + pooled * share) / rank
+
+
+@block
+def expected_inferred(
+    before: int,
+    size: int,
+    relevant: int,
+    nonrelevant: int,
+    pooled: int,
+    hits: float,
+    judged: float,
+    in_pool: float,
+    chances: Array,
+) -> float:
+    """Expected sum of `inferred` over the relevant documents of a tied group: the number of judged ones above is
+    hypergeometric, and given it the relevant ones and the pooled ones above have their means.
+    """
+    others, unjudged = relevant - 1 + nonrelevant, size - relevant - nonrelevant
+    drawn = chances[0]
+    drawn[: others + 1] = 0.0
+    drawn[0] = 1.0
+    total = 0.0
+    for place in range(size):
+        if unjudged == 0:  # then all that is above is judged
+            value = inferred(
+                before + place + 1,
+                hits + place * (relevant - 1) / max(others, 1),
+                judged + place,
+                in_pool + place,
+            )
+            total += value * relevant / size
+            continue
+        value = 0.0
+        for h in range(min(place, others) + 1):
+            more_relevant = h * (relevant - 1) / others if others > 0 else 0.0
+            more_pooled = (place - h) * pooled / unjudged if unjudged > 0 else 0.0
+            value += drawn[h] * inferred(
+                before + place + 1, hits + more_relevant, judged + h, in_pool + h + more_pooled
+            )
+        total += value * relevant / size
+        if place < size - 1:
+            draw_another(drawn, place, others, size - 1)
+    return total
+
+
+@block
+def stays_below(
+    bound: float, wanted: float, before: float, hits: float, size: int, relevant: int, paths: Array
+) -> float:
+    """Probability that precision stays below the bound within a tied group, at ranks of at least `wanted` hits."""
+    paths[: relevant + 1] = 0.0
+    paths[0] = 1.0
+    most = 0  # hits that a path may have here, and their precision stays below the bound; it only grows
+    for place in range(1, size + 1):
+        left = size - place + 1
+        while most < min(place, relevant):
+            found = hits + most + 1
+            if found >= wanted and found >= 1.0 and found / (before + place) >= bound:
+                break
+            most += 1
+        # with fewer hits a path cannot have all of them at the end
+        for h in range(most, max(relevant - left, -1), -1):
+            chance = paths[h] * (left - (relevant - h)) / left
+            if h > 0:
+                chance += paths[h - 1] * (relevant - h + 1) / left
+            paths[h] = chance
+    return paths[relevant]
+
+
+@allocating
+def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) -> float:
+    """Expected largest precision, where `floor` is reached in any order and the tied groups may bring more.
+
+    Columns of `groups`: documents before, relevant ones before, size, relevant ones. The largest precision is one of the
+    values that a hit in a group can have, and groups are independent, so its distribution is a product over the groups. Each
+    factor is a walk over places and hits that never meets the bound. Infinite where that takes more than `_MOST_STEPS`.
+    """
+    found = longest = 0
+    steps = 0.0
+    for counting in (True, False):
+        if not counting:
+            if steps > _MOST_STEPS:
+                return np.inf
+            values, below, of_group = np.empty(found), np.empty(found), np.empty(found, np.int64)
+            paths = np.empty(longest + 1)
+            found = 0
+        for g in range(n_groups):
+            before, hits, size, relevant = groups[0, g], groups[1, g], int(groups[2, g]), int(groups[3, g])
+            longest = max(longest, relevant)
+            for h in range(1, relevant + 1):
+                for place in range(h, size - relevant + h + 1 if hits + h >= wanted else 0):
+                    value = (hits + h) / (before + place)
+                    if value <= floor:
+                        break
+                    if counting:
+                        steps += float(size) * relevant
+                    else:
+                        values[found], of_group[found] = value, g
+                        below[found] = stays_below(value, wanted, before, hits, size, relevant, paths)
+                    found += 1
+    order = np.argsort(values)
+    stays = np.ones(n_groups)
+    total = 0.0
+    for i in range(found - 1, -1, -1):
+        value = values[order[i]]
+        stays[of_group[order[i]]] = below[order[i]]
+        least = values[order[i - 1]] if i > 0 else floor
+        if least < value:
+            chance = 1.0
+            for g in range(n_groups):
+                chance *= stays[g]
+            total += (value - least) * (1.0 - chance)
+    return floor + total
+
+
+@block
+def fold_list(
+    fold: int,
+    parameter: float,
+    ties: int,
+    condensed: bool,
+    unjudged: int,
+    relevant: float,
+    nonrelevant: float,
+    ranked: int,
+    gains: Array,
+    codes: Array,
+    sizes: Array,
+    group: Array,
+    chances: Array,
+    lists: Array,
+    lane: int,
+) -> int:
+    """What each rank adds, by one fold; returns how many ranks were filled. Folds of the whole list fill one rank with it."""
+    depth, out = lists.shape[0], lists[:, lane]
+    at = start = mixed = 0
+    hits = missed = pooled = value = reached = 0.0
+    going = 1.0  # probability that the user reads on, or that nothing relevant was found
+    wanted = np.floor(parameter * relevant + 0.9)
+    while start < ranked and at < depth:
+        if sizes[start] == 1 and not condensed:
+            gain = gains[codes[start]]
+            size, start = 1, start + 1
+            if gain == 0.0:  # most documents
+                missed += 1.0
+                out[at] = 0.0
+                at += 1
+                continue
+            group[0] = gain
+        else:
+            size = collect(start, start + sizes[start], condensed, unjudged, gains, codes, group)
+            start += sizes[start]
+        filled = min(size, depth - at)
+        found = 0
+        if size > 1:
+            for i in range(size):
+                found += group[i] > 0.0
+            if ties in (WORST, BEST) or (fold == STOP and ties == AVERAGE):
+                sort_falling(group, size)
+        if ties != AVERAGE or size == 1 or found == 0 or (found == size and fold != STOP):
+            for i in range(filled):
+                gain = group[size - 1 - i] if ties == WORST else group[i]
+                rank = at + i + 1
+                added = 0.0
+                if fold == STOP:
+                    added = going * gain / rank
+                    going *= 1.0 - gain
+                elif gain > 0.0:
+                    hits += 1.0
+                    if fold == HITS:
+                        added = hits / rank
+                    elif fold == FIRST:
+                        out[at + i] = 1.0 / rank
+                        return rank
+                    elif fold == REACHED:
+                        out[at + i] = 1.0
+                        return rank
+                    elif fold == PREFERENCE:
+                        value += preference(missed, 0.0, relevant, nonrelevant)
+                    elif fold == INFERRED:
+                        value += inferred(rank, hits - 1.0, hits - 1.0 + missed, hits - 1.0 + missed + pooled)
+                    elif hits >= wanted:
+                        value = max(value, hits / rank)
+                elif gain == 0.0:
+                    missed += 1.0
+                elif gain == -1.0:
+                    pooled += 1.0
+                out[at + i] = added
+        elif fold == HITS:
+            for i in range(filled):
+                out[at + i] = found / size * (hits + 1.0 + i * ((found - 1) / (size - 1))) / (at + i + 1)
+            hits += found
+        elif fold in (FIRST, REACHED):
+            for i in range(filled):
+                chance = going * found / (size - i)
+                going *= (size - i - found) / (size - i)
+                reached = reached + chance if going > 0.0 else 1.0
+                out[at + i] = chance / (at + i + 1) if fold == FIRST else min(reached, 1.0)
+                if going == 0.0:
+                    return at + i + 1
+        elif fold == STOP:
+            stop_chances(group, found, size, filled, chances)
+            for i in range(filled):
+                out[at + i] = going * chances[3, i] / (at + i + 1)
+            for i in range(found):
+                going *= 1.0 - group[i]
+        else:
+            others = in_pool = 0
+            for i in range(size):
+                others += group[i] == 0.0
+                in_pool += group[i] == -1.0
+            if fold == PREFERENCE:
+                value += found * preference(missed, others, relevant, nonrelevant)
+            elif fold == INFERRED:
+                value += expected_inferred(
+                    at, size, found, others, in_pool, hits, hits + missed, hits + missed + pooled, chances
+                )
+            else:
+                chances[0, mixed], chances[1, mixed], chances[2, mixed], chances[3, mixed] = (
+                    at,
+                    hits,
+                    size,
+                    found,
+                )
+                mixed += 1
+                if hits + found >= wanted:
+                    value = max(value, (hits + found) / (at + size))
+            hits += found
+            missed += others
+            pooled += in_pool
+        at += filled
+    if fold in (PREFERENCE, INFERRED, INTERPOLATED):
+        if at == 0:
+            return 0
+        out[0] = expected_maximum(chances, mixed, wanted, value) if mixed > 0 else value
+        return 1
+    return at
+
+
+@apart
+def precisions(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, lane: int) -> int:
+    """As `fold_list` by HITS where none are tied, without a branch that depends on the grades."""
+    filled = min(ranked, lists.shape[0])
+    hits = 0.0
+    for i in range(filled):
+        hit = 1.0 if gains[codes[i]] > 0.0 else 0.0
+        hits += hit
+        added[i] = hits * hit
+    for i in range(filled):  # by themselves, so that they are divided side by side
+        added[i] /= i + 1.0
+    for i in range(filled):
+        lists[i, lane] = added[i]
+    return filled
+
+
+@apart
+def stops(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, lane: int) -> int:
+    """As `fold_list` by STOP where none are tied, without a branch that depends on the grades."""
+    filled = min(ranked, lists.shape[0])
+    going = 1.0
+    for i in range(filled):
+        stop = gains[codes[i]]
+        added[i] = going * stop
+        going *= 1.0 - stop
+    for i in range(filled):
+        added[i] /= i + 1.0
+    for i in range(filled):
+        lists[i, lane] = added[i]
+    return filled
+
+
+def fold_lists(
+    ranked: int,
+    distinct: bool,
+    unjudged: int,
+    gains: Array,
+    plan: Plan,
+    chances: Array,
+    work: Work,
+    batch: Batch,
+    lane: int,
+) -> None:
+    """Fill the lists of all folds after COUNT."""
+    totals, group = batch.totals, work.group
+    for v in range(plan.lists.shape[0]):
+        fold, table, ties = plan.lists[v, FOLD], plan.lists[v, TABLE], plan.lists[v, TIES]
+        condensed = plan.lists[v, CONDENSED] == 1
+        of_relevant, of_nonrelevant = plan.lists[v, RELEVANT], plan.lists[v, NONRELEVANT]
+        if fold == HITS and distinct and not condensed:
+            batch.lengths[v, lane] = precisions(ranked, gains[table], work.codes, group, batch.lists[v], lane)
+        elif fold == STOP and distinct and not condensed:
+            batch.lengths[v, lane] = stops(ranked, gains[table], work.codes, group, batch.lists[v], lane)
+        elif fold > COUNT:
+            relevant = totals[of_relevant, lane] if of_relevant >= 0 else 0.0
+            nonrelevant = totals[of_nonrelevant, lane] if of_nonrelevant >= 0 else 0.0
+            batch.lengths[v, lane] = fold_list(
+                fold, plan.folds[v], ties, condensed, unjudged, relevant, nonrelevant, ranked,
+                gains[table], work.codes, work.sizes, group, chances, batch.lists[v], lane,
+            )  # fmt: skip
+
+
+fold_lists_compiled = block(fold_lists)
+
+
+@overload(fold_lists, jit_options={"_nrt": False, **UNWRAPPED})
+def _fold_lists(
+    ranked: Any,
+    distinct: Any,
+    unjudged: Any,
+    gains: Any,
+    plan: Any,
+    chances: Any,
+    work: Any,
+    batch: Any,
+    lane: Any,
+) -> Any:
+    # chosen while compiling: a call without such a measure does not wait for their compilation
+    def nothing(
+        ranked: Any,
+        distinct: Any,
+        unjudged: Any,
+        gains: Any,
+        plan: Any,
+        chances: Any,
+        work: Any,
+        batch: Any,
+        lane: Any,
+    ) -> None:
+        return None
+
+    def all_lists(
+        ranked: Any,
+        distinct: Any,
+        unjudged: Any,
+        gains: Any,
+        plan: Any,
+        chances: Any,
+        work: Any,
+        batch: Any,
+        lane: Any,
+    ) -> None:
+        fold_lists_compiled(ranked, distinct, unjudged, gains, plan, chances, work, batch, lane)
+
+    return nothing if isinstance(plan.types[plan.fields.index("folds")], types.NoneType) else all_lists

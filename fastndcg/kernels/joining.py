@@ -1,0 +1,410 @@
+"""Joining judgments to a run by document id, and ordering tied documents by it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from fastndcg.kernels.compiling import block, driver
+from fastndcg.kernels.sorting import INSERTION, sort_by_key
+from fastndcg.kernels.tables import Array
+from fastndcg.kernels.words import copy_32, copy_text, first_word, leading_zeros, same_text, word_at
+
+
+class Ids(NamedTuple):
+    """Document ids as the join compares them. Of whole numbers `offsets` and `data` are empty, and `leading` says it all."""
+
+    hashes: Array  # int64: 32 bits of a hash
+    leading: Array  # int64: ids in this order are in their own order, unless equal: the first seven bytes, or the number
+    offsets: Array  # int64 (n + 1,): where the bytes of each id are in `data`
+    data: Array  # uint8
+
+
+def plain_digest(text: Array, start: int, stop: int) -> tuple[int, int]:
+    """32 bits of a hash, and the first seven bytes as a number. Nothing here overflows."""
+    value, first = 2166136261, 0
+    for i in range(start, stop):
+        value = ((value ^ int(text[i])) * 16777619) & 0xFFFFFFFF
+    for i in range(start, start + 7):
+        first = first * 256 + (int(text[i]) if i < stop else 0)
+    return value ^ (value >> 15), first
+
+
+@intrinsic
+def reversed_bytes(typing: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bswap(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
+
+
+@block
+def mixed(value: Any, word: Any) -> Any:
+    product = (value ^ word) * _MIXER
+    return product ^ (product >> np.uint64(32))
+
+
+@block
+def vector_digest(text: Array, start: int, stop: int) -> tuple[Any, Any]:
+    word = first_word(text, start, stop)
+    value = mixed(np.uint64(stop - start), word)
+    at = start + 8
+    while at + 8 <= stop:
+        value = mixed(value, word_at(text, at))
+        at += 8
+    if at < stop:
+        value = mixed(value, word_at(text, stop - 8))  # some of its bytes again
+    hashed = (value ^ (value >> np.uint64(29))) & np.uint64(0xFFFFFFFF)
+    return np.int64(hashed), np.int64(reversed_bytes(word) >> np.uint64(8))
+
+
+def plain_compare_text(
+    text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int
+) -> int:
+    for i in range(min(stop - start, other_stop - other_start)):
+        if text[start + i] != other[other_start + i]:
+            return -1 if text[start + i] < other[other_start + i] else 1
+    return (stop - start) - (other_stop - other_start)
+
+
+@block
+def vector_compare_text(
+    text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int
+) -> int:
+    shorter = min(stop - start, other_stop - other_start)
+    at = 0
+    while at + 8 <= shorter:
+        one, two = word_at(text, start + at), word_at(other, other_start + at)
+        if one != two:
+            return -1 if reversed_bytes(one) < reversed_bytes(two) else 1
+        at += 8
+    for i in range(at, shorter):
+        if text[start + i] != other[other_start + i]:
+            return -1 if text[start + i] < other[other_start + i] else 1
+    return (stop - start) - (other_stop - other_start)
+
+
+digest = plain_digest if numba.config.DISABLE_JIT else vector_digest
+compare_text = plain_compare_text if numba.config.DISABLE_JIT else vector_compare_text
+
+
+@driver()
+def digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> None:
+    """Hash and first seven bytes of each id."""
+    for row in range(hashes.shape[0]):
+        hashes[row], leading[row] = digest(data, offsets[row], offsets[row + 1])
+
+
+@driver()
+def starts_of_runs(offsets: Array, data: Array) -> Array:
+    """Rows whose text is not that of the row before."""
+    starts = np.empty(offsets.shape[0], np.int64)
+    found = 0
+    for row in range(offsets.shape[0] - 1):
+        before, start, stop = offsets[max(row - 1, 0)], offsets[row], offsets[row + 1]
+        if row == 0 or not same_text(data, start, stop, data, before, start):
+            starts[found] = row
+            found += 1
+    return starts[:found]
+
+
+@driver()
+def offsets_of_taken(offsets: Array, rows: Array) -> Array:
+    """Offsets of the texts of these rows, one after the other."""
+    taken = np.empty(rows.shape[0] + 1, np.int64)
+    end = 0
+    for i in range(rows.shape[0]):
+        taken[i] = end
+        end += offsets[rows[i] + 1] - offsets[rows[i]]
+    taken[rows.shape[0]] = end
+    return taken
+
+
+def plain_take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
+    for i in range(rows.shape[0]):
+        copy_text(data, offsets[rows[i]], offsets[rows[i] + 1], out, taken[i])
+
+
+@block
+def vector_take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
+    # another thread writes what stands after the last of these rows
+    last, last_end = data.shape[0] - 64, taken[rows.shape[0]] - 64
+    for i in range(rows.shape[0]):
+        start, end = offsets[rows[i]], taken[i]
+        length = taken[i + 1] - end
+        if length <= 64 and start <= last and end <= last_end:
+            copy_32(data, start, out, end)
+            if length > 32:
+                copy_32(data, start + 32, out, end + 32)
+        else:
+            copy_text(data, start, start + length, out, end)
+
+
+take_text_of_rows = plain_take_text if numba.config.DISABLE_JIT else vector_take_text
+
+
+@driver()
+def take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
+    """Copy the texts of these rows to where `taken` says."""
+    take_text_of_rows(offsets, data, rows, taken, out)
+
+
+@block
+def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
+    """Below, at or above 0 where an id is before, at or after the other, by bytes or as numbers."""
+    if ids.leading[row] != others.leading[other]:
+        return -1 if ids.leading[row] < others.leading[other] else 1
+    if ids.offsets.shape[0] == 0:
+        return 0
+    return compare_text(
+        ids.data,
+        ids.offsets[row],
+        ids.offsets[row + 1],
+        others.data,
+        others.offsets[other],
+        others.offsets[other + 1],
+    )
+
+
+@driver()
+def join_documents(
+    judged_offsets: Array,
+    judged_rows: Array,
+    judged: Ids,
+    run_offsets: Array,
+    run_rows: Array,
+    run: Ids,
+    found: Array,
+) -> tuple[int, int, int]:
+    """Judged row of each document of the run, -1 where it has none, through one small hash table for each query.
+
+    Both sides are grouped by query: query `q` owns `rows[offsets[q]:offsets[q + 1]]`. Returns (0, -1, -1), or 1 for the judgments or 2 for the run, with the first two rows that are the same
+    document of the same query.
+    """
+    n_queries = judged_offsets.shape[0] - 1
+    largest = 0
+    for query in range(n_queries):
+        largest = max(
+            largest,
+            judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query],
+        )
+    size = 2
+    while size < 2 * largest:
+        size *= 2
+    slots, owners = np.zeros(size, np.int64), np.empty(size, np.int64)
+    return join_by_hash(judged_offsets, judged_rows, judged, run_offsets, run_rows, run, slots, owners, found)
+
+
+@block
+def join_by_hash(
+    judged_offsets: Array,
+    judged_rows: Array,
+    judged: Ids,
+    run_offsets: Array,
+    run_rows: Array,
+    run: Ids,
+    slots: Array,
+    owners: Array,
+    found: Array,
+) -> tuple[int, int, int]:
+    """As `join_documents`, without counting references to the arrays of ids, which took most of the time.
+
+    A slot is 0 where it is free; otherwise it has 31 bits of the hash, and which document of the query it is, from 1, those of
+    the run after the judged ones. A judged document once found has a row of the run as its owner.
+    """
+    low = (1 << 32) - 1
+    for query in range(judged_offsets.shape[0] - 1):
+        first, run_first = judged_offsets[query], run_offsets[query]
+        n_judged = judged_offsets[query + 1] - first
+        size = 2
+        while size < 2 * (n_judged + run_offsets[query + 1] - run_first):
+            size *= 2
+        slots[:size] = 0
+        for i in range(n_judged):
+            row = judged_rows[first + i]
+            tag = judged.hashes[row] >> 1
+            slot = judged.hashes[row] & (size - 1)
+            while slots[slot] != 0:
+                if slots[slot] >> 32 == tag:
+                    other = judged_rows[first + (slots[slot] & low) - 1]
+                    if compare_ids(judged, row, judged, other) == 0:
+                        return 1, other, row
+                slot = (slot + 1) & (size - 1)
+            slots[slot], owners[slot] = (tag << 32) | (i + 1), -1
+        for i in range(run_first, run_offsets[query + 1]):
+            row = run_rows[i]
+            tag = run.hashes[row] >> 1
+            slot = run.hashes[row] & (size - 1)
+            found[row] = -1
+            while slots[slot] != 0:
+                if slots[slot] >> 32 == tag:
+                    entry = (slots[slot] & low) - 1
+                    if entry < n_judged:
+                        other = judged_rows[first + entry]
+                        if compare_ids(run, row, judged, other) == 0:
+                            if owners[slot] >= 0:
+                                return 2, owners[slot], row
+                            owners[slot] = row
+                            found[row] = other
+                            break
+                    else:
+                        other = run_rows[run_first + entry - n_judged]
+                        if compare_ids(run, row, run, other) == 0:
+                            return 2, other, row
+                slot = (slot + 1) & (size - 1)
+            if slots[slot] == 0:
+                slots[slot] = (tag << 32) | (n_judged + i - run_first + 1)
+    return 0, -1, -1
+
+
+_FEW_KEYS = 48  # up to so many are sorted faster by insertion than by radix
+_LEADING_BYTES = 4  # after these few keys are out of order
+_MOST_MOVES = 4  # for each key, where they are put in order one by one
+
+
+@driver()
+def order_documents(
+    offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, ordered: Array
+) -> None:
+    """Write the rows of each query by rising key (uint64) and then by id; of the same key and id in no certain order."""
+    longest = 0
+    for query in range(offsets.shape[0] - 1):
+        longest = max(longest, offsets[query + 1] - offsets[query])
+    held, places = np.empty(2 * longest, np.uint64), np.empty(2 * longest, np.int64)
+    counts, spare = np.empty((_LEADING_BYTES, 256), np.int64), np.empty(longest, np.int64)
+    order_rows(offsets, rows, keys, ids, ascending, ordered, held, places, counts, spare)
+
+
+@block
+def order_rows(
+    offsets: Array,
+    rows: Array,
+    keys: Array,
+    ids: Ids,
+    ascending: bool,
+    ordered: Array,
+    held: Array,
+    places: Array,
+    counts: Array,
+    spare: Array,
+) -> None:
+    for query in range(offsets.shape[0] - 1):
+        first, n = offsets[query], offsets[query + 1] - offsets[query]
+        own, here = rows[first : first + n], ordered[first : first + n]
+        rising = True
+        for i in range(n):
+            places[i], held[i] = i, keys[own[i]]
+            rising = rising and (i == 0 or held[i] >= held[i - 1])
+        start = 0
+        if not rising and n <= _FEW_KEYS:
+            insert_by_key(held[:n], places[:n])
+        elif not rising:
+            start = sort_by_leading_bytes(n, held, places, counts)
+            if start < 0:
+                for i in range(n):
+                    held[i] = keys[own[i]]
+                start = sort_by_key(n, held, places)
+        for i in range(n):
+            here[i] = own[places[start + i]]
+        at = 0
+        while at < n:
+            stop = at + 1
+            while stop < n and held[start + stop] == held[start + at]:
+                stop += 1
+            if stop - at > 1:
+                sort_by_id(here[at:stop], ids, ascending, spare)
+            at = stop
+
+
+@block
+def sort_by_leading_bytes(n: int, keys: Array, order: Array, counts: Array) -> int:
+    """As `sort_by_key`, in half the time: by the first bytes that vary, and then the few by hand that are not in order yet.
+
+    Returns -1 where they are many.
+    """
+    varying = np.uint64(0)
+    for i in range(n):
+        order[i] = i
+        varying |= keys[i] ^ keys[0]
+    bits: Any = 64 - np.int64(leading_zeros(varying))
+    low: Any = np.uint64(max(bits - 8 * _LEADING_BYTES, 0))
+    counts[:, :] = 0
+    for i in range(n):
+        key = keys[i] >> low
+        for byte in range(_LEADING_BYTES):
+            counts[byte, np.int64((key >> np.uint64(8 * byte)) & np.uint64(255))] += 1
+    source, target = 0, n
+    for byte in range((min(bits, 8 * _LEADING_BYTES) + 7) // 8):
+        starts, shift = counts[byte], low + np.uint64(8 * byte)
+        total = target
+        for digit in range(256):
+            size = starts[digit]
+            starts[digit] = total
+            total += size
+        for i in range(source, source + n):
+            value: Any = np.int64((keys[i] >> shift) & np.uint64(255))
+            to = starts[value]
+            keys[to], order[to] = keys[i], order[i]
+            starts[value] = to + 1
+        source, target = target, source
+    moves = 0
+    for i in range(source + 1, source + n):
+        key, moved = keys[i], order[i]
+        j = i
+        while j > source and key < keys[j - 1]:
+            keys[j], order[j] = keys[j - 1], order[j - 1]
+            j -= 1
+        keys[j], order[j] = key, moved
+        moves += i - j
+        if moves > _MOST_MOVES * n:
+            return -1
+    return source
+
+
+@block
+def insert_by_key(keys: Array, at: Array) -> None:
+    """Sort `at` by rising `keys`, and those along with it."""
+    for i in range(1, at.shape[0]):
+        key, moved = keys[i], at[i]
+        j = i
+        while j > 0 and key < keys[j - 1]:
+            keys[j], at[j] = keys[j - 1], at[j - 1]
+            j -= 1
+        keys[j], at[j] = key, moved
+
+
+@block
+def sort_by_id(at: Array, ids: Ids, ascending: bool, spare: Array) -> None:
+    """Sort rows by their ids."""
+    n = at.shape[0]
+    turn = 1 if ascending else -1
+    for start in range(0, n, INSERTION):
+        for i in range(start + 1, min(start + INSERTION, n)):
+            moved = at[i]
+            j = i
+            while j > start and turn * compare_ids(ids, moved, ids, at[j - 1]) < 0:
+                at[j] = at[j - 1]
+                j -= 1
+            at[j] = moved
+    width = INSERTION
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            left, right = start, middle
+            for to in range(start, stop):
+                if right >= stop or (left < middle and turn * compare_ids(ids, at[left], ids, at[right]) < 0):
+                    spare[to] = at[left]
+                    left += 1
+                else:
+                    spare[to] = at[right]
+                    right += 1
+        for i in range(n):
+            at[i] = spare[i]
+        width *= 2

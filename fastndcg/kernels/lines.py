@@ -1,0 +1,359 @@
+"""Reading text: TREC files and LETOR files, block by block of whole lines.
+
+A block ends with a newline, so that no loop needs to look for the end of the data. Everything is appended to columns that the
+caller has made large enough; `filled` says how far each is filled, and lives on from block to block.
+
+A block is read in chunks of whole lines, and a chunk in columns: first where the fields of all its lines are, then all document
+ids, all query ids, all numbers. Line by line took twice as long.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from fastndcg.kernels.compiling import block, driver
+from fastndcg.kernels.decimals import N_WORDS, read_number, read_numbers
+from fastndcg.kernels.tables import Array
+from fastndcg.kernels.words import (
+    BLANK,
+    COLON,
+    HASH,
+    NEWLINE,
+    bits_of_64,
+    copy_32,
+    copy_text,
+    count_bits,
+    element,
+    lowest_bit,
+    same_bytes,
+    same_text,
+    skip_blanks,
+    skip_field,
+    skip_line,
+)
+
+ROWS, DOC_BYTES, QUERIES, QUERY_BYTES, SKIPPED, ODD = range(6)  # entries of `filled`
+_CHUNK = 1 << 14  # bytes of text looked at together: what is found in them stays in the first-level cache
+_SHORTEST = 8  # bytes of a line of four fields
+
+
+class TextColumns(NamedTuple):
+    """What is kept of the lines of a file."""
+
+    doc_bytes: Array  # uint8: document ids, one after the other
+    doc_offsets: Array  # int64: where the id of each row begins in it, and after the last row where it ends
+    query_bytes: Array  # uint8: query ids; one for each run of rows of the same query
+    query_ends: Array  # int64: where each of them ends in it
+    query_rows: Array  # int64: first row of each run
+    values: Array  # float64 for each row: the score or the grade
+    skipped: Array  # int64: row before which a comment or an empty line stood, once for each
+    odd: Array  # int64 (:, 3): row, start and end of each number that this scanner leaves to another
+
+
+def plain_find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[int, int]:
+    """Write where the blanks and ends of lines are, in order; returns how many, and how many end a line."""
+    found, lines = 0, 0
+    for at in range(start, stop):
+        if data[at] <= BLANK:
+            out[found] = at
+            found += 1
+            lines += data[at] == NEWLINE
+    return found, lines
+
+
+_USUAL_BLANKS = 12  # of 64 bytes; so many are written without asking whether there are, which is not foreseen
+
+
+@block
+def vector_find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[int, int]:
+    """As the plain one; `out` has room for 64 more."""
+    found, lines, at = 0, 0, start
+    one, none = np.uint64(1), np.uint64(0)
+    while at + 64 <= stop:
+        bits, newlines = bits_of_64(data, at, BLANK, NEWLINE)
+        lines += count_bits(newlines)
+        here = out[found : found + 64]
+        found += count_bits(bits)
+        for i in range(_USUAL_BLANKS):
+            here[i] = at + lowest_bit(bits)
+            bits &= bits - one
+        i = _USUAL_BLANKS
+        while bits != none:
+            here[i] = at + lowest_bit(bits)
+            bits &= bits - one
+            i += 1
+        at += 64
+    while at < stop:
+        if data[at] <= BLANK:
+            out[found] = at
+            found += 1
+            lines += data[at] == NEWLINE
+        at += 1
+    return found, lines
+
+
+find_blanks = plain_find_blanks if numba.config.DISABLE_JIT else vector_find_blanks
+
+
+@block
+def blanks_of_a_line(
+    data: Array, start: int, blanks: Array, found: int, lines: int, fields: int, is_open: bool
+) -> int:
+    """How many blanks each line has, its end among them, where all are of one form, and otherwise 0.
+
+    The form: no blank before the first field, one after each; after the last of `fields` nothing but blanks, or anything
+    where it `is_open`. No line is a comment.
+    """
+    each = found // max(lines, 1)
+    if each < fields or each * lines != found:
+        return 0
+    alike, at = True, start
+    for line in range(lines):
+        end = element(blanks, line * each + each - 1)
+        alike &= (element(data, end) == NEWLINE) & (element(data, at) != HASH)
+        at = end + 1
+    close, close_after = 0, 0
+    before, after = blanks[: found - 1], blanks[1:found]
+    for i in range(found - 1):
+        close += after[i] - before[i] <= 1
+    for line in range(lines):
+        for i in range(line * each + fields, line * each + each):
+            close_after += element(blanks, i) - element(blanks, i - 1) <= 1
+    alike &= (blanks[0] > start) & (close == close_after)
+    alike &= is_open | (close_after == lines * (each - fields))
+    return each if alike else 0
+
+
+@block
+def find_fields(
+    data: Array, start: int, stop: int, row: int, has_rank: bool, table: Array, skipped: Array, n_skipped: int
+) -> tuple[int, int, int, int]:
+    """Where the fields of any lines are, written as the six blanks of lines `query iteration doc rank score tag` would be.
+
+    Of a line without a rank what is before the grade counts as what is before the score, and so the blanks after the document
+    and before the number are two. Returns how many lines have a row, where the first of these begins, the comments and empty
+    lines so far, and -1 or where the first line begins that is malformed.
+    """
+    at, lines, first = start, 0, start
+    while at < stop:
+        query_at = skip_blanks(data, at)
+        if data[query_at] == NEWLINE or data[query_at] == HASH:
+            skipped[n_skipped] = row + lines
+            n_skipped += 1
+            at = skip_line(data, query_at)
+            continue
+        query_stop = skip_field(data, query_at)
+        doc_at = skip_blanks(data, skip_field(data, skip_blanks(data, query_stop)))
+        doc_stop = skip_field(data, doc_at)
+        number_at = skip_blanks(data, doc_stop)
+        if has_rank:
+            number_at = skip_blanks(data, skip_field(data, number_at))
+        number_stop = skip_field(data, number_at)
+        rest = skip_blanks(data, number_stop)
+        # of a tag of several words the others are passed over
+        if doc_stop == doc_at or number_stop == number_at or (data[rest] == NEWLINE) == has_rank:
+            return lines, first, n_skipped, at
+        if lines == 0:
+            first = query_at
+        else:
+            table[6 * lines - 1] = query_at - 1
+        line = table[6 * lines : 6 * lines + 6]
+        line[0], line[1], line[2] = query_stop, doc_at - 1, doc_stop
+        line[3], line[4], line[5] = number_at - 1, number_stop, number_stop
+        lines += 1
+        at = skip_line(data, rest)
+    return lines, first, n_skipped, -1
+
+
+def plain_keep_documents(
+    data: Array, table: Array, lines: int, each: int, row: int, out: Array, offsets: Array, end: int
+) -> int:
+    """Append the third field of each line; returns where the last one ends."""
+    for line in range(lines):
+        start, stop = table[line * each + 1] + 1, table[line * each + 2]
+        copy_text(data, start, stop, out, end)
+        end += stop - start
+        offsets[row + 1 + line] = end
+    return end
+
+
+@block
+def vector_keep_documents(
+    data: Array, table: Array, lines: int, each: int, row: int, out: Array, offsets: Array, end: int
+) -> int:
+    """As the plain one; what stands after an id is copied too, and written over by the next one."""
+    last, last_end = data.shape[0] - 64, out.shape[0] - 64
+    here = offsets[row + 1 : row + 1 + lines]
+    for line in range(lines):
+        start = element(table, line * each + 1) + 1
+        length = element(table, line * each + 2) - start
+        if length <= 64 and start <= last and end <= last_end:
+            copy_32(data, start, out, end)
+            if length > 32:
+                copy_32(data, start + 32, out, end + 32)
+        else:
+            copy_text(data, start, start + length, out, end)
+        end += length
+        here[line] = end
+    return end
+
+
+keep_documents = plain_keep_documents if numba.config.DISABLE_JIT else vector_keep_documents
+
+
+@block
+def keep_queries(
+    data: Array,
+    first: int,
+    table: Array,
+    lines: int,
+    each: int,
+    row: int,
+    query_bytes: Array,
+    query_ends: Array,
+    query_rows: Array,
+    runs: int,
+    query_end: int,
+) -> tuple[int, int]:
+    """Append the first field of each line that has another than the line before; returns how many there are so far."""
+    start, stop = first, 0
+    for line in range(lines):
+        before, before_stop = start, stop
+        if line > 0:
+            start = element(table, line * each - 1) + 1
+        stop = element(table, line * each)
+        if line > 0:
+            is_new = not same_text(data, start, stop, data, before, before_stop)
+        else:
+            last = query_ends[runs - 2] if runs > 1 else 0
+            is_new = runs == 0 or not same_text(data, start, stop, query_bytes, last, query_end)
+        if is_new:
+            for i in range(start, stop):
+                query_bytes[query_end] = data[i]
+                query_end += 1
+            query_ends[runs], query_rows[runs] = query_end, row + line
+            runs += 1
+    return runs, query_end
+
+
+@driver()
+def scan_trec(data: Array, has_rank: bool, columns: TextColumns, filled: Array) -> int:
+    """Read the lines `query iteration doc grade`, or with `has_rank` `query iteration doc rank score tag ...`.
+
+    Returns -1, or where in `data` the first line begins that is not of this form.
+    """
+    table = np.empty(_CHUNK + 64, np.int32)
+    words = np.empty((N_WORDS, _CHUNK // _SHORTEST), np.uint64)
+    return scan_trec_lines(data, has_rank, columns, filled, table, words)
+
+
+@block
+def scan_trec_lines(
+    data: Array, has_rank: bool, columns: TextColumns, filled: Array, table: Array, words: Array
+) -> int:
+    """As `scan_trec`. Lines of a chunk that are all of one form are told from their blanks; others are looked through."""
+    doc_bytes, doc_offsets, query_bytes, query_ends, query_rows, values, skipped, odd = columns
+    row, doc_end, runs, query_end = filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES]
+    n_skipped, n_odd = filled[SKIPPED], filled[ODD]
+    doc_offsets[row] = doc_end
+    at, malformed = 0, -1
+    while at < data.shape[0] and malformed < 0:
+        stop = min(at + _CHUNK, data.shape[0])
+        while stop > at and data[stop - 1] != NEWLINE:
+            stop -= 1
+        each = 0
+        if stop == at:
+            stop = skip_line(data, at + _CHUNK)
+        else:
+            found, lines = find_blanks(data, at, stop, table)
+            each = blanks_of_a_line(data, at, table, found, lines, 6 if has_rank else 4, has_rank)
+        first, before = at, 3 if has_rank else 2
+        if each == 0:
+            each, before = 6, 3
+            lines, first, n_skipped, malformed = find_fields(
+                data, at, stop, row, has_rank, table, skipped, n_skipped
+            )
+        doc_end = keep_documents(data, table, lines, each, row, doc_bytes, doc_offsets, doc_end)
+        runs, query_end = keep_queries(
+            data, first, table, lines, each, row, query_bytes, query_ends, query_rows, runs, query_end
+        )
+        n_odd = read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd)
+        row += lines
+        at = stop
+    n_left = filled[ODD]
+    for i in range(n_left, n_odd):
+        _, value, is_read = read_number(data, odd[i, 1])
+        values[odd[i, 0]] = value
+        odd[n_left, 0], odd[n_left, 1], odd[n_left, 2] = odd[i, 0], odd[i, 1], odd[i, 2]
+        if not is_read:
+            n_left += 1
+    filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES] = row, doc_end, runs, query_end
+    filled[SKIPPED], filled[ODD] = n_skipped, n_left
+    return malformed
+
+
+@driver()
+def scan_ltr(data: Array, columns: TextColumns, filled: Array) -> int:
+    """Read the label and the query of the lines `label [qid:query] feature:value ...`; features are not looked at.
+
+    A line without qid: belongs to a run of rows of the empty query id. Returns -1, or where in `data` the first line begins
+    that has no label or an empty qid.
+    """
+    _, _, query_bytes, query_ends, query_rows, values, skipped, odd = columns
+    row, runs, query_end = filled[ROWS], filled[QUERIES], filled[QUERY_BYTES]
+    query_start = 0 if runs < 2 else query_ends[runs - 2]
+    n_skipped, n_odd = filled[SKIPPED], filled[ODD]
+    malformed = -1
+    at = 0
+    while at < data.shape[0]:
+        line = at
+        at = skip_blanks(data, at)
+        if data[at] == NEWLINE or data[at] == HASH:
+            at = skip_line(data, at)
+            skipped[n_skipped] = row
+            n_skipped += 1
+            continue
+        malformed = line
+        start = at
+        at, value, is_read = read_number(data, start)
+        if at == start:
+            break
+        values[row] = value
+        if not is_read:
+            odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = row, start, at
+            n_odd += 1
+        at = skip_blanks(data, at)
+        start = at
+        # q, i, d: each differs from the line's end, so that none of the four is looked for beyond it
+        if data[at] == 113 and data[at + 1] == 105 and data[at + 2] == 100 and data[at + 3] == COLON:
+            start = at + 4
+            at = skip_field(data, start)
+            if at == start:
+                break
+        if runs == 0 or not same_bytes(data, start, at, query_bytes, query_start, query_end):
+            query_start = query_end
+            for i in range(start, at):
+                query_bytes[query_end] = data[i]
+                query_end += 1
+            query_ends[runs], query_rows[runs] = query_end, row
+            runs += 1
+        at = skip_line(data, at)
+        malformed = -1
+        row += 1
+    filled[ROWS], filled[QUERIES], filled[QUERY_BYTES] = row, runs, query_end
+    filled[SKIPPED], filled[ODD] = n_skipped, n_odd
+    return malformed
+
+
+@driver()
+def cut_out(data: Array, spans: Array, out: Array, ends: Array) -> None:
+    """Copy the bytes between the last two columns of `spans` one after the other."""
+    end = 0
+    for i in range(spans.shape[0]):
+        for at in range(spans[i, 1], spans[i, 2]):
+            out[end] = data[at]
+            end += 1
+        ends[i] = end

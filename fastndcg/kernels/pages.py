@@ -1,0 +1,512 @@
+"""Pages of Parquet.
+
+A chunk of a column is a row of pages: a header in Thrift's compact protocol, then values. Values that stand in a dictionary are
+codes of a fixed width, in runs of one code and in groups of eight that are packed. What a kernel does not know, or what would
+lead out of the bytes that are there, it refuses: pyarrow then reads that column, or says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fastndcg.kernels.compiling import block, driver
+from fastndcg.kernels.tables import Array
+from fastndcg.kernels.words import copy_8, copy_32, first_word, word_at
+
+# columns of a table of pages: fields 1 to 4 of a header, those of the structure in it, and what they come to
+PAGE_KIND, PAGE_BYTES, PAGE_STORED, PAGE_CHECKSUM = range(4)
+(
+    PAGE_VALUES,
+    PAGE_NULLS,
+    PAGE_ENCODING,
+    PAGE_LEVELS,  # of definition: their encoding in DATA_PAGE, their length in DATA_PAGE_2
+    PAGE_REPETITION,
+    PAGE_COMPRESSED,
+    PAGE_START,  # of what is stored, after the levels of DATA_PAGE_2
+    PAGE_NULLABLE,  # whether values begin with levels
+    PAGE_FIELDS,
+) = range(4, 13)
+DATA_PAGE, DATA_PAGE_2, DICTIONARY_PAGE = 0, 3, 2
+PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY = 0, 2, 3, 8
+UNCOMPRESSED, SNAPPY = range(2)
+ABSENT = -(1 << 40)  # no field of 32 bits
+SPARE = 64  # bytes after a page that may be written, too
+PADDED = 256  # entries that a dictionary has room for at least, so that no code of eight bits leads out of it
+_NESTED = 8  # structures within structures
+
+
+@block
+def variable_number(data: Array, at: Any) -> tuple[Any, Any]:
+    """A number in groups of seven bits, the lowest first, and where it ends; that is past all data where it does not."""
+    value, shift = np.int64(0), np.int64(0)
+    while at < data.shape[0] and shift < 63:
+        byte = np.int64(data[at])
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+    return np.int64(0), data.shape[0] + 1
+
+
+@block
+def signed(value: Any) -> Any:
+    return (value >> 1) ^ -(value & 1)
+
+
+# where a field of a header goes, by the field that holds its structure, 0 for the header itself, and by its own number
+_NOWHERE = -1
+_PAGE_PLACES = np.full((9, 8), _NOWHERE)
+_PAGE_PLACES[0, 1:5] = PAGE_KIND, PAGE_BYTES, PAGE_STORED, PAGE_CHECKSUM
+_PAGE_PLACES[[5, 7], 1:4] = PAGE_VALUES, PAGE_ENCODING, PAGE_LEVELS  # DATA_PAGE and DICTIONARY_PAGE
+_PAGE_PLACES[8, 1:] = (  # DATA_PAGE_2
+    PAGE_VALUES, PAGE_NULLS, _NOWHERE, PAGE_ENCODING, PAGE_LEVELS, PAGE_REPETITION, PAGE_COMPRESSED,
+)  # fmt: skip
+
+
+@block
+def set_page_field(page: Array, parent: int, field: int, value: Any) -> None:
+    if 0 <= parent < _PAGE_PLACES.shape[0] and 0 <= field < _PAGE_PLACES.shape[1]:
+        place = _PAGE_PLACES[parent, field]
+        if place != _NOWHERE:
+            page[place] = value
+
+
+@block
+def read_page_header(data: Array, at: int, page: Array, fields: Array) -> int:
+    """Set a page's fields; returns where the header ends: past all data where it does not, and -1 where it is none.
+
+    `fields` is scratch: the last field of each structure that is open.
+    """
+    page[:] = ABSENT
+    depth = 0
+    fields[0] = 0
+    while at < data.shape[0]:
+        byte = np.int64(data[at])
+        at += 1
+        if byte == 0:
+            if depth == 0:
+                return at
+            depth -= 1
+            continue
+        kind = byte & 15
+        if byte >> 4:
+            fields[depth] += byte >> 4
+        else:
+            number, at = variable_number(data, at)
+            fields[depth] = signed(number)
+        value = np.int64(kind == 1)  # kinds 1 and 2 are true and false
+        if 4 <= kind <= 6:  # integers
+            number, at = variable_number(data, at)
+            value = signed(number)
+        elif kind == 3:  # a byte
+            at += 1
+        elif kind == 7:  # a float64
+            at += 8
+        elif kind == 8:  # bytes
+            number, at = variable_number(data, at)
+            if number > data.shape[0]:
+                return data.shape[0] + 1
+            at += number
+        elif kind == 12:  # a structure
+            depth += 1
+            if depth == _NESTED:
+                return -1
+            fields[depth] = 0
+            continue
+        elif kind > 2:  # lists and maps, which no header of a page has
+            return -1
+        parent = fields[0] if depth else 0
+        # whether DATA_PAGE_2 is compressed; all others are integers
+        is_flag = parent == 8 and fields[depth] == 7
+        if depth < 2 and (kind < 3 if is_flag else 4 <= kind <= 6):
+            set_page_field(page, parent, fields[depth], value)
+    return data.shape[0] + 1
+
+
+@block
+def accepts_page(
+    data: Array, page: Array, codec: int, optional: bool, most_values: int, most_bytes: int
+) -> bool:
+    """Whether a page is one that can be read, as far as its header tells; sets what its fields come to."""
+    kind, encoding, levels = page[PAGE_KIND], page[PAGE_ENCODING], page[PAGE_LEVELS]
+    if not (0 < page[PAGE_VALUES] <= most_values and 0 <= page[PAGE_BYTES] <= most_bytes):
+        return False
+    is_coded = encoding in (PLAIN_DICTIONARY, RLE_DICTIONARY)
+    is_packed = codec != UNCOMPRESSED
+    page[PAGE_NULLABLE] = kind == DATA_PAGE and optional
+    if kind == DICTIONARY_PAGE:
+        if encoding not in (PLAIN, PLAIN_DICTIONARY):
+            return False
+        page[PAGE_ENCODING] = PLAIN
+    elif not is_coded and encoding != PLAIN:
+        return False
+    if kind == DATA_PAGE_2:
+        if page[PAGE_NULLS] != 0 or page[PAGE_REPETITION] != 0 or not 0 <= levels <= page[PAGE_STORED]:
+            return False
+        page[PAGE_START] += levels
+        page[PAGE_STORED] -= levels
+        page[PAGE_BYTES] -= levels
+        is_packed = is_packed and page[PAGE_COMPRESSED] != 0
+    elif kind != DICTIONARY_PAGE and (kind != DATA_PAGE or (optional and levels != RLE)):
+        return False
+    else:
+        page[PAGE_LEVELS] = 0
+    page[PAGE_COMPRESSED] = is_packed
+    if is_packed and codec == SNAPPY:
+        # a block says how many bytes it holds; what it does not fill would be left as it was
+        size, _ = variable_number(data, page[PAGE_START])
+        return size == page[PAGE_BYTES]
+    return is_packed or page[PAGE_STORED] == page[PAGE_BYTES]
+
+
+@driver()
+def find_pages(
+    data: Array, pages: Array, codec: int, optional: bool, most_values: int, most_bytes: int
+) -> tuple[int, int]:
+    """List pages that lie in `data` whole; returns how many, and where the next one begins, or -1 where that cannot be read.
+
+    No page has more values than its chunk, nor more bytes.
+    """
+    fields = np.empty(_NESTED, np.int64)
+    found, at = 0, 0
+    while found < pages.shape[0]:
+        page = pages[found]
+        start = read_page_header(data, at, page, fields)
+        if start > data.shape[0]:
+            break
+        stored = page[PAGE_STORED]
+        if start < 0 or stored < 0:
+            return found, -1
+        if stored > data.shape[0] - start:
+            break
+        page[PAGE_START] = start
+        if not accepts_page(data, page, codec, optional, most_values, most_bytes):
+            return found, -1
+        at = start + stored
+        found += 1
+    return found, at
+
+
+@block
+def end_of_levels(page: Array, at: Any, last: Any, n: int) -> Any:
+    """Where definition levels of n values end, all of which must be there; -1 where one is null."""
+    if last - at < 4:
+        return np.int64(-1)
+    stop, known = at + 4 + little_number(page, at, 4), 0
+    at += 4
+    if stop > last:
+        return np.int64(-1)
+    while known < n:
+        header, at = variable_number(page, at)
+        if at >= stop:
+            return np.int64(-1)
+        if header & 1:
+            for _ in range(header >> 1):
+                wanted = (1 << min(n - known, 8)) - 1
+                if at >= stop or known >= n or page[at] & wanted != wanted:
+                    return np.int64(-1)
+                known += 8
+                at += 1
+        else:
+            if page[at] != 1 or header == 0:
+                return np.int64(-1)
+            known += header >> 1
+            at += 1
+    return stop
+
+
+@block
+def packed_code(page: Array, start: Any, width: Any, i: int) -> Any:
+    """The i-th code of a packed group; at most 32 bits wide."""
+    at = start + (i * width >> 3)
+    word = first_word(page, at, min(at + 8, page.shape[0])) >> np.uint64(i * width & 7)
+    return np.int64(word & ((np.uint64(1) << np.uint64(width)) - np.uint64(1)))
+
+
+@block
+def run_of_codes(page: Array, at: Any, last: Any, width: Any, left: int) -> tuple[Any, Any, Any, Any]:
+    """The next codes of a page that has `left` of them and ends before `last`: how many, the code that all are or -1 for packed
+    ones, where they begin, and where the next ones do. No codes where these are not good.
+    """
+    header, at = variable_number(page, at)
+    n = header >> 1
+    if header & 1:
+        if n > last:
+            return 0, 0, 0, 0
+        stop = at + n * width
+        n = min(8 * n, left)
+        if at + ((n * width + 7) >> 3) > last:  # the last group may end with its last value
+            return 0, 0, 0, 0
+        return n, -1, at, stop
+    stop = at + ((width + 7) >> 3)
+    if stop > last:
+        return 0, 0, 0, 0
+    return min(n, left), little_number(page, at, stop - at), at, stop
+
+
+@driver()
+def values_of_pages(
+    data: Array, pages: Array, scratch: Array, stored: int, entries: Array, n_entries: int, out: Array
+) -> int:
+    """Fill `out` with the values of pages, as bits: entries of their dictionary, or numbers of `stored` bytes, cut to its width.
+
+    `entries` has room for PADDED, `scratch` for the longest page that is compressed and SPARE bytes. Returns how many values
+    there were, or -1 where pages are not good or `out` is too short.
+    """
+    done = 0
+    for i in range(pages.shape[0]):
+        page = pages[i]
+        n = page[PAGE_VALUES]
+        if n > out.shape[0] - done:
+            return -1
+        start, stop = place_of_page(data, page, scratch)
+        held = scratch if page[PAGE_COMPRESSED] else data
+        if start < 0:
+            return -1
+        values = out[done : done + n]
+        if page[PAGE_ENCODING] == PLAIN:
+            if n * stored > stop - start:
+                return -1
+            plain_values(held, start, stored, values)
+        elif not values_of_codes(held, start, stop, entries, n_entries, values):
+            return -1
+        done += n
+    return done
+
+
+@driver()
+def runs_of_pages(
+    data: Array,
+    pages: Array,
+    scratch: Array,
+    stored: int,
+    entries: Array,
+    n_entries: int,
+    values: Array,
+    ends: Array,
+) -> int:
+    """As `values_of_pages`, for int64: the value of each run of equal ones, and where it ends; returns how many runs there are."""
+    found, done = 0, 0
+    for i in range(pages.shape[0]):
+        page = pages[i]
+        n = page[PAGE_VALUES]
+        start, stop = place_of_page(data, page, scratch)
+        held = scratch if page[PAGE_COMPRESSED] else data
+        if start < 0:
+            return -1
+        if page[PAGE_ENCODING] == PLAIN:
+            if n * stored > stop - start:
+                return -1
+            found = runs_of_plain(held, start, n, stored, done, found, values, ends)
+        else:
+            found = runs_of_codes(held, start, stop, n, entries, n_entries, done, found, values, ends)
+        if found < 0:
+            return -1
+        done += n
+    return found
+
+
+@block
+def place_of_page(data: Array, page: Array, scratch: Array) -> tuple[Any, Any]:
+    """Where the values of a page begin and end: in `scratch` if it is compressed; -1 where they are not good, or one is null."""
+    start, stop, size = page[PAGE_START], page[PAGE_START] + page[PAGE_STORED], page[PAGE_BYTES]
+    if page[PAGE_COMPRESSED]:
+        if size > scratch.shape[0] - SPARE or not unpack_snappy(data, start, stop, scratch, size):
+            return np.int64(-1), np.int64(-1)
+        start, stop = np.int64(0), size
+        if page[PAGE_NULLABLE]:
+            start = end_of_levels(scratch, start, stop, page[PAGE_VALUES])
+    elif page[PAGE_NULLABLE]:
+        start = end_of_levels(data, start, stop, page[PAGE_VALUES])
+    return start, stop
+
+
+@block
+def unpack_snappy(data: Array, at: Any, stop: Any, out: Array, size: Any) -> bool:
+    """Undo Snappy's compression; False where that does not give `size` bytes. Writes up to SPARE bytes more.
+
+    By a library, page by page, threads wait for Python's lock at each page: two read no faster than one.
+    Format: https://github.com/google/snappy/blob/main/format_description.txt
+    """
+    _, at = variable_number(data, at)
+    done = np.int64(0)
+    while at < stop:
+        tag = np.int64(data[at])
+        at += 1
+        kind = tag & 3
+        n: Any = (tag >> 2) + 1
+        if kind == 0:  # bytes as they are
+            wide = n - 60
+            if wide > 0:  # how many is in the next one to four bytes
+                if wide > stop - at:
+                    return False
+                n = little_number(data, at, wide) + 1
+                at += wide
+            if n > stop - at or n > size - done:
+                return False
+            copied = 0
+            while copied < n and at + copied + 32 <= data.shape[0]:
+                copy_32(data, at + copied, out, done + copied)
+                copied += 32
+            for i in range(copied, n):
+                out[done + i] = data[at + i]
+            at += n
+        else:  # bytes from before
+            wide = kind if kind < 3 else 4
+            if wide > stop - at:
+                return False
+            back = little_number(data, at, wide)
+            at += wide
+            if kind == 1:
+                n = (tag >> 2 & 7) + 4
+                back |= tag >> 5 << 8
+            if back == 0 or back > done or n > size - done:
+                return False
+            if back >= 32:
+                for copied in range(0, n, 32):
+                    copy_32(out, done + copied - back, out, done + copied)
+            elif back >= 8:
+                for copied in range(0, n, 8):
+                    copy_8(out, done + copied - back, out, done + copied)
+            else:
+                for i in range(n):
+                    out[done + i] = out[done + i - back]
+        done += n
+    return done == size
+
+
+@block
+def little_number(data: Array, at: Any, n: Any) -> Any:
+    number = np.int64(0)
+    for i in range(n):
+        number |= np.int64(data[at + i]) << (8 * i)
+    return number
+
+
+@block
+def plain_values(data: Array, start: Any, stored: int, values: Array) -> None:
+    """Numbers of four or eight bytes, cut to the width of `values`."""
+    n = values.shape[0]
+    safe = (
+        max(n - 1, 0) if start + n * stored + 4 > data.shape[0] else n
+    )  # a word of the last one may lead out
+    if stored == 4:
+        for i in range(safe):
+            values[i] = word_at(data, start + 4 * i)
+    else:
+        for i in range(safe):
+            values[i] = word_at(data, start + 8 * i)
+    for i in range(safe, n):
+        values[i] = first_word(data, start + stored * i, start + stored * (i + 1))
+
+
+@block
+def runs_of_plain(
+    data: Array, start: Any, n: int, stored: int, done: int, found: int, values: Array, ends: Array
+) -> int:
+    """List runs of numbers of four or eight bytes, going on from those that were found up to row `done`."""
+    for i in range(n):
+        word = np.int64(first_word(data, start + stored * i, start + stored * (i + 1)))
+        value = word if stored == 8 else word << 32 >> 32
+        if found == 0 or value != values[found - 1]:
+            if found == ends.shape[0]:
+                return -1
+            values[found] = value
+            found += 1
+        ends[found - 1] = done + i + 1
+    return found
+
+
+@block
+def values_of_codes(page: Array, at: Any, stop: Any, dictionary: Array, n_entries: int, out: Array) -> bool:
+    """Fill `out` with entries of the dictionary, by the codes that stand from `at` to before `stop`; False where these are not good."""
+    if at >= stop or page[at] > 32:
+        return False
+    width, done = np.int64(page[at]), 0
+    at += 1
+    while done < out.shape[0]:
+        n, code, start, at = run_of_codes(page, at, stop, width, out.shape[0] - done)
+        if n == 0 or code >= n_entries:
+            return False
+        values = out[done : done + n]
+        done += n
+        if code >= 0:
+            values[:] = dictionary[code]
+        elif width <= 8:
+            if not unpack_narrow(page, start, width, dictionary, n_entries, values):
+                return False
+        else:
+            for i in range(n):
+                code = packed_code(page, start, width, i)
+                if code >= n_entries:
+                    return False
+                values[i] = dictionary[code]
+    return True
+
+
+@block
+def unpack_narrow(
+    page: Array, start: Any, width: Any, dictionary: Array, n_entries: int, values: Array
+) -> Any:
+    """Entries of packed codes of at most eight bits: one word has eight of them."""
+    bits, mask = np.uint64(width), (np.uint64(1) << np.uint64(width)) - np.uint64(1)
+    highest = np.uint64(0)
+    whole = values.shape[0] >> 3
+    if start + whole * width + 8 > page.shape[0]:
+        whole = max(0, whole - 8)  # the last words would lead out of the page
+    for group in range(whole):
+        word = word_at(page, start + group * width)
+        for i in range(8):
+            code = word & mask
+            highest = max(highest, code)
+            values[8 * group + i] = dictionary[code]
+            word >>= bits
+    for i in range(8 * whole, values.shape[0]):
+        code = np.uint64(packed_code(page, start, width, i))
+        highest = max(highest, code)
+        values[i] = dictionary[code]
+    return highest < np.uint64(n_entries)
+
+
+@block
+def runs_of_codes(
+    page: Array,
+    at: Any,
+    stop: Any,
+    n: int,
+    dictionary: Array,
+    n_entries: int,
+    done: int,
+    found: int,
+    values: Array,
+    ends: Array,
+) -> int:
+    """As `runs_of_plain`, of the entries that n codes stand for; -1 where codes are not good, or for more runs than there is room."""
+    if at >= stop or page[at] > 32:
+        return -1
+    width, last, end = np.int64(page[at]), -1, done + n
+    at += 1
+    while done < end:
+        count, same, start, at = run_of_codes(page, at, stop, width, end - done)
+        if count == 0:
+            return -1
+        for i in range(count if same < 0 else 1):
+            code = packed_code(page, start, width, i) if same < 0 else same
+            if code != last:
+                if code >= n_entries:
+                    return -1
+                last = code
+                if found == 0 or dictionary[code] != values[found - 1]:
+                    if found == ends.shape[0]:
+                        return -1
+                    if found:
+                        ends[found - 1] = done + i
+                    values[found] = dictionary[code]
+                    found += 1
+        done += count
+    if found:
+        ends[found - 1] = end
+    return found

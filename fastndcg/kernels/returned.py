@@ -1,0 +1,146 @@
+"""The expectation that is no sum: nDCG over an ideal of the returned documents."""
+
+from __future__ import annotations
+
+from math import lgamma
+
+import numpy as np
+
+from fastndcg.kernels.compiling import allocating, block, driver
+from fastndcg.kernels.lists import average
+from fastndcg.kernels.sorting import falling_keys, sort_falling
+from fastndcg.kernels.sums import discounted
+from fastndcg.kernels.tables import Array
+from fastndcg.kernels.vectors.summing import normalised
+
+_MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
+
+
+@block
+def choose(n: int, k: int) -> float:
+    """Number of ways to choose k of n."""
+    if n > 1000:  # beyond it the product overflows
+        return np.exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0))
+    ways = 1.0
+    for i in range(1, k + 1):
+        ways = ways * (n - k + i) / i
+    return ways
+
+
+@block
+def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
+    """Advance to the next way to draw equally many documents, kinds of greater gain first; False after the last."""
+    room = after = 0
+    kind = kinds - 1
+    while kind >= 0 and (drawn[kind] == 0 or room == 0):
+        after += drawn[kind]
+        room += available[kind] - drawn[kind]
+        kind -= 1
+    if kind < 0:
+        return False
+    drawn[kind] -= 1
+    after += 1
+    for later in range(kind + 1, kinds):
+        drawn[later] = min(available[later], after)
+        after -= drawn[later]
+    return True
+
+
+@allocating
+def expected_over_returned(
+    gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool
+) -> float:
+    """Expectation of DCG / IDCG, or of IDCG where not `ratio`, over all orders of ties, where the ideal is made of the documents on the first ranks.
+
+    `gains` are in rank order, `sizes` those of the tied groups. Which documents are returned varies only where a group
+    straddles the cutoff. Then every way to draw the remaining places from the group's distinct gains is weighed by its
+    (multivariate hypergeometric) probability. Infinite where there are more than `_MOST_DRAWS` ways.
+    """
+    length = min(gains.shape[0], cutoff)
+    before, last = 0, 0  # ranks of the groups that are returned whole; the group after them
+    total = 0.0
+    while last < sizes.shape[0] and before + sizes[last] <= length:
+        mean = average(gains[before : before + sizes[last]].copy(), sizes[last], False)
+        for i in range(before, before + sizes[last]):
+            total += mean * discounts[i]
+        before += sizes[last]
+        last += 1
+    places = length - before
+    group = gains[before : before + sizes[last]].copy() if places > 0 else np.empty(0)
+    size = group.shape[0]
+    sort_falling(group, size)
+    values, available, drawn = np.empty(size), np.zeros(size, np.int64), np.zeros(size, np.int64)
+    kinds = 0
+    for i in range(size):
+        if i == 0 or group[i] != group[i - 1]:
+            values[kinds] = group[i]
+            kinds += 1
+        available[kinds - 1] += 1
+    left, defined = places, False
+    for kind in range(kinds):
+        drawn[kind] = min(available[kind], left)
+        left -= drawn[kind]
+    ideal = np.empty(length)
+    value = weight = 0.0
+    for _ in range(_MOST_DRAWS):
+        ways = 1.0
+        mean = 0.0
+        ideal[:before] = gains[:before]
+        at = before
+        for kind in range(kinds):
+            if kinds > 1:
+                ways *= choose(available[kind], drawn[kind])
+            mean += values[kind] * drawn[kind]
+            ideal[at : at + drawn[kind]] = values[kind]
+            at += drawn[kind]
+        if places > 0:
+            mean = values[0] if kinds == 1 else mean / places
+        got = total
+        for i in range(before, length):
+            got += mean * discounts[i]
+        sort_falling(ideal, length)
+        best = discounted(ideal, length, discounts)
+        if not ratio:
+            value += ways * best
+            weight += ways
+            defined = True
+        elif best != 0.0:
+            value += ways * normalised(got, best)
+            weight += ways
+            defined = True
+        elif not np.isnan(empty):
+            value += ways * empty
+            weight += ways
+        if not next_draw(drawn, available, kinds):
+            return (normalised(value, weight) if ratio else value / weight) if defined else np.nan
+    return np.inf
+
+
+@driver()
+def expect_over_returned(
+    offsets: Array,
+    gains: Array,
+    scores: Array,
+    counts: Array,
+    cutoff: int,
+    discounts: Array,
+    empty: float,
+    ratio: bool,
+    out: Array,
+) -> None:
+    """nDCG, or IDCG where not `ratio`, of each query by `expected_over_returned`, of the documents for which `counts` is true."""
+    for query in range(offsets.shape[0] - 1):
+        rows = offsets[query] + np.flatnonzero(counts[offsets[query] : offsets[query + 1]])
+        keys = np.empty(rows.shape[0], np.uint64)
+        falling_keys(scores[rows], rows.shape[0], keys)
+        ranked = np.argsort(keys, kind="mergesort")
+        sizes = np.zeros(rows.shape[0], np.int64)
+        groups = 0
+        for i in range(rows.shape[0]):
+            if i > 0 and keys[ranked[i]] != keys[ranked[i - 1]]:
+                groups += 1
+            sizes[groups] += 1
+        filled = groups + 1 if rows.shape[0] > 0 else 0
+        out[query] = expected_over_returned(
+            gains[rows[ranked]], sizes[:filled], cutoff, discounts, empty, ratio
+        )

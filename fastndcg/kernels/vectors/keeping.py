@@ -1,0 +1,479 @@
+"""Vector blocks that keep what is needed: bounds of the first ranks, the documents that reach them, what memory is asked for.
+
+As in all modules of `vectors`, each stands beside the plain function that defines it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from fastndcg.kernels.llvm import (
+    BINS,
+    LANES,
+    SIDE_BY_SIDE,
+    Data,
+    compress,
+    compresses,
+    const,
+    element_of,
+    for_reached,
+    lane_numbers,
+    load,
+    own_function,
+    pointer_of,
+    population,
+    sorting_steps,
+    splat,
+    store,
+    transposed,
+)
+from fastndcg.kernels.tables import Array
+
+_LINE = 64  # bytes that memory gives at once
+_LOOKED_AT = 128  # vectors looked at before what they hold is kept
+
+
+def plain_bound_of_top(scores: Array, depth: int) -> Any:
+    """A lower bound of the `depth`-th greatest score, for depth <= LANES <= len(scores).
+
+    LANES lanes take turns at the documents and each keeps its greatest score; at least `depth` documents reach the
+    `depth`-th greatest of these.
+    """
+    n = scores.shape[0]
+    lanes = scores[:LANES].copy()
+    last = n - n % LANES
+    for i in range(LANES, last):
+        lanes[i % LANES] = max(lanes[i % LANES], scores[i])
+    for i in range(last, n):
+        lane = i - (n - LANES)
+        lanes[lane] = max(lanes[lane], scores[i])
+    lanes.sort()
+    return lanes[LANES - depth]
+
+
+@intrinsic
+def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
+    element = element_of(scores)
+
+    def emit(builder: Any, scores: Data, depth: Any) -> Any:
+        pointer, n = scores.data, scores.shape[0]
+        kind = element.vector(LANES)
+
+        def keep_greatest(vector: Any) -> None:
+            held = builder.load(greatest, align=element.size)
+            builder.store(
+                builder.select(element.greater(builder, vector, held), vector, held),
+                greatest,
+                align=element.size,
+            )
+
+        greatest = cgutils.alloca_once_value(builder, load(builder, pointer, const(0), kind, element.size))
+        full = builder.sdiv(n, const(LANES))
+        with cgutils.for_range_slice(builder, const(1), full, const(1)) as (block, _):
+            keep_greatest(load(builder, pointer, builder.mul(block, const(LANES)), kind, element.size))
+        end = builder.sub(n, const(LANES))
+        fresh = builder.icmp_signed(
+            ">=",
+            lane_numbers(LANES),
+            splat(
+                builder,
+                builder.trunc(builder.sub(builder.mul(full, const(LANES)), end), ir.IntType(32)),
+                LANES,
+            ),
+        )
+        tail = load(builder, pointer, end, kind, element.size)
+        keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), LANES)))
+
+        # sort the lanes: in each step every lane meets another and the one of the lower number keeps the greater score
+        lanes = builder.load(greatest, align=element.size)
+        for size in (2, 4, 8, 16):
+            for span in (size - 1, *(size >> turn for turn in range(2, size.bit_length()))):
+                partners = [lane ^ span for lane in range(LANES)]
+                order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), partners)
+                lower = [lane < partner for lane, partner in enumerate(partners)]
+                met = builder.shuffle_vector(lanes, lanes, order)
+                above = element.greater(builder, lanes, met)
+                lanes = builder.select(
+                    ir.Constant(ir.VectorType(ir.IntType(1), LANES), lower),
+                    builder.select(above, lanes, met),
+                    builder.select(above, met, lanes),
+                )
+        return builder.extract_element(lanes, builder.trunc(builder.sub(depth, const(1)), ir.IntType(32)))
+
+    return scores.dtype(scores, types.int64), own_function("bound_of_top", emit)
+
+
+def plain_greatest_by_bin(scores: Array, starts: Array, stops: Array, greatest: Array) -> None:
+    """greatest[lane, bin] = the greatest score of a bin; BINS bins take turns at the scores of a lane, if it has so many."""
+    for lane in range(starts.shape[0]):
+        own = scores[starts[lane] : stops[lane]]
+        n = own.shape[0]
+        if n < BINS:
+            continue
+        greatest[lane] = own[:BINS]
+        last = n - n % BINS
+        for i in range(BINS, n):
+            turn = i % BINS if i < last else i - (n - BINS)
+            greatest[lane, turn] = max(greatest[lane, turn], own[i])
+
+
+@intrinsic
+def vector_greatest_by_bin(typing: Any, scores: Any, starts: Any, stops: Any, greatest: Any) -> Any:
+    element = element_of(scores)
+
+    def emit(builder: Any, scores: Data, starts: Data, stops: Data, greatest: Data) -> None:
+        kind = element.vector(BINS)
+        with _for_lanes(builder, starts, stops, const(BINS)) as (lane, start, n):
+            pointer = builder.gep(scores.data, [start])
+            held = cgutils.alloca_once_value(builder, load(builder, pointer, const(0), kind, element.size))
+
+            def keep_greatest(vector: Any) -> None:
+                before = builder.load(held)
+                builder.store(builder.select(element.greater(builder, vector, before), vector, before), held)
+
+            full = builder.sdiv(n, const(BINS))
+            with cgutils.for_range_slice(builder, const(1), full, const(1)) as (block, _):
+                keep_greatest(load(builder, pointer, builder.mul(block, const(BINS)), kind, element.size))
+            end = builder.sub(n, const(BINS))
+            seen = builder.trunc(builder.sub(builder.mul(full, const(BINS)), end), ir.IntType(32))
+            fresh = builder.icmp_signed(">=", lane_numbers(BINS), splat(builder, seen, BINS))
+            tail = load(builder, pointer, end, kind, element.size)
+            keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), BINS)))
+            place = builder.mul(lane, const(BINS))
+            store(builder, builder.load(held), greatest.data, place, element.size)
+
+    return types.void(scores, starts, stops, greatest), own_function("greatest_by_bin", emit, unrolled=False)
+
+
+@contextmanager
+def _for_lanes(builder: Any, starts: Data, stops: Data, least: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """For each lane with at least so many documents: its number, its first document, and how many it has."""
+    with cgutils.for_range(builder, starts.shape[0]) as loop:
+        start = builder.load(builder.gep(starts.data, [loop.index]))
+        n = builder.sub(builder.load(builder.gep(stops.data, [loop.index])), start)
+        with builder.if_then(builder.icmp_signed(">=", n, least)):
+            yield loop.index, start, n
+
+
+def plain_bounds_of_top(greatest: Array, depth: int, bounds: Array) -> None:
+    """A lower bound of the `depth`-th greatest score of each lane: at least `depth` documents reach that of its bins."""
+    bounds[:] = np.sort(greatest, axis=1)[:, BINS - depth]
+
+
+@intrinsic
+def vector_bounds_of_top(typing: Any, greatest: Any, depth: Any, bounds: Any) -> Any:
+    element = element_of(greatest)
+
+    def emit(builder: Any, greatest: Data, depth: Any, bounds: Data) -> None:
+        kind = element.vector(SIDE_BY_SIDE)
+        first_rows = cgutils.alloca_once(builder, kind, BINS)
+
+        def sort_bins(wanted: int) -> None:
+            rows: list[Any] = []
+            for first in range(0, BINS, SIDE_BY_SIDE):
+                places = [const(lane * BINS + first) for lane in range(SIDE_BY_SIDE)]
+                loaded = [load(builder, greatest.data, place, kind, element.size) for place in places]
+                rows += transposed(builder, loaded)
+            for one, other in sorting_steps(0, BINS):
+                above = element.greater(builder, rows[one], rows[other])
+                rows[one], rows[other] = (
+                    builder.select(above, rows[one], rows[other]),
+                    builder.select(above, rows[other], rows[one]),
+                )
+            for place in range(wanted):
+                builder.store(rows[place], builder.gep(first_rows, [const(place)]))
+
+        # LLVM leaves out the steps that the rows which are wanted do not depend on
+        with builder.if_else(builder.icmp_signed("<=", depth, const(LANES))) as (half, whole):
+            with half:
+                sort_bins(LANES)
+            with whole:
+                sort_bins(BINS)
+        found = builder.load(builder.gep(first_rows, [builder.sub(depth, const(1))]))
+        store(builder, found, bounds.data, const(0), element.size)
+
+    return types.void(greatest, types.int64, bounds), own_function("bounds_of_top", emit)
+
+
+def plain_keep_from(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
+    """Copy the scores that reach the bound, and their codes, in order; returns how many. Both take LANES more places."""
+    found = np.flatnonzero(scores >= bound)
+    kept[: found.shape[0]], kept_codes[: found.shape[0]] = scores[found], codes[found]
+    return int(found.shape[0])
+
+
+def plain_keep_from_lanes(
+    scores: Array,
+    codes: Array,
+    starts: Array,
+    stops: Array,
+    bounds: Array,
+    kept: Array,
+    kept_codes: Array,
+    counts: Array,
+) -> None:
+    """As `keep_from`, for each lane of at least LANES documents; `counts` says how many are kept."""
+    for lane in range(starts.shape[0]):
+        own = slice(starts[lane], stops[lane])
+        if stops[lane] - starts[lane] >= LANES:
+            counts[lane] = plain_keep_from(
+                scores[own], codes[own], bounds[lane], kept[lane], kept_codes[lane]
+            )
+
+
+def plain_keep_values_from(values: Array, bound: float, kept: Array) -> int:
+    """Copy the values that reach the bound, in order; returns how many. `kept` takes LANES more places."""
+    found = values[values >= bound]
+    kept[: found.shape[0]] = found
+    return int(found.shape[0])
+
+
+def _keeping(few: bool, scores: Any) -> Callable[..., Any]:
+    """The code of `keep_from`, without codes where they are None; where `few` are kept, only of the vectors that hold some."""
+    element = element_of(scores)
+    lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
+    half = ir.Constant(ir.VectorType(ir.IntType(32), lanes // 2), list(range(lanes // 2)))
+
+    def emit(
+        builder: Any, scores: Data, codes: Data | None, bound: Any, kept: Data, kept_codes: Data | None
+    ) -> Any:
+        pointer, n = scores.data, scores.shape[0]
+        least = splat(builder, bound, lanes)
+        found = cgutils.alloca_once_value(builder, const(0))
+
+        def compared(offset: Any) -> tuple[Any, Any]:
+            vector = load(builder, pointer, offset, element.vector(lanes), element.size)
+            return vector, builder.not_(element.greater(builder, least, vector))
+
+        if not compresses():
+            with for_reached(builder, n, lanes, lambda offset: compared(offset)[1]) as offset:
+                at = builder.load(found)
+                score = builder.load(builder.gep(pointer, [offset]))
+                builder.store(score, builder.gep(kept.data, [at]))
+                if codes is not None and kept_codes is not None:
+                    number = builder.load(builder.gep(codes.data, [offset]))
+                    if number.type.width < 32:
+                        number = builder.zext(number, ir.IntType(32))
+                    builder.store(number, builder.gep(kept_codes.data, [at]))
+                builder.store(builder.add(at, const(1)), found)
+            return builder.load(found)
+
+        def keep(offset: Any, fresh: Any = None) -> None:
+            vector, reached = compared(offset)
+            if fresh is not None:
+                reached = builder.and_(reached, fresh)
+            at = builder.load(found)
+            moved = [(compress(builder, vector, reached), kept.data, element.size)]
+            if codes is not None and kept_codes is not None:
+                code = codes.data.type.pointee
+                numbers = load(builder, codes.data, offset, ir.VectorType(code, lanes), code.width // 8)
+                if code.width < 32:
+                    numbers = builder.zext(numbers, ir.VectorType(ir.IntType(32), lanes))
+                moved.append((compress(builder, numbers, reached), kept_codes.data, 4))
+            # half a vector takes nearly all that is kept of a whole one, and its store seldom crosses a cache line
+            for kept_lanes, to, size in moved:
+                store(builder, builder.shuffle_vector(kept_lanes, kept_lanes, half), to, at, size)
+            count = population(builder, reached)
+            with builder.if_then(builder.icmp_signed(">", count, const(lanes // 2)), likely=False):
+                for kept_lanes, to, size in moved:
+                    store(builder, kept_lanes, to, at, size)
+            builder.store(builder.add(at, count), found)
+
+        def keep_where_some_are(start: Any, stop: Any, places: Any) -> None:
+            count = cgutils.alloca_once_value(builder, const(0))
+            with cgutils.for_range_slice(builder, start, stop, const(lanes)) as (offset, _):
+                reached = builder.bitcast(compared(offset)[1], ir.IntType(lanes))
+                at = builder.load(count)
+                builder.store(offset, builder.gep(places, [at]))
+                some = builder.icmp_unsigned("!=", reached, const(0, lanes))
+                builder.store(builder.add(at, builder.zext(some, at.type)), count)
+            with cgutils.for_range(builder, builder.load(count)) as loop:
+                keep(builder.load(builder.gep(places, [loop.index])))
+
+        done = builder.mul(builder.sdiv(n, const(lanes)), const(lanes))
+        if few:  # a branch for each vector would go wrong at most of those where some are
+            step = _LOOKED_AT * lanes
+            places = cgutils.alloca_once(builder, ir.IntType(64), _LOOKED_AT)
+            with cgutils.for_range_slice(builder, const(0), done, const(step)) as (start, _):
+                stop = builder.add(start, const(step))
+                stop = builder.select(builder.icmp_signed("<", stop, done), stop, done)
+                keep_where_some_are(start, stop, places)
+        else:
+            with cgutils.for_range_slice(builder, const(0), done, const(lanes)) as (offset, _):
+                keep(offset)
+        with builder.if_then(builder.icmp_signed("<", done, n)):
+            end = builder.sub(n, const(lanes))
+            first = splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), lanes)
+            keep(end, builder.icmp_signed(">=", lane_numbers(lanes), first))
+        return builder.load(found)
+
+    return emit
+
+
+def _keeping_of_one(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> Any:
+    name = "keep_few_from" if few else "keep_from"
+    return types.int64(scores, codes, scores.dtype, kept, kept_codes), own_function(
+        name, _keeping(few, scores)
+    )
+
+
+@intrinsic
+def vector_keep_from(typing: Any, scores: Any, codes: Any, bound: Any, kept: Any, kept_codes: Any) -> Any:
+    return _keeping_of_one(False, scores, codes, kept, kept_codes)
+
+
+@intrinsic
+def vector_keep_few_from(typing: Any, scores: Any, codes: Any, bound: Any, kept: Any, kept_codes: Any) -> Any:
+    return _keeping_of_one(True, scores, codes, kept, kept_codes)
+
+
+@intrinsic
+def vector_keep_from_lanes(
+    typing: Any,
+    scores: Any,
+    codes: Any,
+    starts: Any,
+    stops: Any,
+    bounds: Any,
+    kept: Any,
+    kept_codes: Any,
+    counts: Any,
+) -> Any:
+    keep = _keeping(False, scores)
+
+    def emit(
+        builder: Any,
+        scores: Data,
+        codes: Data,
+        starts: Data,
+        stops: Data,
+        bounds: Data,
+        kept: Data,
+        kept_codes: Data,
+        counts: Data,
+    ) -> None:
+        with _for_lanes(builder, starts, stops, const(LANES)) as (lane, start, n):
+            found = keep(
+                builder,
+                Data(builder.gep(scores.data, [start]), [n]),
+                Data(builder.gep(codes.data, [start]), [n]),
+                builder.load(builder.gep(bounds.data, [lane])),
+                Data(builder.gep(kept.data, [builder.mul(lane, kept.shape[1])]), []),
+                Data(builder.gep(kept_codes.data, [builder.mul(lane, kept_codes.shape[1])]), []),
+            )
+            builder.store(found, builder.gep(counts.data, [lane]))
+
+    taken = types.void(scores, codes, starts, stops, bounds, kept, kept_codes, counts)
+    return taken, own_function("keep_from_lanes", emit, unrolled=False)
+
+
+@intrinsic
+def vector_keep_values_from(typing: Any, values: Any, bound: Any, kept: Any) -> Any:
+    keep = _keeping(False, values)
+
+    def emit(builder: Any, values: Data, bound: Any, kept: Data) -> Any:
+        return keep(builder, values, None, bound, kept, None)
+
+    return types.int64(values, values.dtype, kept), own_function("keep_values_from", emit)
+
+
+def plain_find_from(codes: Array, least: int, rows: Array) -> int:
+    """Fill `rows` with the places of the codes that are at least `least`, in order; returns how many. It takes LANES more."""
+    found = np.flatnonzero(codes >= least)
+    rows[: found.shape[0]] = found
+    return int(found.shape[0])
+
+
+@intrinsic
+def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
+    def emit(builder: Any, codes: Data, least: Any, rows: Data) -> Any:
+        n, code = codes.shape[0], codes.data.type.pointee
+        wanted = splat(builder, builder.trunc(least, code), LANES)
+        found = cgutils.alloca_once_value(builder, const(0))
+
+        def compared(offset: Any) -> Any:
+            vector = load(builder, codes.data, offset, ir.VectorType(code, LANES), 1)
+            return builder.icmp_unsigned(">=", vector, wanted)
+
+        if not compresses():
+            with for_reached(builder, n, LANES, compared) as offset:
+                at = builder.load(found)
+                builder.store(builder.trunc(offset, ir.IntType(32)), builder.gep(rows.data, [at]))
+                builder.store(builder.add(at, const(1)), found)
+            return builder.load(found)
+
+        def find(offset: Any, fresh: Any) -> None:
+            reached = compared(offset)
+            reached = reached if fresh is None else builder.and_(reached, fresh)
+            numbers = builder.add(
+                lane_numbers(LANES), splat(builder, builder.trunc(offset, ir.IntType(32)), LANES)
+            )
+            at = builder.load(found)
+            store(builder, compress(builder, numbers, reached), rows.data, at, 4)
+            builder.store(builder.add(at, population(builder, reached)), found)
+
+        full = builder.sdiv(n, const(LANES))
+        with cgutils.for_range(builder, full) as loop:
+            find(builder.mul(loop.index, const(LANES)), None)
+        done = builder.mul(full, const(LANES))
+        with builder.if_then(builder.icmp_signed("<", done, n)):
+            end = builder.sub(n, const(LANES))
+            seen = splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), LANES)
+            find(end, builder.icmp_signed(">=", lane_numbers(LANES), seen))
+        return builder.load(found)
+
+    return types.int64(codes, types.int64, rows), own_function("find_from", emit)
+
+
+def plain_fetch(array: Array, first: int, last: int) -> None:
+    """Ask for array[first:last] to be brought from memory, for whoever reads it later; it may reach beyond the end."""
+
+
+@intrinsic
+def vector_fetch(typing: Any, array: Any, first: Any, last: Any) -> Any:
+    byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+    size = array.dtype.bitwidth // 8
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, first, last = arguments
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        data = pointer_of(context, builder, signature.args[0], array)
+        with cgutils.for_range_slice(builder, first, last, const(_LINE // size)) as (offset, _):
+            at = builder.bitcast(builder.gep(data, [offset]), byte)
+            # to be read, and into the first-level cache: asked into the second, nothing was faster
+            builder.call(function, [at, const(0, 32), const(3, 32), const(1, 32)])
+        return context.get_dummy_value()
+
+    return types.none(array, types.int64, types.int64), generate
+
+
+if numba.config.DISABLE_JIT:
+    bound_of_top = plain_bound_of_top
+    find_from = plain_find_from
+    fetch = plain_fetch
+    greatest_by_bin = plain_greatest_by_bin
+    bounds_of_top = plain_bounds_of_top
+    keep_from = plain_keep_from
+    keep_few_from = plain_keep_from
+    keep_from_lanes = plain_keep_from_lanes
+    keep_values_from = plain_keep_values_from
+else:
+    bound_of_top = vector_bound_of_top
+    find_from = vector_find_from
+    fetch = vector_fetch
+    greatest_by_bin = vector_greatest_by_bin
+    bounds_of_top = vector_bounds_of_top
+    keep_from = vector_keep_from
+    keep_few_from = vector_keep_few_from
+    keep_from_lanes = vector_keep_from_lanes
+    keep_values_from = vector_keep_values_from

@@ -1,0 +1,493 @@
+"""Vector blocks that rank documents: by counting those ahead of each, and several lists side by side by sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from fastndcg.kernels.llvm import (
+    LANES,
+    SIDE_BY_SIDE,
+    Data,
+    Element,
+    const,
+    element_of,
+    lane_numbers,
+    load,
+    own_function,
+    pointer_of,
+    population,
+    sorting_steps,
+    splat,
+    store,
+    transposed,
+)
+from fastndcg.kernels.tables import Array
+
+
+def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
+    """How many of the first `blocks` * LANES scores are greater, times 2**32, plus how many are equal."""
+    compared = scores[: blocks * LANES]
+    return (int(np.count_nonzero(compared > score)) << 32) + int(np.count_nonzero(compared == score))
+
+
+@intrinsic
+def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any:
+    element = element_of(scores)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = pointer_of(context, builder, signature.args[0], arguments[0])
+        own = splat(builder, arguments[2], LANES)
+        count = cgutils.alloca_once_value(builder, const(0))
+        with cgutils.for_range(builder, arguments[1]) as loop:
+            vector = load(
+                builder, pointer, builder.mul(loop.index, const(LANES)), element.vector(LANES), element.size
+            )
+            ahead = builder.shl(population(builder, element.greater(builder, vector, own)), const(32))
+            both = builder.add(ahead, population(builder, element.equal(builder, vector, own)))
+            builder.store(builder.add(builder.load(count), both), count)
+        return builder.load(count)
+
+    return types.int64(scores, types.int64, scores.dtype), generate
+
+
+def _at_each_place(
+    builder: Any,
+    scores: Any,
+    element: Element,
+    n: Any,
+    lowest: Any,
+    emit: Callable[[Any, Any, list[Any]], None],
+    finish: Callable[[Any, list[Any]], None] | None = None,
+) -> None:
+    """Emit `emit(place, its score, all scores)` for each of n <= 2 * LANES places, the last first.
+
+    All places of one vector; of two, as many eighths as n needs, so that the number of steps seldom varies. Places beyond
+    the last document come first, so that whatever they write is written over. `finish(places, all scores)` comes after.
+    """
+    long, low = ir.IntType(64), splat(builder, lowest, LANES)
+
+    def rank_all(vectors: int) -> None:
+        own = []
+        for v in range(vectors):
+            places = ir.Constant(ir.VectorType(long, LANES), [v * LANES + lane for lane in range(LANES)])
+            vector = load(builder, scores, const(v * LANES), element.vector(LANES), element.size)
+            own.append(
+                builder.select(builder.icmp_signed("<", places, splat(builder, n, LANES)), vector, low)
+            )
+        for v in range(vectors):
+            store(builder, own[v], scores, const(v * LANES), element.size)
+
+        def rank(place: Any) -> None:
+            score = builder.load(builder.gep(scores, [place]), align=element.size)
+            emit(place, splat(builder, score, LANES), own)
+
+        if vectors == 1:
+            for place in reversed(range(LANES)):
+                rank(const(place))
+            count = const(LANES)
+        else:
+            steps = LANES // 2
+            rounds = builder.sdiv(builder.add(n, const(steps - 1)), const(steps))
+            with cgutils.for_range(builder, rounds) as loop:
+                last = builder.mul(builder.sub(rounds, loop.index), const(steps))
+                for step in range(1, steps + 1):
+                    rank(builder.sub(last, const(step)))
+            count = builder.mul(rounds, const(steps))
+        if finish is not None:
+            finish(count, own)
+
+    with builder.if_else(builder.icmp_signed("<=", n, const(LANES))) as (one, two):
+        with one:
+            rank_all(1)
+        with two:
+            rank_all(2)
+
+
+def _lanes_where(
+    builder: Any, compare: Callable[[Any, Any, Any], Any], vectors: list[Any], score: Any
+) -> Any:
+    """Which lanes of one vector or of two compare so with a score, as the bits of an int32."""
+    masks = [compare(builder, vector, score) for vector in vectors]
+    if len(masks) == 1:
+        return builder.zext(builder.bitcast(masks[0], ir.IntType(LANES)), ir.IntType(32))
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), 2 * LANES), list(range(2 * LANES)))
+    return builder.bitcast(builder.shuffle_vector(*masks, lanes), ir.IntType(32))
+
+
+def plain_rank_distinct(scores: Array, codes: Array, n: int, lowest: Any, ranked: Array) -> bool:
+    """ranked[r] = code of the document that r of the first n <= 2 * LANES scores are greater than, where no two are equal.
+
+    Returns whether that is so. The arrays have places for 2 * LANES. What follows the first n scores may become `lowest`;
+    what follows the first n of `ranked` may be anything.
+    """
+    scores[n : 2 * LANES] = lowest
+    ranks = [int(np.count_nonzero(scores[:n] > score)) for score in scores[:n]]
+    ranked[ranks] = codes[:n]
+    return len(set(ranks)) == n
+
+
+@intrinsic
+def vector_rank_distinct(typing: Any, scores: Any, codes: Any, n: Any, lowest: Any, ranked: Any) -> Any:
+    element = element_of(scores)
+    long = ir.IntType(64)
+
+    def emit(builder: Any, scores: Data, codes: Data, n: Any, lowest: Any, ranked: Data) -> Any:
+        low = splat(builder, lowest, LANES)
+        total = cgutils.alloca_once_value(builder, const(0))
+
+        def ahead_of(score: Any, own: list[Any]) -> Any:
+            return builder.zext(builder.ctpop(_lanes_where(builder, element.greater, own, score)), long)
+
+        def place_one(place: Any, score: Any, own: list[Any]) -> None:
+            rank = ahead_of(score, own)
+            builder.store(builder.load(builder.gep(codes.data, [place])), builder.gep(ranked.data, [rank]))
+            builder.store(builder.add(builder.load(total), rank), total)
+
+        def leave_out_the_rest(places: Any, own: list[Any]) -> None:
+            rest = builder.mul(builder.sub(places, n), ahead_of(low, own))
+            builder.store(builder.sub(builder.load(total), rest), total)
+
+        _at_each_place(builder, scores.data, element, n, lowest, place_one, leave_out_the_rest)
+        pairs = builder.mul(n, builder.sub(n, const(1)))
+        return builder.icmp_signed("==", builder.shl(builder.load(total), const(1)), pairs)
+
+    return types.boolean(scores, codes, types.int64, scores.dtype, ranked), own_function(
+        "rank_distinct", emit
+    )
+
+
+def plain_rank_tied(
+    scores: Array, codes: Array, n: int, lowest: Any, ranked: Array, firsts: Array, sizes: Array
+) -> None:
+    """Codes by falling score, equals in their order; and first rank and size of the group of equals, at each of its ranks.
+
+    Of the first n <= 2 * LANES scores; arrays and what follows the first n are as in `rank_distinct`.
+    """
+    for i in range(n):
+        greater, equal = scores[:n] > scores[i], scores[:n] == scores[i]
+        first = np.count_nonzero(greater)
+        at = first + np.count_nonzero(equal[:i])
+        ranked[at], firsts[at], sizes[at] = codes[i], first, np.count_nonzero(equal)
+
+
+@intrinsic
+def vector_rank_tied(
+    typing: Any, scores: Any, codes: Any, n: Any, lowest: Any, ranked: Any, firsts: Any, sizes: Any
+) -> Any:
+    element = element_of(scores)
+    word = ir.IntType(32)
+
+    def emit(
+        builder: Any, scores: Data, codes: Data, n: Any, lowest: Any, ranked: Data, firsts: Data, sizes: Data
+    ) -> None:  # fmt: skip
+        documents = builder.trunc(builder.sub(builder.shl(const(1), n), const(1)), word)
+
+        def place_one(place: Any, score: Any, own: list[Any]) -> None:
+            code = builder.load(builder.gep(codes.data, [place]))
+            first = builder.ctpop(_lanes_where(builder, element.greater, own, score))
+            equal = builder.and_(_lanes_where(builder, element.equal, own, score), documents)
+            above = builder.sub(builder.shl(const(1), place), const(1))
+            earlier = builder.ctpop(builder.and_(equal, builder.trunc(above, word)))
+            at = builder.add(first, earlier)
+            for value, array in ((code, ranked), (first, firsts), (builder.ctpop(equal), sizes)):
+                builder.store(value, builder.gep(array.data, [builder.zext(at, ir.IntType(64))]))
+
+        _at_each_place(builder, scores.data, element, n, lowest, place_one)
+
+    return types.void(scores, codes, types.int64, scores.dtype, ranked, firsts, sizes), own_function(
+        "rank_tied", emit
+    )
+
+
+def _monotone(builder: Any, element: Element, scores: Any) -> Any:
+    """Signed integers in the order of the scores, equal where these are."""
+    if element.whole:
+        return scores
+    lanes = scores.type.count
+    kind = ir.VectorType(ir.IntType(8 * element.size), lanes)
+    bits = builder.bitcast(builder.fadd(scores, element.constant(0.0, lanes)), kind)  # -0 becomes 0
+    sign = builder.ashr(bits, ir.Constant(kind, [8 * element.size - 1] * lanes))
+    return builder.xor(bits, builder.lshr(sign, ir.Constant(kind, [1] * lanes)))
+
+
+def plain_rank_side_by_side(
+    scores: Array, codes: Array, kept: Array, placed: int, rows: int, nothing: int, keys: Array, ranked: Array, same: Array
+) -> int:  # fmt: skip
+    """ranked[r, lane] = code of the document of rank r, for the first `placed` lanes, of those with at most `rows` documents.
+
+    Bit `lane` of same[r] says whether the documents of ranks r - 1 and r are tied. Tied documents keep their order where scores
+    are float32, and stand in any order otherwise. Ranks after the last document hold `nothing`, and may stand before documents
+    of the dtype's lowest score. `rows` is a multiple of LANES, and `keys` has places for as many. Returns the lanes with ties,
+    as bits.
+    """
+    tied = 0
+    same[:rows] = 0
+    for lane in range(SIDE_BY_SIDE):
+        n = kept[lane] if lane < placed and kept[lane] <= rows else 0
+        order = n - 1 - np.argsort(scores[lane, :n][::-1], kind="stable")[::-1]
+        ranked[:n, lane], ranked[n:rows, lane] = codes[lane, order], nothing
+        for rank in range(1, n):
+            if scores[lane, order[rank]] == scores[lane, order[rank - 1]]:
+                same[rank] |= 1 << lane
+                tied |= 1 << lane
+    return tied
+
+
+class _Rows(NamedTuple):
+    """Rows of documents by rank, a lane for each query: one number of score, place and code, or a score and beside it a code."""
+
+    element: Element
+    keys: Any
+    codes: Any
+
+    @property
+    def packed(self) -> bool:
+        return self.element.size == 4
+
+    def load(self, builder: Any, row: Any) -> list[Any]:
+        at, word = builder.mul(row, const(SIDE_BY_SIDE)), ir.IntType(32)
+        parts = [load(builder, self.keys, at, ir.VectorType(ir.IntType(64), SIDE_BY_SIDE), 8)]
+        if not self.packed:
+            parts.append(load(builder, self.codes, at, ir.VectorType(word, SIDE_BY_SIDE), 4))
+        return parts
+
+    def store(self, builder: Any, parts: list[Any], row: Any) -> None:
+        at = builder.mul(row, const(SIDE_BY_SIDE))
+        for part, array, size in zip(parts, (self.keys, self.codes), (8, 4), strict=False):
+            store(builder, part, array, at, size)
+
+
+def _exchange(builder: Any, one: list[Any], other: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Of two rows, in each lane the document that comes first, and the other one."""
+    above = builder.icmp_signed(">", one[0], other[0])
+    pairs = list(zip(one, other, strict=True))
+    return (
+        [builder.select(above, left, right) for left, right in pairs],
+        [builder.select(above, right, left) for left, right in pairs],
+    )
+
+
+def _sorted_block(
+    builder: Any, element: Element, scores: Data, codes: Data, held: Any, none: Any, first: Any
+) -> list[list[Any]]:
+    """LANES rows of documents, those from `first` on of each lane, in the order of their scores."""
+    word, lanes = ir.IntType(32), SIDE_BY_SIDE
+    numbers = ir.VectorType(ir.IntType(64), LANES)
+    place = builder.add(lane_numbers(LANES), splat(builder, builder.trunc(first, word), LANES))
+    turned = builder.shl(
+        builder.sub(ir.Constant(place.type, [0xFFFF] * LANES), place), ir.Constant(place.type, [16] * LANES)
+    )
+    keys: list[list[Any]] = []  # of each lane
+    for lane in range(lanes):
+        n = builder.trunc(builder.extract_element(held, const(lane, 32)), word)
+        is_document = builder.icmp_signed("<", place, splat(builder, n, LANES))
+        row = builder.add(builder.mul(const(lane), scores.shape[1]), first)
+        score = load(builder, scores.data, row, element.vector(LANES), element.size)
+        score = _monotone(builder, element, score)
+        lowest = ir.Constant(score.type, [-(1 << (8 * element.size - 1))] * LANES)
+        score = builder.select(is_document, score, lowest)
+        row = builder.add(builder.mul(const(lane), codes.shape[1]), first)
+        code = load(builder, codes.data, row, ir.VectorType(word, LANES), 4)
+        code = builder.select(is_document, code, none)
+        if element.size == 4:
+            score = builder.shl(builder.zext(score, numbers), ir.Constant(numbers, [32] * LANES))
+            keys.append([builder.or_(score, builder.zext(builder.or_(code, turned), numbers))])
+        else:
+            keys.append([score, code])
+    rows: list[list[Any]] = [[] for _ in range(LANES)]
+    for part in range(len(keys[0])):
+        for half in range(0, LANES, lanes):
+            some = ir.Constant(ir.VectorType(word, lanes), list(range(half, half + lanes)))
+            columns = transposed(
+                builder, [builder.shuffle_vector(key[part], key[part], some) for key in keys]
+            )
+            for at, column in enumerate(columns):
+                rows[half + at].append(column)
+    for one, other in sorting_steps(0, LANES):
+        rows[one], rows[other] = _exchange(builder, rows[one], rows[other])
+    return rows
+
+
+@contextmanager
+def _while(builder: Any, condition: Callable[[], Any]) -> Iterator[None]:
+    check, body, done = (builder.append_basic_block(name) for name in ("check", "body", "done"))
+    builder.branch(check)
+    builder.position_at_end(check)
+    builder.cbranch(condition(), body, done)
+    builder.position_at_end(body)
+    yield
+    builder.branch(check)
+    builder.position_at_end(done)
+
+
+def _merge_rows(builder: Any, table: _Rows, rows: Any) -> None:
+    """Merge sorted blocks of LANES rows, two and two, by exchanges that leave what is lowest at the end.
+
+    So rows after the last, which would hold no document, need not be there.
+    """
+    zero, one = const(0), const(1)
+
+    def exchange(first: Any, second: Any) -> None:
+        ahead, behind = _exchange(builder, table.load(builder, first), table.load(builder, second))
+        table.store(builder, ahead, first)
+        table.store(builder, behind, second)
+
+    def meet_turned(half: Any) -> None:
+        """Exchange rows of two blocks of `half` rows, the first with the last."""
+        both = builder.shl(half, one)
+        with cgutils.for_range_slice(builder, zero, builder.sub(rows, half), both) as (start, _):
+            end = builder.add(start, both)
+            missing = builder.sub(end, rows)
+            missing = builder.select(builder.icmp_signed(">", missing, zero), missing, zero)
+            with cgutils.for_range_slice(builder, missing, half, one) as (i, _):
+                exchange(builder.add(start, i), builder.sub(builder.sub(end, one), i))
+
+    def meet(span: Any) -> None:
+        """Exchange each row with the one `span` rows after it."""
+        last = builder.sub(rows, span)
+        with cgutils.for_range_slice(builder, zero, last, builder.shl(span, one)) as (start, _):
+            stop = builder.add(start, span)
+            stop = builder.select(builder.icmp_signed("<", stop, last), stop, last)
+            with cgutils.for_range_slice(builder, start, stop, one) as (row, _):
+                exchange(row, builder.add(row, span))
+
+    def meet_within(first: Any) -> None:
+        """As `meet` of a block of LANES rows, with half of them, a quarter and so on."""
+        held = [table.load(builder, builder.add(first, const(place))) for place in range(LANES)]
+        for span in (LANES // 2, LANES // 4, LANES // 8, LANES // 16):
+            for place in range(LANES):
+                if not place & span:
+                    pair = _exchange(builder, held[place], held[place + span])
+                    held[place], held[place + span] = pair
+        for place in range(LANES):
+            table.store(builder, held[place], builder.add(first, const(place)))
+
+    size = cgutils.alloca_once_value(builder, const(LANES))
+    span = cgutils.alloca_once_value(builder, zero)
+    with _while(builder, lambda: builder.icmp_signed("<", builder.load(size), rows)):
+        half = builder.load(size)
+        meet_turned(half)
+        builder.store(builder.lshr(half, one), span)
+        with _while(builder, lambda: builder.icmp_signed(">=", builder.load(span), const(LANES))):
+            meet(builder.load(span))
+            builder.store(builder.lshr(builder.load(span), one), span)
+        with cgutils.for_range_slice(builder, zero, rows, const(LANES)) as (first, _):
+            meet_within(first)
+        builder.store(builder.shl(half, one), size)
+
+
+@intrinsic
+def vector_rank_side_by_side(
+    typing: Any, scores: Any, codes: Any, kept: Any, placed: Any, rows: Any, nothing: Any, keys: Any, ranked: Any, same: Any
+) -> Any:  # fmt: skip
+    element = element_of(scores)
+    word, long, lanes = ir.IntType(32), ir.IntType(64), SIDE_BY_SIDE
+    bits = ir.VectorType(ir.IntType(1), lanes)
+
+    def emit(
+        builder: Any, scores: Data, codes: Data, kept: Data, placed: Any, rows: Any, nothing: Any, keys: Data,
+        ranked: Data, same: Data,
+    ) -> Any:  # fmt: skip
+        table = _Rows(element, keys.data, ranked.data)
+        none = splat(builder, builder.trunc(nothing, word), LANES)
+        held = load(builder, kept.data, const(0), ir.VectorType(long, lanes), 8)
+        ours = builder.and_(
+            builder.icmp_signed("<", lane_numbers(lanes, 64), splat(builder, placed, lanes)),
+            builder.icmp_signed("<=", held, splat(builder, rows, lanes)),
+        )
+        held = builder.select(ours, held, ir.Constant(held.type, [0] * lanes))
+        tied = cgutils.alloca_once_value(builder, ir.Constant(bits, [0] * lanes))
+
+        def finish(parts: list[Any], row: Any, before: list[Any] | None) -> None:
+            code = parts[-1]
+            if table.packed:
+                code = builder.trunc(code, ir.VectorType(word, lanes))
+                code = builder.and_(code, ir.Constant(code.type, [0xFFFF] * lanes))
+            store(builder, code, ranked.data, builder.mul(row, const(lanes)), 4)
+            if before is None:
+                return
+            differing = builder.xor(parts[0], before[0])
+            limit = ir.Constant(differing.type, [1 << 32 if table.packed else 1] * lanes)
+            equal = builder.icmp_unsigned("<", differing, limit)
+            builder.store(builder.bitcast(equal, ir.IntType(8)), builder.gep(same.data, [row]))
+            counts = builder.icmp_signed(">=", held, splat(builder, row, lanes))
+            builder.store(builder.or_(builder.load(tied), builder.and_(equal, counts)), tied)
+
+        with builder.if_else(builder.icmp_signed("<=", rows, const(LANES))) as (few, many):
+            with few:
+                block = _sorted_block(builder, element, scores, codes, held, none, const(0))
+                for place, parts in enumerate(block):
+                    finish(parts, const(place), block[place - 1] if place else None)
+            with many:
+                with cgutils.for_range_slice(builder, const(0), rows, const(LANES)) as (first, _):
+                    block = _sorted_block(builder, element, scores, codes, held, none, first)
+                    for place, parts in enumerate(block):
+                        table.store(builder, parts, builder.add(first, const(place)))
+                _merge_rows(builder, table, rows)
+                start = table.load(builder, const(0))
+                finish(start, const(0), None)
+                with cgutils.for_range_slice(builder, const(1), rows, const(1)) as (row, _):
+                    finish(table.load(builder, row), row, table.load(builder, builder.sub(row, const(1))))
+        return builder.zext(builder.bitcast(builder.load(tied), ir.IntType(8)), long)
+
+    numbers = types.int64
+    return numbers(scores, codes, kept, numbers, numbers, numbers, keys, ranked, same), own_function(
+        "rank_side_by_side", emit
+    )
+
+
+def plain_count_among(scores: Array, own: Array, firsts: Array, sizes: Array) -> None:
+    """How many of the scores are greater than each of the first 2 * LANES of `own`, and how many are equal to it."""
+    for i in range(2 * LANES):
+        firsts[i] = np.count_nonzero(scores > own[i])
+        sizes[i] = np.count_nonzero(scores == own[i])
+
+
+@intrinsic
+def vector_count_among(typing: Any, scores: Any, own: Any, firsts: Any, sizes: Any) -> Any:
+    element = element_of(scores)
+    counts = ir.VectorType(ir.IntType(32), LANES)
+
+    def emit(builder: Any, scores: Data, own: Data, firsts: Data, sizes: Data) -> None:
+        vectors = [
+            load(builder, own.data, const(v * LANES), element.vector(LANES), element.size) for v in range(2)
+        ]
+        none = ir.Constant(counts, [0] * LANES)
+        ahead, equal = ([cgutils.alloca_once_value(builder, none) for _ in vectors] for _ in range(2))
+        with cgutils.for_range(builder, scores.shape[0]) as loop:
+            score = builder.load(builder.gep(scores.data, [loop.index]), align=element.size)
+            each = splat(builder, score, LANES)
+            for v, vector in enumerate(vectors):
+                for sums, mask in (
+                    (ahead[v], element.greater(builder, each, vector)),
+                    (equal[v], element.equal(builder, each, vector)),
+                ):
+                    builder.store(builder.sub(builder.load(sums), builder.sext(mask, counts)), sums)
+        for v in range(2):
+            store(builder, builder.load(ahead[v]), firsts.data, const(v * LANES), 4)
+            store(builder, builder.load(equal[v]), sizes.data, const(v * LANES), 4)
+
+    return types.void(scores, own, firsts, sizes), own_function("count_among", emit)
+
+
+if numba.config.DISABLE_JIT:
+    count_ahead = plain_count_ahead
+    count_among = plain_count_among
+    rank_distinct = plain_rank_distinct
+    rank_tied = plain_rank_tied
+    rank_side_by_side = plain_rank_side_by_side
+else:
+    count_ahead = vector_count_ahead
+    count_among = vector_count_among
+    rank_distinct = vector_rank_distinct
+    rank_tied = vector_rank_tied
+    rank_side_by_side = vector_rank_side_by_side

@@ -1,0 +1,465 @@
+"""Vector blocks from codes to sums: what ranks gain, ties averaged, ideals, and sums over ranks."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from fastndcg.kernels.compiling import block
+from fastndcg.kernels.llvm import (
+    LANES,
+    SIDE_BY_SIDE,
+    Data,
+    const,
+    lane_numbers,
+    load,
+    own_function,
+    population,
+    reduced,
+    splat,
+    store,
+)
+from fastndcg.kernels.tables import Array
+
+_NEARLY_ONE = 1.0 + 1e-12
+_WIDE = 64  # bytes compared at once
+COUNTED = 4  # codes counted in one pass
+
+
+def plain_gains_of_codes(codes: Array, gains: Array, rows: int, out: Array) -> None:
+    """out[rank, lane] = gains[codes[rank, lane]] for so many rows, of at most SIDE_BY_SIDE gains."""
+    for rank in range(rows):
+        for lane in range(SIDE_BY_SIDE):
+            out[rank, lane] = gains[codes[rank, lane]]
+
+
+@intrinsic
+def vector_gains_of_codes(typing: Any, codes: Any, gains: Any, rows: Any, out: Any) -> Any:
+    word = ir.IntType(64)
+    numbers, doubles = ir.VectorType(word, SIDE_BY_SIDE), ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
+
+    def emit(builder: Any, codes: Data, gains: Data, rows: Any, out: Data) -> None:
+        last = builder.sub(gains.shape[0], const(1))
+        table = ir.Constant(doubles, ir.Undefined)
+        for place in range(SIDE_BY_SIDE):
+            there = builder.select(builder.icmp_signed("<", const(place), last), const(place), last)
+            gain = builder.load(builder.gep(gains.data, [there]))
+            table = builder.insert_element(table, gain, const(place, 32))
+        kind = ir.VectorType(ir.IntType(32), SIDE_BY_SIDE)
+        with cgutils.for_range(builder, rows) as loop:
+            row = builder.mul(loop.index, const(SIDE_BY_SIDE))
+            wide = builder.zext(load(builder, codes.data, row, kind, 4), numbers)
+            place = builder.and_(wide, ir.Constant(numbers, [SIDE_BY_SIDE - 1] * SIDE_BY_SIDE))
+            found = ir.Constant(doubles, ir.Undefined)
+            for lane in range(SIDE_BY_SIDE):  # one instruction where the processor has it
+                gain = builder.extract_element(table, builder.extract_element(place, const(lane, 32)))
+                found = builder.insert_element(found, gain, const(lane, 32))
+            store(builder, found, out.data, row, 8)
+
+    return types.void(codes, gains, types.int64, out), own_function("gains_of_codes", emit)
+
+
+def plain_average_side_by_side(
+    gains: Array, same: Array, kept: Array, rows: int, sizes: Array, out: Array
+) -> None:
+    """out[r, lane] = mean gain of the tied group of rank r; `same` is as in `rank_side_by_side`. Sums of gains are exact.
+
+    `gains` and `sizes` hold anything afterwards.
+    """
+    depth = min(out.shape[0], rows)
+    for lane in range(SIDE_BY_SIDE):
+        start = 0
+        while start < rows:
+            stop = start + 1
+            while stop < rows and same[stop] >> lane & 1:
+                stop += 1
+            size = min(kept[lane], stop) - start
+            if size > 0:
+                out[start : min(stop, depth), lane] = gains[start:stop, lane].sum() / size
+            start = stop
+
+
+@intrinsic
+def vector_average_side_by_side(
+    typing: Any, gains: Any, same: Any, kept: Any, rows: Any, sizes: Any, out: Any
+) -> Any:
+    lanes = SIDE_BY_SIDE
+    doubles, numbers = ir.VectorType(ir.DoubleType(), lanes), ir.VectorType(ir.IntType(64), lanes)
+
+    def emit(builder: Any, gains: Data, same: Data, kept: Data, rows: Any, sizes: Data, out: Data) -> None:
+        zero, one = ir.Constant(doubles, [0.0] * lanes), ir.Constant(doubles, [1.0] * lanes)
+        held = load(builder, kept.data, const(0), numbers, 8)
+        total, size = (cgutils.alloca_once_value(builder, zero) for _ in range(2))
+
+        def joined(row: Any) -> Any:
+            bits = builder.load(builder.gep(same.data, [row]))
+            return builder.bitcast(bits, ir.VectorType(ir.IntType(1), lanes))
+
+        builder.store(const(0, 8), same.data)
+        with cgutils.for_range(builder, rows) as loop:
+            row, at = loop.index, builder.mul(loop.index, const(lanes))
+            goes_on = joined(row)
+            is_document = builder.icmp_signed(">", held, splat(builder, row, lanes))
+            for sums, array, own in (
+                (total, gains, load(builder, gains.data, at, doubles, 8)),
+                (size, sizes, builder.select(is_document, one, zero)),
+            ):
+                before = builder.select(goes_on, builder.load(sums), zero)
+                builder.store(builder.fadd(own, before), sums)
+                store(builder, builder.load(sums), array.data, at, 8)
+        ended = cgutils.alloca_once_value(
+            builder, ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes)
+        )
+        with cgutils.for_range(builder, rows) as loop:  # from the last rank of a group back to its first
+            row = builder.sub(builder.sub(rows, const(1)), loop.index)
+            at = builder.mul(row, const(lanes))
+            for sums, array in ((total, gains), (size, sizes)):
+                own = load(builder, array.data, at, doubles, 8)
+                builder.store(builder.select(builder.load(ended), own, builder.load(sums)), sums)
+            builder.store(builder.not_(joined(row)), ended)
+            with builder.if_then(builder.icmp_signed("<", row, out.shape[0])):
+                store(builder, builder.fdiv(builder.load(total), builder.load(size)), out.data, at, 8)
+
+    return types.void(gains, same, kept, types.int64, sizes, out), own_function("average_side_by_side", emit)
+
+
+def plain_count_codes(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
+    """counts[code, lane] = how many of the codes from `start` to before `stop` are `code`, for each of the levels.
+
+    There are at least LANES codes; `counts` takes _COUNTED more.
+    """
+    for code in range(levels):
+        counts[code, lane] = np.count_nonzero(codes[start:stop] == code)
+
+
+@intrinsic
+def vector_count_codes(
+    typing: Any, codes: Any, start: Any, stop: Any, levels: Any, counts: Any, lane: Any
+) -> Any:
+    byte = ir.IntType(8)
+
+    def emit(builder: Any, codes: Data, start: Any, stop: Any, levels: Any, counts: Data, lane: Any) -> None:
+        pointer, n = builder.gep(codes.data, [start]), builder.sub(stop, start)
+        # those of level 0 are the others: counts that were just stored could not yet be loaded as a vector
+        others = cgutils.alloca_once_value(builder, n)
+
+        def count_few(first: Any, lanes: int) -> None:
+            wanted = [builder.add(builder.trunc(first, byte), const(i, 8)) for i in range(COUNTED)]
+            sought = [splat(builder, code, lanes) for code in wanted]
+            found = [cgutils.alloca_once_value(builder, const(0)) for _ in wanted]
+
+            def count(offset: Any, fresh: Any) -> None:
+                vector = load(builder, pointer, offset, ir.VectorType(byte, lanes), 1)
+                for code, sum_ in zip(sought, found, strict=True):
+                    mask = builder.icmp_unsigned("==", vector, code)
+                    mask = mask if fresh is None else builder.and_(mask, fresh)
+                    builder.store(builder.add(builder.load(sum_), population(builder, mask)), sum_)
+
+            full = builder.sdiv(n, const(lanes))
+            with cgutils.for_range(builder, full) as loop:
+                count(builder.mul(loop.index, const(lanes)), None)
+            done, end = builder.mul(full, const(lanes)), builder.sub(n, const(lanes))
+            seen = splat(builder, builder.trunc(builder.sub(done, end), byte), lanes)
+            count(end, builder.icmp_unsigned(">=", lane_numbers(lanes, 8), seen))
+            for i, sum_ in enumerate(found):
+                count_of_code = builder.load(sum_)
+                place = builder.add(builder.mul(builder.add(first, const(i)), counts.shape[1]), lane)
+                builder.store(count_of_code, builder.gep(counts.data, [place]))
+                builder.store(builder.sub(builder.load(others), count_of_code), others)
+
+        is_wide = builder.icmp_signed(">=", n, const(_WIDE))
+        with (
+            cgutils.for_range_slice(builder, const(1), levels, const(COUNTED)) as (first, _),
+            builder.if_else(is_wide) as (wide, narrow),
+        ):
+            with wide:
+                count_few(first, _WIDE)
+            with narrow:
+                count_few(first, LANES)
+        builder.store(builder.load(others), builder.gep(counts.data, [lane]))
+
+    taken = types.void(codes, types.int64, types.int64, types.int64, counts, types.int64)
+    return taken, own_function("count_codes", emit, unrolled=False)
+
+
+def plain_fill_ideals(
+    counts: Array,
+    falling: Array,
+    gains: Array,
+    levels: int,
+    left_out: int,
+    depth: int,
+    ideals: Array,
+    lengths: Array,
+) -> None:
+    """Gains of each lane's documents, counted by level: the first `levels` of `falling` in their order, at most `depth` ranks.
+
+    Documents of the level `left_out` do not count. `lengths` are how many ranks are filled; what follows may be anything.
+    """
+    for lane in range(lengths.shape[0]):
+        at = 0
+        for i in range(levels):
+            if falling[i] != left_out:
+                stop = min(at + counts[falling[i], lane], depth)
+                for rank in range(at, stop):
+                    ideals[rank, lane] = gains[falling[i]]
+                at = stop
+        lengths[lane] = at
+
+
+@intrinsic
+def vector_fill_ideals(
+    typing: Any,
+    counts: Any,
+    falling: Any,
+    gains: Any,
+    levels: Any,
+    left_out: Any,
+    depth: Any,
+    ideals: Any,
+    lengths: Any,
+) -> Any:
+    word = ir.IntType(64)
+    numbers, doubles = ir.VectorType(word, SIDE_BY_SIDE), ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
+
+    def emit(
+        builder: Any, counts: Data, falling: Data, gains: Data, levels: Any, left_out: Any, depth: Any,
+        ideals: Data, lengths: Data,
+    ) -> None:  # fmt: skip
+        none = ir.Constant(numbers, [0] * SIDE_BY_SIDE)
+        at = cgutils.alloca_once_value(builder, none)
+        with cgutils.for_range(builder, levels) as loop:
+            level = builder.load(builder.gep(falling.data, [loop.index]))
+            gain = splat(builder, builder.load(builder.gep(gains.data, [level])), SIDE_BY_SIDE)
+            first = builder.load(at)
+            counted = load(builder, counts.data, builder.mul(level, const(SIDE_BY_SIDE)), numbers, 8)
+            skipped = splat(builder, builder.icmp_signed("==", level, left_out), SIDE_BY_SIDE)
+            stop = builder.add(first, builder.select(skipped, none, counted))
+            builder.store(stop, at)
+            # lanes whose documents of the level end earlier are written over by the levels that follow
+            start, end = reduced(builder, "smin", first), reduced(builder, "smax", stop)
+            end = builder.select(builder.icmp_signed("<", end, depth), end, depth)
+            with cgutils.for_range_slice(builder, start, end, const(1)) as (rank, _):
+                place = builder.mul(rank, const(SIDE_BY_SIDE))
+                own = builder.icmp_signed(">=", splat(builder, rank, SIDE_BY_SIDE), first)
+                held = load(builder, ideals.data, place, doubles, 8)
+                store(builder, builder.select(own, gain, held), ideals.data, place, 8)
+        filled, most = builder.load(at), splat(builder, depth, SIDE_BY_SIDE)
+        filled = builder.select(builder.icmp_signed("<", filled, most), filled, most)
+        store(builder, filled, lengths.data, const(0), 8)
+
+    signature = types.void(counts, falling, gains, types.int64, types.int64, types.int64, ideals, lengths)
+    return signature, own_function("fill_ideals", emit)
+
+
+def plain_add_discounted(gains: Array, discounts: Array, stops: Array, summed: Array, sums: Array) -> None:
+    """sums[lane] += gains[rank, lane] * discounts[rank], for the ranks from summed[lane] to stops[lane] in their order."""
+    for lane in range(sums.shape[0]):
+        total = sums[lane]
+        for rank in range(np.uint64(summed[lane]), np.uint64(max(stops[lane], summed[lane]))):
+            total += gains[rank, lane] * discounts[rank]
+        sums[lane] = total
+        summed[lane] = max(summed[lane], stops[lane])
+
+
+class _Side(NamedTuple):
+    """Gains of SIDE_BY_SIDE queries by rank, from which rank to before which they are added, and the sums so far."""
+
+    gains: Data
+    first: Any
+    stop: Any
+    sums: Any  # where they are held
+
+    def store(self, builder: Any, summed: Data, sums: Data, place: Any) -> None:
+        store(builder, builder.load(self.sums), sums.data, place, 8)
+        reached = builder.select(builder.icmp_signed(">", self.stop, self.first), self.stop, self.first)
+        store(builder, reached, summed.data, place, 8)
+
+
+def _add_ranks(builder: Any, sides: list[_Side], discounts: Data, start: Any, end: Any) -> None:
+    """Add discounted gains of the ranks from `start` to before `end`, of each query those that are wanted."""
+    doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
+    with cgutils.for_range_slice(builder, start, end, const(1)) as (rank, _):
+        discount = splat(builder, builder.load(builder.gep(discounts.data, [rank])), SIDE_BY_SIDE)
+        here = splat(builder, rank, SIDE_BY_SIDE)
+        for side in sides:
+            gain = load(builder, side.gains.data, builder.mul(rank, const(SIDE_BY_SIDE)), doubles, 8)
+            wanted = builder.and_(
+                builder.icmp_signed(">=", here, side.first), builder.icmp_signed("<", here, side.stop)
+            )
+            total = builder.load(side.sums)
+            more = builder.fadd(total, builder.fmul(gain, discount))
+            builder.store(builder.select(wanted, more, total), side.sums)
+
+
+@intrinsic
+def vector_add_discounted(typing: Any, gains: Any, discounts: Any, stops: Any, summed: Any, sums: Any) -> Any:
+    numbers = ir.VectorType(ir.IntType(64), SIDE_BY_SIDE)
+    doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
+
+    def emit(builder: Any, gains: Data, discounts: Data, stops: Data, summed: Data, sums: Data) -> None:
+        first = load(builder, summed.data, const(0), numbers, 8)
+        stop = load(builder, stops.data, const(0), numbers, 8)
+        total = cgutils.alloca_once_value(builder, load(builder, sums.data, const(0), doubles, 8))
+        side = _Side(gains, first, stop, total)
+        start, end = reduced(builder, "smin", first), reduced(builder, "smax", stop)
+        _add_ranks(builder, [side], discounts, start, end)
+        side.store(builder, summed, sums, const(0))
+
+    return types.void(gains, discounts, stops, summed, sums), own_function("add_discounted", emit)
+
+
+def plain_sum_row(
+    placed: int,
+    gains: Array,
+    lengths: Array,
+    ideals: Array,
+    ideal_lengths: Array,
+    discounts: Array,
+    cutoffs: Array,
+    anew: bool,
+    stops: Array,
+    summed: Array,
+    sums: Array,
+    values: Array,
+) -> None:
+    """Sum the lists of a row and their ideals to each lane's cutoff, and divide the one by the other.
+
+    Goes on from `summed` ranks and their `sums` where it does not begin `anew`. Lanes after those that are placed have no ranks.
+    """
+    if anew:
+        summed[:], sums[:] = 0, 0.0
+    for lane in range(values.shape[0]):
+        stops[0, lane] = min(cutoffs[lane], lengths[lane]) if lane < placed else 0
+        stops[1, lane] = min(cutoffs[lane], ideal_lengths[lane]) if lane < placed else 0
+    plain_add_discounted(gains, discounts, stops[0], summed[0], sums[0])
+    plain_add_discounted(ideals, discounts, stops[1], summed[1], sums[1])
+    for lane in range(values.shape[0]):
+        values[lane] = plain_normalised(sums[0, lane], sums[1, lane])
+
+
+@intrinsic
+def vector_sum_row(
+    typing: Any,
+    placed: Any,
+    gains: Any,
+    lengths: Any,
+    ideals: Any,
+    ideal_lengths: Any,
+    discounts: Any,
+    cutoffs: Any,
+    anew: Any,
+    stops: Any,
+    summed: Any,
+    sums: Any,
+    values: Any,
+) -> Any:
+    numbers = ir.VectorType(ir.IntType(64), SIDE_BY_SIDE)
+    doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
+
+    def emit(
+        builder: Any,
+        placed: Any,
+        gains: Data,
+        lengths: Data,
+        ideals: Data,
+        ideal_lengths: Data,
+        discounts: Data,
+        cutoffs: Data,
+        anew: Any,
+        stops: Data,
+        summed: Data,
+        sums: Data,
+        values: Data,
+    ) -> None:
+        places = [const(0), const(SIDE_BY_SIDE)]  # where those of the list and of the ideal begin
+        taken = builder.icmp_signed("<", lane_numbers(SIDE_BY_SIDE, 64), splat(builder, placed, SIDE_BY_SIDE))
+        cutoff = load(builder, cutoffs.data, const(0), numbers, 8)
+        anew = builder.trunc(anew, ir.IntType(1)) if anew.type.width > 1 else anew
+        sides = []
+        for place, rows, shown in zip(places, (gains, ideals), (lengths, ideal_lengths), strict=True):
+            length = load(builder, shown.data, const(0), numbers, 8)
+            least = builder.select(builder.icmp_signed("<", length, cutoff), length, cutoff)
+            stop = builder.select(taken, least, ir.Constant(numbers, [0] * SIDE_BY_SIDE))
+            store(builder, stop, stops.data, place, 8)
+            first, total = (
+                builder.select(
+                    anew, ir.Constant(kind, [0] * SIDE_BY_SIDE), load(builder, held.data, place, kind, 8)
+                )
+                for kind, held in ((numbers, summed), (doubles, sums))
+            )
+            sides.append(_Side(rows, first, stop, cgutils.alloca_once_value(builder, total)))
+
+        def lesser(one: Any, other: Any) -> Any:
+            return builder.select(builder.icmp_signed("<", one, other), one, other)
+
+        start = lesser(*(reduced(builder, "smin", side.first) for side in sides))
+        ends = [reduced(builder, "smax", side.stop) for side in sides]
+        together = lesser(*ends)
+        # two sums in the time of one, which waits for each addition
+        _add_ranks(builder, sides, discounts, start, together)
+        rest = builder.select(builder.icmp_signed("<", start, together), together, start)
+        for side, end in zip(sides, ends, strict=True):
+            _add_ranks(builder, [side], discounts, rest, end)
+        for side, place in zip(sides, places, strict=True):
+            side.store(builder, summed, sums, place)
+        total, ideal = (builder.load(side.sums) for side in sides)
+        zero, one, nearly, nothing = (
+            ir.Constant(doubles, [value] * SIDE_BY_SIDE) for value in (0.0, 1.0, _NEARLY_ONE, float("nan"))
+        )
+        value = builder.fdiv(total, ideal)
+        is_one = builder.and_(builder.fcmp_ordered(">", value, one), builder.fcmp_ordered("<", value, nearly))
+        value = builder.select(is_one, one, value)
+        value = builder.select(builder.fcmp_ordered("==", ideal, zero), nothing, value)
+        store(builder, value, values.data, const(0), 8)
+
+    taken = types.void(
+        types.int64,
+        gains,
+        lengths,
+        ideals,
+        ideal_lengths,
+        discounts,
+        cutoffs,
+        anew,
+        stops,
+        summed,
+        sums,
+        values,
+    )
+    return taken, own_function("sum_row", emit)
+
+
+def plain_normalised(total: float, ideal: float) -> float:
+    """A sum by that of the ideal; NaN where that is nothing."""
+    if ideal == 0.0:
+        return np.nan
+    value = total / ideal
+    # two orders of one sum round differently: what is 1 by the mathematics must not come out above it
+    return 1.0 if 1.0 < value < _NEARLY_ONE else value
+
+
+fill_ideals_of_one, add_discounted_of_one = block(plain_fill_ideals), block(plain_add_discounted)
+normalised = block(plain_normalised)
+
+
+if numba.config.DISABLE_JIT:
+    count_codes = plain_count_codes
+    average_side_by_side = plain_average_side_by_side
+    gains_of_codes = plain_gains_of_codes
+    fill_ideals = plain_fill_ideals
+    add_discounted = plain_add_discounted
+    sum_row = plain_sum_row
+else:
+    count_codes = vector_count_codes
+    average_side_by_side = vector_average_side_by_side
+    gains_of_codes = vector_gains_of_codes
+    fill_ideals = vector_fill_ideals
+    add_discounted = vector_add_discounted
+    sum_row = vector_sum_row

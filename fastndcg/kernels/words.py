@@ -1,0 +1,214 @@
+"""Bytes of text, eight at a time: as one number whose lowest byte is the first character.
+
+Loops over characters took three quarters of the time of a line.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from fastndcg.kernels.compiling import block
+from fastndcg.kernels.llvm import load, pointer_of, splat, store
+from fastndcg.kernels.tables import Array
+
+NEWLINE, BLANK, HASH, PLUS, MINUS, POINT, ZERO, COLON = 10, 32, 35, 43, 45, 46, 48, 58
+
+
+@block
+def skip_blanks(data: Array, at: int) -> int:
+    while data[at] <= BLANK and data[at] != NEWLINE:
+        at += 1
+    return at
+
+
+@block
+def skip_field(data: Array, at: int) -> int:
+    while data[at] > BLANK:
+        at += 1
+    return at
+
+
+@block
+def skip_line(data: Array, at: int) -> int:
+    while data[at] != NEWLINE:
+        at += 1
+    return at + 1
+
+
+def plain_element(array: Array, at: Any) -> Any:
+    return array[at]
+
+
+@intrinsic
+def vector_element(typing: Any, array: Any, at: Any) -> Any:
+    """`array[at]`, without the question whether `at` is negative and counts from the end."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        pointer = pointer_of(context, builder, kind, arguments[0])
+        return context.unpack_value(builder, kind.dtype, builder.gep(pointer, [arguments[1]]))
+
+    return array.dtype(array, types.int64), generate
+
+
+element = plain_element if numba.config.DISABLE_JIT else vector_element
+
+
+def plain_leading_zeros(bits: Any) -> Any:
+    return 64 - int(bits).bit_length()
+
+
+@intrinsic
+def vector_leading_zeros(typing: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), generate
+
+
+leading_zeros = plain_leading_zeros if numba.config.DISABLE_JIT else vector_leading_zeros
+
+
+@block
+def same_bytes(text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int) -> bool:
+    same = stop - start == other_stop - other_start
+    i = 0
+    while same and i < stop - start:
+        same = text[start + i] == other[other_start + i]
+        i += 1
+    return same
+
+
+@intrinsic
+def bits_of_64(typing: Any, data: Any, at: Any, most: Any, exactly: Any) -> Any:
+    """A bit for each of 64 bytes, set for those up to `most`, and one for those that are `exactly` this."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(8), 64)
+        array, at, most, exactly = arguments
+        lanes = load(builder, pointer_of(context, builder, signature.args[0], array), at, kind, 1)
+        below = builder.icmp_unsigned("<=", lanes, splat(builder, builder.trunc(most, ir.IntType(8)), 64))
+        same = builder.icmp_unsigned("==", lanes, splat(builder, builder.trunc(exactly, ir.IntType(8)), 64))
+        masks = [builder.bitcast(mask, ir.IntType(64)) for mask in (below, same)]
+        return context.make_tuple(builder, signature.return_type, masks)
+
+    return types.UniTuple(types.uint64, 2)(data, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def lowest_bit(typing: Any, bits: Any) -> Any:
+    """Place of the lowest bit that is set; 64 where none is."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def count_bits(typing: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+def plain_word_at(data: Array, at: int) -> Any:
+    """The eight bytes from `at` on."""
+    word = np.uint64(0)
+    for i in range(8):
+        word |= np.uint64(data[at + i]) << np.uint64(8 * i)
+    return word
+
+
+@intrinsic
+def vector_word_at(typing: Any, data: Any, at: Any) -> Any:
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = pointer_of(context, builder, signature.args[0], arguments[0])
+        return load(builder, pointer, arguments[1], ir.IntType(64), 1)
+
+    return types.uint64(data, types.int64), generate
+
+
+word_at = plain_word_at if numba.config.DISABLE_JIT else vector_word_at
+
+
+def _copying(size: int, data: Any, out: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(8), size)
+        source = pointer_of(context, builder, signature.args[0], arguments[0])
+        target = pointer_of(context, builder, signature.args[2], arguments[2])
+        store(builder, load(builder, source, arguments[1], kind, 1), target, arguments[3], 1)
+        return context.get_dummy_value()
+
+    return types.none(data, types.int64, out, types.int64), generate
+
+
+@intrinsic
+def vector_copy_32(typing: Any, data: Any, at: Any, out: Any, to: Any) -> Any:
+    """Copy 32 bytes: to copy as many as there are takes a call and a branch that is not foreseen."""
+    return _copying(32, data, out)
+
+
+@intrinsic
+def vector_copy_8(typing: Any, data: Any, at: Any, out: Any, to: Any) -> Any:
+    return _copying(8, data, out)
+
+
+def plain_copy_32(data: Array, at: Any, out: Array, to: Any) -> None:
+    out[to : to + 32] = data[at : at + 32].copy()
+
+
+def plain_copy_8(data: Array, at: Any, out: Array, to: Any) -> None:
+    out[to : to + 8] = data[at : at + 8].copy()
+
+
+copy_32 = plain_copy_32 if numba.config.DISABLE_JIT else vector_copy_32
+copy_8 = plain_copy_8 if numba.config.DISABLE_JIT else vector_copy_8
+
+
+@block
+def copy_text(data: Array, start: int, stop: int, out: Array, to: int) -> None:
+    for i in range(stop - start):
+        out[to + i] = data[start + i]
+
+
+@block
+def below_byte(count: int) -> Any:
+    """The lowest bytes of a word, so many below eight."""
+    return (np.uint64(1) << np.uint64(8 * count)) - np.uint64(1)
+
+
+@block
+def vector_same_text(
+    text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int
+) -> bool:
+    length = stop - start
+    if length != other_stop - other_start:
+        return False
+    if length == 0 or length > 8 or start + 8 > text.shape[0] or other_start + 8 > other.shape[0]:
+        return same_bytes(text, start, stop, other, other_start, other_stop)
+    unlike = word_at(text, start) ^ word_at(other, other_start)
+    return unlike << np.uint64(64 - 8 * length) == np.uint64(0)
+
+
+same_text = same_bytes if numba.config.DISABLE_JIT else vector_same_text
+
+
+@block
+def first_word(text: Array, start: int, stop: int) -> Any:
+    """The first eight bytes, or as many as there are and zeros."""
+    if start + 8 <= text.shape[0]:
+        word = word_at(text, start)
+        return word if stop - start >= 8 else word & below_byte(stop - start)
+    word = np.uint64(0)
+    for i in range(min(stop - start, 8)):
+        word |= np.uint64(text[start + i]) << np.uint64(8 * i)
+    return word
