@@ -13,7 +13,7 @@ import hashlib
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +24,7 @@ from numba import types
 from numba.core import cgutils, imputils
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 from numba.core.runtime import _nrt_python
 from numba.extending import intrinsic
 
@@ -35,6 +35,45 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # versions of Numba whose private parts, used below, were looked at; with a later one compiling and loading take longer
 KNOWN = numba.version_info.short < (0, 69)
+
+
+class _Flags(Flags):
+    """Numba's flags, compared by those that are set.
+
+    They are part of what Numba looks up for each function that an operation may be. By all there are that took a tenth of a
+    cold compilation.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._values == other._values if isinstance(other, _Flags) else super().__eq__(other))
+
+    def __hash__(self) -> int:
+        return _HASH_OF_FLAGS
+
+
+_HASH_OF_FLAGS = hash(Flags())  # theirs is of the names of options, so that all are the same
+
+
+class _Quick(Compiler):
+    """Numba's compiler, without what it does again and again."""
+
+    def __init__(
+        self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, local: Any
+    ) -> None:
+        super().__init__(typing, target, library, args, returned, _Flags(flags), local)
+        # of a copy that is this compiler's own. To ask LLVM for the size of each variable took a tenth of the time
+        self.state.targetctx.get_abi_sizeof = partial(_size_of, self.state.targetctx.target_data)
+
+
+def _size_of(target: Any, kind: Any) -> int:
+    """Bytes of a value of one of LLVM's types."""
+    name = str(kind)
+    if name not in _sizes:
+        _sizes[name] = kind.get_abi_size(target)
+    return _sizes[name]
+
+
+_sizes: dict[str, int] = {}
 
 
 class _LinkedLibrary(JITCodeLibrary):
@@ -61,8 +100,8 @@ class _LinkedLibrary(JITCodeLibrary):
         self._finalized = True
 
 
-class _Linked(Compiler):
-    """Numba's compiler, for blocks."""
+class _Linked(_Quick):
+    """The compiler of blocks."""
 
     def define_pipelines(self) -> Any:
         self.state.library = _LinkedLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
@@ -73,6 +112,7 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wra
 # what lets Python call a function: for tables and scratch memory it took a fifth of a cold compilation
 UNWRAPPED: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
 if KNOWN:
+    _OPTIONS["pipeline_class"] = _Quick
     UNWRAPPED["pipeline_class"] = _Linked
 
 
