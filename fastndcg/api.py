@@ -84,17 +84,9 @@ def evaluate(
         return evaluate_by_convention(rankings, measures, convention, threads=threads)
     asked = as_measures(measures)
     values = _values(rankings, asked, threads)
-    empty = np.zeros(len(asked), np.int64)
-    n_finite = np.count_nonzero(np.isfinite(values))
-    if n_finite < values.size:
-        undefined = np.isnan(values)
-        for row, measure in enumerate(asked):
-            empty[row] = np.count_nonzero(undefined[row])
-            instead = measure.params.get("empty", 0.0)
-            if empty[row] and not isinstance(instead, str):
-                np.copyto(values[row], instead, where=undefined[row])  # an index took six times as long
-        if n_finite + empty.sum() < values.size:
-            raise _too_many_orders(asked, values, rankings)
+    empty, n_infinite = launch.replace_undefined(asked, values)
+    if n_infinite:
+        raise _too_many_orders(asked, values, rankings)
     return Scores(asked, values, empty, rankings, rankings.weight)
 
 

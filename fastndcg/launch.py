@@ -69,6 +69,18 @@ def score(
     return out
 
 
+def replace_undefined(
+    measures: tuple[Measure, ...], values: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.int64], int]:
+    """Put what each measure says of queries without a value in place of NaN; how many these are, and how many values are infinite."""
+    from fastndcg.kernels import drivers
+
+    empty = [measure.params.get("empty", 0.0) for measure in measures]
+    instead = np.array([np.nan if isinstance(value, str) else value for value in empty], np.float64)
+    undefined = np.empty(len(measures), np.int64)
+    return undefined, drivers.replace_undefined(values, instead, undefined)
+
+
 def threads_of(threads: int | None) -> int:
     import numba
 
@@ -249,13 +261,15 @@ def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
 
     address, before = address_of(serial, *arguments), numba.get_num_threads()
     try:
-        numba.set_num_threads(threads)
+        if threads != before:  # to set it took 20 microseconds
+            numba.set_num_threads(threads)
         if score_parallel(address, threads, np.zeros(1, np.int64), *arguments):
             serial(
                 *arguments
             )  # what failed in a thread is raised here, unless there is memory enough for one
     finally:
-        numba.set_num_threads(before)
+        if threads != before:
+            numba.set_num_threads(before)
 
 
 def _run_on_python_threads(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:

