@@ -33,12 +33,8 @@ _EXACT_WHOLE = 1 << 53  # whole numbers up to it are exact as float64, and so ar
 _EXACT_POWER = 22
 _TENS = 10.0 ** np.arange(_EXACT_POWER + 1)
 _MOST_DIGITS = 18  # that never overflow
-
-
-_LEAST_TEN, _GREATEST_TEN = (
-    -342,
-    308,
-)  # below and above these powers every number of 19 digits is 0 or infinite
+# below and above these powers every number of 19 digits is 0 or infinite
+_LEAST_TEN, _GREATEST_TEN = -342, 308
 
 
 def _leading_bits_of_five(power: int) -> int:

@@ -12,7 +12,7 @@ from fastndcg.kernels.vectors.summing import count_codes
 
 @inlined
 def count_levels(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
-    """Documents of each of the levels; `counts` takes _COUNTED more."""
+    """Documents of each of the levels; `counts` takes COUNTED more."""
     # one pass for each few levels, 64 documents at a time, beats one addition for each document
     if stop - start >= LANES and levels <= 16:
         count_codes(codes, start, stop, levels, counts, lane)

@@ -78,7 +78,7 @@ class Batch(NamedTuple):
     """Queries side by side: what their rows are summed from, and the sums."""
 
     lanes: Lanes
-    counts: Array  # int64 (2, L + 2 + _COUNTED, lanes): scored and judged documents of each level, where grades are coded
+    counts: Array  # int64 (2, L + 2 + COUNTED, lanes): scored and judged documents of each level, where grades are coded
     totals: Array  # float64 (n_totals, lanes): sums of gains over the judged documents
     ranked: Ranked
     lists: Array  # float64 (n_lists, depth, lanes): gains by rank

@@ -58,347 +58,6 @@ _COMPARED = 8  # cost of a document compared with a vector of others, where n ro
 _FETCHED = 2048  # documents of the next queries that are asked for while some are scored
 
 
-@inlined
-def gather_lists(
-    ranked: int,
-    distinct: bool,
-    unjudged: int,
-    made: int,
-    gains: Array,
-    lists: Array,
-    exact: Array,
-    work: Work,
-    out: Array,
-    lengths: Array,
-    lane: int,
-) -> None:
-    """Fill the lists of gains and counts, but for those that are made, of all queries side by side."""
-    for v in range(lists.shape[0]):
-        table, ties, condensed = lists[v, TABLE], lists[v, TIES], lists[v, CONDENSED] == 1
-        if (made == ALL_MADE and is_linear(v, lists)) or (
-            made == AVERAGED_MADE and averages_exactly(v, lists, exact)
-        ):
-            continue
-        if lists[v, FOLD] == GAIN:
-            lengths[v, lane] = gather(
-                ranked, distinct, ties, condensed, unjudged, gains[table], exact[table], work, out[v], lane
-            )
-        elif lists[v, FOLD] == COUNT:
-            lengths[v, lane] = gather_sums(
-                ranked, ties, condensed, unjudged, gains[table], work.codes, work.sizes, work.group, out[v], lane
-            )  # fmt: skip
-
-
-@apart
-def gains_by_rank(
-    gains: Array, rows: int, tied: bool, kept: Array, ranked: Ranked, out: Array, lengths: Array
-) -> None:
-    """A list of gains of queries ranked side by side, with averaged ties."""
-    depth = min(out.shape[0], rows)
-    for lane in range(SIDE_BY_SIDE):
-        lengths[lane] = min(kept[lane], depth)
-    filled, n = (ranked.gains, rows) if tied else (out, depth)
-    if gains.shape[0] <= SIDE_BY_SIDE:
-        gains_of_codes(ranked.codes, gains, n, filled)
-    else:
-        for rank in range(n):
-            for lane in range(SIDE_BY_SIDE):
-                filled[rank, lane] = gains[ranked.codes[rank, lane]]
-    if tied:
-        average_side_by_side(ranked.gains, ranked.same, kept, rows, ranked.sizes, out)
-
-
-@apart
-def counts_by_rank(gains: Array, rows: int, kept: Array, codes: Array, out: Array, lengths: Array) -> None:
-    """As `gather_sums`, of queries ranked side by side where none are tied."""
-    depth = min(out.shape[0], rows)
-    for lane in range(SIDE_BY_SIDE):
-        lengths[lane] = min(kept[lane], depth)
-    for rank in range(depth):
-        for lane in range(SIDE_BY_SIDE):
-            before = out[rank - 1, lane] if rank > 0 else 0.0
-            out[rank, lane] = before + gains[codes[rank, lane]]
-
-
-@apart
-def take_column(ranked: Ranked, lane: int, kept: int, work: Work) -> bool:
-    """As `rank_documents`, of a query that was ranked beside others."""
-    tied, start = False, 0
-    for rank in range(kept):
-        work.codes[rank] = ranked.codes[rank, lane]
-    for rank in range(max(kept, 2 * LANES)):
-        work.sizes[rank] = 1
-    for rank in range(1, kept):
-        if ranked.same[rank] >> lane & 1:
-            work.sizes[start] += 1
-            tied = True
-        else:
-            start = rank
-    if tied and kept <= 2 * LANES:
-        start = 0
-        while start < kept:
-            size = work.sizes[start]
-            for rank in range(start, start + size):
-                work.firsts[rank], work.sizes[rank] = start, size
-            start += size
-    return tied
-
-
-@inlined
-def is_linear(v: int, lists: Array) -> bool:
-    """Whether a list is one of gains or counts, of all documents: such ones are made side by side."""
-    return lists[v, FOLD] in (GAIN, COUNT) and lists[v, CONDENSED] == 0
-
-
-@inlined
-def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
-    """Whether a list that is made side by side is right where documents are tied, too."""
-    return (
-        is_linear(v, lists)
-        and lists[v, FOLD] == GAIN
-        and lists[v, TIES] == AVERAGE
-        and exact[lists[v, TABLE]]
-    )
-
-
-@inlined
-def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) -> tuple[int, bool]:
-    """Up to how many documents the lists of a batch are ranked side by side, and whether none has more.
-
-    Longer ones are ranked one by one.
-    """
-    longest = longer = 0
-    for lane in range(placed):
-        longest = max(longest, lanes.kept[lane])
-        longer += lanes.kept[lane] > LANES
-    if longest > 2 * LANES:
-        rows = rows_worth_sorting(placed, first_wanted, lanes.kept, lanes.steps, scored)
-    else:
-        rows = LANES if 2 * longer <= SIDE_BY_SIDE else 2 * LANES
-    return rows, longest <= rows
-
-
-@apart
-def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array, scored: Array) -> int:
-    """Length of a list of the batch up to which it takes least to sort all together, and longer ones by themselves."""
-    worth, least = 0, 0
-    for lane in range(placed):
-        wanted = 0
-        for level in range(first_wanted, scored.shape[0] - COUNTED):
-            wanted += scored[level, lane]
-        compared = min(wanted, kept[lane]) * vectors_of(kept[lane])
-        steps[lane] = _COMPARED * min(compared, COUNTING * kept[lane])
-        least += steps[lane]
-    for candidate in range(placed):
-        rows = LANES * vectors_of(kept[candidate])
-        if LANES <= rows <= TOGETHER:
-            doublings = 0
-            while 1 << doublings < rows:
-                doublings += 1
-            taken = rows * doublings * doublings
-            for lane in range(placed):
-                if kept[lane] > rows:
-                    taken += steps[lane]
-            if taken < least:
-                worth, least = rows, taken
-    return worth
-
-
-@apart
-def ideals_of_lists(
-    placed: int,
-    ideals: Array,
-    top: Array,
-    lists: Array,
-    list_lengths: Array,
-    out: Array,
-    lengths: Array,
-    gains: Array,
-) -> None:
-    """The ideals that depend on what was returned, after the lists and the other ideals are made."""
-    for i in range(ideals.shape[0]):
-        source, cutoff, of_list = ideals[i, SOURCE], ideals[i, IDEAL_CUTOFF], ideals[i, OF_LIST]
-        if source not in (RETURNED, FULL):
-            continue
-        for lane in range(placed):
-            length = list_lengths[of_list, lane]
-            if source == RETURNED:
-                length = min(cutoff, length)
-                for rank in range(length):
-                    gains[rank] = lists[of_list, rank, lane]
-                sort_falling(gains, length)
-                for rank in range(length):
-                    out[i, rank, lane] = gains[rank]
-            else:
-                length = length if cutoff == UNCUT else cutoff
-                best, pool = top[ideals[i, TABLE]], ideals[i, POOL]
-                if np.isnan(best) and lengths[pool, lane] > 0:
-                    best = out[pool, 0, lane]
-                if np.isnan(best):
-                    length = 0
-                for rank in range(length):
-                    out[i, rank, lane] = best
-            lengths[i, lane] = length
-
-
-@inlined
-def no_level_gains(
-    levels: int, scored: Array, judged: Array, lane: int, promising: Array, totals: Array
-) -> bool:
-    """Whether a query has no value by any row, by how many documents there are of each level."""
-    for level in range(levels - 1, -1, -1):
-        if (promising[1, level] and judged[level, lane] > 0) or (
-            promising[0, level] and scored[level, lane] > 0
-        ):
-            return False
-    return nothing_relevant(totals)
-
-
-@inlined
-def no_value_gains(plan: Plan, batch: Batch, lane: int) -> bool:
-    """Whether a query has no value by any row, by its ideals."""
-    if not plan.skippable:
-        return False
-    for i in range(plan.ideals.shape[0]):
-        if batch.ideal_lengths[i, lane] > 0 and batch.ideals[i, 0, lane] > 0.0:
-            return False
-    return nothing_relevant(batch.totals[:, lane])
-
-
-@inlined
-def nothing_relevant(totals: Array) -> bool:
-    counted = 0.0
-    for i in range(totals.shape[0]):
-        counted += totals[i]
-    return counted == 0.0
-
-
-@inlined
-def rows_of(query: int, documents: Documents) -> tuple[int, int]:
-    return documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
-
-
-@apart
-def total_lane(
-    lane: int,
-    judged: Array,
-    levels: int,
-    n_unjudged: int,
-    gains: Array,
-    summed: Array,
-    assumed: Array,
-    totals: Array,
-) -> None:
-    for i in range(summed.shape[0]):
-        table = summed[i]
-        totals[i, lane] = total_of_levels(judged, lane, levels, n_unjudged, gains[table], assumed[table])
-
-
-@apart
-def take_queries(
-    first: int,
-    last: int,
-    documents: Documents,
-    gains: Array,
-    summed: Array,
-    assumed: Array,
-    promising: Array,
-    skippable: bool,
-    condensing: bool,
-    scored: Array,
-    judged: Array,
-    totals: Array,
-    lanes: Lanes,
-    out: Array,
-) -> tuple[int, int]:
-    """Place the next queries in the lanes, and count their documents by level; those that have no value are left out.
-
-    Returns how many lanes are taken, and the query to go on from.
-    """
-    unjudged, levels, pool_offsets = gains.shape[1] - 2, documents.levels, documents.pool_offsets
-    has_pool = pool_offsets.shape[0] > 0
-    lane = 0
-    while first < last and lane < lanes.queries.shape[0]:
-        number = first
-        first += 1
-        start, stop = rows_of(number, documents)
-        has_documents = stop > start
-        count_levels(documents.relevance, start, stop, levels, scored, lane)
-        n_unjudged = scored[unjudged, lane] if levels > unjudged else 0
-        if has_pool:
-            pool_start = pool_offsets[number] - documents.pool_base
-            pool_stop = pool_offsets[first] - documents.pool_base
-            has_documents = has_documents or pool_stop > pool_start
-            count_levels(documents.pool_relevance, pool_start, pool_stop, levels, judged, lane)
-            judged[unjudged, lane] = n_unjudged
-        if summed.shape[0] > 0:
-            total_lane(lane, judged, min(levels, unjudged), n_unjudged, gains, summed, assumed, totals)
-        if skippable and no_level_gains(levels, scored, judged, lane, promising, totals[:, lane]):
-            out[:, number] = np.nan
-            continue
-        lanes.queries[lane], lanes.starts[lane], lanes.stops[lane] = number, start, stop
-        lanes.has_documents[lane], lanes.all_kept[lane] = has_documents, n_unjudged > 0 and condensing
-        lane += 1
-    return lane, first
-
-
-@block
-def quarter_of_next(first: int, last: int, documents: Documents) -> tuple[int, int]:
-    """First document of the next queries to be scored side by side, and a quarter of how many they have, or of _FETCHED."""
-    if first >= last:
-        return 0, 0
-    start, _ = rows_of(first, documents)
-    _, stop = rows_of(min(first + SIDE_BY_SIDE, last) - 1, documents)
-    return start, min(stop - start, _FETCHED) // 4
-
-
-@apart
-def keep_of_lanes(
-    placed: int,
-    depth: int,
-    scores: Array,
-    codes: Array,
-    lanes: Lanes,
-    greatest: Array,
-    bounds: Array,
-    kept_scores: Array,
-    kept_codes: Array,
-) -> None:
-    """Keep a superset of the documents of the first `depth` ranks, with all tied with the last of them, of each query.
-
-    Step by step for all of them, so that the processor need not wait for what a step before has found.
-    """
-    least, bounded, others = max(BINS, 3 * depth), False, False
-    for lane in range(placed):
-        start, stop = lanes.starts[lane], lanes.stops[lane]
-        if depth > _DEEPEST or stop - start < least or lanes.all_kept[lane]:
-            lanes.all_kept[lane] = others = True
-            lanes.seen[lane] = start
-        else:
-            bounded = True
-            others = others or stop - start > MANY
-            lanes.seen[lane] = start + bounded_by(stop - start)
-    for lane in range(placed, lanes.kept.shape[0]):
-        lanes.kept[lane], lanes.seen[lane] = 0, lanes.starts[lane]
-    if bounded:
-        greatest_by_bin(scores, lanes.starts, lanes.seen, greatest)
-        bounds_of_top(greatest, max(depth, 1), bounds)
-    if others:
-        for lane in range(placed):
-            start, stop = lanes.starts[lane], lanes.stops[lane]
-            if lanes.all_kept[lane]:
-                lanes.kept[lane] = keep_all(
-                    codes[start:stop], scores[start:stop], kept_scores[lane], kept_codes[lane]
-                )
-            elif stop - start > MANY:
-                lanes.seen[lane] = start
-                lanes.kept[lane] = keep_few_from(
-                    scores[start:stop], codes[start:stop], bounds[lane], kept_scores[lane], kept_codes[lane]
-                )
-    if bounded:
-        keep_from_lanes(scores, codes, lanes.starts, lanes.seen, bounds, kept_scores, kept_codes, lanes.kept)
-
-
 @block
 def score_queries_of_levels(
     first: int,
@@ -410,6 +69,7 @@ def score_queries_of_levels(
     batch: Batch,
     out: Array,
 ) -> None:
+    """Score queries whose grades are coded to levels."""
     # taken out once: to name a field takes all some hundred words of its tuple, for LLVM to find out that they are not used
     lists, gains, lanes, ranked = plan.lists, plan.gains, batch.lanes, batch.ranked
     out_lists, lengths, ideals, ideal_lengths = batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths
@@ -478,17 +138,6 @@ def score_queries_of_levels(
         )  # fmt: skip
         fetch(documents.relevance, ahead, ahead + 4 * quarter)
         finish_batch(placed, plan, work, batch, out)
-
-
-@inlined
-def finish_batch(placed: int, plan: Plan, work: Work, batch: Batch, out: Array) -> None:
-    ideals_of_lists(
-        placed, plan.ideals, plan.top, batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths, work.group
-    )  # fmt: skip
-    fold_rows(
-        placed, batch.lanes, batch.totals, batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths, batch.sums,
-        plan.rows, plan.weights, plan.discounts, out,
-    )  # fmt: skip
 
 
 @block
@@ -576,3 +225,359 @@ def score_queries_of_values(
             batch.lanes.queries[lane], batch.lanes.has_documents[lane] = number, has_documents
             lane += 1
         finish_batch(lane, plan, work, batch, out)
+
+
+@inlined
+def finish_batch(placed: int, plan: Plan, work: Work, batch: Batch, out: Array) -> None:
+    ideals_of_lists(
+        placed, plan.ideals, plan.top, batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths, work.group
+    )  # fmt: skip
+    fold_rows(
+        placed, batch.lanes, batch.totals, batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths, batch.sums,
+        plan.rows, plan.weights, plan.discounts, out,
+    )  # fmt: skip
+
+
+@apart
+def take_queries(
+    first: int,
+    last: int,
+    documents: Documents,
+    gains: Array,
+    summed: Array,
+    assumed: Array,
+    promising: Array,
+    skippable: bool,
+    condensing: bool,
+    scored: Array,
+    judged: Array,
+    totals: Array,
+    lanes: Lanes,
+    out: Array,
+) -> tuple[int, int]:
+    """Place the next queries in the lanes, and count their documents by level; those that have no value are left out.
+
+    Returns how many lanes are taken, and the query to go on from.
+    """
+    unjudged, levels, pool_offsets = gains.shape[1] - 2, documents.levels, documents.pool_offsets
+    has_pool = pool_offsets.shape[0] > 0
+    lane = 0
+    while first < last and lane < lanes.queries.shape[0]:
+        number = first
+        first += 1
+        start, stop = rows_of(number, documents)
+        has_documents = stop > start
+        count_levels(documents.relevance, start, stop, levels, scored, lane)
+        n_unjudged = scored[unjudged, lane] if levels > unjudged else 0
+        if has_pool:
+            pool_start = pool_offsets[number] - documents.pool_base
+            pool_stop = pool_offsets[first] - documents.pool_base
+            has_documents = has_documents or pool_stop > pool_start
+            count_levels(documents.pool_relevance, pool_start, pool_stop, levels, judged, lane)
+            judged[unjudged, lane] = n_unjudged
+        if summed.shape[0] > 0:
+            total_lane(lane, judged, min(levels, unjudged), n_unjudged, gains, summed, assumed, totals)
+        if skippable and no_level_gains(levels, scored, judged, lane, promising, totals[:, lane]):
+            out[:, number] = np.nan
+            continue
+        lanes.queries[lane], lanes.starts[lane], lanes.stops[lane] = number, start, stop
+        lanes.has_documents[lane], lanes.all_kept[lane] = has_documents, n_unjudged > 0 and condensing
+        lane += 1
+    return lane, first
+
+
+@inlined
+def rows_of(query: int, documents: Documents) -> tuple[int, int]:
+    return documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
+
+
+@apart
+def total_lane(
+    lane: int,
+    judged: Array,
+    levels: int,
+    n_unjudged: int,
+    gains: Array,
+    summed: Array,
+    assumed: Array,
+    totals: Array,
+) -> None:
+    for i in range(summed.shape[0]):
+        table = summed[i]
+        totals[i, lane] = total_of_levels(judged, lane, levels, n_unjudged, gains[table], assumed[table])
+
+
+@inlined
+def no_level_gains(
+    levels: int, scored: Array, judged: Array, lane: int, promising: Array, totals: Array
+) -> bool:
+    """Whether a query has no value by any row, by how many documents there are of each level."""
+    for level in range(levels - 1, -1, -1):
+        if (promising[1, level] and judged[level, lane] > 0) or (
+            promising[0, level] and scored[level, lane] > 0
+        ):
+            return False
+    return nothing_relevant(totals)
+
+
+@inlined
+def no_value_gains(plan: Plan, batch: Batch, lane: int) -> bool:
+    """Whether a query has no value by any row, by its ideals."""
+    if not plan.skippable:
+        return False
+    for i in range(plan.ideals.shape[0]):
+        if batch.ideal_lengths[i, lane] > 0 and batch.ideals[i, 0, lane] > 0.0:
+            return False
+    return nothing_relevant(batch.totals[:, lane])
+
+
+@inlined
+def nothing_relevant(totals: Array) -> bool:
+    counted = 0.0
+    for i in range(totals.shape[0]):
+        counted += totals[i]
+    return counted == 0.0
+
+
+@block
+def quarter_of_next(first: int, last: int, documents: Documents) -> tuple[int, int]:
+    """First document of the next queries to be scored side by side, and a quarter of how many they have, or of _FETCHED."""
+    if first >= last:
+        return 0, 0
+    start, _ = rows_of(first, documents)
+    _, stop = rows_of(min(first + SIDE_BY_SIDE, last) - 1, documents)
+    return start, min(stop - start, _FETCHED) // 4
+
+
+@apart
+def keep_of_lanes(
+    placed: int,
+    depth: int,
+    scores: Array,
+    codes: Array,
+    lanes: Lanes,
+    greatest: Array,
+    bounds: Array,
+    kept_scores: Array,
+    kept_codes: Array,
+) -> None:
+    """Keep a superset of the documents of the first `depth` ranks, with all tied with the last of them, of each query.
+
+    Step by step for all of them, so that the processor need not wait for what a step before has found.
+    """
+    least, bounded, others = max(BINS, 3 * depth), False, False
+    for lane in range(placed):
+        start, stop = lanes.starts[lane], lanes.stops[lane]
+        if depth > _DEEPEST or stop - start < least or lanes.all_kept[lane]:
+            lanes.all_kept[lane] = others = True
+            lanes.seen[lane] = start
+        else:
+            bounded = True
+            others = others or stop - start > MANY
+            lanes.seen[lane] = start + bounded_by(stop - start)
+    for lane in range(placed, lanes.kept.shape[0]):
+        lanes.kept[lane], lanes.seen[lane] = 0, lanes.starts[lane]
+    if bounded:
+        greatest_by_bin(scores, lanes.starts, lanes.seen, greatest)
+        bounds_of_top(greatest, max(depth, 1), bounds)
+    if others:
+        for lane in range(placed):
+            start, stop = lanes.starts[lane], lanes.stops[lane]
+            if lanes.all_kept[lane]:
+                lanes.kept[lane] = keep_all(
+                    codes[start:stop], scores[start:stop], kept_scores[lane], kept_codes[lane]
+                )
+            elif stop - start > MANY:
+                lanes.seen[lane] = start
+                lanes.kept[lane] = keep_few_from(
+                    scores[start:stop], codes[start:stop], bounds[lane], kept_scores[lane], kept_codes[lane]
+                )
+    if bounded:
+        keep_from_lanes(scores, codes, lanes.starts, lanes.seen, bounds, kept_scores, kept_codes, lanes.kept)
+
+
+@inlined
+def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) -> tuple[int, bool]:
+    """Up to how many documents the lists of a batch are ranked side by side, and whether none has more.
+
+    Longer ones are ranked one by one.
+    """
+    longest = longer = 0
+    for lane in range(placed):
+        longest = max(longest, lanes.kept[lane])
+        longer += lanes.kept[lane] > LANES
+    if longest > 2 * LANES:
+        rows = rows_worth_sorting(placed, first_wanted, lanes.kept, lanes.steps, scored)
+    else:
+        rows = LANES if 2 * longer <= SIDE_BY_SIDE else 2 * LANES
+    return rows, longest <= rows
+
+
+@apart
+def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array, scored: Array) -> int:
+    """Length of a list of the batch up to which it takes least to sort all together, and longer ones by themselves."""
+    worth, least = 0, 0
+    for lane in range(placed):
+        wanted = 0
+        for level in range(first_wanted, scored.shape[0] - COUNTED):
+            wanted += scored[level, lane]
+        compared = min(wanted, kept[lane]) * vectors_of(kept[lane])
+        steps[lane] = _COMPARED * min(compared, COUNTING * kept[lane])
+        least += steps[lane]
+    for candidate in range(placed):
+        rows = LANES * vectors_of(kept[candidate])
+        if LANES <= rows <= TOGETHER:
+            doublings = 0
+            while 1 << doublings < rows:
+                doublings += 1
+            taken = rows * doublings * doublings
+            for lane in range(placed):
+                if kept[lane] > rows:
+                    taken += steps[lane]
+            if taken < least:
+                worth, least = rows, taken
+    return worth
+
+
+@inlined
+def is_linear(v: int, lists: Array) -> bool:
+    """Whether a list is one of gains or counts, of all documents: such ones are made side by side."""
+    return lists[v, FOLD] in (GAIN, COUNT) and lists[v, CONDENSED] == 0
+
+
+@inlined
+def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
+    """Whether a list that is made side by side is right where documents are tied, too."""
+    return (
+        is_linear(v, lists)
+        and lists[v, FOLD] == GAIN
+        and lists[v, TIES] == AVERAGE
+        and exact[lists[v, TABLE]]
+    )
+
+
+@apart
+def gains_by_rank(
+    gains: Array, rows: int, tied: bool, kept: Array, ranked: Ranked, out: Array, lengths: Array
+) -> None:
+    """A list of gains of queries ranked side by side, with averaged ties."""
+    depth = min(out.shape[0], rows)
+    fill_lengths(kept, depth, lengths)
+    filled, n = (ranked.gains, rows) if tied else (out, depth)
+    if gains.shape[0] <= SIDE_BY_SIDE:
+        gains_of_codes(ranked.codes, gains, n, filled)
+    else:
+        for rank in range(n):
+            for lane in range(SIDE_BY_SIDE):
+                filled[rank, lane] = gains[ranked.codes[rank, lane]]
+    if tied:
+        average_side_by_side(ranked.gains, ranked.same, kept, rows, ranked.sizes, out)
+
+
+@apart
+def counts_by_rank(gains: Array, rows: int, kept: Array, codes: Array, out: Array, lengths: Array) -> None:
+    """As `gather_sums`, of queries ranked side by side where none are tied."""
+    depth = min(out.shape[0], rows)
+    fill_lengths(kept, depth, lengths)
+    for rank in range(depth):
+        for lane in range(SIDE_BY_SIDE):
+            before = out[rank - 1, lane] if rank > 0 else 0.0
+            out[rank, lane] = before + gains[codes[rank, lane]]
+
+
+@inlined
+def fill_lengths(kept: Array, depth: int, lengths: Array) -> None:
+    for lane in range(SIDE_BY_SIDE):
+        lengths[lane] = min(kept[lane], depth)
+
+
+@apart
+def take_column(ranked: Ranked, lane: int, kept: int, work: Work) -> bool:
+    """As `rank_documents`, of a query that was ranked beside others."""
+    tied, start = False, 0
+    for rank in range(kept):
+        work.codes[rank] = ranked.codes[rank, lane]
+    for rank in range(max(kept, 2 * LANES)):
+        work.sizes[rank] = 1
+    for rank in range(1, kept):
+        if ranked.same[rank] >> lane & 1:
+            work.sizes[start] += 1
+            tied = True
+        else:
+            start = rank
+    if tied and kept <= 2 * LANES:
+        start = 0
+        while start < kept:
+            size = work.sizes[start]
+            for rank in range(start, start + size):
+                work.firsts[rank], work.sizes[rank] = start, size
+            start += size
+    return tied
+
+
+@inlined
+def gather_lists(
+    ranked: int,
+    distinct: bool,
+    unjudged: int,
+    made: int,
+    gains: Array,
+    lists: Array,
+    exact: Array,
+    work: Work,
+    out: Array,
+    lengths: Array,
+    lane: int,
+) -> None:
+    """Fill the lists of gains and counts, but for those that are made, of all queries side by side."""
+    for v in range(lists.shape[0]):
+        table, ties, condensed = lists[v, TABLE], lists[v, TIES], lists[v, CONDENSED] == 1
+        if (made == ALL_MADE and is_linear(v, lists)) or (
+            made == AVERAGED_MADE and averages_exactly(v, lists, exact)
+        ):
+            continue
+        if lists[v, FOLD] == GAIN:
+            lengths[v, lane] = gather(
+                ranked, distinct, ties, condensed, unjudged, gains[table], exact[table], work, out[v], lane
+            )
+        elif lists[v, FOLD] == COUNT:
+            lengths[v, lane] = gather_sums(
+                ranked, ties, condensed, unjudged, gains[table], work.codes, work.sizes, work.group, out[v], lane
+            )  # fmt: skip
+
+
+@apart
+def ideals_of_lists(
+    placed: int,
+    ideals: Array,
+    top: Array,
+    lists: Array,
+    list_lengths: Array,
+    out: Array,
+    lengths: Array,
+    gains: Array,
+) -> None:
+    """The ideals that depend on what was returned, after the lists and the other ideals are made."""
+    for i in range(ideals.shape[0]):
+        source, cutoff, of_list = ideals[i, SOURCE], ideals[i, IDEAL_CUTOFF], ideals[i, OF_LIST]
+        if source not in (RETURNED, FULL):
+            continue
+        for lane in range(placed):
+            length = list_lengths[of_list, lane]
+            if source == RETURNED:
+                length = min(cutoff, length)
+                for rank in range(length):
+                    gains[rank] = lists[of_list, rank, lane]
+                sort_falling(gains, length)
+                for rank in range(length):
+                    out[i, rank, lane] = gains[rank]
+            else:
+                length = length if cutoff == UNCUT else cutoff
+                best, pool = top[ideals[i, TABLE]], ideals[i, POOL]
+                if np.isnan(best) and lengths[pool, lane] > 0:
+                    best = out[pool, 0, lane]
+                if np.isnan(best):
+                    length = 0
+                for rank in range(length):
+                    out[i, rank, lane] = best
+            lengths[i, lane] = length

@@ -132,7 +132,7 @@ def vector_average_side_by_side(
 def plain_count_codes(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
     """counts[code, lane] = how many of the codes from `start` to before `stop` are `code`, for each of the levels.
 
-    There are at least LANES codes; `counts` takes _COUNTED more.
+    There are at least LANES codes; `counts` takes COUNTED more.
     """
     for code in range(levels):
         counts[code, lane] = np.count_nonzero(codes[start:stop] == code)
