@@ -228,9 +228,12 @@ class _OfAllFiles(FunctionCache):
 @cache
 def _digest_of_kernels() -> str:
     """Of the source of all kernels; empty where they are no files, but a part of an archive."""
-    folder = Path(__file__).parent
-    sources = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.py")}
-    return hashlib.sha256(repr(sorted(sources.items())).encode()).hexdigest() if sources else ""
+    folder, digest = Path(__file__).parent, hashlib.sha256()
+    sources = sorted(folder.rglob("*.py"))
+    for source in sources:
+        digest.update(source.relative_to(folder).as_posix().encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest() if sources else ""
 
 
 class _LoadedAlone(_OfAllFiles):
