@@ -22,7 +22,7 @@ import numpy as np
 from llvmlite import binding
 from numba import types
 from numba.core import cgutils, imputils
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, InTreeCacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 from numba.core.runtime import _nrt_python
@@ -212,17 +212,57 @@ def compiled_empty(typing: Any, shape: Any, kind: Any) -> Any:
 empty = compiled_empty if KNOWN and not numba.config.DISABLE_JIT else np.empty
 
 
+class _Beside(InTreeCacheLocator):
+    """The folder beside the package, where a cache may have been written before: in an image, say, that is read-only now."""
+
+    def ensure_cache_path(self) -> None:
+        """It need not be there."""
+
+
+class _Located(CompileResultCacheImpl):
+    """Where a driver is cached: where Numba would, and beside the package where it would nowhere."""
+
+    _locator_classes = (*CompileResultCacheImpl._locator_classes, _Beside)
+
+
 class _OfAllFiles(FunctionCache):
     """Numba's cache of a driver, which a change in any file of kernels makes void.
 
     Numba looks at the driver's own file only: after an upgrade it would run a driver with the blocks of the version before.
-    What files say counts and not when they were written, so that a cache stays with an installation that is copied.
+    What files say counts and not when they were written, so that a cache stays with an installation that is copied. It is
+    found beside the package also where nothing can be written there, unless NUMBA_CACHE_DIR says where to look.
     """
+
+    _impl_class = _Located
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
-        stamp = _digest_of_kernels() or self._impl.locator.get_source_stamp()
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+        stamp, name = _digest_of_kernels() or self._impl.locator.get_source_stamp(), self._impl.filename_base
+        beside = str(Path(function.__code__.co_filename).parent / "__pycache__")
+        self._cache_file = IndexDataCacheFile(self._cache_path, name, stamp)
+        self._files = [self._cache_file]
+        if beside != self._cache_path and not numba.config.CACHE_DIR:
+            self._files.append(IndexDataCacheFile(beside, name, stamp))
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        key = self._index_key(sig, target_context.codegen())
+        for file in self._files if self._enabled else ():
+            with suppress(OSError):  # nothing is there, or nothing that may be read
+                if (data := file.load(key)) is not None:
+                    return self._impl.rebuild(target_context, data)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):  # nothing may be written
+            super().save_overload(sig, data)
+
+    def holds_any(self) -> bool:
+        """Whether the driver was compiled before, for whatever it was called with."""
+        for file in self._files:
+            with suppress(OSError):
+                if file._load_index():
+                    return True
+        return False
 
 
 @cache
@@ -252,12 +292,14 @@ class _LoadedAlone(_OfAllFiles):
 
 
 def driver(**options: Any) -> Callable[[F], F]:
-    """Compile what Python calls, cached on disk where a folder for it can be written, and without a cache elsewhere."""
+    """Compile what Python calls, cached on disk where a folder for it can be written, and found there where it was before."""
 
     def decorate(function: F) -> F:
         dispatcher = numba.njit(**_OPTIONS, **options)(function)
         if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
-            with suppress(RuntimeError):  # neither the package folder nor a home folder can be written
+            with suppress(
+                RuntimeError
+            ):  # no source, or none of the places that Numba was told to take can be written
                 # code that lacks a part ends the process
                 dispatcher._cache = _LoadedAlone(function) if KNOWN else _OfAllFiles(function)
         return dispatcher
@@ -266,8 +308,7 @@ def driver(**options: Any) -> Callable[[F], F]:
 
 
 def is_compiled(driver: Any) -> bool:
-    """Whether a driver was compiled before, by this process or into the cache on disk, as far as that can be told."""
+    """Whether a driver was compiled before, by this process or into a cache on disk, as far as that can be told."""
     if numba.config.DISABLE_JIT or driver.overloads:
         return True
-    cached = getattr(driver._cache, "_cache_file", None) if KNOWN else None
-    return cached is not None and bool(cached._load_index())
+    return isinstance(driver._cache, _OfAllFiles) and driver._cache.holds_any()
