@@ -14,9 +14,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
+from numba.core.compiler import Flags
 
 import fastndcg as fn
 from fastndcg.kernels import drivers
+from fastndcg.kernels.compiling import _Flags
 from fastndcg.kernels.llvm import BINS, LANES, SIDE_BY_SIDE
 from fastndcg.kernels.ranking import keep_all
 from fastndcg.kernels.vectors import keeping, ranking, summing
@@ -526,6 +528,16 @@ def test_replace_undefined(n: int) -> None:
     assert drivers.replace_undefined(values, instead, counts) == infinite
     np.testing.assert_array_equal(values, expected)
     assert counts.tolist() == undefined.tolist()
+
+
+def test_flags_are_compared_as_numba_would() -> None:
+    counting, releasing = Flags(), Flags()
+    counting.nrt = releasing.release_gil = True
+    for one in (Flags(), counting, releasing):
+        for other in (Flags(), counting, releasing):
+            assert (_Flags(one) == _Flags(other)) == (one == other)
+            assert (_Flags(one) == other) == (other == _Flags(one)) == (one == other)
+        assert hash(_Flags(one)) == hash(one)
 
 
 def test_processors_give_the_same_bits(tmp_path: Path) -> None:
