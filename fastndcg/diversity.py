@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from fastndcg import launch, plan
 from fastndcg.errors import InputError, MeasureError
-from fastndcg.kernels.tables import GAIN, STOP, UNCUT
+from fastndcg.kernels.tables import GAIN, STOP
 from fastndcg.measures import Function, Measure
 from fastndcg.plan import Worth
 from fastndcg.rankings import falling_keys, offsets_of, read_only
@@ -237,7 +237,7 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
     ranks = longest
     for out, measure in enumerate(measures):
         definition, params = measure.definition, measure.params
-        cutoff = UNCUT if measure.cutoff is None else min(measure.cutoff, UNCUT - 1)
+        cutoff = plan.ranks_shown(measure)
         over = kernels.OF_GREEDY if definition.over == "greedy" else kernels.MEAN_OF_INTENTS
         if definition.over == "each ideal":
             over = kernels.OF_EACH_IDEAL

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.errors import InputTypeError
-from fastndcg.kernels.tables import HELD, UNCUT, Documents
-from fastndcg.plan import discount_table, gains_of_documents
+from fastndcg.kernels.tables import HELD, Documents
+from fastndcg.plan import discount_table, gains_of_documents, ranks_shown
 from fastndcg.rankings import read_only
 
 if TYPE_CHECKING:
@@ -219,7 +219,6 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged
-    cutoff = UNCUT if measure.cutoff is None else min(measure.cutoff, UNCUT)
     discounts = discount_table(measure.discount, max(rankings.longest, 1))
     empty = np.nan if isinstance(measure.empty, str) else measure.empty
     ratio = measure.definition.over == "ideal"
@@ -229,7 +228,7 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
         gains,
         read_only(scores),
         read_only(counts),
-        cutoff,
+        ranks_shown(measure),
         discounts,
         float(empty),
         ratio,

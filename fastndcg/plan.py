@@ -540,6 +540,11 @@ def _cutoff(measure: Measure) -> int:
         return 1
     if measure.definition.cut == "relevant":
         return tables.AT_RELEVANT
+    return ranks_shown(measure)
+
+
+def ranks_shown(measure: Measure) -> int:
+    """The measure's cutoff as kernels take it."""
     return tables.UNCUT if measure.cutoff is None else min(measure.cutoff, tables.UNCUT - 1)
 
 

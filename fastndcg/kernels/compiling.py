@@ -297,9 +297,8 @@ def driver(**options: Any) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         dispatcher = numba.njit(**_OPTIONS, **options)(function)
         if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
-            with suppress(
-                RuntimeError
-            ):  # no source, or none of the places that Numba was told to take can be written
+            # nothing is cached without a source, or where none of the places that Numba was told to take can be written
+            with suppress(RuntimeError):
                 # code that lacks a part ends the process
                 dispatcher._cache = _LoadedAlone(function) if KNOWN else _OfAllFiles(function)
         return dispatcher

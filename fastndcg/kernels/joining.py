@@ -10,9 +10,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from fastndcg.kernels.compiling import block, driver
-from fastndcg.kernels.sorting import INSERTION, sort_by_key
+from fastndcg.kernels.sorting import INSERTION, move_by_byte, sort_by_key
 from fastndcg.kernels.tables import Array
-from fastndcg.kernels.words import copy_32, copy_text, first_word, leading_zeros, same_text, word_at
+from fastndcg.kernels.words import copy_text, copy_widely, first_word, leading_zeros, same_text, word_at
 
 
 class Ids(NamedTuple):
@@ -139,12 +139,7 @@ def vector_take_text(offsets: Array, data: Array, rows: Array, taken: Array, out
     for i in range(rows.shape[0]):
         start, end = offsets[rows[i]], taken[i]
         length = taken[i + 1] - end
-        if length <= 64 and start <= last and end <= last_end:
-            copy_32(data, start, out, end)
-            if length > 32:
-                copy_32(data, start + 32, out, end + 32)
-        else:
-            copy_text(data, start, start + length, out, end)
+        copy_widely(data, start, length, out, end, start <= last and end <= last_end)
 
 
 take_text_of_rows = plain_take_text if numba.config.DISABLE_JIT else vector_take_text
@@ -342,17 +337,7 @@ def sort_by_leading_bytes(n: int, keys: Array, order: Array, counts: Array) -> i
             counts[byte, np.int64((key >> np.uint64(8 * byte)) & np.uint64(255))] += 1
     source, target = 0, n
     for byte in range((min(bits, 8 * _LEADING_BYTES) + 7) // 8):
-        starts, shift = counts[byte], low + np.uint64(8 * byte)
-        total = target
-        for digit in range(256):
-            size = starts[digit]
-            starts[digit] = total
-            total += size
-        for i in range(source, source + n):
-            value: Any = np.int64((keys[i] >> shift) & np.uint64(255))
-            to = starts[value]
-            keys[to], order[to] = keys[i], order[i]
-            starts[value] = to + 1
+        move_by_byte(n, keys, order, low + np.uint64(8 * byte), counts[byte], source, target)
         source, target = target, source
     moves = 0
     for i in range(source + 1, source + n):

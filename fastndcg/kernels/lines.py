@@ -23,8 +23,8 @@ from fastndcg.kernels.words import (
     HASH,
     NEWLINE,
     bits_of_64,
-    copy_32,
     copy_text,
+    copy_widely,
     count_bits,
     element,
     lowest_bit,
@@ -190,12 +190,7 @@ def vector_keep_documents(
     for line in range(lines):
         start = element(table, line * each + 1) + 1
         length = element(table, line * each + 2) - start
-        if length <= 64 and start <= last and end <= last_end:
-            copy_32(data, start, out, end)
-            if length > 32:
-                copy_32(data, start + 32, out, end + 32)
-        else:
-            copy_text(data, start, start + length, out, end)
+        copy_widely(data, start, length, out, end, start <= last and end <= last_end)
         end += length
         here[line] = end
     return end

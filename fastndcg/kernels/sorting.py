@@ -142,15 +142,23 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
         starts[:] = 0
         for i in range(source, source + n):
             starts[np.int64((keys[i] >> shift) & np.uint64(255))] += 1
-        total = target
-        for digit in range(256):
-            size = starts[digit]
-            starts[digit] = total
-            total += size
-        for i in range(source, source + n):
-            byte_value = np.int64((keys[i] >> shift) & np.uint64(255))
-            to = starts[byte_value]
-            keys[to], order[to] = keys[i], order[i]
-            starts[byte_value] = to + 1
+        move_by_byte(n, keys, order, shift, starts, source, target)
         source, target = target, source
     return source
+
+
+@block
+def move_by_byte(
+    n: int, keys: Array, order: Array, shift: Any, counts: Array, source: int, target: int
+) -> None:
+    """One pass of a radix sort: move keys and rows from `source` on to `target` on, by a byte whose values are counted."""
+    total = target
+    for digit in range(256):
+        size = counts[digit]
+        counts[digit] = total
+        total += size
+    for i in range(source, source + n):
+        byte: Any = np.int64((keys[i] >> shift) & np.uint64(255))
+        to = counts[byte]
+        keys[to], order[to] = keys[i], order[i]
+        counts[byte] = to + 1

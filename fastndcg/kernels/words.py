@@ -181,6 +181,17 @@ def copy_text(data: Array, start: int, stop: int, out: Array, to: int) -> None:
 
 
 @block
+def copy_widely(data: Array, start: int, length: int, out: Array, to: int, has_room: bool) -> None:
+    """Copy a text; a short one as 32 or 64 bytes, where `has_room` says that there are 64 on both sides."""
+    if length <= 64 and has_room:
+        copy_32(data, start, out, to)
+        if length > 32:
+            copy_32(data, start + 32, out, to + 32)
+    else:
+        copy_text(data, start, start + length, out, to)
+
+
+@block
 def below_byte(count: int) -> Any:
     """The lowest bytes of a word, so many below eight."""
     return (np.uint64(1) << np.uint64(8 * count)) - np.uint64(1)

@@ -283,9 +283,8 @@ def _pages_are_worth_it(dataset: Dataset) -> bool:
     # Python's part takes 0.1 ms a column of a row group, which short ones do not make up for
     if dataset.n_rows < WORTH_COMPILING * max(n_groups, 1):
         return False
-    if not any(
-        part.file.is_local for part in dataset.parts
-    ):  # from afar pyarrow asks for all columns at once
+    # from afar pyarrow asks for all columns at once
+    if not any(part.file.is_local for part in dataset.parts):
         return False
     from fastndcg.sources.pages import is_ready
 
