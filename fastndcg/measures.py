@@ -185,6 +185,7 @@ class Parameter(NamedTuple):
     default: Any
     read: Callable[[Any], Any]
     meaning: str
+    values: tuple[tuple[str, str], ...] = ()  # what it takes, as it is written, and what each means
 
 
 def _refuse(name: str, got: object, wanted: str, hint: str = "") -> NoReturn:
@@ -198,6 +199,15 @@ def _choice(name: str, *choices: str) -> Callable[[Any], str]:
         _refuse(name, value, "one of " + ", ".join(map(repr, choices)), suggest(str(value), choices))
 
     return read
+
+
+def _one_of(name: str, words: Mapping[str, str], meaning: str) -> Parameter:
+    """A parameter that takes one of some words, the default first."""
+    return Parameter(name, next(iter(words)), _choice(name, *words), meaning, _quoted(words))
+
+
+def _quoted(words: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((repr(word), meaning) for word, meaning in words.items())
 
 
 def _finite(name: str, value: Any) -> float:
@@ -217,8 +227,17 @@ def _sequence(name: str, values: Iterable[Any]) -> Numbers:
     return numbers
 
 
-_GAINS = ("linear", "exp2", "binary")
-_DISCOUNTS = ("log2", "jarvelin", "reciprocal", "ln")
+_GAINS = {
+    "linear": "the grade",
+    "exp2": "2^grade - 1",
+    "binary": "1 from the grade `rel` on, 0 below it",
+}
+_DISCOUNTS = {
+    "log2": "1 / log2(i + 1)",
+    "jarvelin": "1 at the ranks 1 and 2, then 1 / log2(i)",
+    "reciprocal": "1 / i",
+    "ln": "1 / ln(i + e)",
+}
 
 
 def _read_gain(value: Any) -> str | Numbers | GradeGains | Function:
@@ -350,21 +369,63 @@ def _read_max_rel(value: Any) -> float:
     return number if 0 < number <= 53 else _refuse("max_rel", value, "a grade above 0 and up to 53")
 
 
-GAIN = Parameter("gain", "linear", _read_gain, "what a grade is worth")
-DISCOUNT = Parameter("discount", "log2", _read_discount, "what a gain is worth at a rank")
-TIES = Parameter(
+GAIN = Parameter(
+    "gain",
+    "linear",
+    _read_gain,
+    "what a grade is worth",
+    (
+        *_quoted(_GAINS),
+        ("a sequence", "the gains of the grades 0, 1, 2, ..."),
+        ("a mapping", "grade -> gain"),
+        ("a function", "of the grade; it is called once for each grade"),
+    ),
+)
+DISCOUNT = Parameter(
+    "discount",
+    "log2",
+    _read_discount,
+    "what a gain is worth at a rank",
+    (
+        *_quoted(_DISCOUNTS),
+        ("a number b", "1 / log_b(i + 1)"),
+        ("a sequence", "the discounts of the ranks 1, 2, 3, ..."),
+        ("a function", "of the rank; it is called once for each rank"),
+    ),
+)
+TIES = _one_of(
     "ties",
-    "average",
-    _choice("ties", "average", "input", "worst", "best"),
+    {
+        "average": "the expected value over all orders of tied documents",
+        "input": "tied documents in the order of the data",
+        "worst": "of tied documents, those that gain least first",
+        "best": "of tied documents, those that gain most first",
+    },
     "the order of documents with equal scores",
 )
-IDEAL = Parameter(
+IDEAL = _one_of(
     "ideal",
-    "judged",
-    _choice("ideal", "judged", "scored", "returned", "full", "judged_uncut", "judged_returned"),
+    {
+        "judged": "all judged documents; the scored documents where no others were judged",
+        "scored": "the scored documents",
+        "returned": "the documents on the first k ranks",
+        "full": "k documents of the top grade",
+        "judged_uncut": "all judged documents, whatever the cutoff",
+        "judged_returned": "as many judged documents as were returned",
+    },
     "what the ideal ranking is made of",
 )
-EMPTY = Parameter("empty", 0.0, _read_empty, "value of a query where the measure is undefined")
+EMPTY = Parameter(
+    "empty",
+    0.0,
+    _read_empty,
+    "value of a query where the measure is undefined",
+    (
+        ("a number", "that value"),
+        ("'nan'", "NaN, and the mean is NaN"),
+        ("'skip'", "NaN, and the mean leaves the query out"),
+    ),
+)
 JUDGED_ONLY = Parameter(
     "judged_only", False, _read_flag("judged_only"), "drop unjudged documents before ranking"
 )
@@ -383,10 +444,12 @@ PERSISTENCE = Parameter("p", 0.8, _read_between("p", 0, 1), "probability of goin
 RECALL = Parameter(
     "recall", None, _read_recall, "recall from which on the best precision counts; written IPrec@0.1"
 )
-DENOMINATOR = Parameter(
+DENOMINATOR = _one_of(
     "denominator",
-    "n_relevant",
-    _choice("denominator", "n_relevant", "min(n_relevant, k)"),
+    {
+        "n_relevant": "all relevant documents",
+        "min(n_relevant, k)": "all relevant documents, but at most k",
+    },
     "what the sum of precisions is divided by",
 )
 RELATIVE = Parameter(
@@ -404,6 +467,11 @@ IPS = Parameter(
     False,
     _read_ips,
     "divide gains by propensities: unbiased, of large variance where some are small; 'snips' also divides the query by its sum of such gains",
+    (
+        ("False", "plain gains"),
+        ("True", "gains divided by propensities"),
+        ("'snips'", "and the query divided by the sum of such gains"),
+    ),
 )
 CLIP = Parameter(
     "clip", 0.0, _read_clip, "smaller propensities count as this: less variance, a bias towards 0"
@@ -411,14 +479,11 @@ CLIP = Parameter(
 ALPHA = Parameter(
     "alpha", 0.5, _read_alpha, "how much of its worth an intent loses with each relevant document above"
 )
-TIES_OF_INTENTS = Parameter(
-    "ties", "average", _read_ties_of_intents, "the order of documents with equal scores"
-)
-PERFECT = Parameter(
+TIES_OF_INTENTS = Parameter(TIES.name, TIES.default, _read_ties_of_intents, TIES.meaning, TIES.values[:2])
+PERFECT = _one_of(
     "denominator",
-    "perfect",
-    _choice("denominator", "perfect", "none"),
-    "what the sum is divided by: that of a ranking whose every document is perfect for every intent, or nothing",
+    {"perfect": "the sum of a ranking whose every document is perfect for every intent", "none": "nothing"},
+    "what the sum is divided by",
 )
 GRADED = Parameter(
     "max_rel",
