@@ -110,6 +110,8 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     Ranges
         `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that ties could move by more than 0.001.
 
+    Notes
+    -----
     The bounds put documents that are worth less, or more, first within ties. They are the least and the greatest value for
     every measure but two: nDCG with `ideal="returned"`, whose ideal moves too, and infAP where documents of the pool were
     left unjudged.

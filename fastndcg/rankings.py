@@ -69,9 +69,13 @@ class Rankings:
     queries : pyarrow.Table, n_queries rows
         `query_id`, then the kept query-level columns, then `weight` if any.
 
+    Notes
+    -----
     Arrays are taken without a copy where their dtype and layout allow, and seen read-only; change none of them while a
     `Rankings` holds it.
 
+    Examples
+    --------
     >>> Rankings.from_offsets([0, 2, 5], [1, 0, 2, 0, 1], [0.3, 0.9, 0.8, 0.7, 0.1])
     Rankings(2 queries, 5 documents, relevance int64, scores float64)
     """

@@ -35,6 +35,8 @@ class Scores:
         `query_id`, kept columns, `weight` if any.
     weight : float64, (n_queries,), or None
 
+    Examples
+    --------
     >>> from fastndcg import Rankings, evaluate
     >>> scores = evaluate(Rankings.from_lists([[3, 2, 0], [0, 1]]), ["nDCG@2", "CG@1"])
     >>> scores["CG@1"]
