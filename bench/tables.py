@@ -1,4 +1,4 @@
-"""Tables in Markdown and plain text, made from a record; those of the two READMEs are written by this script.
+"""Tables in Markdown and plain text, made from a record; those of the READMEs and of docs/ are written by this script.
 
 python -m bench.tables            # from the newest record
 python -m bench.tables RECORD
@@ -22,6 +22,15 @@ SECTIONS = {
     "reading": "From Parquet to a mean",
     "instructions": "Instructions, counted by callgrind",
 }
+# the rivals that the main README shows; docs/performance.md has all
+SHOWN = (
+    "scikit-learn ndcg_score",
+    "pytrec_eval ndcg_cut_10",
+    "ranx evaluate",
+    "Polars expressions",
+    "XGBoost ndcg@10 (C++)",
+    "LightGBM ndcg@10 (C++)",
+)
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -84,13 +93,13 @@ def sentence(rows: Sequence[Row], path: Path) -> str:
     return f"{where}{'' if note == 'unknown' else f'; {note}'}. Record: `bench/record/{path.name}`.\n"
 
 
-def rivals_table(rows: Sequence[Row], path: Path) -> str:
-    """The README's: each rival that answered, slowest first."""
+def rivals_table(rows: Iterable[Row]) -> str:
+    """Each rival that answered, slowest first."""
     answered = sorted(
         (row for row in rows if row.section == "rivals" and row.ratio is not None),
         key=lambda row: -(row.ratio or 0),
     )
-    table = markdown(
+    return markdown(
         ("tool", "asked for", "ns a document", "fastndcg", "times as long"),
         [
             (row.name, f"`{row.baseline}`", number(row.baseline_cpu), number(row.cpu), number(row.ratio))
@@ -98,23 +107,39 @@ def rivals_table(rows: Sequence[Row], path: Path) -> str:
             if row.ratio is not None
         ],
     )
-    return f"{table}\n{sentence(rows, path)}"
 
 
-def long_tables(rows: Sequence[Row], path: Path) -> str:
-    """The bench README's: all that was measured, and first what is missed."""
+def short_table(rows: Sequence[Row], path: Path) -> str:
+    """The main README's: the rivals that most people know."""
+    return f"{rivals_table(row for row in rows if row.name in SHOWN)}\n{sentence(rows, path)}"
+
+
+def pages_tables(rows: Sequence[Row], path: Path) -> str:
+    """Those of docs/performance.md: all rivals, reading and starting, and where the package is behind."""
+    parts = [sentence(rows, path), "## Other tools\n", rivals_table(rows)]
+    for section, title in (("reading", "From Parquet to a mean"), ("start", "Starting, small calls, memory")):
+        chosen = [cells(row) for row in rows if row.section == section]
+        parts += [f"## {title}\n", markdown(HEAD[:5], (cell[:5] for cell in chosen))]
+    return "\n".join([*parts, "## Where fastndcg is behind\n", list_of_losses(rows)])
+
+
+def list_of_losses(rows: Iterable[Row]) -> str:
     behind = losses(rows)
-    parts = [sentence(rows, path), "### Where we lose\n"]
-    parts.append(
+    if not behind:
+        return "Nowhere in this record.\n"
+    return (
         "\n".join(
             f"- {row.name}: {number(row.value)}{'x' if row.ratio is not None else f' {row.unit}'}, "
             f"wanted {'at least' if row.wants == 'more' else 'at most'} {row.bar or 1:g}"
             for row in behind
         )
         + "\n"
-        if behind
-        else "Nowhere in this record.\n"
     )
+
+
+def long_tables(rows: Sequence[Row], path: Path) -> str:
+    """The bench README's: all that was measured, and first what is missed."""
+    parts = [sentence(rows, path), "### Where we lose\n", list_of_losses(rows)]
     for section, title in SECTIONS.items():
         chosen = [cells(row) for row in rows if row.section == section]
         if chosen:
@@ -124,7 +149,8 @@ def long_tables(rows: Sequence[Row], path: Path) -> str:
 
 
 GENERATED: dict[str, tuple[Path, Callable[[Sequence[Row], Path], str]]] = {
-    "rivals": (ROOT / "README.md", rivals_table),
+    "rivals": (ROOT / "README.md", short_table),
+    "speed": (ROOT / "docs" / "performance.md", pages_tables),
     "record": (ROOT / "bench" / "README.md", long_tables),
 }
 

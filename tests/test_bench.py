@@ -242,15 +242,33 @@ def test_verdict(row: Row, verdict: str) -> None:
 # ---- tables ----
 
 
+TABLE_OF_RIVALS = (
+    "| tool | asked for | ns a document | fastndcg | times as long |\n"
+    "| --- | --- | --- | --- | --- |\n"
+    "| tool | `nDCG@10` | 500 | 2.00 | 250 |\n"
+    "| faster tool | `nDCG@10` | 1.00 | 2.00 | 0.500 |\n"
+)
+
+
 def test_table_of_rivals() -> None:
-    path = record.Path("2026-01-02-p.csv")
-    assert tables.rivals_table(ROWS, path) == (
-        "| tool | asked for | ns a document | fastndcg | times as long |\n"
-        "| --- | --- | --- | --- | --- |\n"
-        "| tool | `nDCG@10` | 500 | 2.00 | 250 |\n"
-        "| faster tool | `nDCG@10` | 1.00 | 2.00 | 0.500 |\n"
-        "\n"
-        "2026-01-02, P, 2 cores. Record: `bench/record/2026-01-02-p.csv`.\n"
+    assert tables.rivals_table(ROWS) == TABLE_OF_RIVALS
+
+
+def test_main_readme_has_six_rivals() -> None:
+    path = record.newest()
+    assert path is not None
+    *table, _, said = tables.short_table(record.read(path), path).splitlines()
+    assert len(table) == 2 + 6
+    assert path.name in said
+
+
+def test_page_has_rivals_other_times_and_what_is_behind() -> None:
+    text = tables.pages_tables(ROWS, record.Path("2026-01-02-p.csv"))
+    assert text.startswith("2026-01-02, P, 2 cores. Record: `bench/record/2026-01-02-p.csv`.\n")
+    assert f"## Other tools\n\n{TABLE_OF_RIVALS}" in text
+    assert "| int64 ids | 6.00 ns/doc | read_table | 4.00 ns/doc | 1.50x |" in text
+    assert text.endswith(
+        "- int64 ids: 1.50x, wanted at most 1.15\n- faster tool: 0.500x, wanted at least 1\n"
     )
 
 
