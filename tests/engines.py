@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,12 +177,10 @@ def spark_session(master: str, settings: dict[str, str], *, connect: bool = Fals
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def readme_example(heading: str) -> str:
-    """The indented lines under a heading of the README."""
-    section = (ROOT / "README.md").read_text().partition(f"### {heading}\n")[2].partition("\n#")[0]
-    return textwrap.dedent(
-        "\n".join(line for line in section.splitlines() if line.startswith("    ") or not line)
-    )
+def page_example(heading: str) -> str:
+    """The first block of Python below a heading of docs/engines.md."""
+    section = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8").partition(f"## {heading}\n")[2]
+    return section.partition("```python\n")[2].partition("```")[0]
 
 
 def check_script(done: subprocess.CompletedProcess[str], table: pa.Table, queries: Path, means: Path) -> None:
@@ -199,7 +196,7 @@ def check_script(done: subprocess.CompletedProcess[str], table: pa.Table, querie
 
 
 def check_example(table: pa.Table, shown: str) -> None:
-    """What an example of the README showed of nDCG@10 and RR, beside what is computed here."""
+    """What an example of docs/engines.md showed of nDCG@10 and RR, beside what is computed here."""
     local = here(table, ["nDCG@10", "RR"], is_judged=None, weight=None)
     assert str(local.by("country").sort_by("country")).partition("----")[2] in shown
     assert f"{local.mean()['nDCG@10']:.6f}" in shown

@@ -257,13 +257,13 @@ def test_a_worker_that_is_killed_and_a_task_that_is_retried(
 # ---- recipes ----
 
 
-def test_the_readme(
+def test_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = engines.documents(100)
     pq.write_table(table, tmp_path / "predictions.parquet")
     monkeypatch.chdir(tmp_path)
-    exec(engines.readme_example("On Dask"), {})  # noqa: S102 - the README's own lines
+    exec(engines.page_example("Dask"), {})  # noqa: S102 - the page's own lines
     shown = capsys.readouterr().out
     engines.check_example(table, shown)
 

@@ -233,14 +233,14 @@ def test_a_worker_that_is_killed(tmp_path: Path) -> None:
 # ---- recipes ----
 
 
-def test_the_readme(
+def test_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = engines.documents(100)
     pq.write_table(table, tmp_path / "predictions.parquet")
-    example = engines.readme_example("On Ray")
+    example = engines.page_example("Ray")
     for name in ("predictions.parquet", "scores"):  # workers do not follow a change of folder
         example = example.replace(f'"{name}"', repr(str(tmp_path / name)))
-    exec(example, {})  # noqa: S102 - the README's own lines
+    exec(example, {})  # noqa: S102 - the page's own lines
     shown = capsys.readouterr().out
     engines.check_example(table, shown)

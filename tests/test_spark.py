@@ -394,15 +394,15 @@ def test_executors_with_cold_caches_and_one_that_dies(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_the_readme(
+def test_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = engines.documents(100)
     pq.write_table(table, tmp_path / "predictions.parquet")
-    example = engines.readme_example("On Spark")
+    example = engines.page_example("Spark")
     for name in ("predictions.parquet", "scores"):  # the JVM does not follow a change of folder
         example = example.replace(f'"{name}"', repr(str(tmp_path / name)))
-    exec(example, {})  # noqa: S102 - the README's own lines
+    exec(example, {})  # noqa: S102 - the page's own lines
     shown = capsys.readouterr().out
     engines.check_example(table, shown)
 

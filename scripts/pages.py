@@ -1,0 +1,203 @@
+"""What the build of the documentation adds to the pages in docs/.
+
+Tables and lists are made from the package, so that nothing is written twice. Where a page has
+
+    <!-- parameters: written when the site is built -->
+    what a reader of the source sees instead
+    <!-- end of parameters -->
+
+the function of that name in `WRITTEN` gives what stands there in the built page. Pages that lie outside docs/ (`ELSEWHERE`) are
+written into pages of their own in the same way, and links between pages work in the repository and in the site.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import fastndcg as fn
+from bench.tables import markdown
+from fastndcg.cli import app
+from fastndcg.conventions import QUERIES, TIES, WEIGHTS
+from fastndcg.measures import DEFINITIONS, Parameter
+from fastndcg.measures import table as measure_table
+from fastndcg.sources.columns import USUAL_NAMES
+
+ROOT = Path(__file__).resolve().parent.parent
+ELSEWHERE = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "bench/README.md": "benchmarks.md",
+}
+_WIDTH = 100  # columns of a help text
+_FEW = 6  # measures that a row of the table of parameters names
+
+
+# ---- made from the package ----
+
+
+def bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def words(meanings: Mapping[str, str]) -> str:
+    return markdown(("value", "meaning"), ((f"`{word}`", meaning) for word, meaning in meanings.items()))
+
+
+def list_of_measures() -> str:
+    rows = ((f"[{row['name']}](#{row['name'].lower()})", row["summary"]) for row in measure_table())
+    return markdown(("measure", "what it is"), rows)
+
+
+def every_measure() -> str:
+    parts = []
+    for row in measure_table():
+        facts = [
+            f"Notation: `{row['notation']}`",
+            f"Formula: `{row['formula']}`",
+            f"Range: {row['range']}",
+            f"Source: {row['source']}",
+        ]
+        parts.append(f"### {row['name']}\n\n{row['summary']}\n\n{bullets(facts)}")
+    return "\n\n".join(parts)
+
+
+def parameters() -> str:
+    """Every parameter once; where several declarations share a name, those of few measures name them."""
+    owners: dict[Parameter, list[str]] = {}
+    for name, definition in DEFINITIONS.items():
+        for parameter in definition.parameters:
+            owners.setdefault(parameter, []).append(name)
+    names = [parameter.name for parameter in owners]
+    rows = []
+    for parameter, measures in sorted(owners.items(), key=lambda item: names.index(item[0].name)):
+        few = names.count(parameter.name) > 1 and len(measures) <= _FEW
+        of = f" of {', '.join(measures)}" if few else ""
+        values = [f"{_marked(value)}: {meaning}" for value, meaning in parameter.values]
+        default = parameter.default
+        shown = f"{default:g}" if type(default) is float else repr(default)
+        rows.append((f"`{parameter.name}`{of}", f"`{shown}`", "<br>".join([parameter.meaning, *values])))
+    return markdown(("parameter", "default", "meaning and values"), rows)
+
+
+def _marked(value: str) -> str:
+    """Values as they are written, and kinds of values as plain words."""
+    return value if value.startswith("a ") else f"`{value}`"
+
+
+def conventions() -> str:
+    usual = fn.Convention("")
+    rows = []
+    for name, rule in fn.conventions.items():
+        beyond = [
+            f"{field} {_shown(value)}"
+            for field, value in {**rule.beyond_measure, "tolerance": rule.tolerance}.items()
+            if value != getattr(usual, field)
+        ]
+        rows.append((f"`{name}`", rule.tool, f"`{rule.measure()}`", ", ".join(beyond)))
+    return markdown(("name", "tool", "nDCG", "also"), rows)
+
+
+def _shown(value: Any) -> str:
+    return f"{value.decimals} decimals {value.when}" if not isinstance(value, str | float) else f"`{value}`"
+
+
+def caveats() -> str:
+    lines = []
+    for rule in fn.conventions.values():
+        read = f" ({rule.source})" if rule.source else ""
+        lines.append(f"`{rule.name}`{read}: {'; '.join(rule.caveats) or 'nothing else'}.")
+    return bullets(lines)
+
+
+def refused_conventions() -> str:
+    return bullets(f"`{name}`: {why}" for name, why in fn.conventions.refused.items())
+
+
+def usual_names() -> str:
+    rows = ((role, " ".join(f"`{name}`" for name in names)) for role, names in USUAL_NAMES.items())
+    return markdown(("role", "names of columns"), rows)
+
+
+def commands() -> str:
+    """The help text of each command, as it is printed."""
+    names: Iterable[str] = get_command(app).commands  # type: ignore[attr-defined]
+    return "\n\n".join([_help(), *(f"## fastndcg {name}\n\n{_help(name)}" for name in names)])
+
+
+def _help(*command: str) -> str:
+    shown = CliRunner().invoke(app, [*command, "--help"], prog_name="fastndcg", terminal_width=_WIDTH)
+    return f"```text\n{shown.output.strip()}\n```"
+
+
+# ---- links, and pages from elsewhere ----
+
+
+def linked(page: str, source: str) -> str:
+    """A file's text with its links to other files of the repository made links to their pages, or plain text.
+
+    >>> linked("[kernels](docs/kernels.md#lanes), [licence](LICENSE)", "README.md")
+    '[kernels](kernels.md#lanes), licence'
+    """
+
+    def replace(link: re.Match[str]) -> str:
+        text, path, anchor = link.groups(default="")
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        if not (ROOT / target).exists():
+            raise FileNotFoundError(f"{source} links to {path}, and there is no {target}")
+        if target in ELSEWHERE or target.startswith("docs/"):
+            return f"[{text}]({ELSEWHERE.get(target, target.removeprefix('docs/'))}{anchor})"
+        return text
+
+    return re.sub(r"\[([^]]*)\]\(([^):#]+)(#[^)]*)?\)", replace, page)
+
+
+def page_of(source: str) -> str:
+    return linked((ROOT / source).read_text(encoding="utf-8"), source)
+
+
+WRITTEN: dict[str, Callable[[], str]] = {
+    "list of measures": list_of_measures,
+    "every measure": every_measure,
+    "parameters": parameters,
+    "conventions": conventions,
+    "caveats": caveats,
+    "refused conventions": refused_conventions,
+    "ties of conventions": partial(words, TIES),
+    "queries of conventions": partial(words, QUERIES),
+    "weights of conventions": partial(words, WEIGHTS),
+    "usual names": usual_names,
+    "commands": commands,
+    **{source: partial(page_of, source) for source in ELSEWHERE},
+}
+_PLACE = re.compile(
+    r"<!-- ([^:\n]*): written when the site is built -->\n.*?<!-- end of \1 -->", flags=re.DOTALL
+)
+
+
+def built(page: str, source: str) -> str:
+    """The text of a file in docs/ with all that is written when the site is built."""
+    return _PLACE.sub(lambda place: WRITTEN[place[1]](), linked(page, source))
+
+
+# ---- what is loaded ----
+
+_LOADED = re.compile(
+    r"""<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=["']?(?:https?:)?//[^\s>]*|(?:url\(|@import )["']?(?:https?:)?//"""
+)
+
+
+def check_offline(site: Path) -> None:
+    """Refuse a site whose pages load something from the network."""
+    for file in site.rglob("*"):
+        found = _LOADED.search(file.read_text(encoding="utf-8")) if file.suffix in (".html", ".css") else None
+        if found:
+            raise ValueError(f"{file} loads something from the network: {found[0]}")

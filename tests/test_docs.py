@@ -1,0 +1,206 @@
+"""README.md and docs/ keep their word: their examples run, their options exist, and they name everything that is public."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import examples
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import fastndcg as fn
+from fastndcg.cli import app
+from fastndcg.measures import DEFINITIONS
+from scripts import pages
+
+ROOT = examples.ROOT
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+OF_ENGINES = "docs/engines.md"
+EVERY_PAGE = pytest.mark.parametrize("page", examples.PAGES, ids=lambda page: page.stem)
+
+
+def help_text(*command: str) -> str:
+    return CliRunner().invoke(app, [*command, "--help"], prog_name="fastndcg").output
+
+
+# ---- examples ----
+
+
+@EVERY_PAGE
+def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    examples.run_page(page)
+
+
+def test_programs_are_those_that_tests_of_engines_run() -> None:
+    programs = [
+        str(page.relative_to(ROOT))
+        for page in examples.PAGES
+        for block in examples.blocks(page)
+        if block.language == "python" and not block.is_doctest
+    ]
+    assert programs == [OF_ENGINES] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "fails"),
+    [
+        ("```python\n>>> 1 + 1\n2\n```\n", False),
+        ("```python\n>>> 1 + 1\n3\n```\n", True),
+        ('```text title="a.csv"\nqid,label,score\n1,1,1\n```\n```console\n$ fastndcg score a.csv\n...\n```\n', False),
+        ("```console\n$ fastndcg score a.csv\n...\n```\n", True),
+        ("```console\n$ fastndcg score a.csv\na.csv does not exist...\n$ echo $?\n1\n```\n", False),
+        ("```console\n$ fastndcg measures RR\nnothing of the kind\n```\n", True),
+    ],
+)  # fmt: skip
+def test_an_example_that_is_wrong_fails(
+    text: str, fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "page.md").write_text(text)
+    if not fails:
+        examples.run_page(tmp_path / "page.md")
+        return
+    with pytest.raises(AssertionError, match=r"page\.md"):
+        examples.run_page(tmp_path / "page.md")
+
+
+@EVERY_PAGE
+def test_options_exist(page: Path) -> None:
+    """Those of a command in the help of that command; those in the text in that of any command."""
+    everywhere = "".join(help_text(name) for name in get_command(app).commands)
+    for option in re.findall(r"`(--[a-z][a-z_-]+)", page.read_text(encoding="utf-8")):
+        assert option in everywhere
+    for block in examples.blocks(page):
+        for command in examples.commands(block) if block.language == "console" else ():
+            if command.words[0] == "fastndcg":
+                shown = help_text(command.words[1])
+                for word in command.words[2:]:
+                    assert not word.startswith("--") or word in shown, shlex.join(command.words)
+
+
+def test_test_command_is_the_one_that_continuous_integration_runs() -> None:
+    last = (ROOT / ".ci" / "run").read_text().splitlines()[-1]
+    assert last == "pip install -e '.[test,dev,docs,rivals,engines]' && scripts/check"
+    assert last in README
+    assert last in (ROOT / "CONTRIBUTING.md").read_text()
+
+
+# ---- what is made from the package ----
+
+
+def test_every_name_is_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\.\. auto\w+:: (\w+)$", reference, flags=re.MULTILINE))
+    public = {
+        name
+        for name, value in vars(fn).items()
+        if not (name.startswith("_") or inspect.ismodule(value) or isinstance(value, fn.Measure))
+    }
+    assert not public - named, "add these to docs/reference.md"
+    assert not named - public, "docs/reference.md names what is not public"
+
+
+def public_objects() -> Iterator[tuple[str, object]]:
+    for name in vars(fn):
+        value = getattr(fn, name)
+        if not (name.startswith("_") or inspect.ismodule(value)):
+            yield name, value
+            for part, of_class in vars(value).items() if inspect.isclass(value) else ():
+                if not part.startswith("_"):
+                    yield f"{name}.{part}", of_class
+
+
+def test_text_after_a_list_of_a_docstring_has_a_heading() -> None:
+    """Without one it would be read as one more parameter, attribute or error."""
+    for name, value in public_objects():
+        sections = re.split(r"^(\w+)\n-{3,}\n", inspect.getdoc(value) or "", flags=re.MULTILINE)
+        for heading, text in zip(sections[1::2], sections[2::2], strict=True):
+            if heading in ("Parameters", "Attributes", "Returns", "Raises"):
+                assert not re.search(r"\n\n\S", text), f"{name}: what follows {heading}"
+
+
+def test_every_measure_and_parameter_is_listed() -> None:
+    listed, every, parameters = pages.list_of_measures(), pages.every_measure(), pages.parameters()
+    for name, definition in DEFINITIONS.items():
+        assert f"[{name}](#" in listed
+        assert f"### {name}\n" in every
+        for parameter in definition.parameters:
+            assert re.search(rf"^\| `{parameter.name}`", parameters, flags=re.MULTILINE)
+
+
+def test_every_convention_is_listed() -> None:
+    table, caveats, refused = pages.conventions(), pages.caveats(), pages.refused_conventions()
+    assert all(f"| `{name}` |" in table and f"- `{name}`" in caveats for name in fn.conventions)
+    assert all(f"- `{name}`: " in refused for name in fn.conventions.refused)
+
+
+def test_every_command_is_listed() -> None:
+    text = pages.commands()
+    for name, command in get_command(app).commands.items():
+        shown = text.partition(f"## fastndcg {name}\n")[2].partition("\n## ")[0]
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and not parameter.hidden:
+                assert parameter.opts[0] in shown
+
+
+def test_what_is_made_takes_its_places() -> None:
+    text = "a\n<!-- usual names: written when the site is built -->\nb\n<!-- end of usual names -->\nc\n"
+    assert pages.built(text, "docs/a.md") == f"a\n{pages.usual_names()}\nc\n"
+    used = [
+        name
+        for page in (ROOT / "docs").glob("*.md")
+        for name in re.findall(
+            r"<!-- (.*): written when the site is built -->", page.read_text(encoding="utf-8")
+        )
+    ]
+    assert sorted(used) == sorted(pages.WRITTEN)
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "there"),
+    [
+        ("[a](docs/kernels.md#lanes)", "README.md", "[a](kernels.md#lanes)"),
+        ("[a](../README.md)", "docs/kernels.md", "[a](index.md)"),
+        ("[a](files.md#csv)", "docs/kernels.md", "[a](files.md#csv)"),
+        ("[a](../bench/README.md#bias)", "docs/kernels.md", "[a](benchmarks.md#bias)"),
+        ("[a](LICENSE), [b](https://example.org)", "README.md", "a, [b](https://example.org)"),
+    ],
+)
+def test_links_are_those_of_the_site(text: str, source: str, there: str) -> None:
+    assert pages.linked(text, source) == there
+
+
+def test_a_link_to_nothing_is_refused() -> None:
+    with pytest.raises(FileNotFoundError, match=r"README\.md links to docs/none\.md"):
+        pages.linked("[a](docs/none.md)", "README.md")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '<script src="https://example.org/a.js"></script>',
+        '<link rel="stylesheet" href="//example.org/a.css">',
+        "<style>a { background: url(https://example.org/a.png) }</style>",
+    ],
+)
+def test_a_site_that_loads_from_the_network_is_refused(line: str, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<a href="https://example.org">a link</a><script src="a.js"></script>')
+    pages.check_offline(tmp_path)
+    (tmp_path / "b.html").write_text(line)
+    with pytest.raises(ValueError, match=r"b\.html loads something from the network"):
+        pages.check_offline(tmp_path)
+
+
+def test_values_of_parameters_are_those_that_are_read() -> None:
+    for definition in DEFINITIONS.values():
+        for parameter in definition.parameters:
+            for value, _ in parameter.values:
+                if not value.startswith("a "):
+                    assert parameter.read(ast.literal_eval(value)) is not None
