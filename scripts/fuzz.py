@@ -1,0 +1,229 @@
+"""Damaged files for every reader: each either reads as its reference does, or raises an error of the package.
+
+    python -m scripts.fuzz                                   1,000 mutants for each target
+    python -m scripts.fuzz --target parquet --mutants 100000 --seed 7
+    python -m scripts.fuzz --replay fuzz-failures/parquet-7-1234.parquet
+
+A mutant is known by target, seed and number. It is read in a child process, under a limit of memory and of time, so that one that
+ends the process is found too. Those that are not read rightly are written to a folder, and `--replay` reads one again.
+
+To add a target: a `Target` in `TARGETS` of a module that `MODULES` names. `mutated` damages bytes of any format.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+MODULES = ("scripts.fuzz_parquet",)
+ROOT = Path(__file__).resolve().parent.parent
+
+_MEMORY = 2 << 30  # bytes that a child may ask for, beside what it has after its imports
+_SECONDS = 30  # for one mutant
+_EDGES = (0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 129, 254, 255)
+
+
+class Target(NamedTuple):
+    """A reader, or several of one format."""
+
+    name: str  # no hyphen
+    mutant: Callable[[Random], bytes]
+    judge: Callable[[Path], str | None]  # what is wrong with how a file is read, if anything is
+    ending: str  # of the names of its files
+
+
+class Failure(NamedTuple):
+    target: str
+    number: int
+    complaint: str
+    path: Path
+
+
+# ---- damage ----
+
+
+def mutated(data: bytes, rng: Random, first: int = 0, last: int | None = None) -> bytes:
+    """The same bytes with one to four changes, which begin between two places."""
+    out = bytearray(data)
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        end = len(out) if last is None else min(last, len(out))
+        if end <= first:
+            break
+        at = rng.randrange(first, end)
+        rng.choice((_flip, _flip, _flip, _set, _set, _cut, _insert, _copy, _splice))(out, at, rng)
+    return bytes(out)
+
+
+def _flip(out: bytearray, at: int, rng: Random) -> None:
+    out[at] ^= 1 << rng.randrange(8)
+
+
+def _set(out: bytearray, at: int, rng: Random) -> None:
+    for place in range(at, min(at + rng.choice((1, 1, 1, 2, 4)), len(out))):
+        out[place] = rng.choice((rng.randrange(256), rng.choice(_EDGES)))
+
+
+def _cut(out: bytearray, at: int, rng: Random) -> None:
+    if rng.random() < 0.3:
+        del out[at:]
+    else:
+        del out[at : at + rng.choice((1, 1, 2, 4, 8, 64))]
+
+
+def _insert(out: bytearray, at: int, rng: Random) -> None:
+    out[at:at] = bytes(rng.choice(_EDGES) for _ in range(rng.choice((1, 1, 2, 4, 8))))
+
+
+def _copy(out: bytearray, at: int, rng: Random) -> None:
+    """Some bytes over others, of one length."""
+    n, source = rng.choice((1, 2, 4, 8, 32)), rng.randrange(len(out))
+    part = out[source : source + n]
+    out[at : at + len(part)] = part
+
+
+def _splice(out: bytearray, at: int, rng: Random) -> None:
+    """Some bytes once more."""
+    source = rng.randrange(len(out))
+    out[at:at] = out[source : source + rng.choice((1, 4, 16, 64, 256))]
+
+
+# ---- children ----
+
+
+def targets() -> dict[str, Target]:
+    return {target.name: target for name in MODULES for target in import_module(name).TARGETS}
+
+
+def mutant_of(target: Target, seed: int, number: int) -> bytes:
+    return target.mutant(Random(f"{target.name}/{seed}/{number}"))
+
+
+def limit_memory(more: int) -> None:
+    """Let this process ask for so many bytes beside those it has."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    most = pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def judge_all(target: Target, numbers: range, seed: int) -> None:
+    """What a child does: a line before each mutant and one after it. A mutant that takes too long ends the process."""
+    with tempfile.TemporaryDirectory(prefix="fastndcg-fuzz-") as folder:
+        path = Path(folder) / f"mutant{target.ending}"
+        for number in numbers:
+            data = mutant_of(target, seed, number)
+            path.write_bytes(data)
+            print(json.dumps([number]), flush=True)
+            signal.alarm(_SECONDS)
+            complaint = target.judge(path)
+            signal.alarm(0)
+            print(json.dumps([number, complaint]), flush=True)
+
+
+def _ending(code: int) -> str:
+    if code == -signal.SIGALRM:
+        return f"took more than {_SECONDS} s"
+    return f"the process ended with {signal.Signals(-code).name if code < 0 else code}"
+
+
+def _in_children(target: Target, numbers: range, seed: int, until: float) -> Iterator[tuple[int, str | None]]:
+    """Numbers of mutants and what is wrong with each; a child that dies is followed by another."""
+    first = numbers.start
+    while first < numbers.stop and time.monotonic() < until:
+        arguments = ["--child", target.name, str(first), str(numbers.stop), str(seed)]
+        with subprocess.Popen(
+            [sys.executable, "-m", "scripts.fuzz", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        ) as child:
+            begun = None
+            for line in child.stdout or ():
+                number, *complaint = json.loads(line)
+                begun = number
+                if complaint:
+                    begun, first = None, number + 1
+                    yield number, complaint[0]
+                    if time.monotonic() >= until:
+                        child.kill()
+                        return
+            said = child.stderr.read().strip() if child.stderr else ""
+        if child.returncode and begun is None:
+            raise SystemExit(f"{target.name}: a child ended with {child.returncode}:\n{said}")
+        if begun is not None:
+            yield begun, f"{_ending(child.returncode)}: {' '.join(said.splitlines()[-1:])}"
+            first = begun + 1
+
+
+# ---- the whole ----
+
+
+def fuzz(
+    target: Target, numbers: range, seed: int, folder: Path, seconds: float = 1e9
+) -> tuple[int, list[Failure]]:
+    """Read mutants, as many as fit into the time; returns how many were, and those that were not read rightly."""
+    read, failures = 0, []
+    for number, complaint in _in_children(target, numbers, seed, time.monotonic() + seconds):
+        read += 1
+        if complaint is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / f"{target.name}-{seed}-{number}{target.ending}"
+            path.write_bytes(mutant_of(target, seed, number))
+            failures.append(Failure(target.name, number, complaint, path))
+    return read, failures
+
+
+def _replayed(path: Path) -> int:
+    target = targets()[path.name.partition("-")[0]]
+    complaint = target.judge(path)
+    print(complaint or "read rightly")
+    return int(complaint is not None)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    known = targets()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--target", action="append", choices=sorted(known), help="default: all")
+    parser.add_argument("--mutants", type=int, default=1000, help="for each target")
+    parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
+    parser.add_argument("--seconds", type=float, default=1e9, help="for each target, at most")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="folder for what fails")
+    parser.add_argument(
+        "--replay", type=Path, help="judge a file that failed; its name begins with its target"
+    )
+    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    if given.replay is not None:
+        return _replayed(given.replay)
+    if given.child is not None:
+        name, first, last, seed = given.child
+        limit_memory(_MEMORY)
+        judge_all(known[name], range(int(first), int(last)), int(seed))
+        return 0
+    failed = 0
+    for name in given.target or known:
+        numbers = range(given.first, given.first + given.mutants)
+        read, failures = fuzz(known[name], numbers, given.seed, given.keep, given.seconds)
+        print(f"{name}: {read:,} mutants of seed {given.seed}, {len(failures)} not read rightly", flush=True)
+        for failure in failures:
+            print(f"  {failure.path}: {failure.complaint}")
+        failed += len(failures)
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
