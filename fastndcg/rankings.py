@@ -583,6 +583,43 @@ class Rankings:
         numbered.__dict__.update(self.__dict__, _first_row=first_row)
         return numbered
 
+    def with_scores(self, scores: npt.ArrayLike, *, nan: str = "refuse") -> Rankings:
+        """The same documents as another system scores them: everything is shared but the scores.
+
+        Parameters
+        ----------
+        scores : (n_docs,)
+            A score for each document, in the order of `relevance`.
+        nan : "refuse" or "last"
+            As in `from_offsets`.
+
+        Raises
+        ------
+        InputError
+            Another number of scores, or NaN among them.
+        InputTypeError
+            An array of another kind than numbers.
+
+        Examples
+        --------
+        >>> bm25 = Rankings.from_lists([[1, 0], [0, 2]], [[0.5, 0.1], [0.9, 0.3]])
+        >>> rerank = bm25.with_scores([0.5, 0.1, 0.2, 0.3])
+        >>> rerank.scores, rerank.relevance is bm25.relevance
+        (array([0.5, 0.1, 0.2, 0.3]), True)
+        """
+        values = _scores(scores)
+        if len(values) != self.n_docs:
+            raise InputError(
+                f"scores has {len(values)} values and there are {self.n_docs} documents; give one score for each document, in the order "
+                "of relevance"
+            )
+        other = object.__new__(Rankings)
+        # what was asked of the grades and the queries is answered once for all systems
+        shared = {name: getattr(self, name) for name in ("grades", "longest", "query_ids", "queries")}
+        other.__dict__.update(self.__dict__, **shared, scores=values)
+        other._check_scores(nan)
+        return other
+
     def __len__(self) -> int:
         return self.n_queries
 

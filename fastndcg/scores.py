@@ -141,6 +141,46 @@ class Scores:
             columns[str(measure)] = pa.array([self._mean(row, part) for part in parts], pa.float64())
         return pa.table(columns)
 
+    def worst(self, measure: object, n: int = 20) -> pa.Table:
+        """The queries with the lowest values of a measure, lowest first; of equal ones those that come first.
+
+        Parameters
+        ----------
+        measure : Measure, notation, or ir_measures object
+            One that was evaluated.
+        n : int
+            Rows, at most; queries without a value (NaN) are never among them.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of `queries`, and the measure.
+
+        Raises
+        ------
+        MeasureError
+            A measure that was not evaluated.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, evaluate
+        >>> rankings = Rankings.from_lists([[1, 0], [0, 1], [2, 1]], query_ids=["a", "b", "c"])
+        >>> evaluate(rankings, "RR").worst("RR", 1).to_pylist()
+        [{'query_id': 'b', 'RR': 0.5}]
+        """
+        return self._extreme(measure, n, 1)
+
+    def best(self, measure: object, n: int = 20) -> pa.Table:
+        """The queries with the highest values of a measure, highest first; otherwise as `worst`."""
+        return self._extreme(measure, n, -1)
+
+    def _extreme(self, measure: object, n: int, sign: int) -> pa.Table:
+        values = self[measure]
+        defined = np.flatnonzero(~np.isnan(values))
+        chosen = defined[np.argsort(sign * values[defined], kind="stable")[: max(n, 0)]]
+        table = self.queries.take(pa.array(chosen))
+        return table.append_column(str(as_measure(measure)), pa.array(values[chosen]))
+
     def _mean(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> float:
         return statistics.mean(*self._counted(row, part))
 

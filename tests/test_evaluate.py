@@ -831,6 +831,22 @@ def test_scores_are_found_by_name_and_by_measure() -> None:
 
 
 @pytest.mark.pure
+@pytest.mark.pure
+def test_the_worst_and_the_best_queries() -> None:
+    lists = [[1, 0], [0, 1], [0, 0], [0, 0, 1], [2, 1]]
+    kept = {"country": ["at", "be", "cy", "de", "es"]}
+    rankings = fn.Rankings.from_lists(lists, query_ids=list("abcde"), queries=kept)
+    scores = fn.evaluate(rankings, [fn.RR(empty="nan"), "nDCG"])
+    assert scores.worst("RR(empty='nan')", 2).to_pylist() == [
+        {"query_id": "d", "country": "de", "RR(empty='nan')": 1 / 3},
+        {"query_id": "b", "country": "be", "RR(empty='nan')": 1 / 2},
+    ]
+    assert scores.best("RR(empty='nan')")["query_id"].to_pylist() == ["a", "e", "b", "d"]
+    assert scores.worst("nDCG", 0).num_rows == 0
+    with pytest.raises(fn.MeasureError, match="P was not evaluated"):
+        scores.best("P")
+
+
 def test_the_summary_counts_queries_and_empty_ones() -> None:
     rankings = fn.Rankings.from_lists([[1, 0], [0, 0], [], [0, 1]], [[2, 1], [2, 1], [], [2, 1]])
     scores = fn.evaluate(rankings, "nDCG, nDCG(empty='skip'), nDCG(empty=1.0), DCG, NumRet")

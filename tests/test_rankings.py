@@ -233,6 +233,32 @@ def test_queries_hold_ids_then_kept_columns_then_weight() -> None:
     assert rankings.queries["weight"].to_pylist() == [1.0, 3.0]
 
 
+@given(ours.ragged())
+def test_with_scores_is_what_a_constructor_would_make(table: Ragged) -> None:
+    rankings = table.rankings()
+    scores = np.random.default_rng(len(table.scores)).random(rankings.n_docs)
+    other = rankings.with_scores(scores)
+    measures = ["nDCG@3", "RR", "NumRet"]
+    fields = dict(rankings.__dict__)
+    anew = copy.deepcopy(rankings)
+    anew.__dict__["scores"] = other.scores
+    assert np.array_equal(fn.evaluate(other, measures).values, fn.evaluate(anew, measures).values)
+    for name, value in fields.items():
+        assert name == "scores" or other.__dict__[name] is value
+    assert np.shares_memory(rankings.with_scores(scores).scores, scores) or not len(scores)
+
+
+def test_with_scores_refuses_what_constructors_refuse() -> None:
+    rankings = Rankings.from_lists([[1, 0], [2]], query_ids=["a", "b"])
+    with pytest.raises(InputError, match="scores has 2 values and there are 3 documents"):
+        rankings.with_scores([0.1, 0.2])
+    with pytest.raises(InputError, match=r'scores has 1 NaN value; the first is at row 2, query "b"'):
+        rankings.with_scores([0.1, 0.2, np.nan])
+    assert rankings.with_scores([0.1, 0.2, np.nan], nan="last").scores[2] == -np.inf
+    with pytest.raises(InputTypeError, match="scores"):
+        rankings.with_scores(["a", "b", "c"])
+
+
 def test_a_pool() -> None:
     rankings = Rankings.from_groups(
         [1, 0], [1], [1], judged=(np.array([0, 2, 3], np.int32), np.array([1, 2, 3], np.uint8))
