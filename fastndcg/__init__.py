@@ -6,27 +6,24 @@
 
 Where everything is:
 
-    rankings      Rankings: what is evaluated, and all checks of input
-    measures      Measure: nDCG, DCG, ... as values, their declarations and notation
-    plan          measures and grades to tables
-    kernels       every compiled function: rank each query once, fold it into all measures
-    launch        serial or parallel, chunks, safe inside any host
-    scores        Scores: values for each query, means, summaries, tables
-    conventions   how each established tool computes nDCG, by name, and what makes two of them differ
-    ideals        ideal rankings with a length of their own
-    intents       grades of documents for each intent of their query
-    diversity     measures of several intents
-    counterfactual measures of click logs, by inverse propensities
-    ranges        how far ties, and what nobody judged, could move a measure
-    statistics    exact sums and means
-    streams       rankings of any size, a part at a time
-    api           evaluate, ndcg, ndcg_score, dcg_score
-    sources       Parquet, CSV, Arrow, TREC and LETOR files to Rankings
-    trec_eval     what trec_eval prints, byte for byte
-    files         files that appear whole or not at all
-    errors        every error that is raised
-    adapters      Spark, Dask, Ray: engines that people already have, outside, looking in
-    cli, demo     the command line, outside, looking in
+    api             evaluate, ndcg, ndcg_score, dcg_score
+    rankings        Rankings: what is evaluated, and all checks of input
+    intents         grades of documents for each intent of their query
+    measures        Measure: nDCG, DCG, ... as values, their declarations and notation
+    scores          Scores: values for each query, means, summaries, tables
+    scoring         from measures and rankings to values: plan, launch, ideals, intents, propensities
+    kernels         every compiled function: rank each query once, fold it into all measures
+    statistics      exact sums and means
+    streams         rankings of any size, a part at a time
+    conventions     how each established tool computes nDCG, by name, and what makes two of them differ
+    counterfactual  estimates from click logs over all queries
+    ranges          how far ties and unjudged documents could move a measure
+    sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings
+    trec_eval       what trec_eval prints, byte for byte
+    files           files that appear whole or not at all
+    errors          every error that is raised
+    adapters        Spark, Dask, Ray: engines that people already have, outside, looking in
+    cli, demo       the command line, outside, looking in
 
 Importing this package imports NumPy and pyarrow; Numba is imported, and kernels are compiled or loaded, at the first call.
 """

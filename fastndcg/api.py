@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg import counterfactual, diversity, ideals, launch, plan, statistics, streams
+from fastndcg import scoring, statistics, streams
+from fastndcg.conventions import Convention, evaluate_by_convention, resolve_all
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.measures import DCG, Measure, as_measures, functions_held, nDCG
 from fastndcg.rankings import Rankings
-from fastndcg.scores import Scores
 from fastndcg.streams import RankingsStream
 
 if TYPE_CHECKING:
-    from fastndcg.conventions import Convention
+    from fastndcg.scores import Scores
 
 Float64 = npt.NDArray[np.float64]
 
@@ -63,68 +63,23 @@ def evaluate(
     """
     if isinstance(rankings, RankingsStream):
         asked = as_measures(measures)
-        scoring = rankings.scoring_threads if threads is None else threads
-        resolved = asked
-        if convention is not None:
-            from fastndcg.conventions import resolve_all  # here, as below
-
-            resolved = resolve_all(asked, convention)
+        resolved = asked if convention is None else resolve_all(asked, convention)
+        evaluate_part = partial(
+            evaluate,
+            measures=asked,
+            convention=convention,
+            threads=rankings.scoring_threads if threads is None else threads,
+        )
         with functions_held(resolved):
-            return streams.evaluate(
-                rankings, lambda part: evaluate(part, asked, convention=convention, threads=scoring)
-            )
+            return streams.evaluate(rankings, evaluate_part)
     if not isinstance(rankings, Rankings):
         raise InputTypeError(
             f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, from_query_ids, from_arrow or "
             "read_parquet, or a stream of them, made by scan_parquet"
         )
     if convention is not None:
-        from fastndcg.conventions import evaluate_by_convention  # here, because it calls this function
-
         return evaluate_by_convention(rankings, measures, convention, threads=threads)
-    asked = as_measures(measures)
-    values = _values(rankings, asked, threads)
-    empty, n_infinite = launch.replace_undefined(asked, values)
-    if n_infinite:
-        raise _too_many_orders(asked, values, rankings)
-    return Scores(asked, values, empty, rankings, rankings.weight)
-
-
-def _too_many_orders(asked: tuple[Measure, ...], values: Float64, rankings: Rankings) -> InputError:
-    """The error for an expectation that was given up, which left its value infinite."""
-    row, query = np.argwhere(np.isinf(values))[0]
-    return InputError(
-        f"{asked[row]} has too many ways to order the tied documents of query {rankings.name_of(int(query))} for an exact expectation. "
-        'Use ties="input", "worst" or "best"'
-        + (', or ideal="judged".' if "ideal" in asked[row].params else ".")
-    )
-
-
-def _values(rankings: Rankings, asked: tuple[Measure, ...], threads: int | None) -> Float64:
-    """Values of each measure, (n_measures, n_queries); NaN where a query has no value."""
-    for is_special in (diversity.is_of_intents, counterfactual.is_weighted):
-        special = [row for row, measure in enumerate(asked) if is_special(measure)]
-        if not special:
-            continue
-        chosen = tuple(asked[row] for row in special)
-        values = np.empty((len(asked), rankings.n_queries))
-        if is_special is diversity.is_of_intents:
-            values[special] = diversity.score(chosen, rankings, threads)
-        else:
-            values[special] = counterfactual.score(chosen, rankings, partial(_values, threads=threads))
-        others = [row for row in range(len(asked)) if row not in special]
-        if others:
-            values[others] = _values(rankings, tuple(asked[row] for row in others), threads)
-        return values
-    summed = ideals.summed(asked)
-    tables, coding = plan.build(summed, rankings)
-    values = launch.score(summed, rankings, tables, coding, threads)
-    inferred = [row for row, measure in enumerate(summed) if measure.name == "infAP" and measure.rel >= 0]
-    if inferred and (pooled := rankings.with_pooled) is not None:
-        of_pool = tuple(summed[row] for row in inferred)
-        values[inferred] = launch.score(of_pool, pooled, *plan.build(of_pool, pooled), threads)
-    ideals.divide(asked, values, rankings, partial(evaluate, threads=threads))
-    return values
+    return scoring.score(as_measures(measures), rankings, threads)
 
 
 def ndcg(

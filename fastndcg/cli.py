@@ -33,7 +33,6 @@ from fastndcg.api import evaluate
 from fastndcg.conventions import CHOICES, Convention, compare_conventions, describe, explain_conventions
 from fastndcg.conventions import conventions as known_conventions
 from fastndcg.demo import QUERIES
-from fastndcg.diversity import is_of_intents
 from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError, suggest
 from fastndcg.files import check_writable
 from fastndcg.measures import Measure, parse, parse_many
@@ -286,7 +285,7 @@ def score(
             return
     if qrels is not None and run is not None:
         named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
-        of_intents = intents or any(is_of_intents(each) for each in measures)
+        of_intents = intents or any(each.way == "intents" for each in measures)
         rankings, columns = _read_qrels_run(
             qrels, run, named, missing or Missing.zero, nan, threads, intents=of_intents
         )

@@ -25,11 +25,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg import ideals, measures, statistics
+from fastndcg import measures, scoring, statistics
 from fastndcg.errors import ConventionError, InputError, InputTypeError, MeasureError, suggest
 from fastndcg.measures import Measure, as_measure, as_measures, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores
+from fastndcg.scoring import ideals
 
 __all__ = [
     "Convention",
@@ -832,10 +833,8 @@ def _checked(rankings: object) -> Rankings:
 def _undefined_as_nan(
     rankings: Rankings, measures: Iterable[Measure], threads: int | None
 ) -> dict[Measure, Float64]:
-    from fastndcg import api
-
     asked = tuple(dict.fromkeys(measure(empty="nan") for measure in measures))
-    return dict(zip(asked, api.evaluate(rankings, asked, threads=threads).values, strict=True))
+    return dict(zip(asked, scoring.score(asked, rankings, threads).values, strict=True))
 
 
 # ---- all tools side by side, and the way from one to another ----

@@ -186,6 +186,9 @@ class Parameter(NamedTuple):
     read: Callable[[Any], Any]
     meaning: str
     values: tuple[tuple[str, str], ...] = ()  # what it takes, as it is written, and what each means
+    ways: tuple[
+        tuple[Any, str], ...
+    ] = ()  # values with which a measure is computed another way, see `Definition.way`
 
 
 def _refuse(name: str, got: object, wanted: str, hint: str = "") -> NoReturn:
@@ -414,7 +417,7 @@ IDEAL = _one_of(
         "judged_returned": "as many judged documents as were returned",
     },
     "what the ideal ranking is made of",
-)
+)._replace(ways=(("judged_uncut", "laid out"), ("judged_returned", "laid out")))
 EMPTY = Parameter(
     "empty",
     0.0,
@@ -472,6 +475,7 @@ IPS = Parameter(
         ("True", "gains divided by propensities"),
         ("'snips'", "and the query divided by the sum of such gains"),
     ),
+    ways=((True, "propensities"), ("snips", "propensities")),
 )
 CLIP = Parameter(
     "clip", 0.0, _read_clip, "smaller propensities count as this: less variance, a bias towards 0"
@@ -513,11 +517,14 @@ class Definition(NamedTuple):
     formula: str
     range: str
     source: str
-    # "system": documents by falling score; "intents": the same, for each intent; "ideal": the ideal ranking; "none": the pool alone
+    # "system": documents by falling score; "ideal": the ideal ranking; "none": the pool alone
     ranking: str = "system"
     fold: str = "gain"  # what a rank adds to the sum, see `plan.FOLD`
     discount: str = "none"  # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1)
     cut: str = "rank"  # what @ means: "rank" a cutoff, "recall" a recall level, nothing for "none" and "relevant", a cutoff at n_relevant
+    way: str = (
+        "kernels"  # how values are computed, unless a parameter says another way, see `fastndcg.scoring`
+    )
 
 
 _JARVELIN = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
@@ -650,7 +657,7 @@ DEFINITIONS: dict[str, Definition] = {
             source="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004; trec_eval, bpref",
         ),
         Definition(
-            "infAP", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="inferred", cut="none",
+            "infAP", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="inferred", cut="none", way="pooled",
             summary="inferred average precision; a negative grade, judged or not, is a document of the pool that was not judged",
             formula="1/R * sum over relevant ranks i of (1 + pool_above * (rel_above + e) / (judged_above + 2e)) / i, e = 0.00001",
             range="0 to 1",
@@ -714,7 +721,7 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "alpha_DCG", "novel", "perfect", "no relevant", (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
-            ranking="intents", fold="stop", discount="parameter",
+            way="intents", fold="stop", discount="parameter",
             summary="DCG over several intents, of which each gains less from a relevant document the more of them it has seen",
             formula="sum over i <= k of discount(i) * sum over intents with a relevant document at i of (1 - alpha)^(relevant above i), / its largest value",
             range="0 to 1; with denominator='none' 0 and above",
@@ -722,7 +729,7 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "alpha_nDCG", "novel", "greedy", "no relevant", (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
-            ranking="intents", fold="stop", discount="parameter",
+            way="intents", fold="stop", discount="parameter",
             summary="alpha_DCG over that of the ideal ranking, which takes the document that gains most for each next rank",
             formula="alpha_DCG@k / alpha_DCG@k of the greedy ideal of the judged documents",
             range="0 to 1; more where a ranking beats the greedy ideal, which is not always the best",
@@ -730,7 +737,7 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "ERR_IA", "intent stop", "perfect", "no relevant", (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
-            ranking="intents", fold="stop", discount="reciprocal",
+            way="intents", fold="stop", discount="reciprocal",
             summary="expected ERR over the intents of a query",
             formula="sum over intents of P(intent) * ERR@k of its grades, / ERR@k of perfect documents",
             range="0 to 1",
@@ -738,7 +745,7 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "nERR_IA", "intent stop", "greedy", "no relevant", (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
-            ranking="intents", fold="stop", discount="reciprocal",
+            way="intents", fold="stop", discount="reciprocal",
             summary="ERR_IA over that of the greedy ideal ranking",
             formula="ERR_IA@k / ERR_IA@k of the greedy ideal of the judged documents",
             range="0 to 1; more where a ranking beats the greedy ideal, which is not always the best",
@@ -746,7 +753,7 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "nDCG_IA", "gain", "each ideal", "no relevant", (GAIN, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, REL),
-            ranking="intents", discount="parameter",
+            way="intents", discount="parameter",
             summary="expected nDCG over the intents of a query",
             formula="sum over intents of P(intent) * nDCG@k of its grades",
             range="0 to 1 for gains >= 0 and falling discounts; 1 only where one ranking is ideal for every intent",
@@ -754,7 +761,7 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "StRecall", "first of intent", "intents", "no relevant", (RELEVANT, TIES_OF_INTENTS, EMPTY),
-            ranking="intents", fold="stop",
+            way="intents", fold="stop",
             summary="subtopic recall: share of the intents that have a relevant document on the first ranks",
             formula="intents with a relevant document on a rank i <= k / intents with a relevant document",
             range="0 to 1",
@@ -807,6 +814,15 @@ class Measure:
     @property
     def name(self) -> str:
         return self.definition.name
+
+    @property
+    def way(self) -> str:
+        """How its values are computed, see `fastndcg.scoring`."""
+        for parameter, value in zip(self.definition.parameters, self._values, strict=True):
+            for other, way in parameter.ways:
+                if value == other:
+                    return way
+        return self.definition.way
 
     @property
     def is_cut(self) -> bool:

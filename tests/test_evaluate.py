@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from strategies import Asked, Ragged, long_ragged
 
 import fastndcg as fn
-from fastndcg import launch
+from fastndcg.scoring import launch
 
 RELATIVE = 1e-12
 

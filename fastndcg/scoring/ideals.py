@@ -9,47 +9,32 @@ order, and summed by the same kernel, so that a perfect ranking is exactly 1.0 h
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg import plan
 from fastndcg.errors import InputError
 from fastndcg.measures import DCG, Measure
 from fastndcg.rankings import Rankings, offsets_of
-
-if TYPE_CHECKING:
-    from fastndcg.scores import Scores
+from fastndcg.scoring import launch, plan
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-LAID_OUT = ("judged_uncut", "judged_returned")
 _ROUNDING = 1e-12  # what two orders of one sum can differ by
 
 
-def summed(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
-    """What the kernels sum for each measure: its DCG where the ideal is laid out, the measure itself otherwise."""
-    return tuple(_dcg(measure) if _is_laid_out(measure) else measure for measure in measures)
-
-
-def divide(
-    measures: tuple[Measure, ...],
-    values: Float64,
-    rankings: Rankings,
-    evaluate: Callable[[Rankings, Measure], Scores],
-) -> None:
-    """Divide the rows of measures whose ideal is laid out by the DCG of that ideal, in place; NaN where it is 0."""
+def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+    """DCG over the DCG of an ideal that is laid out, (n_measures, n_queries); NaN where the latter is 0."""
+    values = launch.score(tuple(_dcg(measure) for measure in measures), rankings, threads)
     for row, measure in enumerate(measures):
-        if not _is_laid_out(measure):
-            continue
         ideal = _laid_out(rankings, measure)
         dcg = _dcg(measure)(ties="input", judged_only=False)
         if measure.ideal == "judged_uncut":
             dcg = DCG(**dcg.params)
-        best = evaluate(ideal, dcg).values[0]
+        best = launch.score((dcg,), ideal, threads)[0]
+        best[np.isnan(best)] = 0.0
         if measure.definition.ranking == "ideal":
             nothing = (rankings.lengths == 0) & (ideal.lengths == 0)
             values[row] = np.where(nothing, np.nan, best)
@@ -57,10 +42,7 @@ def divide(
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(best > 0, np.nan_to_num(values[row]) / best, np.nan)
         values[row] = np.where((ratio > 1) & (ratio < 1 + _ROUNDING), 1.0, ratio)
-
-
-def _is_laid_out(measure: Measure) -> bool:
-    return measure.params.get("ideal") in LAID_OUT
+    return values
 
 
 def _dcg(measure: Measure) -> Measure:

@@ -25,14 +25,13 @@ import numpy.typing as npt
 
 from fastndcg.errors import InputTypeError
 from fastndcg.kernels.tables import HELD, Documents
-from fastndcg.plan import discount_table, gains_of_documents, ranks_shown
 from fastndcg.rankings import read_only
+from fastndcg.scoring import plan
 
 if TYPE_CHECKING:
-    from fastndcg.kernels.tables import Plan
     from fastndcg.measures import Measure
-    from fastndcg.plan import Coding
     from fastndcg.rankings import Rankings
+    from fastndcg.scoring.plan import Coding
 
 # documents of a chunk, for which working memory is made anew: that of small chunks took a twelfth of the time; queries of a chunk
 # with a long list are scored one by one, which took half as long again where few lists are long and chunks are large
@@ -46,12 +45,11 @@ _SHARES = 8  # runs of chunks for each Python thread, so that none waits long fo
 _one_at_a_time = threading.Lock()
 
 
-def score(
-    measures: tuple[Measure, ...], rankings: Rankings, plan: Plan, coding: Coding, threads: int | None
-) -> npt.NDArray[np.float64]:
-    """Values of all measures, float64 (n_measures, n_queries); NaN where a query has no value."""
+def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> npt.NDArray[np.float64]:
+    """Values of all measures, float64 (n_measures, n_queries); NaN where a query has no value. Raises as `plan.build` does."""
     from fastndcg.kernels import drivers
 
+    tables, coding = plan.build(measures, rankings)
     out = np.empty((len(measures), rankings.n_queries))
     kind = "levels" if coding.levels else "values"
     serial = getattr(drivers, f"score_{kind}_serial")
@@ -59,10 +57,10 @@ def score(
     for first, last in _runs(rankings, coding, wanted):
         documents = _documents(rankings, coding, first, last)
         if wanted == 1:
-            serial(_chunks(rankings, first, last, 1), documents, plan, out)
+            serial(_chunks(rankings, first, last, 1), documents, tables, out)
         else:
             chunks = _chunks(rankings, first, last, wanted)
-            _run_parallel(serial, wanted, chunks, documents, plan, out)
+            _run_parallel(serial, wanted, chunks, documents, tables, out)
     for row, measure in enumerate(measures):
         if _varies_with_returned(measure):
             _expect_over_returned(measure, rankings, out[row])
@@ -219,16 +217,16 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged
-    discounts = discount_table(measure.discount, max(rankings.longest, 1))
+    discounts = plan.discount_table(measure.discount, max(rankings.longest, 1))
     empty = np.nan if isinstance(measure.empty, str) else measure.empty
     ratio = measure.definition.over == "ideal"
-    gains, scores = gains_of_documents(measure, rankings), _comparable(rankings.scores)
+    gains, scores = plan.gains_of_documents(measure, rankings), _comparable(rankings.scores)
     expect_over_returned(
         rankings.offsets,
         gains,
         read_only(scores),
         read_only(counts),
-        ranks_shown(measure),
+        plan.ranks_shown(measure),
         discounts,
         float(empty),
         ratio,

@@ -19,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg import launch, plan
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.kernels.tables import GAIN, STOP
 from fastndcg.measures import Function, Measure
-from fastndcg.plan import Worth
 from fastndcg.rankings import falling_keys, offsets_of, read_only
+from fastndcg.scoring import launch, plan
+from fastndcg.scoring.plan import Worth
 
 if TYPE_CHECKING:
     from fastndcg.intents import IntentGrades
@@ -38,10 +38,6 @@ _MOST_PERFECT = 2**24  # perfect documents, which are summed one by one
 _EXACT = 2**53  # whole numbers up to here are exact in float64
 _CLOSE = 1 << 12  # grades of so small a range are counted
 _PART = 20_000  # entries for which another thread is worth while
-
-
-def is_of_intents(measure: Measure) -> bool:
-    return measure.definition.ranking == "intents"
 
 
 def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:

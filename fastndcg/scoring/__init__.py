@@ -1,0 +1,80 @@
+"""From measures and rankings to values. `values` is the one door; each measure's declaration says which way it is computed.
+
+plan          measures and grades to tables
+launch        serial or parallel, chunks, safe inside any host
+ideals        ideal rankings with a length of their own
+by_intent     measures of several intents
+propensities  gains divided by the probability that they were observed
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fastndcg.errors import InputError
+from fastndcg.scores import Scores
+from fastndcg.scoring import by_intent, ideals, launch, propensities
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fastndcg.measures import Measure
+    from fastndcg.rankings import Rankings
+
+    Float64 = npt.NDArray[np.float64]
+
+
+def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None) -> Float64:
+    """Values of each measure for each query, float64 (n_measures, n_queries); NaN where a query has no value.
+
+    Raises as `fastndcg.evaluate` does.
+    """
+    ways = [measure.way for measure in measures]
+    distinct = dict.fromkeys(ways)
+    if len(distinct) == 1:
+        return _WAYS[ways[0]](measures, rankings, threads)
+    out = np.empty((len(measures), rankings.n_queries))
+    for way in distinct:
+        rows = [row for row, other in enumerate(ways) if other == way]
+        out[rows] = _WAYS[way](tuple(measures[row] for row in rows), rankings, threads)
+    return out
+
+
+def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None) -> Scores:
+    """`values`, with what each measure says of queries without a value in place of NaN."""
+    found = values(measures, rankings, threads)
+    empty, n_infinite = launch.replace_undefined(measures, found)
+    if n_infinite:
+        raise _too_many_orders(measures, found, rankings)
+    return Scores(measures, found, empty, rankings, rankings.weight)
+
+
+def _too_many_orders(measures: tuple[Measure, ...], found: Float64, rankings: Rankings) -> InputError:
+    """The error for an expectation that was given up, which left its value infinite."""
+    row, query = np.argwhere(np.isinf(found))[0]
+    return InputError(
+        f"{measures[row]} has too many ways to order the tied documents of query {rankings.name_of(int(query))} for an exact expectation. "
+        'Use ties="input", "worst" or "best"'
+        + (', or ideal="judged".' if "ideal" in measures[row].params else ".")
+    )
+
+
+def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+    """Values of measures for which unjudged documents of the pool are documents of their own: infAP."""
+    pooled = rankings.with_pooled
+    out = launch.score(measures, rankings, threads)
+    rows = [row for row, measure in enumerate(measures) if measure.rel >= 0]
+    if pooled is not None and rows:
+        out[rows] = launch.score(tuple(measures[row] for row in rows), pooled, threads)
+    return out
+
+
+_WAYS = {
+    "kernels": launch.score,
+    "pooled": _with_pooled,
+    "laid out": ideals.score,
+    "intents": by_intent.score,
+    "propensities": propensities.score,
+}

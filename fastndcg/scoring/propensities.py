@@ -1,0 +1,76 @@
+"""Measures of click logs: gains divided by the probability that they could be observed.
+
+What users click depends on what they see. Where each document's propensity, the probability that its relevance was observed,
+is known, a gain divided by it counts for those that nobody saw, and DCG of such gains has the expectation of DCG of the true
+ones. The weighted gains are laid out as `Rankings` and summed by the same kernels as any other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.errors import InputError
+from fastndcg.measures import CG, Measure
+from fastndcg.rankings import Rankings
+from fastndcg.scoring import launch, plan
+
+Float64 = npt.NDArray[np.float64]
+
+_MOST_GAIN = 2.0**53  # beyond it float64 skips whole numbers
+
+
+def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+    """Values of measures with `ips`, (n_measures, n_queries); NaN where a query has none.
+
+    Raises `InputError` for rankings without propensities, and for grades that a measure has no gain for.
+    """
+    if rankings.propensity is None:
+        raise InputError(
+            f"{measures[0]} needs the probability that each document was seen, and these rankings have none. Give propensity=, or "
+            'name its column, as in propensity="propensity".'
+        )
+    values = np.empty((len(measures), rankings.n_queries))
+    kinds = [(plan.worth_of(measure), measure.clip, measure.judged_only) for measure in measures]
+    for kind in dict.fromkeys(kinds):
+        rows = [row for row, other in enumerate(kinds) if other == kind]
+        first = measures[rows[0]]
+        plan.check(first, rankings)
+        weighted = _weighted(first, rankings, rankings.propensity)
+        sums = launch.score(tuple(_plain(measures[row]) for row in rows), weighted, threads)
+        total = launch.score((CG(empty="nan"),), weighted, threads)[0]
+        for row, summed in zip(rows, sums, strict=True):
+            values[row] = summed
+            if measures[row].ips == "snips":
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    values[row] = np.where(total > 0, summed / total, np.nan)
+    return values
+
+
+def _weighted(measure: Measure, rankings: Rankings, propensity: Float64) -> Rankings:
+    """The same rankings, whose grades are the measure's gains over propensities."""
+    gains = plan.gains_of_documents(measure, rankings) / np.maximum(propensity, measure.clip)
+    if len(gains) and np.abs(gains).max() > _MOST_GAIN:
+        row = int(np.argmax(np.abs(gains)))
+        raise InputError(
+            f"the propensity {propensity[row]:g} at {rankings.place(row)} makes a gain of {gains[row]:g} in {measure}, beside which "
+            "all others vanish; bound it, as in clip=0.001"
+        )
+    pool = None
+    if rankings.judged is not None:  # it says which queries are known, and nothing else
+        pool = (rankings.judged.offsets, np.zeros(len(rankings.judged.relevance)))
+    return Rankings.from_offsets(
+        rankings.offsets,
+        gains,
+        rankings.scores,
+        judged=pool,
+        is_judged=rankings.is_judged if measure.judged_only else None,
+    )
+
+
+def _plain(measure: Measure) -> Measure:
+    """The measure, of gains that are grades."""
+    linear: dict[str, Any] = {"gain": "linear", "rel": None, "unjudged": None, "empty": "nan"}
+    return measure(**linear, ips=False, clip=0)
