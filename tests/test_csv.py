@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import fastndcg as fn
 from fastndcg.cli import app
 from fastndcg.errors import ColumnError, FastndcgError, SourceError
+from fastndcg.sources import csv
 from fastndcg.sources.csv import is_csv
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
@@ -41,7 +42,7 @@ PACKERS = {"gz": gzip.compress, "bz2": bz2.compress, "zst": _zstd}
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t", ";"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("name", ["a.csv", "A.TSV"])
 def test_rows_of_any_form(tmp_path: Path, delimiter: str, end: str, name: str) -> None:
     text = "\ufeff" + TEXT.replace(",", delimiter).replace("\n", end)
@@ -49,6 +50,17 @@ def test_rows_of_any_form(tmp_path: Path, delimiter: str, end: str, name: str) -
     assert rankings.query_ids.to_pylist() == ["a", "b"]
     assert rankings.relevance.tolist() == [1, 2, 0]
     assert rankings.scores.tolist() == [0.5, 0.75, 0.25]
+
+
+@pytest.mark.parametrize("width", [200_000, 3_000_000])
+def test_a_long_header_and_a_first_line_without_end(
+    tmp_path: Path, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = "qid,label,score," + "x" * width
+    assert fn.read_csv(_written(tmp_path, f"{wide}\na,1,.5,{'y' * width}\n")).scores.tolist() == [0.5]
+    monkeypatch.setattr(csv, "_LONGEST", 100_000)
+    with pytest.raises(SourceError, match="begins with a line of more than 100,000 bytes; is it a text file"):
+        fn.read_csv(_written(tmp_path, wide))
 
 
 @pytest.mark.parametrize("packer", PACKERS)
@@ -138,6 +150,7 @@ FAULTS = {
     "a,1,0.5\na,2,0.5\n": 'a.csv has no header: its first line is "a,1,0.5"; wanted the names of columns there',
     "qid,label\na,1\n": "a.csv: no column has a usual name of the score",
     "qid,label,score,score\na,1,1,2\n": 'a.csv: 2 columns are named "score", so score is ambiguous; rename all but one',
+    'qid,label,score,"\na,1,0.5,2\n': "a.csv cannot be read: CSV parse error",
     "qid,label,score\na,1,0.5\na,x,0.5\n": 'a.csv, row 3 (the header is row 1): column "label" has "x"; wanted a number',
     'qid,label,score\na,1,"0,5"\n': 'a.csv, row 2 (the header is row 1): column "score" has "0,5"; wanted a number',
     "note,qid,label,score\n,a,1,2020-01-01\n": 'row 2 (the header is row 1): column "score" has "2020-01-01"',

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -103,6 +105,8 @@ def test_scores_from_everywhere(write, tmp_path):
         0,
     ]
     assert read_ltr(path, scores=tmp_path / "scores.npy").scores.dtype == np.float32
+    packed = write("scores.npy.gz", gzip.compress(_npy(np.array(SCORES, np.float32))))
+    assert read_ltr(path, scores=packed).scores.dtype == np.float32
 
 
 @pytest.mark.pure
@@ -191,11 +195,29 @@ def test_any_file(tmp_path_factory, rows, block):
         ("1 qid:1\n\n2 1:0.5\n", r"file, line 3: no qid: where other lines have one"),
         ("", r"file has no rows; wanted at least one"),
         ("1:0.5 2:1\n", r'file, line 1: "1:0.5" is not a number'),
+        (b"1\xe9 qid:1 1:2\n", r'file, line 1: "1\\xe9" is not a number'),
     ],
 )
 def test_faulty_lines(write, text, message):
     with pytest.raises(SourceError, match=message):
         read_ltr(write("file", text), scores=SCORES)
+
+
+def _npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+@pytest.mark.pure
+def test_a_damaged_npy_file(write):
+    path, good = write("file", FILE), _npy(np.array(SCORES))
+    huge = good.replace(b"(3,)", b"(9999999999999,)").replace(b" " * 12 + b"\n", b"\n")
+    assert len(huge) == len(good)
+    damaged = [good[:at] + bytes([byte]) + good[at + 1 :] for at in range(128) for byte in (0, 40, 255)]
+    for content in [huge, *damaged, *(good[:size] for size in range(6, len(good), 5))]:
+        with suppress(InputError):
+            read_ltr(path, scores=write("scores.npy", content))
 
 
 @pytest.mark.pure
@@ -217,6 +239,12 @@ def test_faulty_scores(write, tmp_path):
         read_ltr(write("cut", gzip.compress(FILE.encode() * 1000)[:60]), scores=SCORES)
     with pytest.raises(SourceError, match=r"cut\.npy cannot be read as a \.npy file"):
         read_ltr(path, scores=write("cut.npy", b"\x93NUMPY\x01"))
+    with pytest.raises(
+        SourceError, match=r"square\.npy has float64 of shape \(3, 1\); wanted a number for each row"
+    ):
+        read_ltr(path, scores=write("square.npy", _npy(np.zeros((3, 1)))))
+    with pytest.raises(SourceError, match=r"packed\.gz cannot be read"):
+        read_ltr(path, scores=write("packed.gz", gzip.compress(b"1\n" * 100)[:12]))
     with pytest.raises(InputError, match="NaN"):
         read_ltr(path, scores=[1.0, np.nan, 2.0])
     with pytest.raises(InputTypeError, match="scores is of dtype"):

@@ -183,8 +183,9 @@ def test_numbers_of_a_chunk(numbers):
 
 # ---- files ----
 
-_FIELD = st.text("ab1\u00e9#.-", min_size=1, max_size=9)
-_BLANKS = st.sampled_from([" ", " ", " ", "\t", "  ", " \t "])
+# of what Python takes for blanks, only bytes up to that of a blank are
+_FIELD = st.text("ab1\u00e9#.-\x7f\x85\u00a0\u3000", min_size=1, max_size=9)
+_BLANKS = st.sampled_from([" ", " ", " ", "\t", "  ", " \t ", "\x00", "\x01\x1c", "\x0b"])
 
 
 @st.composite
@@ -193,22 +194,25 @@ def _run_lines(draw):
     text, rows = [], []
     for _ in range(draw(st.integers(1, 6))):
         blank, end = draw(_BLANKS), draw(st.sampled_from(["\n", "\n", "\r\n", " x\n"]))
+        tag = draw(_FIELD)
         query = draw(_FIELD.filter(lambda field: not field.startswith("#")))
         for _ in range(draw(st.sampled_from([1, 2, 3, 30]))):
             if draw(st.integers(0, 9)) == 0:
                 query = draw(_FIELD.filter(lambda field: not field.startswith("#")))
             doc = draw(_FIELD) * draw(st.sampled_from([1, 1, 1, 8]))
             score = draw(st.floats(-50, 50).map(repr) | st.integers(0, 9).map(str))
-            text.append(blank.join([query, "Q0", doc, "1", score, "t"]) + end)
+            text.append(blank.join([query, "Q0", doc, "1", score, tag]) + end)
             rows.append((query, doc, float(score)))
         if draw(st.booleans()):
-            text.append(draw(st.sampled_from(["\n", "# one two three four five\n", " \n", "#\r\n"])))
-    return "".join(text), rows
+            text.append(
+                draw(st.sampled_from(["\n", "# one two three four five\n", " \n", "#\r\n", "\x1a\x00\n"]))
+            )
+    return "".join(text), rows, tag
 
 
 @given(_run_lines(), st.sampled_from([1 << 20, 100]))
 def test_lines_of_any_form(tmp_path_factory, run, block):
-    text, rows = run
+    text, rows, tag = run
     path = tmp_path_factory.mktemp("runs") / "run"
     path.write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
@@ -216,6 +220,7 @@ def test_lines_of_any_form(tmp_path_factory, run, block):
         read = lines.read_lines(path, _scan_run, "")
     queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
     assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
+    assert read.last[5] == tag
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "  \n"])

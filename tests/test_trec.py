@@ -96,6 +96,9 @@ def test_plain_files(both):
         lambda text: "# comment\n\n" + text.replace("\n", "\n# another one\n  \n"),
         lambda text: "".join("  " + line for line in text.splitlines(keepends=True)),
         lambda text: text.replace(" 0 ", " 4.5 ").replace(" Q0 ", " 4.5 "),
+        lambda text: text.replace(" ", "\x01"),
+        lambda text: text + "\x1a",
+        lambda text: text.removesuffix("\n") + "\x00" * 5000,
     ],
     ids=[
         "double",
@@ -108,10 +111,23 @@ def test_plain_files(both):
         "comments",
         "leading",
         "iteration",
+        "control-bytes",
+        "ctrl-z",
+        "nuls",
     ],
 )
 def test_forms_of_lines(both, change):
-    assert facts(read_trec(*both(change(QRELS), change(RUN)))) == PLAIN
+    paths = both(change(QRELS), change(RUN))
+    assert facts(read_trec(*paths)) == PLAIN
+    assert read_trec(*paths, intents=True).intents is not None
+
+
+@pytest.mark.pure
+def test_what_only_python_takes_for_a_blank_is_a_part_of_a_field(both):
+    nbsp, wide = "\u00a0", "\u3000"
+    paths = both(f"q {nbsp} {nbsp} 1\n", f"q Q0 {nbsp} 1 0.5 {wide}\n")
+    assert read_trec(*paths, intents=True).doc_ids.to_pylist() == [nbsp]
+    assert trec._text_side(paths[1], has_rank=True, threads=1).tag == wide
 
 
 def _zstd(data):
@@ -927,6 +943,8 @@ def test_empty_dicts():
         ("301 0 A 1\n\n# c\n301 0 B 1 9\n", RUN, r'qrels, line 4: 5 fields in "301 0 B 1 9"'),
         ("301 0 A one\n", RUN, r'qrels, line 1: "one" is not a number in "301 0 A one"'),
         ("301 0 A 1_0\n", RUN, r'qrels, line 1: "1_0" is not a number'),
+        (b"301 0 A 1\xff\n", RUN, r'qrels, line 1: "1\\xff" is not a number in "301 0 A 1\\xff"'),
+        (b"301\x01A\x1b[2J\n", RUN, r'qrels, line 1: 3 fields in "301\\x01A\\x1b\[2J"'),
         ("301 0 A inf\n", RUN, r'qrels, line 1: grade inf of document "A" of query "301"'),
         (
             QRELS,

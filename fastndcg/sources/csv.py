@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +23,8 @@ _NAME = r"\.([ct]sv)(\.gz|\.bz2|\.zst)?$"
 _DELIMITERS = ",\t;"
 _FAULT = r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)"
 _EXAMPLE = "query_id,relevance,score"
+_LONGEST = 1 << 26  # bytes of the first line
+_BLOCK = 1 << 20  # bytes that are parsed together; no row may have more
 _NULLS = [""]  # "nan" is a number, and a document may be called "NULL"
 
 
@@ -145,17 +145,41 @@ def _stream(file: File) -> Any:
 
 def header_of(file: File) -> Header:
     """Names of the columns, and what separates them."""
-    with reading(file.path, "CSV"), _stream(file) as stream:
-        line = b""
-        while b"\n" not in line and (more := stream.read(1 << 16)):
-            line += more
-    text = line.partition(b"\n")[0].rstrip(b"\r").decode("utf-8-sig", "backslashreplace")
-    if not text.strip():
-        raise SourceError(
-            f'{file.path} is empty, or begins with an empty line; wanted the names of columns there, as in "{_EXAMPLE}"'
-        )
-    delimiter = max(_DELIMITERS, key=text.count)  # of none the first
-    return Header(next(csv.reader(io.StringIO(text), delimiter=delimiter)), delimiter, text)
+    import pyarrow.csv as pa_csv
+
+    with reading(file.path, "CSV"):
+        text = _first_line(file).decode("utf-8-sig", "backslashreplace")
+        if not text.strip():
+            raise SourceError(
+                f'{file.path} is empty, or begins with an empty line; wanted the names of columns there, as in "{_EXAMPLE}"'
+            )
+        delimiter = max(_DELIMITERS, key=text.count)  # of none the first
+        line = pa.py_buffer(f"{text}\n".encode())
+        # by what reads the rows: another parser has another opinion of quotes
+        names = pa_csv.read_csv(
+            pa.BufferReader(line),
+            read_options=pa_csv.ReadOptions(use_threads=False, block_size=line.size),
+            parse_options=pa_csv.ParseOptions(delimiter=delimiter),
+        ).column_names
+    return Header(names, delimiter, text)
+
+
+def _first_line(file: File) -> bytes:
+    """What stands before the first end of a line, of Unix, Windows or classic Mac OS."""
+    pieces, size = [], 0
+    with _stream(file) as stream:
+        while more := stream.read(1 << 16):
+            line, *rest = re.split(rb"[\r\n]", more, maxsplit=1)
+            pieces.append(line)
+            size += len(line)
+            if rest:
+                break
+            if size > _LONGEST:
+                raise SourceError(
+                    f"{file.path} begins with a line of more than {_LONGEST:,} bytes; is it a text file? Wanted the names of "
+                    f'columns there, as in "{_EXAMPLE}"'
+                )
+    return b"".join(pieces)
 
 
 def _choose(file: File, **options: Any) -> Wanted:
@@ -234,7 +258,10 @@ def _read(
         try:
             return pa_csv.read_csv(
                 stream,
-                read_options=pa_csv.ReadOptions(use_threads=use_threads),
+                # rows are about as wide as the names of their columns
+                read_options=pa_csv.ReadOptions(
+                    use_threads=use_threads, block_size=max(_BLOCK, 4 * len(header.text))
+                ),
                 parse_options=pa_csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(
                     include_columns=list(dict.fromkeys(names)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -50,7 +51,7 @@ class Lines(NamedTuple):
     )  # large_string, or large_binary where some id is not UTF-8; empty where the lines have no ids
     values: npt.NDArray[np.float64]
     skipped: Array  # rows before which a line was skipped
-    last: str  # the last line with a row on it
+    last: list[str]  # fields of the last line with a row on it
 
     def line_of(self, row: int) -> int:
         """Line of a row in the file, from 1."""
@@ -236,7 +237,7 @@ class _Part:
 
         self.path, self.scan, self.wanted, self.start, self.stop = path, scan, wanted, start, stop
         self.filled = np.zeros(kernels.ODD + 1, np.int64)
-        self.last = b""
+        self.last: list[bytes] = []
         self.columns = kernels.TextColumns(
             np.empty(0, np.uint8),
             np.empty(0, np.int64),
@@ -262,7 +263,7 @@ class _Part:
             if self.filled[ODD]:
                 self._read_odd(block)
             if self.filled[ROWS] > rows:
-                self.last = _last_line(block)
+                self.last = _last_fields(block)
             if self._meter is not None:
                 now = done if self._packed is None else self._packed.tell()
                 self._meter.add(now - told_of)
@@ -355,10 +356,10 @@ class _Part:
         numbers = large_text(text, _after_zero(ends))
         try:
             self.columns.values[odd[:, 0]] = numbers.cast(pa.float64()).to_numpy()
-        except pa.ArrowInvalid:
-            for row, number in zip(odd.tolist(), numbers.to_pylist(), strict=True):
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # the latter of what is no UTF-8
+            for row, number in zip(odd.tolist(), numbers.cast(pa.large_binary()).to_pylist(), strict=True):
                 try:
-                    if "_" in number or not number.isascii():  # which Python takes for a number
+                    if b"_" in number:  # which Python takes for a number
                         raise ValueError
                     self.columns.values[row[0]] = float(number)
                 except ValueError:
@@ -368,35 +369,48 @@ class _Part:
                         + 1
                         + int((self.columns.skipped[: self.filled[kernels.SKIPPED]] <= row[0]).sum())
                     )
-                    raise self._malformed(block, start, line, f'"{number}" is not a number') from None
+                    raise self._malformed(block, start, line, f'"{shown(number)}" is not a number') from None
 
     def _malformed(self, block: Array, start: int, line: int, reason: str = "") -> SourceError:
         """The error that names the line beginning at `start` of the block, which is number `line` of this part."""
         data = block.tobytes()
-        text = data[start : data.index(b"\n", start)].rstrip(b"\r").decode("utf-8", "backslashreplace")
+        row = data[start : data.index(b"\n", start)].rstrip(b"\r")
         line += _newlines_before(self.path, self.start)
-        shown = text if len(text) <= 120 else text[:117] + "..."
+        text, fields = shown(row), len(fields_of(row))
+        reason = reason or f"{fields} field" + ("" if fields == 1 else "s")
         return SourceError(
-            f'{self.path}, line {line}: {reason or _fields(text)} in "{shown}"; wanted {self.wanted}'
+            f'{self.path}, line {line}: {reason} in "{text if len(text) <= 120 else text[:117] + "..."}"; wanted {self.wanted}'
         )
 
 
-def _fields(text: str) -> str:
-    fields = len(text.split())
-    return f"{fields} field" + ("" if fields == 1 else "s")
+def fields_of(line: bytes) -> list[bytes]:
+    r"""Fields of a line as the kernels see them: whatever is not blank, and no byte above a blank is one.
+
+    Python's own `split` takes control bytes for a part of a field, and in text a no-break space for a blank.
+
+    >>> fields_of(b"301\x01Q0 caf\xc2\xa0e\r")
+    [b'301', b'Q0', b'caf\xc2\xa0e']
+    """
+    return re.findall(rb"[^\x00-\x20]+", line)
 
 
-def _last_line(block: Array) -> bytes:
-    """The last line of a block that is neither empty nor a comment."""
+def shown(text: bytes) -> str:
+    """Bytes of a file as a message has them: in one line, without what a terminal would obey or not show."""
+    signs = text.decode("utf-8", "backslashreplace")
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in signs)
+
+
+def _last_fields(block: Array) -> list[bytes]:
+    """Fields of the last line of a block that is neither empty nor a comment."""
     size = 1 << 12
     while True:
         tail = block[-size:].tobytes()
         cut = 0 if size >= len(block) else tail.find(b"\n") + 1  # a line whose beginning is not in the tail
         for line in reversed(tail[cut:].split(b"\n")):
-            if (text := line.strip()) and not text.startswith(b"#"):
-                return text
+            if (fields := fields_of(line)) and not fields[0].startswith(b"#"):
+                return fields
         if size >= len(block):
-            return b""
+            return []
         size *= 16
 
 
@@ -460,7 +474,10 @@ def _joined(path: str, parts: list[_Part]) -> Lines:
         if pa.types.is_large_string(runs.dictionary.type)
         else runs.dictionary
     )
-    last = next((part.last for part in reversed(parts) if part.last), b"").decode("utf-8", "backslashreplace")
+    last = [
+        field.decode("utf-8", "backslashreplace")
+        for field in next((part.last for part in reversed(parts) if part.last), [])
+    ]
     return Lines(path, codes, queries, docs, values, skipped, last)
 
 

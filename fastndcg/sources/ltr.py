@@ -7,6 +7,7 @@ passed over.
 from __future__ import annotations
 
 import os
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from fastndcg.errors import ColumnError, InputError, SourceError
 from fastndcg.rankings import Rankings, _as_array
-from fastndcg.sources.arrow import integers_if_written_so
+from fastndcg.sources.arrow import first_line, integers_if_written_so
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
     Lines,
@@ -148,16 +149,37 @@ def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
     if not isinstance(scores, str | os.PathLike):
         return _as_array("scores", scores), "scores"
     path = os.fspath(scores)
-    with open_unpacked(path) as stream:
-        magic = stream.read(6)
+    try:
+        with open_unpacked(path) as stream:
+            magic = stream.read(6)
+            content = magic + stream.read() if magic == b"\x93NUMPY" else b""
+    except OSError as error:
+        raise cannot_read(path, error) from None
     if magic[:4] == b"PAR1":
         return _parquet_scores(path, column), path
-    if magic == b"\x93NUMPY":
-        try:
-            return _as_array("scores", np.load(path, allow_pickle=False)), path
-        except (OSError, ValueError) as error:
-            raise SourceError(f"{path} cannot be read as a .npy file: {error}") from None
+    if content:
+        return _npy(path, content), path
     return _one_number_a_line(path, pa.float64(), "one score"), path
+
+
+def _npy(path: str, content: bytes) -> Array:
+    """The array of a .npy file: a view of its bytes, of which there are no more than that, whatever its header says."""
+    file = BytesIO(content)
+    try:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+        if len(shape) != 1 or shape[0] < 0 or dtype.kind not in "buif":
+            raise SourceError(f"{path} has {dtype} of shape {shape}; wanted a number for each row")
+        return np.require(np.frombuffer(content, dtype, shape[0], file.tell()), requirements="A")
+    except SourceError:
+        raise
+    except Exception as error:  # noqa: BLE001 - NumPy passes on what Python's own parser raises of a damaged header
+        raise SourceError(
+            f"{path} cannot be read as a .npy file: {first_line(error)}. Was it written to its end?"
+        ) from None
 
 
 def _parquet_scores(path: str, column: str | None) -> Array:

@@ -29,6 +29,7 @@ from fastndcg.sources.lines import (
     PathLike,
     Progress,
     cannot_read,
+    fields_of,
     file_system,
     open_unpacked,
     path_of,
@@ -102,7 +103,7 @@ def read_trec(
     nan : "refuse" or "last"
         "last" ranks documents with a NaN score below all others.
     score_dtype : float64 or float32
-        pytrec_eval and trec_eval up to 9.0.7 read scores as float32, in which more of them are tied.
+        pytrec_eval and trec_eval up to 9.0.8 read scores as float32, in which more of them are tied.
     intents : bool
         True: the second field of the qrels is an intent (TREC's diversity qrels: topic subtopic doc grade), and a document has
         a grade for each. Its own grade is then its highest. Intents are numbered by their names. ndeval ranks documents of equal
@@ -259,7 +260,7 @@ def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
         lines.values if has_rank else whole(lines.values),
         _line_namer(lines),
         True,
-        lines.last.split()[5] if has_rank else "",
+        lines.last[5] if has_rank else "",
     )
 
 
@@ -317,7 +318,7 @@ def _is_table_of_text(name: str, *, has_rank: bool) -> bool:
 
     if not is_csv(name):
         return False
-    fields = header_of(files_of([name])[0]).text.split()
+    fields = fields_of(header_of(files_of([name])[0]).text.encode())
     try:
         float(fields[4 if has_rank else 3])
     except (IndexError, ValueError):
@@ -637,10 +638,8 @@ def _intent_name(name: str, present: list[str], columns: Columns) -> str:
 def _second_fields(side: Side) -> pa.Array:
     """The second field of each line of a qrels file; `side` has been read from it, so that each line is known to be whole."""
     with open_unpacked(side.name) as stream:
-        lines = bytes(stream.read()).removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    fields = [
-        line.split(None, 2)[1] for line in lines if (start := line.lstrip()) and not start.startswith(b"#")
-    ]
+        lines = map(fields_of, bytes(stream.read()).removeprefix(b"\xef\xbb\xbf").split(b"\n"))
+    fields = [line[1] for line in lines if line and not line[0].startswith(b"#")]
     if len(fields) != len(side.values):
         raise SourceError(
             f"{side.name} gave {len(side.values):,} lines and then {len(fields):,}; intents are read in a second pass, so give "
