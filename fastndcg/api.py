@@ -13,6 +13,7 @@ from fastndcg.conventions import Convention, evaluate_by_convention, resolve_all
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.measures import DCG, Measure, as_measures, functions_held, nDCG
 from fastndcg.rankings import Rankings
+from fastndcg.scoring.plan import discount_table
 from fastndcg.streams import RankingsStream
 
 if TYPE_CHECKING:
@@ -247,8 +248,8 @@ def _discount_of_base(base: float, ranks: int) -> Any:
         raise InputError(f"log_base={base!r} is no base of a logarithm; wanted a number above 0")
     if base > 1:
         return float(base)
-    # below 1 the logarithm is negative; at 1 it is infinite, and every discount 0
-    return np.log(base) / np.log(np.arange(ranks) + 2)
+    # below 1 the logarithm is negative; at 1 every discount is 0
+    return discount_table(float(base), ranks)
 
 
 def _dense(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:

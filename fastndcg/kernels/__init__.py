@@ -19,6 +19,7 @@ Scoring, from what Python calls down to vectors:
     vectors      blocks that LLVM's vectoriser does not find by itself, each beside the plain function that defines it
     memory       the working memory of a thread
     tables       what Python hands over; imports no Numba
+    powers       2^grade, for Python and for kernels; imports no Numba
     returned     nDCG over an ideal of the returned documents, which is no sum over ranks
     intents      measures of several intents
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastndcg.kernels import powers
 from fastndcg.kernels.compiling import apart, block, inlined
 from fastndcg.kernels.llvm import LANES
 from fastndcg.kernels.tables import EXP2, LINEAR, ONE, Array, Plan
 from fastndcg.kernels.vectors.summing import count_codes
+
+exp2 = block(powers.exp2)
 
 
 @inlined
@@ -50,7 +53,7 @@ def gain_of(grade: float, table: int, plan: Plan) -> float:
     if kind == LINEAR:
         return grade
     if kind == EXP2:
-        return np.exp2(grade) - 1.0
+        return exp2(grade) - 1.0
     if kind == ONE:
         return 1.0
     return plan.gains[table, place_of(grade, plan.grades)]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.kernels import tables
+from fastndcg.kernels.powers import exp2
 from fastndcg.kernels.tables import Plan
 from fastndcg.measures import Function, GradeGains, Measure, Numbers
 from fastndcg.rankings import offsets_of
@@ -170,13 +171,13 @@ def gain_of(worth: Worth, grade: float) -> float:
     if gain in _ONES:
         return 1.0
     if gain == "stop":
-        return float(2.0 ** max(grade, 0.0) - 1.0) / 2.0**top if grade <= 53 else math.inf
+        return float(exp2(max(grade, 0.0)) - 1.0) / exp2(top) if grade <= 53 else math.inf
     if gain == "scaled":
         return (min(max(grade, bottom), top) - bottom) / (top - bottom)
     if gain == "linear":
         return float(grade)
     if gain == "exp2":
-        return float(2.0**grade - 1.0) if grade <= 53 else math.inf
+        return float(exp2(grade) - 1.0) if grade <= 53 else math.inf
     if isinstance(gain, Numbers):
         return gain[int(grade)] if grade == int(grade) and 0 <= grade < len(gain) else math.nan
     if isinstance(gain, GradeGains):
