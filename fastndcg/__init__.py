@@ -22,7 +22,7 @@ Where everything is:
     trec_eval       what trec_eval prints, byte for byte
     files           files that appear whole or not at all
     errors          every error that is raised
-    adapters        Spark, Dask, Ray: engines that people already have, outside, looking in
+    adapters        Spark, Dask, Ray, boosters: what people already have, outside, looking in
     cli, demo       the command line, outside, looking in
 
 Importing this package imports NumPy and pyarrow; Numba is imported, and kernels are compiled or loaded, at the first call.

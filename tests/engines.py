@@ -41,11 +41,11 @@ MEASURES = [
 BY_ORDER = "nDCG(ties='input')@4"
 
 
-def need(*modules: str) -> None:
+def need(*modules: str, extra: str = "engines") -> None:
     """Skip where an engine is not installed; in continuous integration it has to be."""
     for name in modules:
         if importlib.util.find_spec(name) is None:
-            missing(f"{name} is not installed: pip install -e '.[engines]'")
+            missing(f"{name} is not installed: pip install -e '.[{extra}]'")
 
 
 def missing(message: str) -> None:
@@ -177,9 +177,9 @@ def spark_session(master: str, settings: dict[str, str], *, connect: bool = Fals
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def page_example(heading: str) -> str:
-    """The first block of Python below a heading of docs/engines.md."""
-    section = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8").partition(f"## {heading}\n")[2]
+def page_example(heading: str, page: str = "engines") -> str:
+    """The first block of Python below a heading of a page of docs/."""
+    section = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").partition(f"## {heading}\n")[2]
     return section.partition("```python\n")[2].partition("```")[0]
 
 

@@ -4,4 +4,6 @@ parts       what a worker of any engine does with its part of the data
 spark       Spark DataFrames
 dask        Dask DataFrames
 ray         Datasets of Ray Data
+boosters    what adapters of boosters share
+xgboost     a metric and a callback of XGBoost
 """
