@@ -6,7 +6,8 @@
 
 Where everything is:
 
-    api             evaluate, ndcg, ndcg_score, dcg_score
+    api             evaluate, ndcg
+    drop_ins        ndcg_score, dcg_score: scikit-learn's functions
     rankings        Rankings: what is evaluated, and all checks of input
     intents         grades of documents for each intent of their query
     measures        Measure: nDCG, DCG, ... as values, their declarations and notation
@@ -15,7 +16,7 @@ Where everything is:
     kernels         every compiled function: rank each query once, fold it into all measures
     statistics      exact sums and means
     streams         rankings of any size, a part at a time
-    conventions     how each established tool computes nDCG, by name, and what makes two of them differ
+    convention      how each established tool computes nDCG, by name, and what makes two of them differ
     counterfactual  estimates from click logs over all queries
     ranges          how far ties and unjudged documents could move a measure
     sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings
@@ -28,9 +29,11 @@ Where everything is:
 Importing this package imports NumPy and pyarrow; Numba is imported, and kernels are compiled or loaded, at the first call.
 """
 
-from fastndcg.api import dcg_score, evaluate, ndcg, ndcg_score
-from fastndcg.conventions import Convention, compare_conventions, conventions, explain_conventions
+from fastndcg.api import evaluate, ndcg
+from fastndcg.convention.comparison import compare_conventions, explain_conventions
+from fastndcg.convention.declarations import Convention, conventions
 from fastndcg.counterfactual import Estimate, snips
+from fastndcg.drop_ins import dcg_score, ndcg_score
 from fastndcg.errors import (
     ColumnError,
     ConventionError,

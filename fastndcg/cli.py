@@ -30,8 +30,9 @@ import typer
 
 from fastndcg import __version__
 from fastndcg.api import evaluate
-from fastndcg.conventions import CHOICES, Convention, compare_conventions, describe, explain_conventions
-from fastndcg.conventions import conventions as known_conventions
+from fastndcg.convention.comparison import CHOICES, compare_conventions, describe, explain_conventions
+from fastndcg.convention.declarations import Convention
+from fastndcg.convention.declarations import conventions as known_conventions
 from fastndcg.demo import QUERIES
 from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError, suggest
 from fastndcg.files import check_writable

@@ -905,7 +905,7 @@ class Measure:
 
 def resolve_like(measure: Measure, like: object, **_: Any) -> Measure:
     """`nDCG(like="lightgbm")`; `conventions`, which are made of measures, put their own function here."""
-    raise MeasureError(f"{measure}(like={like!r}) needs fastndcg.conventions; import fastndcg itself")
+    raise MeasureError(f"{measure}(like={like!r}) needs fastndcg.convention; import fastndcg itself")
 
 
 def _spelling(name: str, value: object) -> str:

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 import fastndcg as fn
 from bench.tables import markdown
 from fastndcg.cli import app
-from fastndcg.conventions import QUERIES, TIES, WEIGHTS
+from fastndcg.convention.declarations import QUERIES, TIES, WEIGHTS
 from fastndcg.measures import DEFINITIONS, Parameter
 from fastndcg.measures import table as measure_table
 from fastndcg.sources.columns import USUAL_NAMES

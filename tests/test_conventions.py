@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from rivals import Query, random_queries
 
 import fastndcg as fn
-from fastndcg.conventions import CHOICES, ConventionError, Rounding
+from fastndcg.convention.comparison import CHOICES
+from fastndcg.convention.declarations import Rounding
+from fastndcg.errors import ConventionError
 
 # six documents with ties, and a judged one that was not retrieved; what each tool printed for them
 GOLDEN_QUERY = Query(

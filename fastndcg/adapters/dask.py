@@ -28,7 +28,7 @@ from fastndcg.sources.arrow import is_list, table_of
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
 
-    from fastndcg.conventions import Convention
+    from fastndcg.convention.declarations import Convention
     from fastndcg.scores import Summary
 
 

@@ -22,13 +22,8 @@ import pyarrow.compute as pc
 
 from fastndcg import errors
 from fastndcg.api import evaluate
-from fastndcg.conventions import (
-    Convention,
-    ConventionScores,
-    MeanSums,
-    as_convention,
-    resolve_all,
-)
+from fastndcg.convention.declarations import Convention, as_convention
+from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, as_measures
 from fastndcg.scores import Scores, Summary, groups_of

@@ -30,7 +30,7 @@ from fastndcg.sources.arrow import is_list
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-    from fastndcg.conventions import Convention
+    from fastndcg.convention.declarations import Convention
     from fastndcg.scores import Summary
 
 

@@ -33,7 +33,7 @@ from fastndcg.sources.arrow import is_list
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from fastndcg.conventions import Convention
+    from fastndcg.convention.declarations import Convention
     from fastndcg.scores import Summary
 
 _FOUND = "found binary"

@@ -1,0 +1,263 @@
+"""All tools side by side on one data set, and the way from one tool's number to another's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fastndcg.convention.declarations import Convention, as_convention, conventions
+from fastndcg.convention.evaluation import MeanSums, check_rankings, report, values_of
+from fastndcg.convention.preparation import find_left_out, prepare
+from fastndcg.errors import ConventionError, InputError, MeasureError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from fastndcg.measures import Measure
+    from fastndcg.rankings import Rankings
+
+    Float64 = npt.NDArray[np.float64]
+
+CHOICES = {
+    "cutoff": ("default_cutoff",),
+    "queries": ("missing", "unjudged"),
+    "scores": ("score_dtype",),
+    "rel": ("rel",),
+    "gain": ("gain",),
+    "discount": ("discount",),
+    "ideal": ("ideal",),
+    "ties": ("ties",),
+    "empty": ("empty",),
+    "weights": ("weights",),
+    "rounding": ("rounding",),
+}
+
+
+def _walk(start: Convention, end: Convention, k: int | None) -> list[tuple[str, Convention]]:
+    """Conventions from `start` to `end` that differ from their predecessor in one choice."""
+    steps, at = [], start
+    for choice, names in CHOICES.items():
+        if choice == "cutoff" and k is not None:  # no tool has a cutoff of its own then
+            continue
+        following = at.replace(**{name: getattr(end, name) for name in names})
+        if following != at:
+            steps.append((choice, following))
+            at = following
+    return steps
+
+
+def _means(
+    rankings: Rankings, rules: Iterable[Convention], k: int | None, threads: int | None
+) -> dict[Convention, float | str]:
+    """The mean by each rule, or why there is none. Rules that order the rows alike share one pass over the data."""
+    groups: dict[tuple[str | None, str], list[Convention]] = {}
+    for rule in dict.fromkeys(rules):
+        ordering = rule.ties if rule.ties not in ("average", "input", "worst", "best") else ""
+        groups.setdefault((rule.score_dtype, ordering), []).append(rule)
+    means: dict[Convention, float | str] = {}
+    for group in groups.values():
+        try:
+            prepared = prepare(rankings, group[0])
+        except ConventionError as error:
+            reason = str(error).removeprefix(group[0].name)
+            means |= {rule: rule.name + reason for rule in group}
+            continue
+        measures = {rule: rule.measure(k) for rule in group}
+        values: dict[Measure, Float64 | str] = {}
+        try:
+            values |= values_of(prepared, measures.values(), threads)
+        except (InputError, MeasureError):  # some measure cannot bear this data: find which
+            for measure in measures.values():
+                try:
+                    values |= values_of(prepared, [measure], threads)
+                except (InputError, MeasureError) as error:
+                    values[measure(empty="nan")] = str(error)
+        for rule, measure in measures.items():
+            found = values[measure(empty="nan")]
+            if isinstance(found, str):
+                means[rule] = found
+                continue
+            try:
+                reported = report(rule, measure, found, find_left_out(rankings, rule))
+                means[rule] = MeanSums.of(rule, reported, rankings.weight).mean(rule)
+            except ConventionError as error:
+                means[rule] = str(error)
+    return means
+
+
+def _on_grid(numbers: Iterable[float]) -> dict[float, float]:
+    """Numbers rounded to one binary grid, on which all their differences are exact; 1e-16 at most for numbers below 1."""
+    numbers = [number for number in numbers if math.isfinite(number)]
+    grid = 2.0 ** (math.frexp(max(map(abs, numbers), default=1.0))[1] - 53)
+    return {number: round(number / grid) * grid for number in numbers}
+
+
+def compare_conventions(
+    rankings: Rankings,
+    k: int | None = 10,
+    names: Iterable[str | Convention] | None = None,
+    *,
+    threads: int | None = None,
+) -> pa.Table:
+    """nDCG@k of one data set by every convention, and which choices move each from the first one.
+
+    Parameters
+    ----------
+    rankings : Rankings
+    k : int or None
+        None leaves it to each convention: XGBoost cuts at 32 then.
+    names : names or Conventions, optional
+        Default: all, scikit-learn's first.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each: `name`, `value`, `difference` from the first, then for each choice (cutoff, queries, scores, rel, gain,
+        discount, ideal, ties, empty, weights, rounding) by how much it moves the first one's value on this data, when the
+        choices are changed in this order: the first value and these effects add up to the value, exactly. `refused` says why
+        there is no value.
+
+    Raises
+    ------
+    ConventionError
+        A name that does not exist, or a first convention without a value.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> rankings = Rankings.from_lists([[0, 3, 1], [0, 0]])
+    >>> table = compare_conventions(rankings, 3, ["sklearn", "xgboost-", "lightgbm"])
+    >>> table.select(["name", "value", "gain", "empty"]).to_pylist()[2]
+    {'name': 'lightgbm', 'value': 0.8221..., 'gain': -0.007..., 'empty': 0.5}
+    """
+    rules = [as_convention(name) for name in (conventions if names is None else names)]
+    if not rules:
+        raise ConventionError(
+            "no convention was named; name at least one, as in names=['sklearn', 'lightgbm']"
+        )
+    walks = {rule: _walk(rules[0], rule, k) for rule in rules}
+    means = _means(
+        check_rankings(rankings), [*rules, *(step for walk in walks.values() for _, step in walk)], k, threads
+    )
+    if isinstance(means[rules[0]], str):
+        raise ConventionError(f"{rules[0].name} has no value here to compare with: {means[rules[0]]}")
+    placed = _on_grid(mean for mean in means.values() if not isinstance(mean, str))
+
+    def value_of(rule: Convention) -> float:
+        mean = means[rule]
+        return math.nan if isinstance(mean, str) else placed.get(mean, mean)
+
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("name", "value", "difference", *CHOICES, "refused")
+    }
+    first = value_of(rules[0])
+    for rule in rules:
+        reason = means[rule]
+        refused = isinstance(reason, str)
+        columns["name"].append(rule.name)
+        columns["value"].append(None if refused else value_of(rule))
+        columns["difference"].append(None if refused else value_of(rule) - first)
+        columns["refused"].append(reason if refused else None)
+        effects, at = dict.fromkeys(CHOICES, 0.0), first
+        for choice, step in walks[rule]:
+            effects[choice], at = value_of(step) - at, value_of(step)
+        for choice, effect in effects.items():
+            columns[choice].append(None if refused else effect)
+    types = dict.fromkeys(columns, pa.float64()) | {"name": pa.string(), "refused": pa.string()}
+    return pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
+
+
+def explain_conventions(
+    rankings: Rankings,
+    a: str | Convention,
+    b: str | Convention,
+    k: int | None = 10,
+    *,
+    threads: int | None = None,
+) -> pa.Table:
+    """The way from one convention's nDCG@k to another's, one choice at a time.
+
+    Returns
+    -------
+    pyarrow.Table
+        `choice`, `before`, `after` (what was chosen), `effect`, `value` (after the step). The first row is the value of `a`; it
+        and the effects add up to the last value, that of `b`, exactly.
+
+    Raises
+    ------
+    ConventionError
+        A convention that does not exist, or has no value on this data.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> rankings = Rankings.from_lists([[0, 3, 1], [0, 0]])
+    >>> for step in explain_conventions(rankings, "sklearn", "lightgbm", 3).to_pylist():
+    ...     step["choice"], step["before"], step["after"], round(step["value"], 4)
+    ('sklearn', None, None, 0.3295)
+    ('gain', 'linear', 'exp2', 0.3221)
+    ('ties', 'average', 'input', 0.3221)
+    ('empty', '0', '1', 0.8221)
+    ('weights', 'weighted', 'lightgbm', 0.8221)
+    """
+    start, end = as_convention(a), as_convention(b)
+    walk = _walk(start, end, k)
+    means = _means(check_rankings(rankings), [start, *(step for _, step in walk)], k, threads)
+    for rule in (start, *(step for _, step in walk)):
+        if isinstance(means[rule], str):
+            raise ConventionError(
+                f"there is no way from {start.name} to {end.name} on this data: {means[rule]}"
+            )
+    numbers = {rule: mean for rule, mean in means.items() if not isinstance(mean, str)}
+    placed = _on_grid(numbers.values())
+    at, value = start, placed.get(numbers[start], numbers[start])
+    rows = [{"choice": start.name, "before": None, "after": None, "effect": None, "value": value}]
+    for choice, step in walk:
+        reached = placed.get(numbers[step], numbers[step])
+        before, after = (_shown(rule, choice) for rule in (at, step))
+        rows.append(
+            {"choice": choice, "before": before, "after": after, "effect": reached - value, "value": reached}
+        )
+        at, value = step, reached
+    types = {
+        "choice": pa.string(),
+        "before": pa.string(),
+        "after": pa.string(),
+        "effect": pa.float64(),
+        "value": pa.float64(),
+    }
+    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()})
+
+
+def _shown(rule: Convention, choice: str) -> str:
+    values = [getattr(rule, name) for name in CHOICES[choice]]
+    if choice == "cutoff":
+        return str(values[0]).lower()
+    if choice == "rounding":
+        return "none" if values[0] is None else f"{values[0].decimals} decimals {values[0].when}"
+    if choice == "scores":
+        return "as given" if values[0] is None else str(values[0])
+    if choice == "queries":
+        return f"missing {values[0]}, unjudged {values[1]}"
+    value = values[0]
+    return f"{value:g}" if isinstance(value, float | int) else str(value).lower()
+
+
+def describe() -> pa.Table:
+    """All conventions as a table: a row for each, a column for each field."""
+    columns: dict[str, list[Any]] = {
+        "name": [], "measure": [], "ties": [], "scores": [], "rounding": [], "missing": [], "unjudged": [], "weights": [],
+        "tolerance": [], "tool": [], "source": [], "caveats": [],
+    }  # fmt: skip
+    for rule in conventions.values():
+        row = (
+            rule.name, str(rule.measure()), rule.ties, _shown(rule, "scores"), _shown(rule, "rounding"), rule.missing, rule.unjudged,
+            rule.weights, rule.tolerance, rule.tool, rule.source, list(rule.caveats),
+        )  # fmt: skip
+        for column, value in zip(columns.values(), row, strict=True):
+            column.append(value)
+    return pa.table(columns)

@@ -1,0 +1,447 @@
+"""Conventions as data: one declaration for each tool.
+
+What a measure's parameters can say (gain, discount, ideal, ties, empty, rel) is in `Convention.measure`. The rest belongs to a
+whole evaluation: scores narrowed to float32, ties broken by document id, queries left out, rounding, and what weights do to the
+mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import replace as replaced
+from typing import Any, NamedTuple
+
+from fastndcg.errors import ConventionError, InputTypeError, MeasureError, suggest
+from fastndcg.measures import Measure, nDCG
+
+
+class Rounding(NamedTuple):
+    """Decimals of the reported values. Printed ones are rounded after the mean is taken, stored ones before it."""
+
+    decimals: int
+    when: str  # "printed" or "stored"
+
+
+TIES = {
+    "average": "expected value over all orders of tied documents",
+    "input": "tied documents in input order",
+    "worst": "lower gain first",
+    "best": "higher gain first",
+    "docid_desc": "by falling document id, compared as UTF-8 text",
+    "docid_asc": "by rising document id, compared as UTF-8 text",
+    "item_desc": "by falling document id, numbers compared as numbers",
+    "numba_argsort": "as Numba's np.argsort(-scores) leaves them: input order up to 15 documents, scrambled but repeatable above",
+    "input_to_16": "input order up to 16 documents; above, torch.sort leaves the order of ties to chance",
+    "unspecified": "left to chance",
+}
+QUERIES = {
+    "value": "as any other query",
+    "skip": "left out",
+    "skip_irrelevant": "left out, and so is a query where no judged document gains anything",
+}
+WEIGHTS = {
+    "weighted": "weighted mean",
+    "ignored": "plain mean; there are no weights",
+    "lightgbm": "weighted sum over the sum of weights, but an empty query adds its value times 1, whatever its weight",
+    "xgboost": "as lightgbm; a mean above 1 ends the program",
+    "tf_ranking": "weighted mean, where an empty query has the mean weight of the others",
+}
+
+
+@dataclass(frozen=True)
+class Convention:
+    """How one tool computes nDCG: immutable, hashable, comparable field by field.
+
+    >>> conventions["lightgbm"].measure(10)
+    nDCG(gain='exp2', ties='input', ideal='scored', empty=1)@10
+    >>> conventions["lightgbm"].replace(gain="linear").measure(10)
+    nDCG(ties='input', ideal='scored', empty=1)@10
+    """
+
+    name: str
+    _: KW_ONLY
+    gain: Any = "linear"
+    discount: Any = "log2"
+    ideal: str = "judged"
+    ties: str = "average"  # one of TIES
+    empty: float | str = 0.0  # value of a query whose IDCG is 0
+    rel: float | None = None  # grades below it gain nothing
+    score_dtype: str | None = None  # scores are narrowed to it before they are compared
+    rounding: Rounding | None = None
+    missing: str = "skip"  # a judged query without returned documents: one of QUERIES
+    unjudged: str = "skip"  # a returned query without judged documents: one of QUERIES
+    weights: str = "ignored"  # one of WEIGHTS
+    default_cutoff: int | None = None  # cutoff where none is named
+    tolerance: float = 1e-9  # largest difference to the tool's own value of a query that is promised
+    tool: str = ""  # name and version that was run, or read
+    source: str = ""  # where the tool computes it
+    caveats: tuple[str, ...] = ()
+
+    def measure(self, cutoff: int | None = None) -> Measure:
+        """nDCG with this convention's parameters: all of it that a measure can say."""
+        measure = nDCG(
+            gain=self.gain,
+            discount=self.discount,
+            ideal=self.ideal,
+            ties=self.measure_ties,
+            empty=self.empty,
+            rel=self.rel,
+        )
+        cutoff = self.default_cutoff if cutoff is None else cutoff
+        return measure if cutoff is None else measure @ cutoff
+
+    @property
+    def measure_ties(self) -> str:
+        """The `ties` of the measure: "input" for the rules that order the rows first."""
+        return self.ties if self.ties in ("average", "worst", "best") else "input"
+
+    @property
+    def beyond_measure(self) -> dict[str, Any]:
+        """What the tool does that no parameter of a measure says; `evaluate(..., convention=)` does it too.
+
+        >>> conventions["trec_eval"].beyond_measure
+        {'ties': 'docid_desc', 'rounding': Rounding(decimals=4, when='printed'), 'missing': 'skip', 'unjudged': 'skip', 'weights': 'ignored'}
+        """
+        ties = {"ties": self.ties} if self.ties not in ("average", "worst", "best", "input") else {}
+        rules = {
+            name: getattr(self, name)
+            for name in ("score_dtype", "rounding", "missing", "unjudged", "weights")
+        }
+        return ties | {name: value for name, value in rules.items() if value is not None}
+
+    def replace(self, **changes: Any) -> Convention:
+        """This convention with other values of the named fields."""
+        known = [each.name for each in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise MeasureError(
+                    f"a convention has no field {name!r}; it has: {', '.join(known)}.{suggest(name, known)}"
+                )
+        return replaced(self, **changes)
+
+    def __post_init__(self) -> None:
+        for name, known in (
+            ("ties", TIES),
+            ("missing", QUERIES),
+            ("unjudged", QUERIES),
+            ("weights", WEIGHTS),
+        ):
+            if getattr(self, name) not in known:
+                raise MeasureError(
+                    f"{name}={getattr(self, name)!r} is not known to conventions: {name} is one of {', '.join(map(repr, known))}."
+                    f"{suggest(str(getattr(self, name)), known)}"
+                )
+        if self.score_dtype not in (None, "float32"):
+            raise MeasureError(
+                f"score_dtype={self.score_dtype!r} is not known to conventions; wanted None, as the scores are, or 'float32'"
+            )
+        # one canonical, hashable form of each, as measures have it
+        measure = nDCG(
+            gain=self.gain, discount=self.discount, ideal=self.ideal, empty=self.empty, rel=self.rel
+        )
+        for name in ("gain", "discount", "empty"):
+            object.__setattr__(self, name, measure.params[name])
+
+
+class Conventions(Mapping[str, Convention]):
+    """All conventions by name; immutable. Asked for what cannot be reproduced, it says why.
+
+    >>> conventions["catboost"].ties
+    'worst'
+    """
+
+    def __init__(self, known: Iterable[Convention], refused: Mapping[str, str]) -> None:
+        self._known = {convention.name: convention for convention in known}
+        self._refused = dict(refused)
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """What tools do that cannot be reproduced, and the reason."""
+        return dict(self._refused)
+
+    def __getitem__(self, name: str) -> Convention:
+        if name in self._known:
+            return self._known[name]
+        if name in self._refused:
+            raise ConventionError(f'"{name}" cannot be reproduced: {self._refused[name]}')
+        raise ConventionError(
+            f'no convention is called "{name}"; there are: {", ".join(self._known)}.{suggest(str(name), [*self._known, *self._refused])}'
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name:22} {convention.measure()}" for name, convention in self.items())
+
+
+def as_convention(convention: object) -> Convention:
+    """The convention of a name, or the `Convention` itself."""
+    if isinstance(convention, Convention):
+        return convention
+    if isinstance(convention, str):
+        return conventions[convention]
+    raise InputTypeError(
+        f"convention is a {type(convention).__name__}; wanted a name, as in convention='trec_eval', or a Convention"
+    )
+
+
+# ---- declarations ----
+
+_TREC_CAVEATS = (
+    "documents with equal scores are ordered by falling document id, and the run's rank column is ignored",
+    "trec_eval sorts gains by a difference cast to int, so that gains closer than 1 (-m ndcg.1=0.9,2=0.3) come out wrong; not reproduced",
+)
+_SKLEARN = Convention(
+    "sklearn", ideal="scored", ties="average", weights="weighted",
+    tool="scikit-learn 1.9.1", source="sklearn/metrics/_ranking.py ndcg_score",
+    caveats=(
+        "linear gain, where many expect 2^grade - 1",
+        "rows of one document and negative grades raise there",
+        "unsigned scores wrap around there (1.9.1): np.uint8 scores give wrong values; cast them to float",
+    ),
+)  # fmt: skip
+_TREC_EVAL = Convention(
+    "trec_eval", ties="docid_desc", rel=0, rounding=Rounding(4, "printed"),
+    tool="trec_eval 10.0", source="m_ndcg.c, m_ndcg_cut.c, form_res_rels.c",
+    caveats=(*_TREC_CAVEATS, "10.0 without -c ends with exit code 4 where the run lacks a judged query; such queries are left out here"),
+)  # fmt: skip
+_TREC_EVAL_9 = _TREC_EVAL.replace(
+    name="trec_eval9", score_dtype="float32", tool="trec_eval 9.0.8",
+    caveats=(*_TREC_CAVEATS, "scores are float32: 1.0000000002 and 1.0000000001 are tied"),
+)  # fmt: skip
+_PYTREC_EVAL = _TREC_EVAL_9.replace(
+    name="pytrec_eval",
+    rounding=None,
+    tool="pytrec_eval-terrier 0.5.11",
+    source="pytrec_eval, trec_eval 9.0.8 inside",
+)
+_RANX = Convention(
+    "ranx", ties="numba_argsort", rel=1, missing="value",
+    tool="ranx 0.3.21", source="ranx/metrics/ndcg.py, ranx/data_structures/common.py",
+    caveats=(
+        "with more than 15 documents the order of ties is that of Numba's unstable quicksort, and depends on the order of the rows",
+        "a query without returned documents raises there, unless make_comparable=True, which counts it as 0",
+        "grades below 1 are dropped, fractions of them too",
+    ),
+)  # fmt: skip
+_LIGHTGBM = Convention(
+    "lightgbm", gain="exp2", ideal="scored", ties="input", empty=1.0, weights="lightgbm",
+    tool="LightGBM 4.7.0", source="src/metric/dcg_calculator.cpp, rank_metric.hpp",
+    caveats=(
+        "queries without a relevant document count as 1",
+        "with query weights such a query adds 1, not its weight, so that the mean can exceed 1",
+        "ties keep the order of the rows, whatever the issue tracker says",
+        "label_gain: conventions['lightgbm'].replace(gain=[0, 1, 3, 7])",
+    ),
+)  # fmt: skip
+_XGBOOST = _LIGHTGBM.replace(
+    name="xgboost", score_dtype="float32", weights="xgboost", default_cutoff=32,
+    tool="XGBoost 3.2.0", source="src/metric/rank_metric.cc EvalNDCG, src/common/ranking_utils.h",
+    caveats=(
+        "ndcg without @ is cut at 32, silently",
+        "queries without a relevant document count as 1, and with group weights add 1, not their weight",
+        "ndcg_exp_gain=false: conventions['xgboost'].replace(gain='linear')",
+    ),
+)  # fmt: skip
+_CATBOOST = Convention(
+    "catboost", ideal="scored", ties="worst", empty=1.0, weights="weighted",
+    tool="CatBoost 1.2.10", source="catboost/libs/metrics/dcg.cpp, doc_comparator.h",
+    caveats=("type=Base, denominator=LogPosition are its defaults", "targets are float32", "of tied documents the lower target comes first"),
+)  # fmt: skip
+_TF_RANKING = Convention(
+    "tf_ranking", gain="exp2", ideal="scored", ties="average", score_dtype="float32", weights="tf_ranking", tolerance=1e-6,
+    tool="TF-Ranking 0.5.5", source="python/metrics_impl.py NDCGMetric",
+    caveats=(
+        "it shuffles ties without a seed; this is the exact expectation of what it draws",
+        "weights of single documents, which multiply gains there, are not reproduced; weights of queries are",
+    ),
+)  # fmt: skip
+_RECSYS = Convention(
+    "recsys", gain="binary", ties="input", missing="value",
+    tool="RePlay, RecPack, Cornac, implicit, RecBole, recommenders, sentence-transformers and pyvespa agree on it",
+    source="Tamm, Damdinov and Vasilev, arXiv 2206.12858",
+    caveats=("they differ in ties and in which users count; each has a name of its own",),
+)  # fmt: skip
+
+_DECLARED = (
+    _SKLEARN,
+    _TREC_EVAL,
+    _TREC_EVAL.replace(
+        name="trec_eval_c", missing="value", tool="trec_eval 10.0 -c",
+        caveats=(*_TREC_CAVEATS, "-c: a judged query that the run lacks counts as 0"),
+    ),
+    _TREC_EVAL_9,
+    _PYTREC_EVAL,
+    Convention(
+        "gdeval", gain="exp2", ties="docid_desc", empty="skip", rel=0, rounding=Rounding(5, "printed"),
+        tool="gdeval.pl of the TREC Web track", source="gdeval.pl, as shipped with ir_measures 0.4.3",
+        caveats=("queries without a relevant document are left out", "grades above 4 and queries that are no number end the program there"),
+    ),
+    _PYTREC_EVAL.replace(
+        name="ir_measures", missing="value", tool="ir_measures 0.4.3", source="ir_measures/providers/pytrec_eval_provider.py",
+        caveats=(
+            "nDCG goes to pytrec_eval; a judged query that the run lacks counts as 0",
+            "nDCG(dcg='exp-log2') goes to gdeval.pl, whose values of 5 decimals are averaged: conventions['gdeval']",
+        ),
+    ),
+    _RANX,
+    _RANX.replace(name="ranx_burges", gain="exp2", source="ranx/metrics/ndcg.py ndcg_burges"),
+    _LIGHTGBM,
+    _XGBOOST,
+    _XGBOOST.replace(name="xgboost-", empty=0.0, caveats=("ndcg@n- : queries without a relevant document count as 0", *_XGBOOST.caveats[::2])),
+    _CATBOOST,
+    _CATBOOST.replace(name="catboost_exp", gain="exp2", caveats=("type=Exp", *_CATBOOST.caveats[1:])),
+    _CATBOOST.replace(name="catboost_position", discount="reciprocal", caveats=("denominator=Position", *_CATBOOST.caveats[1:])),
+    _CATBOOST.replace(
+        name="catboost_exp_position", gain="exp2", discount="reciprocal", caveats=("type=Exp, denominator=Position", *_CATBOOST.caveats[1:])
+    ),
+    _TF_RANKING,
+    _TF_RANKING.replace(
+        name="rax", ties="input", weights="ignored", tool="Rax 0.4.0", source="rax/_src/metrics.py ndcg_metric",
+        caveats=("weights of documents multiply gains there; equal ones within a query change nothing", "with key= it shuffles ties"),
+    ),
+    _SKLEARN.replace(
+        name="torchmetrics", score_dtype="float32", weights="ignored", tolerance=1e-6,
+        tool="torchmetrics 1.9.0", source="torchmetrics/functional/retrieval/ndcg.py, torchmetrics/retrieval/ndcg.py",
+        caveats=("its sums are float32", "the functional form takes a matrix for a single query"),
+    ),
+    Convention(
+        "ignite", gain="exp2", ideal="scored", ties="input", empty="skip", rel=1, score_dtype="float32", tolerance=1e-6,
+        tool="pytorch-ignite 0.5.5", source="ignite/metrics/rec_sys/ndcg.py",
+        caveats=("grades below relevance_threshold=1 gain nothing", "queries without a relevant document are left out (ignore_zero_hits=True)"),
+    ),
+    Convention(
+        "allrank", gain="exp2", ideal="scored", ties="input_to_16", empty=1.0, score_dtype="float32", tolerance=1e-6,
+        tool="allRank 1.4.3", source="allrank/models/metrics.py ndcg",
+        caveats=("the order of ties in longer lists is left to torch.sort, so that those are refused",),
+    ),
+    Convention(
+        "ranklib", gain="exp2", ideal="scored", ties="input",
+        tool="RankLib, read", source="ciir/umass/edu/metric/NDCGScorer.java",
+        caveats=("with -qrel the ideal is made of all judged documents: conventions['ranklib'].replace(ideal='judged')",),
+    ),
+    _RECSYS.replace(
+        name="spark", tool="Spark 4.3.0", source="mllib/evaluation/RankingMetrics.scala ndcgAt",
+        caveats=("binary: PySpark drops a column of relevance silently", "the discount's logarithm is the natural one, which the ratio cancels"),
+    ),
+    Convention(
+        "elasticsearch", gain="exp2", ideal="judged_returned", ties="input", missing="value", unjudged="value",
+        tool="Elasticsearch, read", source="index/rankeval/DiscountedCumulativeGain.java",
+        caveats=(
+            "the ideal has as many documents as were returned, so that a short list is judged by a short ideal",
+            "unknown_doc_rating, which gains but is not in the ideal, is not reproduced",
+        ),
+    ),
+    Convention(
+        "opensearch", gain="exp2", ties="input", rounding=Rounding(2, "stored"), tolerance=1e-9,
+        tool="OpenSearch search-relevance, read", source="metrics/calculator/Evaluation.java",
+        caveats=("values are stored with 2 decimals", "queries without results store nothing"),
+    ),
+    Convention(
+        "quepid", gain="exp2", ideal="judged_uncut", ties="input", missing="value",
+        tool="Quepid nDCG@10, read", source="db/scorers/ndcg@10.js",
+        caveats=("the ideal is not cut, so that a perfect list stays below 1 where more than k documents are rated",),
+    ),
+    Convention(
+        "quepid_cut", gain="exp2", ties="input", missing="value", tool="Quepid NDCG_CUT@10, read", source="db/scorers/ndcg_cut@10.js"
+    ),
+    Convention(
+        "rectools", gain="binary", ideal="full", ties="input", missing="value", unjudged="skip_irrelevant",
+        tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG",
+        caveats=("the ideal is k relevant items for every user, however few there are", "users without relevant items are left out"),
+    ),
+    _RECSYS.replace(
+        name="rectools_achievable", empty="skip", tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG(divide_by_achievable=True)",
+        caveats=("users without relevant items are left out",),
+    ),
+    _RECSYS,
+    _RECSYS.replace(
+        name="replay", ties="item_desc", empty="skip", tool="RePlay 0.22.0", source="replay/metrics/ndcg.py",
+        caveats=(
+            "pandas, Polars and Spark input orders ties by falling item id; a dict of lists keeps its order",
+            "users without relevant items are no ground truth, and left out",
+        ),
+    ),
+    _RECSYS.replace(
+        name="recpack", ties="unspecified", empty="skip", tool="RecPack 0.3.6", source="recpack/metrics/dcg.py NDCGK",
+        caveats=("the order of ties in sparse scores is not specified: such data is refused", "users without truth are left out"),
+    ),
+    _RECSYS.replace(
+        name="cornac", empty="skip", tool="Cornac 2.2.1", source="cornac/metrics/ranking.py NDCG",
+        caveats=("users without positives are left out by its evaluator",),
+    ),
+    _RECSYS.replace(
+        name="implicit", empty="skip", tool="implicit 0.7.3", source="implicit/evaluation.pyx ndcg_at_k",
+        caveats=("recommended lists are taken in their order", "users without test items are left out"),
+    ),
+    _RECSYS.replace(
+        name="recbole", ties="unspecified", empty="skip", score_dtype="float32", tool="RecBole 1.2.1", source="recbole/evaluator/metrics.py NDCG",
+        caveats=("torch.topk leaves the order of ties to chance: such data is refused",),
+    ),
+    _RECSYS.replace(
+        name="recommenders", empty="skip", tool="recommenders 1.2.1", source="recommenders/evaluation/python_evaluation.py ndcg_at_k",
+        caveats=("score_type='binary'; truth users without predictions count as 0",),
+    ),
+    _RECSYS.replace(
+        name="sentence_transformers", ties="docid_asc", empty="skip",
+        tool="sentence-transformers 6.2.0", source="sentence_transformer/evaluation/information_retrieval.py compute_metrics",
+        caveats=("ties are ordered by rising corpus id, the opposite of trec_eval", "queries without relevant documents are dropped"),
+    ),
+    _RECSYS.replace(
+        name="pyvespa", empty="skip", tool="pyvespa 1.2.9", source="vespa/evaluation/_base.py",
+        caveats=("grades are ignored even where they are given", "hits are taken in the server's order"),
+    ),
+    Convention(
+        "elliot", gain="exp2", rel=1, ties="input", empty="skip",
+        tool="Elliot, read", source="elliot/evaluation/metrics/accuracy/ndcg/ndcg.py",
+        caveats=("threshold 1: gain 2^(grade - threshold + 1) - 1; for another threshold t give a mapping as gain, and rel=t",),
+    ),
+    Convention(
+        "lenskit", discount="jarvelin", ties="input", empty="skip", missing="value",
+        tool="LensKit 2025.8.1", source="lenskit/metrics/ranking/_dcg.py NDCG(gain=...)",
+        caveats=("ranks 1 and 2 are both undiscounted", "LogRankWeight(offset=1) gives log2: conventions['lenskit'].replace(discount='log2')"),
+    ),
+    Convention(
+        "lenskit_binary", gain="binary", discount="jarvelin", ties="input", empty="skip", missing="value",
+        tool="LensKit 2025.8.1", source="lenskit/metrics/ranking/_dcg.py NDCG()",
+        caveats=("every test item is relevant there, whatever its grade; here those of grade 1 and more",),
+    ),
+    Convention(
+        "jarvelin2002", discount="jarvelin", ties="input", empty="skip",
+        tool="Järvelin and Kekäläinen, TOIS 20(4), 2002", source="doi.org/10.1145/582415.582418",
+        caveats=("base 2, so that only ranks 1 and 2 are undiscounted", "the paper also averages nDCG over the ranks 1 to k"),
+    ),
+    Convention(
+        "burges2005", gain="exp2", ideal="scored", ties="input", empty="skip",
+        tool="Burges et al., ICML 2005", source="doi.org/10.1145/1102351.1102363",
+        caveats=("1/log(1 + rank), whose base the ratio cancels",),
+    ),
+)  # fmt: skip
+
+_REFUSED = {
+    "sklearn_ignore_ties": (
+        "ignore_ties=True sorts with NumPy's unstable default, whose order of ties depends on the processor. "
+        'Use "sklearn", which averages over ties, or ties="input".'
+    ),
+    "tf_ranking_draw": 'TF-Ranking shuffles ties without a seed, so that no run repeats another. "tf_ranking" is the exact expectation.',
+    "torch_sort": (
+        "torch.sort and torch.topk leave the order of ties to chance in lists of more than 16. "
+        '"allrank" refuses data where that matters; ties="average" is the expectation.'
+    ),
+    "spark_graded": (
+        "the 3-tuple form of Spark's ndcgAt takes labels in the order given for the ideal ranking, so that its value depends on "
+        'that order and can exceed 1. Use "burges2005" for exponential gain, or "spark" for the binary form.'
+    ),
+    "trec_eval_close_gains": 'trec_eval compares gains by a difference cast to int, so that gains closer than 1 come out in any order. Use "trec_eval".',
+    "cwl_eval": "the NDCG-k of cwl_eval is a scaled DCG that is not divided by an ideal; evaluate DCG instead.",
+    "elasticsearch_unknown_doc_rating": (
+        'unjudged documents gain a rating there that the ideal does not have. Use "elasticsearch".'
+    ),
+}  # fmt: skip
+
+conventions = Conventions(_DECLARED, _REFUSED)

@@ -1,0 +1,287 @@
+"""One tool's values, what it reports of them, and their mean."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg import measures, scoring, statistics
+from fastndcg.convention.declarations import Convention, Rounding, as_convention
+from fastndcg.convention.preparation import find_left_out, prepare
+from fastndcg.errors import ConventionError, InputTypeError, MeasureError
+from fastndcg.measures import Measure, as_measure, as_measures, nDCG
+from fastndcg.rankings import Rankings
+from fastndcg.scores import Scores
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Float64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
+
+
+class Reported(NamedTuple):
+    """Values of one measure: what the tool reports for each query, NaN where nothing, and what it takes the mean of."""
+
+    values: Float64
+    averaged: Float64
+    empty: Bools  # there is no ideal gain
+    counted: Bools  # enters the mean
+
+    def part(self, part: Any) -> Reported:
+        return Reported(*(column[part] for column in self))
+
+
+def report(convention: Convention, measure: Measure, values: Float64, left_out: Bools) -> Reported:
+    """From the measure's values, NaN for empty queries, to what the tool reports."""
+    empty = np.isnan(values)
+    instead = math.nan if isinstance(measure.empty, str) else measure.empty
+    values = np.where(left_out, math.nan, np.where(empty, instead, values))
+    counted = ~left_out & ~(empty & (measure.empty == "skip"))
+    shown = values
+    if convention.rounding is not None:
+        shown = np.array(
+            [_rounded(value, convention.rounding) for value in values.tolist()], dtype=np.float64
+        )
+    stored = convention.rounding is not None and convention.rounding.when == "stored"
+    return Reported(shown, shown if stored else values, empty & ~left_out, counted)
+
+
+def _rounded(value: float, rounding: Rounding) -> float:
+    if math.isnan(value):
+        return value
+    if rounding.when == "stored":  # Java's Math.round(value * 100) / 100
+        return float(math.floor(value * 10**rounding.decimals + 0.5) / 10**rounding.decimals)
+    return float(f"{value:.{rounding.decimals}f}")
+
+
+class _Share(NamedTuple):
+    """Exact sums over some of the queries that enter a mean."""
+
+    queries: int = 0
+    undefined: int = 0  # NaN among the values, which are in none of the sums
+    total: Fraction = Fraction(0)
+    weights: Fraction = Fraction(0)  # 0 where there are no weights, as is the next
+    weighted: Fraction = Fraction(0)
+
+    @classmethod
+    def of(cls, values: Float64, weight: Float64 | None) -> _Share:
+        queries, defined = len(values), ~np.isnan(values)
+        if not defined.all():
+            values, weight = values[defined], None if weight is None else weight[defined]
+        total, undefined = statistics.exact_sum(values), queries - len(values)
+        if weight is None:
+            return cls(queries, undefined, total)
+        products = statistics.exact_sum_of_products(values, weight)
+        return cls(queries, undefined, total, statistics.exact_sum(weight), products)
+
+    def merged(self, other: _Share) -> _Share:
+        return _Share(*map(operator.add, self, other))
+
+
+class MeanSums(NamedTuple):
+    """Exact sums that a mean is made of, by any rule for weights; those of parts merge into exactly those of the whole.
+
+    >>> queries = Rankings.from_lists([[1, 0], [0, 0], [2, 1]], [[0.1, 0.2], [0.3, 0.4], [0.6, 0.6]], weight=[0.5, 2, 1])
+    >>> first, rest = (evaluate_by_convention(part, "nDCG", "tf_ranking") for part in (queries[:1], queries[1:]))
+    >>> merged = first.mean_sums(0).merged(rest.mean_sums(0))
+    >>> merged.mean(first.convention) == evaluate_by_convention(queries, "nDCG", "tf_ranking").mean()["nDCG"]
+    True
+    """
+
+    valued: _Share  # queries with an ideal gain; those of weight 0 change no mean, and are left out
+    empty: _Share
+    weightless: _Share  # empty, and of weight 0
+    has_weights: bool
+
+    @classmethod
+    def of(cls, convention: Convention, reported: Reported, weight: Float64 | None) -> MeanSums:
+        values, empty = reported.averaged[reported.counted], reported.empty[reported.counted]
+        if weight is None or convention.weights == "ignored":
+            return cls(
+                _Share.of(values[~empty], None), _Share.of(values[empty], None), _Share(), has_weights=False
+            )
+        weight = weight[reported.counted]
+        weighs = weight > 0
+        valued, empty_with_weight, weightless = (
+            _Share.of(values[each], weight[each])
+            for each in (~empty & weighs, empty & weighs, empty & ~weighs)
+        )
+        return cls(valued, empty_with_weight, weightless, has_weights=True)
+
+    def merged(self, other: MeanSums) -> MeanSums:
+        """Sums over the queries of both."""
+        return MeanSums(
+            self.valued.merged(other.valued),
+            self.empty.merged(other.empty),
+            self.weightless.merged(other.weightless),
+            self.has_weights,
+        )
+
+    def mean(self, convention: Convention) -> float:
+        """The mean as the tool takes it. Raises `ConventionError` where the tool ends instead."""
+        valued, empty, weightless = self[:3]
+        total, divisor = valued.weighted + empty.weighted, valued.weights + empty.weights
+        if not self.has_weights:
+            total, divisor = valued.total + empty.total, Fraction(valued.queries + empty.queries)
+        elif convention.weights == "tf_ranking":
+            # the tool's mean weight is a float64
+            usual = Fraction(float(valued.weights / valued.queries)) if valued.queries else Fraction(1)
+            total, divisor = (
+                valued.weighted + usual * empty.total,
+                valued.weights + usual * empty.queries,
+            )
+        elif convention.weights in ("lightgbm", "xgboost"):
+            total = valued.weighted + empty.total + weightless.total
+        undefined = valued.undefined or empty.undefined or weightless.undefined
+        mean = float(total / divisor) if divisor and not undefined else math.nan
+        if convention.weights == "xgboost" and mean > 1:
+            if mean > 1 + 1e-6:
+                raise ConventionError(
+                    f"{convention.name} ends here, because empty queries count 1 whatever their weight, which makes its mean {mean:g}. "
+                    'Use weights of 1 and more, or "lightgbm", which reports such means.'
+                )
+            mean = 1.0
+        printed = convention.rounding is not None and convention.rounding.when == "printed"
+        return _rounded(mean, convention.rounding) if printed and convention.rounding else mean
+
+
+class ConventionScores(Scores):
+    """`Scores` of one convention: values, rounding and means are the tool's.
+
+    Attributes, beside those of `Scores`
+    ----------
+    convention : Convention
+    resolved : tuple of Measure, (n_measures,)
+        What was computed for each of `measures`, all parameters explicit.
+    """
+
+    def __init__(
+        self,
+        convention: Convention,
+        measures: tuple[Measure, ...],
+        resolved: tuple[Measure, ...],
+        reported: Sequence[Reported],
+        queries: Rankings | pa.Table,
+        weight: Float64 | None,
+    ) -> None:
+        values = np.stack([each.values for each in reported])
+        empty = np.array([each.empty.sum() for each in reported], np.int64)
+        super().__init__(measures, values, empty, queries, weight)
+        self.convention = convention
+        self.resolved = resolved
+        self._reported = reported
+
+    def _of(self, queries: pa.Table) -> ConventionScores:
+        return self._again(self._reported, queries, self.weight)
+
+    @staticmethod
+    def _joined(parts: Sequence[Scores], queries: pa.Table, weight: Float64 | None) -> ConventionScores:
+        theirs = [part for part in parts if isinstance(part, ConventionScores)]
+        reported = [
+            Reported(*map(np.concatenate, zip(*of_measure, strict=True)))
+            for of_measure in zip(*(part._reported for part in theirs), strict=True)
+        ]
+        return theirs[0]._again(reported, queries, weight)
+
+    def _ordered(self, order: Int64, queries: pa.Table, weight: Float64 | None) -> ConventionScores:
+        return self._again([each.part(order) for each in self._reported], queries, weight)
+
+    def _again(
+        self, reported: Sequence[Reported], queries: pa.Table, weight: Float64 | None
+    ) -> ConventionScores:
+        return ConventionScores(self.convention, self.measures, self.resolved, reported, queries, weight)
+
+    def __getitem__(self, measure: object) -> Float64:
+        """Values of one measure, by the name it was asked for or as it was resolved, (n_queries,)."""
+        wanted = as_measure(measure)
+        if wanted not in self.measures and wanted in self.resolved:
+            row: Float64 = self.values[self.resolved.index(wanted)]
+            return row
+        return super().__getitem__(measure)
+
+    def _counted(self, row: int, part: Any = slice(None)) -> tuple[Float64, Float64 | None]:
+        counted = self._reported[row].counted[part]
+        weighted = self.weight is not None and self.convention.weights != "ignored"
+        return self.values[row][part][counted], self.weight[part][
+            counted
+        ] if weighted and self.weight is not None else None
+
+    def _mean(self, row: int, part: Any = slice(None)) -> float:
+        return self.mean_sums(row, part).mean(self.convention)
+
+    def mean_sums(self, row: int, part: Any = slice(None)) -> MeanSums:
+        """What the mean of a measure is made of, over all queries or some."""
+        weight = None if self.weight is None else self.weight[part]
+        return MeanSums.of(self.convention, self._reported[row].part(part), weight)
+
+    def __repr__(self) -> str:
+        return f"Scores of {self.n_queries:,} queries, as {self.convention.name} computes them\n{self.summary()!r}"
+
+
+def resolve(measure: Measure, convention: Convention) -> Measure:
+    """The measure with the convention's parameters, where its own are at their defaults.
+
+    >>> from fastndcg import conventions, nDCG
+    >>> resolve(nDCG(empty="skip") @ 5, conventions["lightgbm"])
+    nDCG(gain='exp2', ties='input', ideal='scored', empty='skip')@5
+    """
+    if measure.name != "nDCG":
+        raise MeasureError(
+            f"{measure} has no convention: {convention.name} is a way to compute nDCG. Evaluate {measure} without convention=."
+        )
+    theirs = convention.measure(measure.cutoff)
+    own = {name: value for name, value in measure.params.items() if value != nDCG.params[name]}
+    return theirs(**own)
+
+
+def resolve_all(measures: Iterable[Measure], convention: object) -> tuple[Measure, ...]:
+    """`resolve` for each measure, by the convention or its name."""
+    rule = as_convention(convention)
+    return tuple(resolve(measure, rule) for measure in measures)
+
+
+def resolve_like(measure: Measure, like: object, **parameters: Any) -> Measure:
+    """`nDCG(like=...)`: the convention's parameters, under those that are named beside it."""
+    rule = as_convention(like)
+    return resolve(measure(**_at_defaults(measure)), rule)(**parameters)
+
+
+measures.resolve_like = resolve_like
+
+
+def _at_defaults(measure: Measure) -> dict[str, Any]:
+    return {parameter.name: parameter.default for parameter in measure.definition.parameters}
+
+
+def evaluate_by_convention(
+    rankings: Rankings, measures: Any, convention: object, *, threads: int | None = None
+) -> ConventionScores:
+    """`fastndcg.evaluate` as the tool computes: the whole rule, not only what measures say."""
+    rule = as_convention(convention)
+    asked = as_measures(measures)
+    resolved = resolve_all(asked, rule)
+    values = values_of(prepare(check_rankings(rankings), rule), resolved, threads)
+    left_out = find_left_out(rankings, rule)
+    reported = [report(rule, measure, values[measure(empty="nan")], left_out) for measure in resolved]
+    return ConventionScores(rule, asked, resolved, reported, rankings, rankings.weight)
+
+
+def check_rankings(rankings: object) -> Rankings:
+    if isinstance(rankings, Rankings):
+        return rankings
+    raise InputTypeError(
+        f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, from_arrow or read_parquet"
+    )
+
+
+def values_of(rankings: Rankings, measures: Iterable[Measure], threads: int | None) -> dict[Measure, Float64]:
+    asked = tuple(dict.fromkeys(measure(empty="nan") for measure in measures))
+    return dict(zip(asked, scoring.score(asked, rankings, threads).values, strict=True))

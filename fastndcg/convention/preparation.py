@@ -1,0 +1,110 @@
+"""One data set as one tool sees it: its precision of scores, its order of ties, the queries that it leaves out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.errors import ConventionError
+from fastndcg.rankings import Rankings
+from fastndcg.scoring import ideals
+
+if TYPE_CHECKING:
+    from fastndcg.convention.declarations import Convention
+
+Bools = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
+
+
+def prepare(rankings: Rankings, convention: Convention) -> Rankings:
+    """Scores in the tool's precision, and rows in its order of ties."""
+    if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
+        with np.errstate(over="ignore"):  # beyond its range the tools have infinity too
+            rankings = _with_rows(rankings, None, rankings.scores.astype(np.float32))
+    if convention.ties in ("average", "input", "worst", "best"):
+        return rankings
+    if convention.ties == "numba_argsort":
+        from fastndcg.kernels.rows import argsort_falling
+
+        rows = argsort_falling(rankings.offsets, np.ascontiguousarray(rankings.scores, np.float64))
+        return _with_rows(rankings, rows, rankings.scores)
+    query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
+    if convention.ties in ("input_to_16", "unspecified"):
+        _refuse_ties(rankings, convention, query, 16 if convention.ties == "input_to_16" else 0)
+        return rankings
+    if rankings.doc_ids is None:
+        _refuse_ties(rankings, convention, query, 0)
+        return rankings
+    place = _places_of_ids(rankings.doc_ids, as_text=convention.ties != "item_desc")
+    rows = np.lexsort((place if convention.ties == "docid_asc" else -place, query))
+    return _with_rows(rankings, rows, rankings.scores)
+
+
+def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any]) -> Rankings:
+    """The rankings with other scores, and each query's rows in another order. It is only scored: ids stay behind."""
+    relevance, is_judged = rankings.relevance, rankings.is_judged
+    if rows is not None:
+        relevance, scores = relevance[rows], scores[rows]
+        is_judged = None if is_judged is None else is_judged[rows]
+    return Rankings.from_offsets(
+        rankings.offsets, relevance, scores, judged=rankings.judged, is_judged=is_judged, query_ids=rankings.query_ids,
+        doc_ids=rankings.doc_ids if rows is None else None,
+    )  # fmt: skip
+
+
+def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
+    """Place of each id among the distinct ids in rising order; text is ordered by its UTF-8 bytes, as strcmp does."""
+    import pyarrow.compute as pc
+
+    distinct = pc.unique(ids)
+    if pa.types.is_dictionary(distinct.type):
+        distinct = distinct.cast(distinct.type.value_type)
+    comparable = (
+        distinct.cast(pa.string()).cast(pa.binary())
+        if as_text or pa.types.is_string(distinct.type) or pa.types.is_large_string(distinct.type)
+        else distinct
+    )
+    places = np.empty(len(distinct), np.int64)
+    places[pc.sort_indices(comparable).to_numpy()] = np.arange(len(distinct))
+    column = ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
+    of_rows: Int64 = places[pc.index_in(column, distinct).to_numpy(zero_copy_only=False)]
+    return of_rows
+
+
+def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longest: int) -> None:
+    """Refuse data where documents of different gains are tied in lists of more than `longest` documents."""
+    gains = ideals.gains(convention.measure(), rankings.relevance)
+    if rankings.is_judged is not None:
+        gains = np.where(rankings.is_judged, gains, 0.0)
+    order = np.lexsort((gains, rankings.scores, query))
+    by_query, scores, gains = query[order], rankings.scores[order], gains[order]
+    tied = (by_query[1:] == by_query[:-1]) & (scores[1:] == scores[:-1]) & (gains[1:] != gains[:-1])
+    tied &= rankings.lengths[by_query[1:]] > longest
+    if not tied.any():
+        return
+    where = f"query {rankings.name_of(int(by_query[1:][tied][0]))} has tied documents of different gains"
+    if convention.ties in ("docid_desc", "docid_asc", "item_desc"):
+        raise ConventionError(
+            f"{convention.name} orders ties by document id, and these rankings have none, but {where}. Give doc_ids= (doc_id= of a reader)."
+        )
+    raise ConventionError(
+        f"{convention.name} leaves the order of ties to chance{f' in lists of more than {longest}' if longest else ''}, and {where}: "
+        f'its value cannot be reproduced. Use its measure with another rule, as in nDCG(like="{convention.name}", ties="average").'
+    )
+
+
+def find_left_out(rankings: Rankings, convention: Convention) -> Bools:
+    """Queries that the tool does not report."""
+    returned = rankings.lengths > 0
+    judged = np.diff(ideals.pool(rankings)[0]) > 0
+    if convention.unjudged == "skip_irrelevant":
+        offsets, relevance = ideals.pool(rankings)
+        gains = np.concatenate([[0], np.cumsum(ideals.gains(convention.measure(), relevance) > 0)])
+        judged = np.diff(gains[offsets]) > 0
+    out = ~returned & ~judged
+    if convention.missing != "value":
+        out = out | ~returned
+    return out if convention.unjudged == "value" else out | ~judged

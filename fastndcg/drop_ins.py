@@ -1,0 +1,156 @@
+"""scikit-learn's `ndcg_score` and `dcg_score`, by their own names, with their values and their errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg import statistics
+from fastndcg.api import evaluate
+from fastndcg.errors import InputError
+from fastndcg.measures import DCG, Measure, nDCG
+from fastndcg.rankings import Rankings
+from fastndcg.scoring.plan import discount_table
+
+
+def ndcg_score(
+    y_true: npt.ArrayLike,
+    y_score: npt.ArrayLike,
+    *,
+    k: int | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    ignore_ties: bool = False,
+) -> float:
+    """Mean nDCG of the rows of matrices: scikit-learn's function of this name, its values and its errors.
+
+    Parameters
+    ----------
+    y_true, y_score : (n_samples, n_labels)
+        Grades, not negative, and scores. More than one label.
+    k : int, optional
+        Ranks that count; default all.
+    sample_weight : (n_samples,), optional
+        Weight of each row in the mean.
+    ignore_ties : bool
+        False averages over ties. True takes tied labels from last to first, the stable reverse order, where scikit-learn
+        leaves their order to an unstable sort.
+
+    Raises
+    ------
+    InputError (a ValueError)
+        A single label, negative grades, shapes that differ, NaN or infinity.
+
+    Examples
+    --------
+    >>> ndcg_score([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]])
+    0.6956940443813076
+    """
+    true, score = _dense("y_true", y_true), _dense("y_score", y_score)
+    _same_shape(true, score, sample_weight)
+    if true.size and true.min() < 0:
+        raise InputError("ndcg_score should not be used on negative y_true values.")
+    if true.ndim > 1 and true.shape[1] <= 1:
+        raise InputError(
+            "Computing NDCG is only meaningful when there is more than 1 document. "
+            f"Got {true.shape[1]} instead."
+        )
+    _check_labels(true)
+    return _mean_of_rows(nDCG, true, score, k, sample_weight, ignore_ties)
+
+
+def dcg_score(
+    y_true: npt.ArrayLike,
+    y_score: npt.ArrayLike,
+    *,
+    k: int | None = None,
+    log_base: float = 2,
+    sample_weight: npt.ArrayLike | None = None,
+    ignore_ties: bool = False,
+) -> float:
+    """Mean DCG of the rows of matrices: scikit-learn's function of this name, its values and its errors.
+
+    Parameters as in `ndcg_score`; `log_base` is the base of the discount's logarithm, and grades may be negative.
+
+    Examples
+    --------
+    >>> dcg_score([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]])
+    9.499457825916874
+    """
+    true, score = _dense("y_true", y_true), _dense("y_score", y_score)
+    _same_shape(true, score, sample_weight)
+    _check_labels(true)
+    measure = DCG if log_base == 2 else DCG(discount=_discount_of_base(log_base, true.shape[1]))
+    return _mean_of_rows(measure, true, score, k, sample_weight, ignore_ties)
+
+
+def _mean_of_rows(
+    measure: Measure,
+    true: npt.NDArray[Any],
+    score: npt.NDArray[Any],
+    k: int | None,
+    sample_weight: npt.ArrayLike | None,
+    ignore_ties: bool,
+) -> float:
+    if ignore_ties:  # scikit-learn sorts ascending and reverses, so of tied labels the last comes first
+        true, score, measure = true[:, ::-1], score[:, ::-1], measure(ties="input")
+    values = evaluate(Rankings.from_dense(true, score), measure if k is None else measure @ k).values[0]
+    if sample_weight is None:
+        return statistics.mean(values)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if not statistics.exact_sum(weight):
+        raise ZeroDivisionError(
+            "sample_weight adds up to zero, so there is no weighted mean; give at least one weight that is not 0"
+        )
+    return statistics.mean(values, weight)
+
+
+def _discount_of_base(base: float, ranks: int) -> Any:
+    if isinstance(base, bool) or not isinstance(base, int | float | np.number) or not base > 0:
+        raise InputError(f"log_base={base!r} is no base of a logarithm; wanted a number above 0")
+    if base > 1:
+        return float(base)
+    # below 1 the logarithm is negative; at 1 every discount is 0
+    return discount_table(float(base), ranks)
+
+
+def _dense(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        array = np.empty(0, object)
+    if array.dtype.kind not in "buif":
+        raise InputError(
+            f"{name} is not a matrix of numbers (dtype {array.dtype}); wanted shape (n_samples, n_labels)"
+        )
+    if not len(array.shape) or not array.shape[0]:
+        raise InputError(
+            f"{name} has shape {array.shape}; wanted at least one sample, shape (n_samples, n_labels)"
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InputError(
+            f"{name} contains {'NaN' if np.isnan(array).any() else 'infinity'}; wanted finite numbers"
+        )
+    return array
+
+
+def _same_shape(true: npt.NDArray[Any], score: npt.NDArray[Any], sample_weight: npt.ArrayLike | None) -> None:
+    lengths = [len(true), len(score)] + ([] if sample_weight is None else [len(sample_weight)])  # type: ignore[arg-type]
+    if len(set(lengths)) > 1:
+        raise InputError(
+            f"Found input variables with inconsistent numbers of samples: {lengths}; "
+            "give y_true, y_score and sample_weight one row for each sample"
+        )
+
+
+def _check_labels(true: npt.NDArray[Any]) -> None:
+    if true.ndim == 2 and true.shape[1] > 1:
+        return
+    distinct = len(np.unique(true))
+    fractional = true.dtype.kind == "f" and bool((true != np.floor(true)).any())
+    kind = "continuous" if fractional else "binary" if distinct <= 2 else "multiclass"
+    raise InputError(
+        "Only ('multilabel-indicator', 'continuous-multioutput', 'multiclass-multioutput') formats are supported. "
+        f"Got {kind} instead: y_true has shape {true.shape}, wanted (n_samples, n_labels) with more than one label"
+    )
