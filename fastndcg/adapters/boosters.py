@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.api import evaluate
-from fastndcg.conventions import as_convention, resolve_all
+from fastndcg.convention.declarations import as_convention
+from fastndcg.convention.evaluation import resolve_all
 from fastndcg.errors import InputError
 from fastndcg.measures import as_measures
 from fastndcg.rankings import Rankings

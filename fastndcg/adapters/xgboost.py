@@ -23,7 +23,7 @@ from fastndcg.adapters.boosters import Groups, Meter
 from fastndcg.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
-    from fastndcg.conventions import Convention
+    from fastndcg.convention.declarations import Convention
 
 
 def metric(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Metric:
