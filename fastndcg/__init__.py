@@ -14,7 +14,7 @@ Where everything is:
     scores          Scores: values for each query, means, summaries, tables
     scoring         from measures and rankings to values: plan, launch, ideals, intents, propensities
     kernels         every compiled function: rank each query once, fold it into all measures
-    statistics      exact sums and means
+    statistics      exact sums and means, confidence intervals
     streams         rankings of any size, a part at a time
     convention      how each established tool computes nDCG, by name, and what makes two of them differ
     counterfactual  estimates from click logs over all queries

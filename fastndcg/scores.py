@@ -16,6 +16,8 @@ from fastndcg import statistics
 from fastndcg.errors import ColumnError, MeasureError, suggest
 from fastndcg.files import whole_file
 from fastndcg.measures import Measure, as_measure
+from fastndcg.statistics.intervals import SMALL, check_confidence, t_interval
+from fastndcg.statistics.sums import Moments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +51,7 @@ class Scores:
         self,
         measures: Iterable[Measure],
         values: Float64,
-        empty: npt.NDArray[np.int64],
+        empty: npt.NDArray[np.bool_],
         queries: Any,
         weight: Float64 | None,
     ) -> None:
@@ -57,7 +59,7 @@ class Scores:
         self.values = values
         self.values.flags.writeable = False
         self.weight = weight
-        self._empty = empty
+        self._empty = empty  # (n_measures, n_queries): where a measure is undefined
         self._source = queries  # a table, or what has one as its attribute: few callers look at it
 
     # ---- parts of something larger ----
@@ -70,12 +72,12 @@ class Scores:
     def _joined(parts: Sequence[Scores], queries: pa.Table, weight: Float64 | None) -> Scores:
         """Scores of the queries of all parts, one part after the other."""
         values = np.concatenate([part.values for part in parts], axis=1)
-        empty = np.sum([part._empty for part in parts], axis=0)
+        empty = np.concatenate([part._empty for part in parts], axis=1)
         return Scores(parts[0].measures, values, empty, queries, weight)
 
     def _ordered(self, order: npt.NDArray[np.int64], queries: pa.Table, weight: Float64 | None) -> Scores:
         """The same queries in another order."""
-        return Scores(self.measures, self.values[:, order], self._empty, queries, weight)
+        return Scores(self.measures, self.values[:, order], self._empty[:, order], queries, weight)
 
     @cached_property
     def queries(self) -> pa.Table:
@@ -109,37 +111,104 @@ class Scores:
         """
         return {str(measure): self._mean(row) for row, measure in enumerate(self.measures)}
 
-    def summary(self) -> Summary:
-        """Mean, standard deviation, quartiles, and how many queries there were and how many of them were empty."""
+    def summary(self, confidence: float | None = None) -> Summary:
+        """Mean, standard deviation, quartiles, and how many queries there were and how many of them were empty.
+
+        Parameters
+        ----------
+        confidence : float, optional
+            As in 0.95: adds `low` and `high`, between which the mean over all queries that could have been asked lies so often.
+            mean ± t(n - 1) * std / sqrt(n); of weighted queries the error is that of a ratio, linearised, and the degrees of freedom
+            are (sum of w)^2 / (sum of w^2) - 1.
+
+        Raises
+        ------
+        InputError
+            A confidence that is no share between 0 and 1.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, evaluate
+        >>> evaluate(Rankings.from_lists([[3, 2, 0], [0, 1], [1, 0]]), "nDCG@2").summary(0.95)
+        measure      mean       low      high       std       min       q25    median       q75       max  queries  empty
+        nDCG@2   0.876977  0.347650  1.406304  0.213083  0.630930  0.815465  1.000000  1.000000  1.000000        3      0
+        """
         rows = []
         for row, measure in enumerate(self.measures):
-            numbers = statistics.summarise(*self._counted(row))
-            rows.append(
-                {
-                    "measure": str(measure),
-                    **numbers._asdict(),
-                    "mean": self._mean(row),
-                    "queries": self.n_queries,
-                    "empty": int(self._empty[row]),
-                }
-            )
+            values, weight = self._counted(row)
+            moments = Moments.of(values, weight)
+            numbers: dict[str, Any] = {"measure": str(measure), "mean": self._mean(row)}
+            if confidence is not None:
+                numbers |= interval_of(numbers["mean"], moments, confidence, weighted=weight is not None)
+            least, greatest = moments.range()
+            described = (moments.std(), least, *statistics.quartiles(values), greatest)
+            numbers |= zip(("std", "min", "q25", "median", "q75", "max"), described, strict=True)
+            rows.append({**numbers, "queries": self.n_queries, "empty": int(self._empty[row].sum())})
         return Summary(rows)
 
-    def by(self, column: str) -> pa.Table:
+    def by(self, columns: str | Sequence[str], confidence: float | None = None) -> pa.Table:
         """Means of each group of queries: a row for each value of a kept column, in order of first appearance.
 
-        Returns the column, `queries`, and the mean of each measure. Raises `ColumnError` for a column that was not kept.
+        Parameters
+        ----------
+        columns : str or sequence of str
+            Kept columns; of several, a row for each combination of their values that occurs.
+        confidence : float, optional
+            As in `summary`.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns, `queries`, and the mean of each measure, weighted where there are weights. With `confidence`, `small`, true
+            for groups of less than 30 queries, whose intervals are not to be relied on; and after each mean its `_low` and `_high`
+            and `_empty`, the number of queries where the measure is undefined.
+
+        Raises
+        ------
+        ColumnError
+            A column that was not kept.
+        InputError
+            A confidence that is no share between 0 and 1.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, evaluate
+        >>> kept = {"country": ["de", "fr", "de", "fr"], "device": ["tv", "tv", "tv", "pc"]}
+        >>> scores = evaluate(Rankings.from_lists([[1, 0], [0, 1], [0, 1], [1]], queries=kept), "RR")
+        >>> scores.by(["country", "device"]).to_pydict()
+        {'country': ['de', 'fr', 'fr'], 'device': ['tv', 'tv', 'pc'], 'queries': [2, 1, 1], 'RR': [0.75, 0.5, 1.0]}
+        >>> scores.by("country", confidence=0.95).column_names
+        ['country', 'queries', 'small', 'RR', 'RR_low', 'RR_high', 'RR_empty']
         """
-        if column not in self.queries.column_names:
-            kept = self.queries.column_names
-            raise ColumnError(
-                f'there is no column "{column}"; kept were: {", ".join(kept)}. Name it in keep=.{suggest(column, kept)}'
-            )
-        distinct, parts = groups_of(self.queries[column])
-        columns: dict[str, Any] = {column: distinct, "queries": pa.array(map(len, parts), pa.int64())}
+        names = [columns] if isinstance(columns, str) else list(columns)
+        kept = self.queries.column_names
+        for name in names:
+            if name not in kept:
+                raise ColumnError(
+                    f'there is no column "{name}"; kept were: {", ".join(kept)}. Name it in keep=.{suggest(str(name), kept)}'
+                )
+        if not names:
+            raise ColumnError(f"no column is named to group by; kept were: {', '.join(kept)}")
+        distinct, parts = groups_of([self.queries[name] for name in names])
+        table: dict[str, Any] = dict(zip(names, distinct, strict=True))
+        table["queries"] = pa.array(map(len, parts), pa.int64())
+        if confidence is not None:
+            table["small"] = pa.array([len(part) < SMALL for part in parts], pa.bool_())
         for row, measure in enumerate(self.measures):
-            columns[str(measure)] = pa.array([self._mean(row, part) for part in parts], pa.float64())
-        return pa.table(columns)
+            means = [self._mean(row, part) for part in parts]
+            table[str(measure)] = pa.array(means, pa.float64())
+            if confidence is None:
+                continue
+            ends = []
+            for mean, part in zip(means, parts, strict=True):
+                values, weight = self._counted(row, part)
+                weighted = weight is not None
+                ends.append(interval_of(mean, Moments.of(values, weight), confidence, weighted=weighted))
+            for end in ("low", "high"):
+                table[f"{measure}_{end}"] = pa.array([found[end] for found in ends], pa.float64())
+            empty = [int(self._empty[row, part].sum()) for part in parts]
+            table[f"{measure}_empty"] = pa.array(empty, pa.int64())
+        return pa.table(table)
 
     def worst(self, measure: object, n: int = 20) -> pa.Table:
         """The queries with the lowest values of a measure, lowest first; of equal ones those that come first.
@@ -188,11 +257,22 @@ class Scores:
         self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)
     ) -> tuple[Float64, Float64 | None]:
         """Values that count in the mean, and their weights."""
-        values, weight = self.values[row][part], None if self.weight is None else self.weight[part]
-        if self.measures[row].params.get("empty") == "skip":
-            defined = ~np.isnan(values)
-            values, weight = values[defined], None if weight is None else weight[defined]
+        values, weight = self.values[row][part], None if self._weight is None else self._weight[part]
+        counts = self._counts(row)
+        if counts is not None:
+            counts = counts[part]
+            values, weight = values[counts], None if weight is None else weight[counts]
         return values, weight
+
+    def _counts(self, row: int) -> npt.NDArray[np.bool_] | None:
+        """Which queries count in the mean; None for all."""
+        skips = self.measures[row].params.get("empty") == "skip"
+        return ~np.isnan(self.values[row]) if skips else None
+
+    @property
+    def _weight(self) -> Float64 | None:
+        """Weights that a mean heeds."""
+        return self.weight
 
     # ---- tables ----
 
@@ -224,19 +304,29 @@ class Scores:
         return self.summary()._repr_html_()
 
 
-def groups_of(column: pa.ChunkedArray) -> tuple[pa.Array, list[npt.NDArray[np.int64]]]:
-    """Distinct values of a column, null among them, in order of first appearance; and the rows of each.
+def interval_of(mean: float, moments: Moments, confidence: float, *, weighted: bool) -> dict[str, float]:
+    """`low` and `high` of a mean, by Student's t."""
+    return t_interval(mean, *moments.error(weighted=weighted), check_confidence(confidence))._asdict()
 
-    >>> groups_of(pa.chunked_array([["b", None], ["b"]]))[1]
+
+def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[npt.NDArray[np.int64]]]:
+    """Distinct combinations of values, null among them, in order of first appearance: their columns, and the rows of each.
+
+    >>> groups_of([pa.chunked_array([["b", None], ["b"]])])[1]
     [array([0, 2]), array([1])]
     """
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    groups = pa.chunked_array(column).combine_chunks().dictionary_encode(null_encoding="encode")
-    codes = groups.indices.to_numpy(zero_copy_only=False)
+    codes, plain = np.zeros(len(columns[0]), np.int64), []
+    for given in columns:
+        column = given.cast(given.type.value_type) if pa.types.is_dictionary(given.type) else given
+        plain.append(pa.chunked_array(column).combine_chunks())
+        found = plain[-1].dictionary_encode(null_encoding="encode")
+        codes = codes * len(found.dictionary) + found.indices.to_numpy(zero_copy_only=False)
+        codes = np.unique(codes, return_inverse=True)[1]  # small again, however many columns there are
     order = np.argsort(codes, kind="stable")
-    parts = np.split(order, np.searchsorted(codes[order], np.arange(1, len(groups.dictionary))))
-    return groups.dictionary, parts if len(codes) else []
+    groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
+    groups.sort(key=lambda rows: int(rows[0]))
+    first = pa.array([int(rows[0]) for rows in groups], pa.int64())
+    return [column.take(first) for column in plain], groups
 
 
 _ROW_GROUP = 1 << 17  # queries that are written together
@@ -296,9 +386,9 @@ def results_file(path: str | os.PathLike[str]) -> Iterator[ResultsFile]:
 
 
 class Summary:
-    """A row of numbers for each measure; shows itself as a table. Quartiles are left out where nobody computed them."""
+    """A row of numbers for each measure; shows itself as a table. Quartiles and intervals are left out where nobody computed them."""
 
-    _NUMBERS = ("mean", "std", "min", "q25", "median", "q75", "max")
+    _NUMBERS = ("mean", "low", "high", "std", "min", "q25", "median", "q75", "max")
     _COUNTS = ("queries", "empty")
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
@@ -306,7 +396,7 @@ class Summary:
         self._numbers = [name for name in self._NUMBERS if all(name in row for row in rows)]
 
     def to_arrow(self) -> pa.Table:
-        """The rows as a table: measure, mean, std, min, q25, median, q75, max, queries, empty."""
+        """The rows as a table: measure, mean, low and high if any, std, min, q25, median, q75, max, queries, empty."""
         types = (
             {"measure": pa.string()}
             | dict.fromkeys(self._numbers, pa.float64())

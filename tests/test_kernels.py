@@ -521,13 +521,13 @@ def test_replace_undefined(n: int) -> None:
     for row, share in ((1, 0.001), (2, 0.5), (3, 1.0)):
         values[row, random.random(n) < share] = np.nan
     values[2, random.random(n) < 0.1] = -np.inf
-    expected, instead, counts = values.copy(), np.array([1.0, 2.0, np.nan, 3.0]), np.full(4, UNTOUCHED)
+    expected, instead, found = values.copy(), np.array([1.0, 2.0, np.nan, 3.0]), np.zeros((4, n), np.bool_)
     for row in range(4):
         expected[row, np.isnan(values[row])] = instead[row]
-    undefined, infinite = np.isnan(values).sum(axis=1), int(np.isinf(values).sum())
-    assert drivers.replace_undefined(values, instead, counts) == infinite
+    undefined, infinite = np.isnan(values), int(np.isinf(values).sum())
+    assert drivers.replace_undefined(values, instead, found) == infinite
     np.testing.assert_array_equal(values, expected)
-    assert counts.tolist() == undefined.tolist()
+    np.testing.assert_array_equal(found, undefined)
 
 
 def test_flags_are_compared_as_numba_would() -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
 from fastndcg.adapters import parts
-from fastndcg.statistics import Moments, summarise
+from fastndcg.statistics import Moments
 
 NOTHING: dict[str, Any] = {
     "query": None,
@@ -177,7 +177,6 @@ def test_moments_know_what_is_undefined() -> None:
     undefined = Moments.of(np.array([1.0, np.nan])).merged(Moments.of(np.array([3.0])))
     assert all(map(math.isnan, [undefined.mean(), undefined.std(), *undefined.range()]))
     assert math.isnan(Moments.of(np.array([1.0])).std())
-    assert all(map(math.isnan, summarise(np.array([0.5, np.nan]))))
 
 
 @given(st.integers(0, 60), st.integers(1, 7), st.booleans())

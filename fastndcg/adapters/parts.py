@@ -285,7 +285,7 @@ class Sums(NamedTuple):
         counted = [scores._counted(row) for row in range(len(scores.measures))]
         return cls(
             scores.n_queries,
-            tuple(scores._empty.tolist()),
+            tuple(scores._empty.sum(axis=1).tolist()),
             tuple(Moments.of(*each) for each in counted),
             tuple(each[0] for each in counted) if values else None,
             tuple(map(scores.mean_sums, range(len(scores.measures))))
@@ -402,15 +402,19 @@ def sums_by(means: Means, table: pa.Table) -> Groups:
     if means.by is None:
         distinct, rows = [None], [np.arange(len(table))]
     else:
-        groups, rows = groups_of(table[means.by])
+        (groups,), rows = groups_of([table[means.by]])
         distinct = groups.to_pylist()
-    nothing = np.zeros(len(means.measures), np.int64)
+    nothing = np.zeros(values.shape, np.bool_)
     return [
         (
             value,
             Sums.of(
                 Scores(
-                    means.measures, values[:, part], nothing, table, None if weight is None else weight[part]
+                    means.measures,
+                    values[:, part],
+                    nothing[:, part],
+                    table,
+                    None if weight is None else weight[part],
                 )
             ),
         )

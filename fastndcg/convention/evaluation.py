@@ -173,7 +173,7 @@ class ConventionScores(Scores):
         weight: Float64 | None,
     ) -> None:
         values = np.stack([each.values for each in reported])
-        empty = np.array([each.empty.sum() for each in reported], np.int64)
+        empty = np.stack([each.empty for each in reported])
         super().__init__(measures, values, empty, queries, weight)
         self.convention = convention
         self.resolved = resolved
@@ -207,12 +207,12 @@ class ConventionScores(Scores):
             return row
         return super().__getitem__(measure)
 
-    def _counted(self, row: int, part: Any = slice(None)) -> tuple[Float64, Float64 | None]:
-        counted = self._reported[row].counted[part]
-        weighted = self.weight is not None and self.convention.weights != "ignored"
-        return self.values[row][part][counted], self.weight[part][
-            counted
-        ] if weighted and self.weight is not None else None
+    def _counts(self, row: int) -> Bools:
+        return self._reported[row].counted
+
+    @property
+    def _weight(self) -> Float64 | None:
+        return None if self.convention.weights == "ignored" else self.weight
 
     def _mean(self, row: int, part: Any = slice(None)) -> float:
         return self.mean_sums(row, part).mean(self.convention)

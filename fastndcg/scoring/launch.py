@@ -69,13 +69,13 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
 
 def replace_undefined(
     measures: tuple[Measure, ...], values: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.int64], int]:
-    """Put what each measure says of queries without a value in place of NaN; how many these are, and how many values are infinite."""
+) -> tuple[npt.NDArray[np.bool_], int]:
+    """Put what each measure says of queries without a value in place of NaN; which these are, and how many values are infinite."""
     from fastndcg.kernels import drivers
 
     empty = [measure.params.get("empty", 0.0) for measure in measures]
     instead = np.array([np.nan if isinstance(value, str) else value for value in empty], np.float64)
-    undefined = np.empty(len(measures), np.int64)
+    undefined = np.zeros(values.shape, np.bool_)
     return undefined, drivers.replace_undefined(values, instead, undefined)
 
 

@@ -7,8 +7,9 @@ the values, nor on how the values were split among batches, threads or machines:
 from __future__ import annotations
 
 import math
+import operator
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,18 +19,6 @@ Int64 = npt.NDArray[np.int64]
 
 _HALF = 26  # bits of the low part of a mantissa; the high part has 27
 _BLOCK = 1 << 20  # values summed at a time: 2**20 parts of 27 bits stay exact in a float64
-
-
-class Summary(NamedTuple):
-    """Numbers that describe the values of one measure."""
-
-    mean: float
-    std: float
-    min: float
-    q25: float
-    median: float
-    q75: float
-    max: float
 
 
 def exact_sum(values: npt.ArrayLike) -> Fraction:
@@ -96,6 +85,11 @@ class Moments(NamedTuple):
     squares: Fraction
     weights: Fraction  # 0 where there are no weights, as is the next
     weighted: Fraction
+    weighing: int  # values whose weight is not 0
+    # sums over w^2, w * wv and wv * wv, for how far the weighted mean may be off; wv is weight times value, rounded
+    weight_squares: Fraction
+    weights_by_weighted: Fraction
+    weighted_squares: Fraction
     low: float
     high: float
 
@@ -106,30 +100,31 @@ class Moments(NamedTuple):
         count, undefined = len(values), len(values) - int(defined.sum())
         if undefined:
             values, weight = values[defined], None if weight is None else weight[defined]
-        nothing = Fraction(0)
-        return cls(
-            count,
-            undefined,
-            exact_sum(values),
-            exact_sum_of_products(values, values),
-            nothing if weight is None else exact_sum(weight),
-            nothing if weight is None else exact_sum_of_products(values, weight),
-            float(values.min(initial=math.inf)),
-            float(values.max(initial=-math.inf)),
+        of_weights: tuple[Any, ...] = (Fraction(0), Fraction(0), 0, Fraction(0), Fraction(0), Fraction(0))
+        if weight is not None:
+            weighted = weight * values
+            of_weights = (
+                exact_sum(weight),
+                exact_sum_of_products(values, weight),
+                int(np.count_nonzero(weight)),
+                *map(exact_sum_of_products, (weight, weight, weighted), (weight, weighted, weighted)),
+            )
+        return cls._make(
+            [
+                count,
+                undefined,
+                exact_sum(values),
+                exact_sum_of_products(values, values),
+                *of_weights,
+                float(values.min(initial=math.inf)),
+                float(values.max(initial=-math.inf)),
+            ]
         )
 
     def merged(self, other: Moments) -> Moments:
         """Sums over the values of both."""
-        return Moments(
-            self.n_values + other.n_values,
-            self.undefined + other.undefined,
-            self.total + other.total,
-            self.squares + other.squares,
-            self.weights + other.weights,
-            self.weighted + other.weighted,
-            min(self.low, other.low),
-            max(self.high, other.high),
-        )
+        sums = map(operator.add, self[:-2], other[:-2])
+        return Moments._make([*sums, min(self.low, other.low), max(self.high, other.high)])
 
     def mean(self, *, weighted: bool = False) -> float:
         """As the function `mean`: rounded once; NaN for no values, a NaN among them, or weights that are all 0."""
@@ -144,18 +139,27 @@ class Moments(NamedTuple):
             return float("nan")
         return math.sqrt((self.squares - self.total**2 / self.n_values) / (self.n_values - 1))
 
+    def error(self, *, weighted: bool = False) -> tuple[float, float]:
+        """Standard error of the mean, and its degrees of freedom; NaN for fewer than two values, or a NaN among them.
+
+        std / sqrt(n), with n - 1. Of a weighted mean m that of a ratio of two sums, linearised: the root of
+        n / (n - 1) * sum of w^2 (v - m)^2 / (sum of w)^2, with (sum of w)^2 / (sum of w^2) - 1; equal weights give the same.
+        """
+        n = self.weighing if weighted else self.n_values
+        if n < 2 or self.undefined:
+            return float("nan"), float("nan")
+        if not weighted:
+            return self.std() / math.sqrt(n), float(n - 1)
+        mean = self.weighted / self.weights
+        squares = self.weighted_squares - 2 * mean * self.weights_by_weighted + mean**2 * self.weight_squares
+        error = math.sqrt(max(squares * n / (n - 1), Fraction(0)) / self.weights**2)
+        return error, float(self.weights**2 / self.weight_squares - 1)
+
     def range(self) -> tuple[float, float]:
         """The least and the greatest value; NaN for no values, or a NaN among them."""
         if not self.n_values or self.undefined:
             return float("nan"), float("nan")
         return self.low, self.high
-
-
-def summarise(values: Float64, weight: Float64 | None = None) -> Summary:
-    """Mean (weighted where there are weights), standard deviation of the sample, and quartiles of the queries."""
-    moments = Moments.of(values, weight)
-    low, high = moments.range()
-    return Summary(moments.mean(weighted=weight is not None), moments.std(), low, *quartiles(values), high)
 
 
 def quartiles(values: Float64) -> tuple[float, float, float]:
