@@ -38,6 +38,7 @@ from fastndcg.errors import (
     ColumnError,
     ConventionError,
     FastndcgError,
+    FastndcgWarning,
     InputError,
     InputTypeError,
     MeasureError,

@@ -18,15 +18,18 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, ParamSpec
 
 import pyarrow as pa
 import typer
+from typer.core import TyperCommand
 
 from fastndcg import __version__
 from fastndcg.api import evaluate
@@ -34,7 +37,14 @@ from fastndcg.convention.comparison import CHOICES, compare_conventions, describ
 from fastndcg.convention.declarations import Convention
 from fastndcg.convention.declarations import conventions as known_conventions
 from fastndcg.demo import QUERIES
-from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError, suggest
+from fastndcg.errors import (
+    ColumnError,
+    FastndcgError,
+    FastndcgWarning,
+    InputError,
+    MeasureError,
+    suggest,
+)
 from fastndcg.files import check_writable
 from fastndcg.measures import Measure, parse, parse_many
 from fastndcg.measures import table as measure_table
@@ -44,6 +54,7 @@ if TYPE_CHECKING:
 
     from fastndcg.rankings import Rankings
     from fastndcg.scores import ResultsFile, Scores, Summary
+    from fastndcg.sources import trec
     from fastndcg.sources.columns import Columns
     from fastndcg.sources.scan import ParquetStream
     from fastndcg.trec_eval import Declared
@@ -117,7 +128,8 @@ def _command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
     @functools.wraps(function)
     def guarded(*arguments: P.args, **options: P.kwargs) -> None:
         try:
-            function(*arguments, **options)
+            with _plain_warnings():
+                function(*arguments, **options)
         except FastndcgError as error:
             _end(1, _as_option(str(error)))
         except BrokenPipeError:
@@ -131,7 +143,36 @@ def _command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
         except KeyboardInterrupt:
             _end(130, "Interrupted.")
 
-    return app.command(**settings)(guarded)
+    return app.command(cls=_Once, **settings)(guarded)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings of the package as one line each on stderr, without the line of code that they come from."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", FastndcgWarning)
+        shown = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *where: Any) -> None:
+            if issubclass(category, FastndcgWarning):
+                sys.stderr.write(f"Warning: {_as_option(str(message))}\n")
+            else:
+                shown(message, category, *where)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+class _Once(TyperCommand):
+    """A command that refuses an option of one value which is given several times: all but the last would be lost in silence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for param, times in Counter(order).items():
+            if times > 1 and param.param_type_name == "option" and not (param.multiple or param.is_flag):  # type: ignore[attr-defined]
+                name = max(param.opts, key=len)
+                _end(2, f"{name} is given {times} times; it takes one value. Keep the one that is meant.")
+        return super().parse_args(ctx, args)
 
 
 # ---- options ----
@@ -177,7 +218,10 @@ def score(
         typer.Option(help="Instead of PATH, with --run: judgments, as TREC qrels, Parquet or CSV."),
     ] = None,
     run: Annotated[
-        str | None, typer.Option(help="With --qrels: predictions, as a TREC run, Parquet or CSV.")
+        list[str] | None,
+        typer.Option(
+            help="With --qrels: predictions, as a TREC run, Parquet or CSV; repeatable, for a row for each run."
+        ),
     ] = None,
     missing: Annotated[
         Missing | None,
@@ -245,6 +289,7 @@ def score(
     \b
     Examples:
       fastndcg score --qrels qrels.txt --run run.txt.gz -m "nDCG(ties='input')@10"
+      fastndcg score --qrels qrels.txt --run bm25.txt --run rerank.txt
       fastndcg score predictions.parquet -m nDCG@10 -m "nDCG(gain='exp2')@1,3,5"
       fastndcg score --qrels diversity.qrels --run run.txt -m alpha_nDCG@20 -m ERR_IA@20
       fastndcg score predictions.csv.gz --doc-id docno
@@ -258,7 +303,7 @@ def score(
     only_paths = {"--keep": keep, "--weight": weight, "--propensity": propensity}
     _check_sources(paths, qrels, run, {"--missing": missing}, only_paths)
     if out is not None:
-        _check_out(out, [path for path in (*paths, qrels, run) if path is not None])
+        _check_out(out, [*paths, *(run or []), *([] if qrels is None else [qrels])])
     convention = None if like is None else _convention("--like", like)
     more = {} if like is None else {"like": like}
     if paths and _is_csv(paths):
@@ -282,16 +327,16 @@ def score(
             scores, documents = _score_stream(stream, bar, measures, convention, out)
             taken = {role: getattr(stream.columns, role) for role in ("query", "relevance", "score")}
             taken |= {role: name for role, name in (("intents", intents), ("propensity", propensity)) if name}
-            _report(scores, documents, taken | ({} if ids is None else {"doc_id": ids}), format, more, gates)
+            taken |= {} if ids is None else {"doc_id": ids}
+            _report([_Scored(scores, documents, taken)], format, more, gates)
             return
-    if qrels is not None and run is not None:
+    each: Iterator[tuple[Rankings, dict[str, str | None]]]
+    if qrels is not None and run:
         named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
         of_intents = intents or any(each.way == "intents" for each in measures)
-        rankings, columns = _read_qrels_run(
-            qrels, run, named, missing or Missing.zero, nan, threads, intents=of_intents
-        )
+        each = _read_qrels_runs(qrels, run, named, missing or Missing.zero, nan, threads, intents=of_intents)
     else:
-        rankings, columns = _read(
+        one = _read(
             paths,
             query,
             relevance,
@@ -305,29 +350,69 @@ def score(
             intents=intents,
             propensity=propensity,
         )
-    scores = evaluate(rankings, measures, convention=convention, threads=threads)
-    if qrels is not None and rankings.intents is not None and not rankings.intents.numbers.any():
-        sys.stderr.write(
-            "no query has more than one intent; is the second field of the qrels the intent, and no iteration?\n"
+        each = iter([one])
+    scored = [
+        _Scored(
+            evaluate(rankings, measures, convention=convention, threads=threads),
+            rankings.n_docs,
+            columns,
+            name,
+            qrels is not None and rankings.intents is not None and not rankings.intents.numbers.any(),
         )
+        for name, (rankings, columns) in zip(_names_of_runs(run or []), each, strict=True)
+    ]
     if out is not None:
-        scores.write_parquet(out)
-    _report(scores, rankings.n_docs, columns, format, more, gates)
+        _write_out(out, scored)
+    _report(scored, format, more, gates)
+
+
+class _Scored(NamedTuple):
+    """What is known of one input."""
+
+    scores: Scores
+    documents: int
+    columns: dict[str, str | None]
+    run: str | None = None  # its name, where there are several
+    has_one_intent: bool = False  # though intents were asked for
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        facts = {"queries": self.scores.n_queries, "documents": self.documents, "columns": self.columns}
+        return facts if self.run is None else {"run": self.run} | facts
+
+
+def _write_out(out: Path, scored: list[_Scored]) -> None:
+    """The values of each query, after the name of its run where there are several."""
+    from fastndcg.scores import results_file
+
+    with results_file(out) as file:
+        for each in scored:
+            table = each.scores.to_arrow()
+            if each.run is not None:
+                table = table.add_column(0, "run", pa.array([each.run] * len(table), pa.string()))
+            file.write(table)
 
 
 def _report(
-    scores: Scores,
-    documents: int,
-    columns: dict[str, str | None],
+    scored: list[_Scored],
     format: Format,  # noqa: A002 - the option's name
     more: dict[str, Any],
     gates: list[tuple[Measure, float]],
 ) -> None:
-    summary = scores.summary()
-    _tell(scores.n_queries, documents, columns)
-    facts = {"queries": scores.n_queries, "documents": documents, "columns": columns}
-    _write_summary(summary, format, facts | more)
-    _hold(gates, scores)
+    from fastndcg.scores import Summary
+
+    rows: list[dict[str, Any]] = []
+    for each in scored:
+        rows += [({} if each.run is None else {"run": each.run}) | row for row in each.scores.summary().rows]
+    if any(each.has_one_intent for each in scored):
+        sys.stderr.write(
+            "no query has more than one intent; is the second field of the qrels the intent, and no iteration?\n"
+        )
+    for each in scored:
+        _tell(each.scores.n_queries, each.documents, each.columns, each.run)
+    facts = scored[0].facts if len(scored) == 1 else {"runs": [each.facts for each in scored]}
+    _write_summary(Summary(rows), format, facts | more)
+    _hold(gates, scored)
 
 
 @_command
@@ -936,18 +1021,23 @@ def _usual_doc_id(find: Callable[[str], object]) -> str | None:
     return found[0] if found else None
 
 
-def _tell(queries: int, documents: int, taken: dict[str, str | None]) -> None:
+def _tell(queries: int, documents: int, taken: dict[str, str | None], name: str | None = None) -> None:
     """Say on stderr what was read; once nothing can fail, so that a failing command leaves one line there."""
     named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
     listed = f"; columns: {named}" if named else ""
-    sys.stderr.write(f"{queries:,} queries, {documents:,} documents{listed}\n")
+    of_run = "" if name is None else f"{name}: "
+    sys.stderr.write(f"{of_run}{queries:,} queries, {documents:,} documents{listed}\n")
 
 
 def _check_sources(
-    paths: list[str], qrels: str | None, run: str | None, of_qrels: dict[str, Any], of_paths: dict[str, Any]
+    paths: list[str],
+    qrels: str | None,
+    run: list[str] | None,
+    of_qrels: dict[str, Any],
+    of_paths: dict[str, Any],
 ) -> None:
     """Refuse options of one kind of source with the other, and half of a pair."""
-    if (qrels is None) != (run is None):
+    if (qrels is None) != (not run):
         _end(2, "--qrels and --run go together: judgments in one file, predictions in the other")
     if qrels is not None and paths:
         _end(2, f"PATH {paths[0]} is given beside --qrels and --run; give one or the other")
@@ -958,42 +1048,74 @@ def _check_sources(
             _end(2, f"{option} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
 
 
-def _read_qrels_run(
+def _read_qrels_runs(
     qrels: str,
-    run: str,
+    runs: list[str],
     named: dict[str, str | None],
     missing: Missing,
     nan: NaN,
     threads: int | None,
     *,
     intents: bool | str,
-) -> tuple[Rankings, dict[str, str | None]]:
-    """As `_read`, of two files."""
-    from fastndcg.sources.trec import find_qrels_run_columns, read_qrels_run
+) -> Iterator[tuple[Rankings, dict[str, str | None]]]:
+    """As `_read`, of judgments and each run."""
+    from fastndcg.sources import trec
 
-    found = find_qrels_run_columns(qrels, run, **named)
-    options: dict[str, Any] = {**named, "missing": missing.value, "nan": nan.value, "threads": threads}
-    options["intents"] = intents
-    with _Progress("Reading", "bytes") as bar:
-        rankings = read_qrels_run(qrels, run, **options, progress=bar.advance)
-    judged, scored = ({} if columns is None else columns._asdict() for columns in found)
+    found = [trec.find_qrels_run_columns(qrels, run, **named) for run in runs]
+    bar = _Progress("Reading", "bytes")
+    each = trec.read_qrels_runs(
+        qrels,
+        runs,
+        trec.Columns(**named),
+        missing.value,
+        nan=nan.value,
+        intents=intents,
+        threads=threads,
+        progress=bar.advance,
+    )
+    for judged, scored in found:
+        with bar:
+            rankings = next(each)
+        yield rankings, _taken(named, judged, scored)
+
+
+def _taken(
+    named: Iterable[str], judged: trec.Columns | None, scored: trec.Columns | None
+) -> dict[str, str | None]:
+    """The column of each role, or that of each file where they differ."""
     taken: dict[str, str | None] = {}
     for role in named:
-        names = [side[role] for side in (judged, scored) if side.get(role) is not None]
+        sides = [getattr(side, role) for side in (judged, scored) if side is not None]
+        names = [name for name in sides if name is not None]
         if len(set(names)) > 1:
             taken |= {f"{role} of qrels": names[0], f"{role} of run": names[1]}
         elif names:
             taken[role] = names[0]
-    return rankings, taken
+    return taken
 
 
-def _hold(gates: list[tuple[Measure, float]], scores: Scores) -> None:
-    means = scores.mean()
-    failed = [
-        (measure, bound, means[str(measure)]) for measure, bound in gates if not means[str(measure)] >= bound
-    ]
+def _names_of_runs(paths: list[str]) -> list[str | None]:
+    """What each of several runs is called: its file's name without endings, or its path where others have that name too."""
+    if len(paths) < 2:
+        return [None]
+    for path, times in Counter(paths).items():
+        if times > 1:
+            _end(2, f"--run: {path} is given {times} times; give each run once")
+    stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
+    return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]
+
+
+def _hold(gates: list[tuple[Measure, float]], scored: list[_Scored]) -> None:
+    failed = []
+    for each in scored:
+        means, of_run = each.scores.mean(), "" if each.run is None else f"{each.run}: "
+        failed += [
+            of_run + _verdict(measure, bound, means[str(measure)])
+            for measure, bound in gates
+            if not means[str(measure)] >= bound
+        ]
     if failed:
-        _end(1, "--fail-under: " + "; ".join(_verdict(*each) for each in failed))
+        _end(1, "--fail-under: " + "; ".join(failed))
 
 
 def _verdict(measure: Measure, bound: float, mean: float) -> str:
@@ -1053,7 +1175,10 @@ def _table(summary: Summary) -> str:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column, name in enumerate(header):
         table.add_column(
-            name, justify="right" if column else "left", no_wrap=True, style="bold" if name == "mean" else ""
+            name,
+            justify="left" if column < len(summary.names) else "right",
+            no_wrap=True,
+            style="bold" if name == "mean" else "",
         )
     for row in rows:
         table.add_row(*map(Text, row))  # a list of gains in brackets is no markup

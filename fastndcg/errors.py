@@ -1,4 +1,4 @@
-"""Every error this package raises: each message says what was got, what was wanted and the next step."""
+"""Every error and warning of this package: each message says what was got, what was wanted and the next step."""
 
 from __future__ import annotations
 
@@ -33,6 +33,23 @@ class ColumnError(InputError):
 
 class SourceError(InputError):
     """A file that cannot be found, read or written."""
+
+
+class FastndcgWarning(UserWarning):
+    """Something that is probably not meant, or takes longer than it needs to, though the values that come out are right."""
+
+
+def warn(message: str) -> None:
+    """Warn at the line that called the package, once for each such line."""
+    import inspect
+    import warnings
+
+    level, frame = 2, inspect.currentframe()
+    while frame is not None and (frame := frame.f_back) is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != "fastndcg":
+            break
+        level += 1
+    warnings.warn(message, FastndcgWarning, stacklevel=level)
 
 
 def suggest(word: str, candidates: Iterable[str]) -> str:

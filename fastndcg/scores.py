@@ -386,19 +386,24 @@ def results_file(path: str | os.PathLike[str]) -> Iterator[ResultsFile]:
 
 
 class Summary:
-    """A row of numbers for each measure; shows itself as a table. Quartiles and intervals are left out where nobody computed them."""
+    """A row of numbers for each measure; shows itself as a table. Quartiles and intervals are left out where nobody computed them.
 
+    Where the measures are of several runs, each row begins with the name of its run.
+    """
+
+    _NAMES = ("run", "measure")
     _NUMBERS = ("mean", "low", "high", "std", "min", "q25", "median", "q75", "max")
     _COUNTS = ("queries", "empty")
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows
+        self.names = [name for name in self._NAMES if all(name in row for row in rows)]
         self._numbers = [name for name in self._NUMBERS if all(name in row for row in rows)]
 
     def to_arrow(self) -> pa.Table:
         """The rows as a table: measure, mean, low and high if any, std, min, q25, median, q75, max, queries, empty."""
         types = (
-            {"measure": pa.string()}
+            dict.fromkeys(self.names, pa.string())
             | dict.fromkeys(self._numbers, pa.float64())
             | {name: pa.int64() for name in self._COUNTS}
         )
@@ -408,10 +413,10 @@ class Summary:
 
     def texts(self) -> list[list[str]]:
         """The table as texts, its header first."""
-        header = ["measure", *self._numbers, *self._COUNTS]
+        header = [*self.names, *self._numbers, *self._COUNTS]
         rows = [
             [
-                row["measure"],
+                *(row[name] for name in self.names),
                 *(f"{row[name]:.6f}" for name in self._numbers),
                 *(f"{row[name]:,}" for name in self._COUNTS),
             ]
@@ -424,7 +429,7 @@ class Summary:
         widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
         return "\n".join(
             "  ".join(
-                text.ljust(width) if column == 0 else text.rjust(width)
+                text.ljust(width) if column < len(self.names) else text.rjust(width)
                 for column, (text, width) in enumerate(zip(row, widths, strict=True))
             )
             for row in table

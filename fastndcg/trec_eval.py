@@ -762,17 +762,10 @@ def read(
     if release == 9:
         with np.errstate(over="ignore"):
             scored = scored._replace(values=scored.values.astype(np.float32))
-    rankings = trec.join(judged, scored, "zero", "docid_desc", "refuse", threads)
+    rankings = trec.join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse", threads)
     names = rankings.query_ids.cast(pa.large_binary())
     order = pc.sort_indices(names).to_numpy().astype(np.int64)
     is_returned = np.diff(rankings.offsets)[order] > 0
-    if not is_returned.any():
-        raise InputError(
-            f"{judged.name} and {scored.name} have no query in common: {trec._sample(judged.queries)} there, "
-            f"{trec._sample(scored.queries)} here. Compare how ids are written."
-        )
-    if not complete:
-        order, is_returned = order[is_returned], is_returned[is_returned]
     ranked = _ranked(rankings, order, judged_only, level, most, collection, stand_in=release == 10)
     queries = [name.decode("utf-8", "backslashreplace") for name in names.take(pa.array(order)).to_pylist()]
     return Run(scored.tag, queries, is_returned, ranked, notes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 
 import pyarrow as pa
@@ -11,7 +13,10 @@ import pytest
 import fastndcg as fn
 from fastndcg.sources.trec import read_qrels_run
 
+typer = pytest.importorskip("typer")
 typer_testing = pytest.importorskip("typer.testing")
+
+from fastndcg.cli import app  # noqa: E402 - after the question whether typer is there
 
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
 RUN = "301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n302 Q0 A 1 0.5 me\n999 Q0 A 1 0.5 me\n"
@@ -25,8 +30,6 @@ def paths(tmp_path):
 
 
 def run_cli(*arguments):
-    from fastndcg.cli import app
-
     return typer_testing.CliRunner().invoke(app, list(arguments), prog_name="fastndcg")
 
 
@@ -116,3 +119,75 @@ def test_faults_are_one_line(paths, tmp_path):
         run_cli("score", "--qrels", paths[0], "--run", "absent").stderr
         == "absent does not exist. Check the path.\n"
     )
+
+
+def test_several_runs(paths, tmp_path):
+    qrels, run, out = *paths, tmp_path / "out.parquet"
+    other = tmp_path / "other.run.txt.gz"
+    other.write_bytes(gzip.compress(b"301 Q0 B 1 2.5 me\n302 Q0 B 1 2.5 me\n"))
+    arguments = ["score", "--qrels", qrels, "--run", run, "--run", str(other), "-m", "P@1", "-m", "RR"]
+    means = {
+        name: fn.evaluate(read_qrels_run(qrels, path), ["P@1", "RR"]).mean()
+        for name, path in (("run", run), ("other.run", other))
+    }
+    rows = [(name, measure, mean) for name, each in means.items() for measure, mean in each.items()]
+
+    printed = json.loads(run_cli(*arguments, "--format", "json", "--out", str(out)).stdout)
+    assert [(row["run"], row["measure"], row["mean"]) for row in printed["measures"]] == rows
+    assert [(each["run"], each["documents"]) for each in printed["runs"]] == [("run", 3), ("other.run", 2)]
+    text = list(csv.DictReader(run_cli(*arguments, "--format", "csv").stdout.splitlines()))
+    assert [(row["run"], row["measure"], float(row["mean"])) for row in text] == rows
+    shown = run_cli(*arguments)
+    assert [line.split()[:2] for line in shown.stdout.splitlines()] == [
+        ["run", "measure"],
+        *map(list, (row[:2] for row in rows)),
+    ]
+    assert shown.stderr == "run: 3 queries, 3 documents\nother.run: 3 queries, 2 documents\n"
+    table = pq.read_table(out)
+    assert table.column_names == ["run", "query_id", "P@1", "RR"]
+    assert table["run"].to_pylist() == ["run"] * 3 + ["other.run"] * 3
+
+    failed = run_cli(*arguments, "--fail-under", f"RR={means['run']['RR']}")
+    assert failed.exit_code == 1
+    assert failed.stderr.splitlines()[-1].startswith("--fail-under: other.run: the mean of RR is 0.33")
+
+
+def test_runs_of_one_name(paths, tmp_path):
+    qrels, run = paths
+    (tmp_path / "b").mkdir()
+    other = tmp_path / "b" / "run.trec"
+    other.write_text(RUN)
+    result = run_cli("score", "--qrels", qrels, "--run", run, "--run", str(other), "--format", "csv")
+    assert [line.split(",")[0] for line in result.stdout.splitlines()] == ["run", run, str(other)]
+    twice = run_cli("score", "--qrels", qrels, "--run", run, "--run", run)
+    assert (twice.exit_code, twice.stderr) == (2, f"--run: {run} is given 2 times; give each run once\n")
+
+
+@pytest.mark.parametrize("command", ["score", "conventions", "measures", "demo", "trec_eval"])
+def test_an_option_of_one_value_is_given_once(command, paths):
+    declared = typer.main.get_command(app).commands[command]
+    for option in declared.params:
+        if option.param_type_name != "option" or option.is_flag:
+            continue
+        given = [option.opts[0], *["1"] * option.nargs] * 2
+        result = run_cli(command, *([] if command != "trec_eval" else paths), *given)
+        name = max(option.opts, key=len)
+        message = f"{name} is given 2 times; it takes one value. Keep the one that is meant.\n"
+        assert (result.stderr == message) is not option.multiple, option.name
+        assert option.multiple or result.exit_code == 2
+
+
+def test_few_queries_in_common(paths, tmp_path):
+    qrels = paths[0]
+    (tmp_path / "few.txt").write_text("301 Q0 B 1 2.5 me\n")
+    result = run_cli("score", "--qrels", qrels, "--run", str(tmp_path / "few.txt"))
+    assert result.exit_code == 0
+    warning, counts = result.stderr.splitlines()
+    assert warning.startswith(f"Warning: {qrels} has 3 queries and ")
+    assert 'count with an empty ranking; pass --missing "skip" to leave them out' in warning
+    assert counts == "3 queries, 1 documents"
+    (tmp_path / "few.txt").write_text("q301 Q0 B 1 2.5 me\n")
+    for command in (["score", "--qrels", qrels, "--run"], ["trec_eval", qrels]):
+        refused = run_cli(*command, str(tmp_path / "few.txt"))
+        assert refused.exit_code == 1
+        assert 'have no query in common: "301", "302", "303" there, "q301" here.' in refused.stderr

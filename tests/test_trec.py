@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -26,6 +27,9 @@ from fastndcg.kernels import joining
 from fastndcg.rankings import Rankings
 from fastndcg.sources import lines, paths, trec
 from fastndcg.sources.trec import read_qrels_run, read_trec
+
+# most pairs of this file are of few lines, and share fewer queries than what anybody means to evaluate
+pytestmark = pytest.mark.filterwarnings("ignore:.*they have .* in common:fastndcg.FastndcgWarning")
 
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
 RUN = "301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n302 Q0 A 1 0.5 me\n999 Q0 A 1 0.5 me\n"
@@ -477,10 +481,37 @@ def test_missing_queries(both):
     assert skipped["pool"] == [[0, 2, 3], [1, 2, 1]]
     one = facts(read_trec(*both("1 0 a 1\n2 0 b 1\n3 0 c 1\n", "2 Q0 b 1 1 t\n"), missing="skip"))
     assert (one["queries"], one["docs"], one["relevance"], one["pool"]) == (["2"], ["b"], [1], [[0, 1], [1]])
-    zero = read_trec(*both("1 0 a 1\n", "2 Q0 b 1 1 t\n"))
-    assert fn.evaluate(zero, "nDCG").values.tolist() == [[0.0]]
-    with pytest.raises(InputError, match=r'qrels and .*run have no query in common: "1" there, "2" here'):
-        read_trec(*both("1 0 a 1\n", "2 Q0 b 1 1 t\n"), missing="skip")
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("missing", ["zero", "skip"])
+def test_no_query_in_common(both, missing):
+    qrels, run = "".join(f"{q} 0 a 1\n" for q in range(4)), "".join(f"q{q} Q0 a 1 1 t\n" for q in range(3))
+    message = r'qrels and .*run have no query in common: "0", "1", "2" \.\.\. there, "q0", "q1", "q2" here\. Compare how'
+    for read in (read_trec, read_qrels_run):
+        with pytest.raises(InputError, match=message):
+            read(*both(qrels, run), missing=missing)
+    with pytest.raises(InputError, match='qrels and run have no query in common: "1" there, "2" here'):
+        Rankings.from_qrels_run({"1": {"a": 1}}, {"2": {"a": 1.0}}, missing=missing)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("judged", "returned", "missing", "message"),
+    [
+        (range(5), range(4, 9), "zero", 'qrels has 5 queries and run 5 queries; they have 1 in common. .* "0", "1", "2" ..., count with'),
+        (range(5), range(4, 9), "skip", 'The other judged ones, "0", "1", "2" ..., are left out'),
+        (range(5), range(3, 5), "zero", 'qrels has 5 queries and run 2 queries; they have 2 in common. .* ranking; pass missing="skip"'),
+        (range(5), range(3, 5), "skip", None),
+        (range(4), range(2, 9), "zero", None),
+        (range(4), range(2, 9), "skip", None),
+    ],
+)  # fmt: skip
+def test_few_queries_in_common(judged, returned, missing, message):
+    qrels, run = {str(q): {"a": 1} for q in judged}, {str(q): {"a": 1.0} for q in returned}
+    with nullcontext() if message is None else pytest.warns(fn.FastndcgWarning, match=message) as caught:
+        Rankings.from_qrels_run(qrels, run, missing=missing)
+    assert message is None or caught[0].filename == __file__
 
 
 @pytest.mark.pure
@@ -602,6 +633,7 @@ numbers = st.floats(-1e6, 1e6, allow_nan=False, width=32) | st.sampled_from([0.0
 def test_every_way_in_is_the_same(tmp_path_factory, qrels, run, ties):
     ir_measures = pytest.importorskip("ir_measures")
     folder = tmp_path_factory.mktemp("same")
+    run.setdefault(next(iter(qrels)), {"A": 0.5})  # without a query in common they are refused
     (folder / "qrels").write_text(
         "".join(f"{q} 0 {d} {g}\n" for q, docs in qrels.items() for d, g in docs.items()),
         encoding="utf-8",

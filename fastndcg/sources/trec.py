@@ -9,7 +9,7 @@ A negative grade means "in the pool, unjudged", as trec_eval reads it: such a do
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, pairwise
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
+from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest, warn
 from fastndcg.intents import IntentGrades
 from fastndcg.rankings import Rankings, _as_array, _combined, _id_column, falling_keys, offsets_of, read_only
 from fastndcg.sources.columns import find_column
@@ -193,12 +193,36 @@ def read_qrels_run(
     >>> read_qrels_run(folder / "qrels.parquet", folder / "run.parquet").relevance
     array([0, 2])
     """
+    columns = Columns(query, doc_id, relevance, score)
+    return next(
+        read_qrels_runs(
+            qrels, [run], columns, missing, ties, nan, intents, threads=threads, progress=progress
+        )
+    )
+
+
+def read_qrels_runs(
+    qrels: PathLike,
+    runs: Iterable[PathLike],
+    columns: Columns,
+    missing: Missing,
+    ties: Ties = "docid_desc",
+    nan: NaN = "refuse",
+    intents: bool | str = False,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Rankings]:
+    """What `read_qrels_run` returns for each run, of judgments that are read once. Raises as it does."""
     _check_options(missing, ties, nan)
-    columns = Columns(query, doc_id, relevance, score, _intent_column(intents))
-    with told(progress, qrels, run):
-        judged = _file_side(qrels, "relevance", columns, threads, intents=bool(intents))
-        scored = _file_side(run, "score", columns, threads)
-    return join(judged, scored, missing, ties, nan, threads)
+    columns = columns._replace(intent=_intent_column(intents))
+    judged = None
+    for run in runs:
+        with told(progress, *([qrels] if judged is None else []), run):
+            if judged is None:
+                judged = _file_side(qrels, "relevance", columns, threads, intents=bool(intents))
+            scored = _file_side(run, "score", columns, threads)
+        yield join(judged, scored, missing, ties, nan, threads)
 
 
 def rankings_from_qrels_run(
@@ -698,6 +722,7 @@ def _places(ids: pa.Array, order: Literal["ascending", "descending"]) -> Array:
 # ---- the join ----
 
 
+_SAMPLE = 3  # ids that a message names
 _PART = 250_000  # rows for which another thread is worth while
 _SIGN = np.uint64(1 << 63)  # moves signed keys to unsigned ones of the same order
 
@@ -722,13 +747,9 @@ def join(
     )
     queries = qrels.queries
     judged_codes, run_codes = qrels.codes, to_judged[run.codes]
+    kept = np.flatnonzero(np.bincount(run_codes, minlength=len(queries) + 1)[:-1])
+    _check_common(qrels, run, kept, missing)
     if missing == "skip":
-        kept = np.flatnonzero(np.bincount(run_codes, minlength=len(queries) + 1)[:-1])
-        if not len(kept):
-            raise InputError(
-                f"{qrels.name} and {run.name} have no query in common: {_sample(qrels.queries)} there, {_sample(run.queries)} here. "
-                'Compare how ids are written, or pass missing="zero".'
-            )
         renumbered = np.full(len(queries) + 1, len(kept), np.int64)
         renumbered[kept] = np.arange(len(kept))
         queries, judged_codes, run_codes = (
@@ -836,6 +857,30 @@ def _check_values(side: Side, what: Literal["grade", "score"]) -> None:
         )
 
 
+def _check_common(qrels: Side, run: Side, common: Array, missing: Missing) -> None:
+    """Refuse two sides without a common query, and warn where they have few; `common` are their numbers in the qrels."""
+    judged, returned = len(qrels.queries), len(run.queries)
+    if not judged or not returned:
+        return
+    if not len(common):
+        raise InputError(
+            f"{qrels.name} and {run.name} have no query in common: {_sample(qrels.queries)} there, {_sample(run.queries)} here. "
+            "Compare how ids are written."
+        )
+    if 2 * len(common) < (judged if missing == "zero" else min(judged, returned)):
+        lacking = np.setdiff1d(np.arange(judged), common)
+        counted = (
+            'count with an empty ranking; pass missing="skip" to leave them out'
+            if missing == "zero"
+            else "are left out"
+        )
+        warn(
+            f"{qrels.name} has {_count(judged, 'query')} and {run.name} {_count(returned, 'query')}; they have {len(common):,} in "
+            f"common. The other judged ones, {_sample(qrels.queries.take(pa.array(lacking)))}, {counted}. If that is not meant, compare how "
+            "ids are written."
+        )
+
+
 def _duplicate(side: Side, first: int, second: int) -> InputError:
     return InputError(
         f"{side.place(second)}: {_named(side, second)} is there twice, first at {side.place(first)}. A document has one "
@@ -855,7 +900,12 @@ def _shown(scalar: pa.Scalar) -> str:
 
 
 def _sample(ids: pa.Array) -> str:
-    return "none" if not len(ids) else f"{_shown(ids[0])}" + (" ..." if len(ids) > 1 else "")
+    """The first ids, as a message has them."""
+    return ", ".join(map(_shown, ids[:_SAMPLE])) + (" ..." if len(ids) > _SAMPLE else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun if number == 1 else noun[:-1] + 'ies'}"
 
 
 def _is_text(kind: pa.DataType) -> bool:
