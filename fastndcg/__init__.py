@@ -22,6 +22,7 @@ Where everything is:
     sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings
     trec_eval       what trec_eval prints, byte for byte
     files           files that appear whole or not at all
+    typing          types of parameters and options, for annotations
     errors          every error that is raised
     adapters        Spark, Dask, Ray, boosters: what people already have, outside, looking in
     cli, demo       the command line, outside, looking in
@@ -32,6 +33,7 @@ Importing this package imports NumPy and pyarrow; Numba is imported, and kernels
 from fastndcg.api import evaluate, ndcg
 from fastndcg.convention.comparison import compare_conventions, explain_conventions
 from fastndcg.convention.declarations import Convention, conventions
+from fastndcg.convention.evaluation import ConventionScores
 from fastndcg.counterfactual import Estimate, snips
 from fastndcg.drop_ins import dcg_score, ndcg_score
 from fastndcg.errors import (
@@ -62,6 +64,7 @@ from fastndcg.measures import (
     IPrec,
     Judged,
     Measure,
+    MeasureLike,
     NumRel,
     NumRet,
     P,
@@ -83,7 +86,7 @@ from fastndcg.measures import (
     parse,
     parse_many,
 )
-from fastndcg.ranges import judgment_range, tie_range
+from fastndcg.ranges import Bounds, Ranges, judgment_range, tie_range
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
 from fastndcg.sources.csv import read_csv
@@ -92,5 +95,78 @@ from fastndcg.sources.parquet import read_parquet
 from fastndcg.sources.scan import scan_parquet
 from fastndcg.sources.trec import read_qrels_run, read_trec
 from fastndcg.streams import RankingsStream
+
+__all__ = [
+    "AP",
+    "CG",
+    "DCG",
+    "ERR",
+    "ERR_IA",
+    "IDCG",
+    "MAP",
+    "MRR",
+    "NDCG",
+    "RBP",
+    "RR",
+    "SDCG",
+    "Bounds",
+    "Bpref",
+    "ColumnError",
+    "Convention",
+    "ConventionError",
+    "ConventionScores",
+    "Estimate",
+    "F",
+    "FastndcgError",
+    "IPrec",
+    "InputError",
+    "InputTypeError",
+    "Judged",
+    "Measure",
+    "MeasureError",
+    "MeasureLike",
+    "NumRel",
+    "NumRet",
+    "P",
+    "R",
+    "RBPresidual",
+    "Ranges",
+    "Rankings",
+    "RankingsStream",
+    "Rprec",
+    "Scores",
+    "SetAP",
+    "SetF",
+    "SetP",
+    "SetR",
+    "SourceError",
+    "StRecall",
+    "Success",
+    "Summary",
+    "alpha_DCG",
+    "alpha_nDCG",
+    "compare_conventions",
+    "conventions",
+    "dcg_score",
+    "evaluate",
+    "explain_conventions",
+    "infAP",
+    "judgment_range",
+    "nDCG",
+    "nDCG_IA",
+    "nERR_IA",
+    "ndcg",
+    "ndcg_score",
+    "parse",
+    "parse_many",
+    "read_csv",
+    "read_ltr",
+    "read_parquet",
+    "read_qrels_run",
+    "read_trec",
+    "scan_parquet",
+    "snips",
+    "tie_range",
+]
 
 __version__ = "0.1.0"

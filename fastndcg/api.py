@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -11,20 +11,42 @@ import numpy.typing as npt
 from fastndcg import scoring, streams
 from fastndcg.convention.evaluation import evaluate_by_convention, resolve_all
 from fastndcg.errors import InputError, InputTypeError
-from fastndcg.measures import as_measures, functions_held, nDCG
+from fastndcg.measures import Measures, as_measures, functions_held, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.streams import RankingsStream
 
 if TYPE_CHECKING:
     from fastndcg.convention.declarations import Convention
+    from fastndcg.convention.evaluation import ConventionScores
     from fastndcg.scores import Scores
+    from fastndcg.typing import Discount, Empty, Gain, Ideal, Ties
 
 Float64 = npt.NDArray[np.float64]
 
 
+@overload
 def evaluate(
     rankings: Rankings | RankingsStream,
-    measures: Any,
+    measures: Measures,
+    *,
+    convention: None = None,
+    threads: int | None = None,
+) -> Scores: ...
+
+
+@overload
+def evaluate(
+    rankings: Rankings | RankingsStream,
+    measures: Measures,
+    *,
+    convention: str | Convention,
+    threads: int | None = None,
+) -> ConventionScores: ...
+
+
+def evaluate(
+    rankings: Rankings | RankingsStream,
+    measures: Measures,
     *,
     convention: str | Convention | None = None,
     threads: int | None = None,
@@ -91,11 +113,11 @@ def ndcg(
     group: npt.ArrayLike | None = None,
     query_ids: Any = None,
     k: int | None = None,
-    gain: Any = "linear",
-    discount: Any = "log2",
-    ties: str = "average",
-    ideal: str = "judged",
-    empty: float | str = 0.0,
+    gain: Gain = "linear",
+    discount: Discount = "log2",
+    ties: Ties = "average",
+    ideal: Ideal = "judged",
+    empty: Empty = 0.0,
     threads: int | None = None,
 ) -> Float64:
     """nDCG of each query of ragged arrays, or of the rows of matrices.

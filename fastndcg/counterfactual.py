@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fastndcg import statistics
 from fastndcg.api import evaluate
 from fastndcg.errors import MeasureError
-from fastndcg.measures import CG, Measure, as_measures
+from fastndcg.measures import CG, Measure, Measures, as_measures
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
@@ -28,7 +28,7 @@ class Estimate(NamedTuple):
 
 
 def snips(
-    rankings: Rankings | RankingsStream, measures: Any, *, threads: int | None = None
+    rankings: Rankings | RankingsStream, measures: Measures, *, threads: int | None = None
 ) -> list[Estimate]:
     """Inverse-propensity-scored and self-normalised estimates over all queries, and how much data they rest on.
 

@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Unpack
 
 from fastndcg.errors import InputTypeError, MeasureError, suggest
+from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
 
 __all__ = [
     "AP",
@@ -40,6 +41,8 @@ __all__ = [
     "IPrec",
     "Judged",
     "Measure",
+    "MeasureLike",
+    "Measures",
     "NumRel",
     "NumRet",
     "P",
@@ -829,12 +832,12 @@ class Measure:
         """Whether something stands after @: a cutoff, or the recall of IPrec."""
         return self.cutoff is not None or (self.definition.cut == "recall" and self.recall is not None)
 
-    def __call__(self, **parameters: Any) -> Measure:
+    def __call__(self, **parameters: Unpack[Parameters]) -> Measure:
         """This measure with other values of the named parameters; `like="lightgbm"` sets all of them as a convention does."""
         if "like" in parameters:
             return resolve_like(self, **parameters)
         values = dict(self.params)
-        for name, value in _ir_measures_spelling(parameters).items():
+        for name, value in _ir_measures_spelling({**parameters}).items():
             if name not in values:
                 known = ", ".join(values) or "none"
                 raise MeasureError(
@@ -864,10 +867,33 @@ class Measure:
             )
         return Measure(self.definition, self._values, number)
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in self.__slots__ and name in self.params:
-            return self.params[name]
-        raise AttributeError(f"{type(self).__name__} {self.definition.name} has no attribute {name!r}")
+    if TYPE_CHECKING:  # so that a checker refuses a name that no measure has
+        _hash: int
+        _values: tuple[Any, ...]
+        alpha: float
+        beta: float
+        clip: float
+        denominator: str
+        discount: Any
+        empty: Empty
+        gain: Any
+        ideal: Ideal
+        ips: bool | str
+        judged_only: bool
+        max_rel: Any
+        min_rel: float
+        p: float
+        recall: Any
+        rel: Any
+        relative: bool
+        ties: Ties
+        unjudged: float | None
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in self.__slots__ and name in self.params:
+                return self.params[name]
+            raise AttributeError(f"{type(self).__name__} {self.definition.name} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a measure is immutable; make another one, as in {self.name}({name}=...)")
@@ -885,7 +911,7 @@ class Measure:
         )
 
     def __hash__(self) -> int:
-        return self._hash  # type: ignore[no-any-return]
+        return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.name, dict(self.params), self.cutoff)
@@ -901,6 +927,10 @@ class Measure:
         return self.name + (f"({shown})" if shown else "") + ("" if at is None else f"@{_number(at)}")
 
     __repr__ = __str__
+
+
+MeasureLike = Measure | str | IrMeasure
+Measures = MeasureLike | Iterable[MeasureLike]
 
 
 def resolve_like(measure: Measure, like: object, **_: Any) -> Measure:

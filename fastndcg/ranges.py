@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fastndcg.rankings import Rankings
+    from fastndcg.typing import Ties
 
 MOVES = 0.001  # a mean that ties could move by more than this is flagged
 
@@ -125,7 +126,7 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     P@3    0.666667    0.666667    0.666667
     """
     asked = as_measures(measures)
-    rules = ("worst", "average", "best")
+    rules: tuple[Ties, ...] = ("worst", "average", "best")
     variants = {
         (measure, rule): measure(ties=rule) if "ties" in measure.params else measure
         for measure in asked

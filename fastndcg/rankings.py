@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ from fastndcg.intents import IntentGrades, Probabilities, intent_grades, probabi
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from fastndcg.typing import Columns, ColumnsAndIds, Missing, NaN, TieOrder
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -112,7 +114,7 @@ class Rankings:
         query_ids: Any = None,
         weight: npt.ArrayLike | None = None,
         queries: Any = None,
-        nan: str = "refuse",
+        nan: NaN = "refuse",
         intents: Any = None,
         judged_intents: Any = None,
         intent_probabilities: Any = None,
@@ -175,7 +177,11 @@ class Rankings:
 
     @classmethod
     def from_groups(
-        cls, group: npt.ArrayLike, relevance: npt.ArrayLike, scores: npt.ArrayLike, **columns: Any
+        cls,
+        group: npt.ArrayLike,
+        relevance: npt.ArrayLike,
+        scores: npt.ArrayLike,
+        **columns: Unpack[ColumnsAndIds],
     ) -> Self:
         """Rankings from the number of documents of each query, as LightGBM and XGBoost have them.
 
@@ -199,7 +205,7 @@ class Rankings:
 
     @classmethod
     def from_query_ids(
-        cls, query_ids: Any, relevance: npt.ArrayLike, scores: npt.ArrayLike, **columns: Any
+        cls, query_ids: Any, relevance: npt.ArrayLike, scores: npt.ArrayLike, **columns: Unpack[Columns]
     ) -> Self:
         """Rankings from the query id of each row, rows in any order.
 
@@ -243,7 +249,9 @@ class Rankings:
         return cls.from_offsets(grouped.offsets, relevance, scores, query_ids=grouped.query_ids, **columns)
 
     @classmethod
-    def from_dense(cls, y_true: npt.ArrayLike, y_score: npt.ArrayLike, **columns: Any) -> Self:
+    def from_dense(
+        cls, y_true: npt.ArrayLike, y_score: npt.ArrayLike, **columns: Unpack[ColumnsAndIds]
+    ) -> Self:
         """Rankings from two matrices, a row for each query.
 
         Parameters
@@ -273,7 +281,7 @@ class Rankings:
         )
 
     @classmethod
-    def from_lists(cls, relevance: Any, scores: Any = None, **columns: Any) -> Self:
+    def from_lists(cls, relevance: Any, scores: Any = None, **columns: Unpack[ColumnsAndIds]) -> Self:
         """Rankings from a list for each query; without `scores` the lists are already in rank order, best first.
 
         Parameters
@@ -370,9 +378,9 @@ class Rankings:
         qrels: Any,
         run: Any,
         *,
-        missing: Literal["zero", "skip"] = "zero",
-        ties: Literal["docid_desc", "docid_asc", "input"] = "docid_desc",
-        nan: Literal["refuse", "last"] = "refuse",
+        missing: Missing = "zero",
+        ties: TieOrder = "docid_desc",
+        nan: NaN = "refuse",
         query: str | None = None,
         doc_id: str | None = None,
         relevance: str | None = None,
@@ -435,7 +443,7 @@ class Rankings:
         query_ids: Any,
         weight: npt.ArrayLike | None,
         queries: Any,
-        nan: str,
+        nan: NaN,
     ) -> Self:
         n_queries = len(offsets) - 1
         grades = _relevance("relevance", relevance)
@@ -583,7 +591,7 @@ class Rankings:
         numbered.__dict__.update(self.__dict__, _first_row=first_row)
         return numbered
 
-    def with_scores(self, scores: npt.ArrayLike, *, nan: str = "refuse") -> Rankings:
+    def with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse") -> Rankings:
         """The same documents as another system scores them: everything is shared but the scores.
 
         Parameters
@@ -688,7 +696,7 @@ class Rankings:
 
     # ---- checks ----
 
-    def _check_scores(self, nan: str) -> None:
+    def _check_scores(self, nan: NaN) -> None:
         if nan not in ("refuse", "last"):
             raise InputError(f'nan={nan!r} is not known; wanted "refuse" or "last"')
         scores = self.scores

@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from dask.dataframe import DataFrame
 
     from fastndcg.convention.declarations import Convention
+    from fastndcg.measures import Measures
     from fastndcg.scores import Summary
+    from fastndcg.typing import NaN
 
 
 def evaluate(
     df: DataFrame,
-    measures: Any,
+    measures: Measures,
     *,
     query: str | None = None,
     relevance: str | None = None,
@@ -44,7 +46,7 @@ def evaluate(
     is_judged: str | None = None,
     doc_id: str | None = None,
     order: str | None = None,
-    nan: str = "refuse",
+    nan: NaN = "refuse",
     convention: str | Convention | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
@@ -120,7 +122,7 @@ def evaluate(
 
 def summary(
     df: DataFrame,
-    measures: Any,
+    measures: Measures,
     *,
     query: str | None = None,
     relevance: str | None = None,
@@ -129,7 +131,7 @@ def summary(
     is_judged: str | None = None,
     doc_id: str | None = None,
     order: str | None = None,
-    nan: str = "refuse",
+    nan: NaN = "refuse",
     convention: str | Convention | None = None,
     partitions: int | None = None,
     quartiles: bool = False,
@@ -179,7 +181,9 @@ def summary(
     return parts.summary_of(task, sums, values=quartiles)
 
 
-def means(scores: DataFrame, measures: Any, *, by: str | None = None, weight: str | None = None) -> pa.Table:
+def means(
+    scores: DataFrame, measures: Measures, *, by: str | None = None, weight: str | None = None
+) -> pa.Table:
     """Exact means of values that `evaluate` computed, of all queries or of each group of them.
 
     It computes at once; each partition sends its exact sums, and no query.
@@ -252,7 +256,7 @@ def _check_frame(name: str, frame: Any) -> None:
 
 
 def _rows(
-    df: DataFrame, measures: Any, partitions: int | None, **columns: Any
+    df: DataFrame, measures: Measures, partitions: int | None, **columns: Any
 ) -> tuple[parts.Task, DataFrame]:
     """What is asked, and the columns that it takes, all rows of a query in one partition."""
     _check_frame("df", df)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,14 @@ from fastndcg.api import evaluate
 from fastndcg.convention.declarations import Convention, as_convention
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
-from fastndcg.measures import Measure, as_measures
+from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores import Scores, Summary, groups_of
 from fastndcg.sources.arrow import grouped_rows, is_list, rankings_from_table
 from fastndcg.sources.columns import Columns, Wanted, check_column, choose
 from fastndcg.statistics import Moments, quartiles
+
+if TYPE_CHECKING:
+    from fastndcg.typing import NaN
 
 Float64 = npt.NDArray[np.float64]
 
@@ -46,7 +49,7 @@ class Task(NamedTuple):
     columns: tuple[str, ...]  # names of the measures here: a worker may name a user's function otherwise
     wanted: Wanted
     order: str | None
-    nan: str
+    nan: NaN
     convention: Convention | None
 
     @property
@@ -77,7 +80,7 @@ def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -
 
 def asked(
     schema: pa.Schema,
-    measures: Any,
+    measures: Measures,
     *,
     query: str | None,
     relevance: str | None,
@@ -87,7 +90,7 @@ def asked(
     is_judged: str | None,
     doc_id: str | None,
     order: str | None,
-    nan: str,
+    nan: NaN,
     convention: str | Convention | None,
 ) -> Task:
     """The task, checked against the columns before any worker is asked; columns of type null are not known yet."""
@@ -380,7 +383,7 @@ class Means(NamedTuple):
         return [*filter(None, dict.fromkeys([self.by, self.weight])), *self.columns]
 
 
-def means_asked(names: Sequence[str], measures: Any, *, by: str | None, weight: str | None) -> Means:
+def means_asked(names: Sequence[str], measures: Measures, *, by: str | None, weight: str | None) -> Means:
     """What is asked, checked against the columns of the results."""
     known = as_measures(measures)
     means = Means(known, tuple(map(str, known)), by, weight)
@@ -454,7 +457,7 @@ def one_measure(measure: Any) -> Measure:
     return asked[0]
 
 
-def value_of_group(measure: Measure, relevance: Any, scores: Any, query: Any, nan: str) -> float | None:
+def value_of_group(measure: Measure, relevance: Any, scores: Any, query: Any, nan: NaN) -> float | None:
     """Value of the documents of one query; None where it has none."""
     ids = pa.array(["of this group"]) if query is None or not len(query) else _first(query)
     values = values_of_lists(measure, _one_list(relevance), _one_list(scores), ids, nan)
@@ -462,7 +465,7 @@ def value_of_group(measure: Measure, relevance: Any, scores: Any, query: Any, na
 
 
 def values_of_lists(
-    measure: Measure, relevance: pa.Array, scores: pa.Array, queries: pa.Array | None, nan: str
+    measure: Measure, relevance: pa.Array, scores: pa.Array, queries: pa.Array | None, nan: NaN
 ) -> Float64:
     """Values of lists, (n_queries,)."""
     columns = {"relevance": relevance, "score": scores}

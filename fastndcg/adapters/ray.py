@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
     from fastndcg.convention.declarations import Convention
+    from fastndcg.measures import Measures
     from fastndcg.scores import Summary
+    from fastndcg.typing import NaN
 
 
 def evaluate(
     dataset: Dataset,
-    measures: Any,
+    measures: Measures,
     *,
     query: str | None = None,
     relevance: str | None = None,
@@ -46,7 +48,7 @@ def evaluate(
     is_judged: str | None = None,
     doc_id: str | None = None,
     order: str | None = None,
-    nan: str = "refuse",
+    nan: NaN = "refuse",
     convention: str | Convention | None = None,
     partitions: int | None = None,
 ) -> Dataset:
@@ -119,7 +121,7 @@ def evaluate(
 
 def summary(
     dataset: Dataset,
-    measures: Any,
+    measures: Measures,
     *,
     query: str | None = None,
     relevance: str | None = None,
@@ -128,7 +130,7 @@ def summary(
     is_judged: str | None = None,
     doc_id: str | None = None,
     order: str | None = None,
-    nan: str = "refuse",
+    nan: NaN = "refuse",
     convention: str | Convention | None = None,
     partitions: int | None = None,
     quartiles: bool = False,
@@ -172,7 +174,9 @@ def summary(
     return parts.summary_of(task, parts.Sums.total(len(task.measures), found), values=quartiles)
 
 
-def means(scores: Dataset, measures: Any, *, by: str | None = None, weight: str | None = None) -> pa.Table:
+def means(
+    scores: Dataset, measures: Measures, *, by: str | None = None, weight: str | None = None
+) -> pa.Table:
     """Exact means of values that `evaluate` computed, of all queries or of each group of them.
 
     It computes at once; each block sends its exact sums, and no query.
@@ -230,7 +234,7 @@ def _check_dataset(name: str, dataset: Any) -> None:
 
 
 def _rows(
-    dataset: Dataset, measures: Any, partitions: int | None, **columns: Any
+    dataset: Dataset, measures: Measures, partitions: int | None, **columns: Any
 ) -> tuple[parts.Task, Dataset]:
     """What is asked, and the columns that it takes, all rows of a query in one block."""
     _check_dataset("dataset", dataset)

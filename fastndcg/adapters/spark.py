@@ -34,14 +34,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from fastndcg.convention.declarations import Convention
+    from fastndcg.measures import Measures
     from fastndcg.scores import Summary
+    from fastndcg.typing import NaN
 
 _FOUND = "found binary"
 
 
 def evaluate(
     df: DataFrame,
-    measures: Any,
+    measures: Measures,
     *,
     query: str | None = None,
     relevance: str | None = None,
@@ -51,7 +53,7 @@ def evaluate(
     is_judged: str | None = None,
     doc_id: str | None = None,
     order: str | None = None,
-    nan: str = "refuse",
+    nan: NaN = "refuse",
     convention: str | Convention | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
@@ -127,7 +129,7 @@ def evaluate(
 
 def summary(
     df: DataFrame,
-    measures: Any,
+    measures: Measures,
     *,
     query: str | None = None,
     relevance: str | None = None,
@@ -136,7 +138,7 @@ def summary(
     is_judged: str | None = None,
     doc_id: str | None = None,
     order: str | None = None,
-    nan: str = "refuse",
+    nan: NaN = "refuse",
     convention: str | Convention | None = None,
     partitions: int | None = None,
     quartiles: bool = False,
@@ -181,7 +183,9 @@ def summary(
     return parts.summary_of(task, sums, values=quartiles)
 
 
-def means(scores: DataFrame, measures: Any, *, by: str | None = None, weight: str | None = None) -> pa.Table:
+def means(
+    scores: DataFrame, measures: Measures, *, by: str | None = None, weight: str | None = None
+) -> pa.Table:
     """Exact means of values that `evaluate` computed, of all queries or of each group of them.
 
     Each partition sends its exact sums to the driver, and no query. To compute values once for several uses, persist the
@@ -235,7 +239,7 @@ def plain_errors() -> AbstractContextManager[None]:
 # ---- functions for one's own expressions ----
 
 
-def group_function(measure: Any, *, form: str | None = None, nan: str = "refuse") -> Callable[..., Any]:
+def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse") -> Callable[..., Any]:
     """A function of the relevance and score columns for one's own `groupBy(...).agg(...)`: the value of each group.
 
         ndcg = group_function("nDCG@10")
@@ -277,7 +281,7 @@ def group_function(measure: Any, *, form: str | None = None, nan: str = "refuse"
     return _user_defined(value, form, "value")
 
 
-def list_function(measure: Any, *, form: str | None = None, nan: str = "refuse") -> Callable[..., Any]:
+def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse") -> Callable[..., Any]:
     """A function of array columns of relevance and scores, a row for each query, for one's own `select`.
 
         ndcg = list_function("nDCG@10")
@@ -357,7 +361,7 @@ def _named(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.R
 
 
 def _rows(
-    df: DataFrame, measures: Any, partitions: int | None, **columns: Any
+    df: DataFrame, measures: Measures, partitions: int | None, **columns: Any
 ) -> tuple[parts.Task, DataFrame]:
     """What is asked, and the columns that it takes, all rows of a query in one partition and one after another."""
     _check_frame("df", df)

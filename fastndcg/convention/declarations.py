@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from dataclasses import replace as replaced
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.errors import ConventionError, InputTypeError, MeasureError, suggest
 from fastndcg.measures import Measure, nDCG
+
+if TYPE_CHECKING:
+    from fastndcg.typing import Empty, Ideal, Ties
 
 
 class Rounding(NamedTuple):
@@ -63,9 +66,9 @@ class Convention:
     _: KW_ONLY
     gain: Any = "linear"
     discount: Any = "log2"
-    ideal: str = "judged"
+    ideal: Ideal = "judged"
     ties: str = "average"  # one of TIES
-    empty: float | str = 0.0  # value of a query whose IDCG is 0
+    empty: Empty = 0.0  # value of a query whose IDCG is 0
     rel: float | None = None  # grades below it gain nothing
     score_dtype: str | None = None  # scores are narrowed to it before they are compared
     rounding: Rounding | None = None
@@ -92,9 +95,10 @@ class Convention:
         return measure if cutoff is None else measure @ cutoff
 
     @property
-    def measure_ties(self) -> str:
+    def measure_ties(self) -> Ties:
         """The `ties` of the measure: "input" for the rules that order the rows first."""
-        return self.ties if self.ties in ("average", "worst", "best") else "input"
+        rules: dict[str, Ties] = {"average": "average", "worst": "worst", "best": "best"}
+        return rules.get(self.ties, "input")
 
     @property
     def beyond_measure(self) -> dict[str, Any]:

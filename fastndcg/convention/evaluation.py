@@ -15,7 +15,7 @@ from fastndcg import measures, scoring, statistics
 from fastndcg.convention.declarations import Convention, Rounding, as_convention
 from fastndcg.convention.preparation import find_left_out, prepare
 from fastndcg.errors import ConventionError, InputTypeError, MeasureError
-from fastndcg.measures import Measure, as_measure, as_measures, nDCG
+from fastndcg.measures import Measure, Measures, as_measure, as_measures, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores
 
@@ -262,7 +262,7 @@ def _at_defaults(measure: Measure) -> dict[str, Any]:
 
 
 def evaluate_by_convention(
-    rankings: Rankings, measures: Any, convention: object, *, threads: int | None = None
+    rankings: Rankings, measures: Measures, convention: object, *, threads: int | None = None
 ) -> ConventionScores:
     """`fastndcg.evaluate` as the tool computes: the whole rule, not only what measures say."""
     rule = as_convention(convention)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from fastndcg.errors import ColumnError, InputError, InputTypeError
 from fastndcg.intents import intent_grades
 from fastndcg.rankings import Grouped, Rankings, group_by_query, read_only
 from fastndcg.sources.columns import Wanted, choose
+
+if TYPE_CHECKING:
+    from fastndcg.typing import NaN
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -38,7 +41,7 @@ def rankings_from_arrow(
     is_judged: str | None = None,
     intents: str | None = None,
     propensity: str | None = None,
-    nan: str = "refuse",
+    nan: NaN = "refuse",
 ) -> Rankings:
     """Rankings from a table of any kind; only the columns that are needed are touched.
 
@@ -111,7 +114,7 @@ def rankings_from_table(
     table: pa.Table,
     wanted: Wanted,
     *,
-    nan: str = "refuse",
+    nan: NaN = "refuse",
     decode: Collection[str] = (),
     numbers: int | Int64 = 0,
     grouped: Grouped | None = None,
@@ -324,7 +327,7 @@ def checked_ids(table: pa.Table, wanted: Wanted, numbers: int | Int64 = 0) -> pa
 def _from_long(
     table: pa.Table,
     wanted: Wanted,
-    nan: str,
+    nan: NaN,
     decode: Collection[str],
     numbers: int | Int64,
     grouped: Grouped | None,
@@ -555,7 +558,7 @@ class _QueryLevel:
 
 
 def _from_lists(
-    table: pa.Table, wanted: Wanted, nan: str, decode: Collection[str], numbers: int | Int64
+    table: pa.Table, wanted: Wanted, nan: NaN, decode: Collection[str], numbers: int | Int64
 ) -> Rankings:
     columns = wanted.columns
     ids = None if columns.query is None else checked_ids(table, wanted, numbers)
@@ -820,7 +823,7 @@ def _checked(
     relevance: Array,
     scores: Array,
     wanted: Wanted,
-    nan: str,
+    nan: NaN,
     place: Callable[[int], str],
     **columns: Any,
 ) -> Rankings:
@@ -831,7 +834,7 @@ def _checked(
 
 
 def _name_the_column(
-    error: InputError, relevance: Array, scores: Array, wanted: Wanted, nan: str, place: Callable[[int], str]
+    error: InputError, relevance: Array, scores: Array, wanted: Wanted, nan: NaN, place: Callable[[int], str]
 ) -> NoReturn:
     """Raise the error of `Rankings` again, with the names of column and row that the caller knows."""
     for name, values, steps in (

@@ -18,6 +18,7 @@ from fastndcg.sources.parquet import Path_, as_list, naming, threads_of
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.sources.paths import File
+    from fastndcg.typing import NaN
 
 _NAME = r"\.([ct]sv)(\.gz|\.bz2|\.zst)?$"
 _DELIMITERS = ",\t;"
@@ -48,7 +49,7 @@ def read_csv(
     doc_id: str | None = None,
     is_judged: str | None = None,
     propensity: str | None = None,
-    nan: str = "refuse",
+    nan: NaN = "refuse",
     threads: int | None = None,
 ) -> Rankings:
     r"""Rankings from CSV or tab-separated files with a row for each document; only the columns that are needed are converted.

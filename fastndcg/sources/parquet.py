@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.sources.pages import Leaf
     from fastndcg.sources.paths import File, Stamp
+    from fastndcg.typing import NaN
 
 Path_ = str | os.PathLike[str]
 Progress = Callable[[int, int], object]
@@ -52,7 +53,7 @@ def read_parquet(
     is_judged: str | None = None,
     intents: str | None = None,
     propensity: str | None = None,
-    nan: str = "refuse",
+    nan: NaN = "refuse",
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Rankings:

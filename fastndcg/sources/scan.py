@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from fastndcg.sources.columns import Columns
+    from fastndcg.typing import NaN
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
@@ -57,7 +58,7 @@ def scan_parquet(
     is_judged: str | None = None,
     intents: str | None = None,
     propensity: str | None = None,
-    nan: str = "refuse",
+    nan: NaN = "refuse",
     grouped: bool | None = None,
     memory: int | str | None = None,
     threads: int | None = None,
@@ -140,7 +141,7 @@ class ParquetStream(RankingsStream):
         path: parquet.Path_ | Iterable[parquet.Path_],
         columns: tuple[Any, ...],
         *,
-        nan: str,
+        nan: NaN,
         grouped: bool | None,
         memory: int | str | None,
         threads: int | None,

@@ -37,14 +37,12 @@ from fastndcg.sources.lines import (
     read_lines,
     told,
 )
+from fastndcg.typing import Missing, NaN, TieOrder
 
 if TYPE_CHECKING:
     from fastndcg.kernels.joining import Ids
 
 Array = npt.NDArray[Any]
-Missing = Literal["zero", "skip"]
-Ties = Literal["docid_desc", "docid_asc", "input"]
-NaN = Literal["refuse", "last"]
 
 QRELS_LINE = "a line of a TREC qrels file: query iteration doc grade"
 RUN_LINE = "a line of a TREC run: query Q0 doc rank score tag"
@@ -79,7 +77,7 @@ def read_trec(
     run: PathLike,
     *,
     missing: Missing = "zero",
-    ties: Ties = "docid_desc",
+    ties: TieOrder = "docid_desc",
     nan: NaN = "refuse",
     score_dtype: npt.DTypeLike = np.float64,
     intents: bool = False,
@@ -154,7 +152,7 @@ def read_qrels_run(
     run: PathLike,
     *,
     missing: Missing = "zero",
-    ties: Ties = "docid_desc",
+    ties: TieOrder = "docid_desc",
     nan: NaN = "refuse",
     query: str | None = None,
     doc_id: str | None = None,
@@ -206,7 +204,7 @@ def read_qrels_runs(
     runs: Iterable[PathLike],
     columns: Columns,
     missing: Missing,
-    ties: Ties = "docid_desc",
+    ties: TieOrder = "docid_desc",
     nan: NaN = "refuse",
     intents: bool | str = False,
     *,
@@ -230,7 +228,7 @@ def rankings_from_qrels_run(
     run: Any,
     *,
     missing: Missing = "zero",
-    ties: Ties = "docid_desc",
+    ties: TieOrder = "docid_desc",
     nan: NaN = "refuse",
     query: str | None = None,
     doc_id: str | None = None,
@@ -249,10 +247,10 @@ def rankings_from_qrels_run(
     return join(judged, _given_side("run", run, "score", columns), missing, ties, nan)
 
 
-def _check_options(missing: str, ties: str, nan: str) -> None:
+def _check_options(missing: str, ties: str, nan: NaN) -> None:
     options = (
         ("missing", missing, get_args(Missing)),
-        ("ties", ties, get_args(Ties)),
+        ("ties", ties, get_args(TieOrder)),
         ("nan", nan, get_args(NaN)),
     )
     for name, value, wanted in options:
@@ -728,7 +726,7 @@ _SIGN = np.uint64(1 << 63)  # moves signed keys to unsigned ones of the same ord
 
 
 def join(
-    qrels: Side, run: Side, missing: Missing, ties: Ties, nan: NaN, threads: int | None = None
+    qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN, threads: int | None = None
 ) -> Rankings:
     """Rankings of the queries of `qrels`, with the grade of each document of `run`."""
     import pyarrow.compute as pc

@@ -1,0 +1,80 @@
+"""Types of what the functions of this package take, for annotations and type checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypedDict
+
+import numpy.typing as npt
+
+# ---- parameters of measures ----
+
+Ties = Literal["average", "input", "worst", "best"]
+Ideal = Literal["judged", "scored", "returned", "full", "judged_uncut", "judged_returned"]
+Empty = float | Literal["nan", "skip"]
+Numbers = Sequence[float] | npt.NDArray[Any]
+Gain = Literal["linear", "exp2", "binary"] | Numbers | Mapping[Any, float] | Callable[[Any], float]
+Discount = Literal["log2", "jarvelin", "reciprocal", "ln"] | float | Numbers | Callable[[int], float]
+
+
+class Parameters(TypedDict, total=False):
+    """Parameters of measures, in the order of their names; each measure takes some of them."""
+
+    alpha: float
+    beta: float
+    clip: float
+    dcg: Literal["log2", "exp-log2"]  # ir_measures' word for gain
+    denominator: Literal["n_relevant", "min(n_relevant, k)", "perfect", "none"]
+    discount: Discount
+    empty: Empty
+    gain: Gain
+    gains: Mapping[Any, float] | None
+    ideal: Ideal
+    ips: bool | Literal["snips"]
+    judged_only: bool
+    like: Any  # name of a convention, or a Convention
+    max_rel: float | None
+    min_rel: float
+    p: float
+    recall: float | None
+    rel: float | None
+    relative: bool
+    ties: Ties
+    unjudged: float | None
+
+
+# ---- options of readers ----
+
+NaN = Literal["refuse", "last"]
+Missing = Literal["zero", "skip"]
+TieOrder = Literal["docid_desc", "docid_asc", "input"]
+
+
+class Columns(TypedDict, total=False):
+    """Keywords that all constructors of `Rankings` from arrays take, see `Rankings.from_offsets`."""
+
+    judged: tuple[npt.ArrayLike, npt.ArrayLike] | None
+    is_judged: npt.ArrayLike | None
+    doc_ids: Any
+    weight: npt.ArrayLike | None
+    queries: Any
+    nan: NaN
+    intents: Any
+    judged_intents: Any
+    intent_probabilities: Any
+    propensity: npt.ArrayLike | None
+
+
+class ColumnsAndIds(Columns, total=False):
+    """The same, and an id for each query."""
+
+    query_ids: Any
+
+
+class IrMeasure(Protocol):
+    """A measure of ir_measures."""
+
+    @property
+    def SUPPORTED_PARAMS(self) -> Any: ...
+
+    def calc_aggregate(self, qrels: Any, run: Any) -> Any: ...
