@@ -6,4 +6,6 @@ dask        Dask DataFrames
 ray         Datasets of Ray Data
 boosters    what adapters of boosters share
 xgboost     a metric and a callback of XGBoost
+lightgbm    a metric of LightGBM, and a ranker that takes query ids
+catboost    a metric of CatBoost
 """

@@ -59,6 +59,7 @@ class Meter:
         self.measures = as_measures(measures)
         self.like = None if like is None else as_convention(like)
         self.threads = threads
+        self.names = [printed(measure) for measure in self.measures]
         self._read: dict[int, tuple[weakref.ref[Any], Groups]] = {}
         if self.like is not None:
             resolve_all(self.measures, self.like)  # a measure without a convention is refused before training
@@ -84,7 +85,11 @@ class Meter:
             )
         return evaluate(groups.rankings(predicted), self.measures, convention=self.like, threads=self.threads)
 
-    def means(self, groups: Groups, scores: Any) -> list[float]:
-        """The mean of each measure."""
-        means = self.scores(groups, scores).mean()
-        return [means[str(measure)] for measure in self.measures]
+    def means(self, groups: Groups, scores: Any) -> list[tuple[str, float]]:
+        """The name and the mean of each measure."""
+        return list(zip(self.names, self.scores(groups, scores).mean().values(), strict=True))
+
+
+def printed(measure: Any) -> str:
+    """A measure's notation as boosters can print it: XGBoost and LightGBM take their lines apart at spaces and colons."""
+    return str(measure).replace(" ", "").replace(":", "=")

@@ -110,26 +110,22 @@ class Metric(Meter):
                 f"the metric is called with a {type(data).__name__}; wanted a DMatrix. XGBRanker calls its eval_metric once for each "
                 "query: give it callbacks=[fastndcg.adapters.xgboost.callback(...)] instead."
             )
-        workers = xgboost.collective.get_world_size()
-        if workers > 1:
-            return self._named(self._over_workers(predictions, data))
-        return self._named(self.means(self.groups(data, lambda: _groups(data)), predictions))
+        if xgboost.collective.get_world_size() > 1:
+            return self._over_workers(predictions, data)
+        return self.means(self.groups(data, lambda: _groups(data)), predictions)
 
-    def _named(self, means: list[float]) -> list[tuple[str, float]]:
-        return [(_name(measure), mean) for measure, mean in zip(self.measures, means, strict=True)]
-
-    def _over_workers(self, predictions: Any, data: xgboost.DMatrix) -> list[float]:
+    def _over_workers(self, predictions: Any, data: xgboost.DMatrix) -> list[tuple[str, float]]:
         """Means over the queries of all workers; one may have none, and must not leave the others waiting."""
         totals = np.zeros((2, len(self.measures)))
         if data.num_row():
             scores = self.scores(self.groups(data, lambda: _groups(data)), predictions)
-            means = scores.mean()
-            for row, measure in enumerate(self.measures):
+            for row, mean in enumerate(scores.mean().values()):
                 values, weight = scores._counted(row)
                 share = len(values) if weight is None else weight.sum()
-                totals[:, row] = means[str(measure)] * share if share else 0.0, share
+                totals[:, row] = mean * share if share else 0.0, share
         sums, shares = xgboost.collective.allreduce(totals.ravel(), xgboost.collective.Op.SUM).reshape(2, -1)
-        return list(np.divide(sums, shares, out=np.full_like(sums, np.nan), where=shares > 0).tolist())
+        means = np.divide(sums, shares, out=np.full_like(sums, np.nan), where=shares > 0)
+        return list(zip(self.names, means.tolist(), strict=True))
 
 
 class Evaluation(xgboost.callback.TrainingCallback):
@@ -178,8 +174,3 @@ def _groups(data: xgboost.DMatrix) -> Groups:
 def _here(array: Any) -> Any:
     """An array in the memory of the processor."""
     return array if isinstance(array, np.ndarray) else array.get()
-
-
-def _name(measure: Any) -> str:
-    """XGBoost takes its own line of results apart at spaces and colons."""
-    return str(measure).replace(" ", "").replace(":", "=")

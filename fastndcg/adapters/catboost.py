@@ -1,0 +1,167 @@
+"""CatBoost: a measure while a model trains, as its `eval_metric`.
+
+    from fastndcg.adapters import catboost as fnc
+
+    model = CatBoostRanker(eval_metric=fnc.metric("nDCG@10", group=[train, valid]), early_stopping_rounds=20)
+    model.fit(train, eval_set=valid)
+
+CatBoost hands a metric scores and labels, and not which query a row belongs to: the metric is made with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import catboost
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.adapters.boosters import Groups, Meter, printed
+from fastndcg.adapters.parts import one_measure
+from fastndcg.errors import InputError
+from fastndcg.rankings import group_by_query
+
+if TYPE_CHECKING:
+    from fastndcg.conventions import Convention
+
+Array = npt.NDArray[Any]
+
+
+def metric(
+    measures: Any, *, group: Any, like: str | Convention | None = None, threads: int | None = None
+) -> Metric:
+    """An `eval_metric` for CatBoost: the mean of a measure, once an iteration.
+
+    Parameters
+    ----------
+    measures : Measure, notation ("nDCG@10"), or ir_measures object
+        One; CatBoost takes no several.
+    group : catboost.Pool, or sizes of queries, (n_queries,); or a list of these
+        Of every data set that is evaluated: that which is learned from, and those of `eval_set`. They are told apart by their
+        number of documents.
+    like : name or Convention, optional
+        Compute nDCG as this tool does. With "catboost" the values are those of CatBoost's own `NDCG:top=10`.
+    threads : int, optional
+        Default: all that Numba has.
+
+    Returns
+    -------
+    object
+        With `evaluate`, `get_final_error` and `is_max_optimal`. CatBoost shows it under the measure's notation, without spaces
+        and with "=" for ":". The weight of a query is that of its first document.
+
+    Raises
+    ------
+    MeasureError, ConventionError
+        A measure or a convention that does not exist; several measures.
+    InputError
+        Two data sets with equally many documents in different queries. While training, where CatBoost raises a
+        `CatBoostError` with the message: a data set of another number of documents; one that CatBoost has shuffled.
+
+    Notes
+    -----
+    CatBoost shuffles the queries that it learns from where there are categorical features or `boosting_type="Ordered"`, unless
+    `has_time=True`. This is found out where `group` is a Pool, which has labels; with sizes alone it is not.
+
+    Examples
+    --------
+    >>> at_2 = metric("nDCG@2", group=[3, 2])
+    >>> at_2.evaluate([np.array([0.9, 0.8, 0.7, 0.2, 0.6])], np.array([3, 0, 2, 1, 0]), None)
+    (0.6674239213027962, 1.0)
+    """
+    held = tuple(_read(group))
+    _check_apart(held)
+    return _of(one_measure(measures), held, like, threads)
+
+
+def _of(measure: Any, held: tuple[_Sizes, ...], like: Any, threads: int | None) -> Metric:
+    """CatBoost shows a metric under the name of its class."""
+    kind: type[Metric] = type(printed(measure), (Metric,), {"held": held})
+    return kind(measure, like, threads)
+
+
+class _Sizes(NamedTuple):
+    """Queries of a data set."""
+
+    offsets: Array
+    label: Array | None  # None where only sizes are known
+
+
+class Metric(Meter):
+    """What `metric` returns."""
+
+    no_jit = (
+        True  # CatBoost's name: it compiles methods that use nothing of their object, and warns of others
+    )
+    held: tuple[_Sizes, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of, (self.measures[0], self.held, self.like, self.threads)
+
+    def is_max_optimal(self) -> bool:
+        return True
+
+    def get_final_error(self, error: float, weight: float) -> float:  # noqa: ARG002 - CatBoost's signature
+        """The mean as it is: no sum over documents makes it."""
+        return error
+
+    def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
+        scores, label = np.asarray(approxes[0]), np.asarray(target)
+        sizes = self._sizes(label)
+        groups = self.groups(sizes.offsets, lambda: _groups(sizes, label, weight))
+        if not np.array_equal(groups.relevance, label):  # other data, in the same queries
+            groups = _groups(sizes, label, weight)
+        return self.means(groups, scores)[0][1], 1.0
+
+    def _sizes(self, label: Array) -> _Sizes:
+        for known in self.held:
+            if known.offsets[-1] != len(label):
+                continue
+            if known.label is not None and not np.array_equal(known.label, label):
+                raise InputError(
+                    f"CatBoost evaluates {len(label)} documents in another order than the Pool's, as it shuffles what it learns from; "
+                    "train with has_time=True, or give a metric the Pools that it is used with"
+                )
+            return known
+        known_rows = " or ".join(str(known.offsets[-1]) for known in self.held)
+        raise InputError(
+            f"CatBoost evaluates {len(label)} documents, and group= has {known_rows}; give the queries of every data set, those "
+            "learned from too, as in group=[train, valid]"
+        )
+
+
+def _read(group: Any) -> Iterator[_Sizes]:
+    if isinstance(group, catboost.Pool):
+        ids = group.get_group_id_hash()
+        if ids is None:
+            raise InputError(
+                f"a Pool of group= has {group.num_row()} rows and no queries; make it with group_id="
+            )
+        queries = group_by_query(np.asarray(ids))
+        yield _Sizes(queries.offsets, np.asarray(group.get_label(), np.float32))
+    elif len(group) and (isinstance(group[0], catboost.Pool) or np.ndim(group[0])):
+        for each in group:
+            yield from _read(each)
+    else:
+        sizes = Groups.of_sizes(group, ())
+        yield _Sizes(sizes.offsets, None)
+
+
+def _check_apart(held: tuple[_Sizes, ...]) -> None:
+    by_rows: dict[int, Array] = {}
+    for each in held:
+        other = by_rows.setdefault(int(each.offsets[-1]), each.offsets)
+        if not np.array_equal(other, each.offsets):
+            raise InputError(
+                f"two data sets of group= have {each.offsets[-1]} documents each, in different queries; CatBoost tells a metric no "
+                "more than their number, so leave a document out of one"
+            )
+
+
+def _groups(sizes: _Sizes, label: Array, weight: Any) -> Groups:
+    of_query = None
+    if weight is not None:
+        first = sizes.offsets[:-1]
+        of_query = np.where(first < len(label), np.asarray(weight)[np.minimum(first, len(label) - 1)], 0.0)
+    return Groups.of(sizes.offsets, label, of_query)

@@ -1,0 +1,141 @@
+"""LightGBM: measures while a model trains, and a ranker that takes a query id for each row.
+
+from fastndcg.adapters import lightgbm as fnl
+
+lgb.train({"objective": "lambdarank", "metric": "None"}, train, valid_sets=[valid], feval=fnl.metric(["nDCG@10", "RR"]))
+lgb.LGBMRanker().fit(X, y, group=sizes, eval_set=[...], eval_group=[...], eval_metric=fnl.metric("nDCG@10"))
+fnl.Ranker().fit(X, y, qid=qid)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import lightgbm
+import numpy as np
+
+from fastndcg.adapters.boosters import Groups, Meter
+from fastndcg.errors import InputError
+from fastndcg.rankings import group_by_query
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from fastndcg.conventions import Convention
+
+
+def metric(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Metric:
+    """A `feval` for `lightgbm.train` and `lightgbm.cv`, and an `eval_metric` for `LGBMRanker`: means of measures.
+
+    Parameters
+    ----------
+    measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
+    like : name or Convention, optional
+        Compute nDCG as this tool does. With "lightgbm" the values are those of LightGBM's own `ndcg`.
+    threads : int, optional
+        Default: all that Numba has.
+
+    Returns
+    -------
+    callable (predictions, Dataset), or (label, predictions, weight, group) -> list of (name, mean, True)
+        True says that higher is better, as early stopping needs to know. A data set is read once: change none of its labels,
+        groups and weights while the metric is in use. The weight of a query is the mean of its rows' weights, as LightGBM
+        has it. Names are the measures' notation without spaces, and with "=" for ":".
+
+    Raises
+    ------
+    MeasureError, ConventionError
+        A measure or a convention that does not exist.
+    InputError
+        While training: a data set without queries, and all that `fastndcg.evaluate` refuses.
+
+    Examples
+    --------
+    >>> label, scores = np.array([3, 0, 2, 1, 0]), np.array([0.9, 0.8, 0.7, 0.2, 0.6])
+    >>> metric(["nDCG@2", "RR"])(label, scores, None, np.array([3, 2]))
+    [('nDCG@2', 0.6674239213027962, True), ('RR', 0.75, True)]
+    """
+    return Metric(measures, like, threads)
+
+
+class Metric(Meter):
+    """What `metric` returns; LightGBM counts the parameters to tell which way to call it."""
+
+    def __call__(
+        self, first: Any, second: Any, weight: Any = None, group: Any = None
+    ) -> list[tuple[str, float, bool]]:
+        if isinstance(second, lightgbm.Dataset):
+            predictions, data = first, second
+            found = self.groups(data, lambda: _groups(data.get_label(), data.get_weight(), data.get_group()))
+        else:
+            label, predictions = first, second
+            found = self.groups(label, lambda: _groups(label, weight, group))
+            if not np.array_equal(np.diff(found.offsets), group):  # the same labels in other queries
+                found = _groups(label, weight, group)
+        return [(name, mean, True) for name, mean in self.means(found, predictions)]
+
+
+def _groups(label: Any, weight: Any, sizes: Any) -> Groups:
+    if sizes is None:
+        raise InputError(
+            f"the data set has {len(label)} rows and no queries; make it with group=, the size of each query"
+        )
+    sizes = np.asarray(sizes)
+    if weight is not None:
+        of_query = np.zeros(len(sizes))
+        filled = sizes > 0
+        starts = (np.cumsum(sizes) - sizes)[filled]
+        of_query[filled] = np.add.reduceat(np.asarray(weight, np.float64), starts) / sizes[filled]
+        weight = of_query
+    return Groups.of_sizes(sizes, label, weight)
+
+
+class Ranker(lightgbm.LGBMRanker):
+    """`LGBMRanker` that takes a query id for each row, which scikit-learn can cut into folds; group sizes it cannot.
+
+    Its parameters, attributes and `predict` are those of `lightgbm.LGBMRanker`.
+
+    Examples
+    --------
+    >>> features, label = np.arange(40.0)[:, None], np.tile([0, 1, 2, 3], 10)
+    >>> ranker = Ranker(n_estimators=2, min_child_samples=1, verbosity=-1)
+    >>> ranker.fit(features, label, qid=np.repeat(range(10), 4)).predict(features).shape
+    (40,)
+    """
+
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any, *, qid: Any, sample_weight: Any = None, init_score: Any = None, **options: Any
+    ) -> Self:
+        """Train on rows of queries.
+
+        Parameters
+        ----------
+        X : (n_docs, n_features)
+        y : (n_docs,)
+        qid : whole numbers or strings, (n_docs,)
+            Query of each row; rows may be in any order, and are copied where those of a query do not stand together.
+        sample_weight, init_score : (n_docs,), optional
+        options
+            The other keywords of `LGBMRanker.fit`, as `eval_set` and `eval_group`.
+
+        Raises
+        ------
+        InputError
+            Null ids, or another number of ids than rows.
+        """
+        grouped = group_by_query(qid)
+        if grouped.offsets[-1] != len(y):
+            raise InputError(f"qid has {grouped.offsets[-1]} values for {len(y)} rows; give one for each row")
+        if grouped.rows is not None:
+            X, y, sample_weight, init_score = (
+                _taken(each, grouped.rows) for each in (X, y, sample_weight, init_score)
+            )
+        sizes = np.diff(grouped.offsets)
+        super().fit(X, y, group=sizes, sample_weight=sample_weight, init_score=init_score, **options)
+        return self
+
+
+def _taken(columns: Any, rows: Any) -> Any:
+    if columns is None:
+        return None
+    return columns.iloc[rows] if hasattr(columns, "iloc") else columns[rows]

@@ -1,0 +1,117 @@
+"""CatBoost: its own numbers while it trains, stopping early, and data that it shuffles."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import boosting
+import engines
+import numpy as np
+import pandas as pd
+import pytest
+
+import fastndcg as fn
+from fastndcg.errors import InputError, MeasureError
+
+engines.need("catboost", extra="rivals")
+
+import catboost as cb  # noqa: E402 - needs the check above
+
+from fastndcg.adapters import catboost as fnc  # noqa: E402 - as above
+
+TRAIN, VALID = boosting.ranked(), boosting.ranked(90, seed=1)
+
+
+def pool(data: boosting.Ranked, *, weighted: bool = False, categories: bool = False) -> cb.Pool:
+    features = data.features
+    if categories:
+        features = pd.DataFrame(features).astype({0: int}).astype({0: str})
+    weight = np.repeat(data.weight, data.sizes) if weighted else None
+    return cb.Pool(
+        features, data.label, group_id=data.qid, group_weight=weight, cat_features=[0] if categories else None
+    )
+
+
+def trained(
+    metric: Any, train: cb.Pool, valid: cb.Pool | None, rounds: int = 6, **options: Any
+) -> cb.CatBoostRanker:
+    model = cb.CatBoostRanker(
+        iterations=rounds, eval_metric=metric, loss_function="QueryRMSE", custom_metric=[f"NDCG:top={k};hints=skip_train~false" for k in (3, 10)], depth=3,
+        learning_rate=0.4, thread_count=2, random_seed=1, verbose=False, allow_writing_files=False, **options,
+    )  # fmt: skip
+    return model.fit(train, eval_set=valid)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("k", [3, 10])
+def test_like_catboost_is_what_it_says_itself(k: int, weighted: bool) -> None:
+    train, valid = pool(TRAIN, weighted=weighted), pool(VALID, weighted=weighted)
+    metric = fnc.metric(f"nDCG@{k}", group=[train, valid], like="catboost")
+    found = trained(metric, train, valid).evals_result_
+    for name in ("learn", "validation"):
+        # CatBoost takes the mean of weights in float32
+        theirs = found[name][f"NDCG:top={k};type=Base"]
+        np.testing.assert_allclose(found[name][f"nDCG@{k}"], theirs, rtol=1e-6 if weighted else 1e-12)
+
+
+@pytest.mark.parametrize("measure", boosting.MEASURES)
+def test_the_values_are_those_of_evaluate(measure: str) -> None:
+    train, valid = pool(TRAIN), pool(VALID)
+    metric = fnc.metric(measure, group=[TRAIN.sizes, VALID.sizes])
+    model = trained(metric, train, valid, use_best_model=False)
+    ((name, values),) = [each for each in model.evals_result_["validation"].items() if each[0][0] in "nRA"]
+    assert fn.parse(name) == fn.parse(measure)
+    assert values[-1] == VALID.values(model.predict(VALID.features), measure)[0]
+
+
+def test_early_stopping_keeps_the_best_model() -> None:
+    train, valid = pool(TRAIN), pool(VALID)
+    model = trained(fnc.metric("nDCG@10", group=[train, valid]), train, valid, 80, early_stopping_rounds=5)
+    found = model.evals_result_["validation"]["nDCG@10"]
+    assert model.best_iteration_ == int(np.argmax(found)) == len(found) - 6
+    assert model.best_score_["validation"]["nDCG@10"] == max(found)
+
+
+def test_one_metric_serves_other_labels_and_is_pickled() -> None:
+    metric = fnc.metric("nDCG@10", group=VALID.sizes)
+    scores = np.arange(len(VALID.label)) % 7
+    for label in (VALID.label, VALID.label[::-1].copy()):
+        expected = VALID._replace(label=label).values(scores, "nDCG@10")[0]
+        for each in (metric, pickle.loads(pickle.dumps(metric))):
+            assert each.evaluate([scores], label, None) == (expected, 1.0)
+
+
+# ---- what CatBoost shuffles, and what is refused ----
+
+
+@pytest.mark.parametrize("options", [{"boosting_type": "Ordered"}, {"categories": True}])
+def test_shuffled_data_is_found_out(options: dict[str, Any]) -> None:
+    categories = options.pop("categories", False)
+    train, valid = pool(TRAIN, categories=categories), pool(VALID, categories=categories)
+    metric = fnc.metric("nDCG@10", group=[train, valid])
+    with pytest.raises(cb.CatBoostError, match="in another order than the Pool's.*train with has_time=True"):
+        trained(metric, train, valid, **options)
+    assert trained(metric, train, valid, has_time=True, **options).evals_result_["learn"]["nDCG@10"]
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(MeasureError, match="2 measures are given"):
+        fnc.metric(["nDCG@10", "RR"], group=[2])
+    with pytest.raises(
+        InputError, match="two data sets of group= have 5 documents each, in different queries"
+    ):
+        fnc.metric("nDCG@10", group=[[3, 2], np.array([2, 3])])
+    with pytest.raises(InputError, match="has 3 rows and no queries; make it with group_id="):
+        fnc.metric("nDCG@10", group=cb.Pool(np.zeros((3, 1)), [1, 2, 3]))
+    message = f"evaluates {len(TRAIN.label)} documents, and group= has {len(VALID.label)}; give the queries of every data set"
+    with pytest.raises(cb.CatBoostError, match=message):
+        trained(fnc.metric("nDCG@10", group=VALID.sizes), pool(TRAIN), None)
+    assert fnc.metric("nDCG@10", group=[[3, 2], [3, 2], 3 * [2]]).held[2].offsets.tolist() == [0, 2, 4, 6]
+
+
+def test_the_page() -> None:
+    names = {"train": pool(TRAIN), "valid": pool(VALID)}
+    exec(engines.page_example("CatBoost", "training"), names)  # noqa: S102 - the page's own lines
+    found = names["model"].evals_result_["validation"]["nDCG@10"]
+    assert names["model"].best_iteration_ == int(np.argmax(found))

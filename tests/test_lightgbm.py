@@ -1,0 +1,178 @@
+"""LightGBM: its own numbers while it trains, stopping early, and queries by id."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from typing import Any
+
+import boosting
+import engines
+import numpy as np
+import pandas as pd
+import pytest
+
+import fastndcg as fn
+from fastndcg.errors import InputError, MeasureError
+
+engines.need("lightgbm", extra="rivals")
+
+import lightgbm as lgb  # noqa: E402 - needs the check above
+
+from fastndcg.adapters import lightgbm as fnl  # noqa: E402 - as above
+
+# it has been since 4.7, and older versions take nothing else
+pytestmark = pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
+
+PARAMETERS = {
+    "objective": "lambdarank", "metric": "ndcg", "eval_at": [3, 10], "num_leaves": 6, "min_data_in_leaf": 5, "learning_rate": 0.3,
+    "num_threads": 1, "seed": 1, "deterministic": True, "force_row_wise": True, "verbosity": -1,
+}  # fmt: skip
+TRAIN, VALID = boosting.ranked(), boosting.ranked(90, seed=1)
+
+
+def data_set(data: boosting.Ranked, *, weighted: bool = False, **options: Any) -> lgb.Dataset:
+    weight = None
+    if weighted:  # of rows: LightGBM gives a query their mean
+        weight = (
+            np.repeat(data.weight, data.sizes) + np.tile([0.25, -0.25], len(data.label))[: len(data.label)]
+        )
+    return lgb.Dataset(data.features, data.label, group=data.sizes, weight=weight, **options)
+
+
+def trained(
+    ours: Any, rounds: int = 8, *, weighted: bool = False, callbacks: Any = (), **options: Any
+) -> tuple[Any, Any]:
+    history: dict[str, Any] = {}
+    train = data_set(TRAIN, weighted=weighted)
+    valid = data_set(VALID, weighted=weighted, reference=train)
+    callbacks = [lgb.record_evaluation(history), *callbacks]
+    booster = lgb.train(
+        PARAMETERS | options, train, rounds, valid_sets=[train, valid], valid_names=["train", "valid"],
+        feval=ours, callbacks=callbacks,
+    )  # fmt: skip
+    return booster, history
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_like_lightgbm_is_what_the_booster_says(weighted: bool) -> None:
+    _, history = trained(fnl.metric(["nDCG@3", "nDCG@10"], like="lightgbm"), weighted=weighted)
+    for name in ("train", "valid"):
+        for k in (3, 10):
+            # weights are added in float32 there
+            tolerance = 1e-6 if weighted else 1e-12
+            np.testing.assert_allclose(history[name][f"nDCG@{k}"], history[name][f"ndcg@{k}"], rtol=tolerance)
+
+
+def test_the_values_are_those_of_evaluate() -> None:
+    booster, history = trained(fnl.metric(boosting.MEASURES))
+    scores = booster.predict(VALID.features)
+    assert [values[-1] for values in list(history["valid"].values())[2:]] == VALID.values(scores)
+    names = [fn.parse(name) for name in list(history["valid"])[2:]]
+    assert names == [fn.parse(measure) for measure in boosting.MEASURES]
+
+
+def test_early_stopping() -> None:
+    stop = lgb.early_stopping(4, first_metric_only=True, verbose=False)
+    booster, history = trained(fnl.metric("nDCG@10"), 60, callbacks=[stop], metric="None")
+    found = history["valid"]["nDCG@10"]
+    assert booster.best_iteration == int(np.argmax(found)) + 1 == len(found) - 4
+
+
+def test_cross_validation() -> None:
+    folds = lgb.cv(
+        PARAMETERS | {"metric": "None"}, data_set(TRAIN), 3, nfold=2, feval=fnl.metric(["nDCG@10", "RR"])
+    )
+    assert len(folds["valid nDCG@10-mean"]) == len(folds["valid RR-mean"]) == 3
+
+
+def test_a_data_set_is_read_once_and_held_weakly(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    original = fnl._groups
+    monkeypatch.setattr(fnl, "_groups", lambda *of: (read.append(id(of[0])), original(*of))[1])
+    metric = fnl.metric("nDCG@10")
+    trained(metric)
+    assert len(read) == 2
+    gc.collect()
+    assert not metric._read
+    label, scores = VALID.label.copy(), np.arange(len(VALID.label)) % 7
+    whole = np.array([len(label)])
+    assert metric(label, scores, None, VALID.sizes)[0][1] == VALID.values(scores, "nDCG@10")[0]
+    assert (
+        metric(label, scores, None, whole)[0][1] == VALID._replace(sizes=whole).values(scores, "nDCG@10")[0]
+    )
+    assert len(read) == 4
+    assert pickle.loads(pickle.dumps(metric))(label, scores, None, whole) == metric(
+        label, scores, None, whole
+    )
+
+
+def test_queries_without_documents_have_no_weight() -> None:
+    label, scores, weight = np.array([1, 0, 2.0]), np.array([1, 2, 3.0]), np.array([1, 3, 5.0])
+    found = fnl.metric("nDCG")(label, scores, weight, np.array([2, 0, 1]))
+    expected = fn.Rankings.from_groups([2, 0, 1], label, scores, weight=[2, 0, 5])
+    assert found == [("nDCG", fn.evaluate(expected, "nDCG").mean()["nDCG"], True)]
+
+
+# ---- LGBMRanker ----
+
+
+def ranker(kind: Any = lgb.LGBMRanker, **options: Any) -> Any:
+    return kind(
+        n_estimators=5, num_leaves=6, min_child_samples=5, n_jobs=1, random_state=1, verbosity=-1, **options
+    )
+
+
+def test_lgbmranker() -> None:
+    model = ranker()
+    model.fit(
+        TRAIN.features, TRAIN.label, group=TRAIN.sizes, eval_set=[(VALID.features, VALID.label)], eval_group=[VALID.sizes],
+        eval_metric=fnl.metric(boosting.MEASURES),
+    )  # fmt: skip
+    found = list(model.evals_result_["valid_0"].values())[-len(boosting.MEASURES) :]
+    assert [values[-1] for values in found] == VALID.values(model.predict(VALID.features))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
+def test_the_ranker_takes_query_ids_in_any_order(kind: Any) -> None:
+    """Rows that are mixed are the same rows."""
+    together = ranker(fnl.Ranker).fit(
+        TRAIN.features, TRAIN.label, qid=TRAIN.qid, sample_weight=TRAIN.label + 1
+    )
+    same = ranker().fit(TRAIN.features, TRAIN.label, group=TRAIN.sizes, sample_weight=TRAIN.label + 1)
+    np.testing.assert_array_equal(together.predict(VALID.features), same.predict(VALID.features))
+    # rows take turns, one of each query; queries keep their order, as do the rows of each
+    place = np.concatenate([np.arange(size) for size in TRAIN.sizes])
+    turns = np.lexsort((TRAIN.qid, place))
+    label = TRAIN.label[turns]
+    names = np.array([f"query {number}" for number in TRAIN.qid[turns]])
+    mixed = ranker(fnl.Ranker).fit(kind(TRAIN.features[turns]), label, qid=names, sample_weight=label + 1)
+    np.testing.assert_array_equal(mixed.predict(kind(VALID.features)), same.predict(VALID.features))
+
+
+# ---- refused ----
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(MeasureError, match="RR has no convention"):
+        fnl.metric(["nDCG@10", "RR"], like="lightgbm")
+    with pytest.raises(InputError, match="the data set has 3 rows and no queries; make it with group="):
+        fnl.metric("nDCG@10")(np.zeros(3), lgb.Dataset(np.zeros((3, 1)), [0, 1, 2]).construct())
+    with pytest.raises(InputError, match="qid has 3 values for 5 rows"):
+        fnl.Ranker().fit(np.zeros((5, 1)), np.zeros(5), qid=[1, 1, 2])
+
+
+def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    train = data_set(TRAIN)
+    names = {"train": train, "valid": data_set(VALID, reference=train), "X": TRAIN.features, "y": TRAIN.label}
+    names |= {
+        "sizes": TRAIN.sizes,
+        "qid": TRAIN.qid,
+        "X_valid": VALID.features,
+        "y_valid": VALID.label,
+        "sizes_valid": VALID.sizes,
+    }
+    exec(engines.page_example("LightGBM", "training"), names)  # noqa: S102 - the page's own lines
+    assert "valid_0's nDCG@10:" in capsys.readouterr().out
+    assert names["booster"].best_iteration > 0
+    assert len(names["model"].evals_result_["valid_0"]["nDCG@10"]) == 30
