@@ -23,7 +23,7 @@ from fastndcg.errors import InputError
 from fastndcg.rankings import group_by_query
 
 if TYPE_CHECKING:
-    from fastndcg.conventions import Convention
+    from fastndcg.convention.declarations import Convention
 
 Array = npt.NDArray[Any]
 

@@ -21,7 +21,7 @@ from fastndcg.rankings import group_by_query
 if TYPE_CHECKING:
     from typing import Self
 
-    from fastndcg.conventions import Convention
+    from fastndcg.convention.declarations import Convention
 
 
 def metric(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Metric:
