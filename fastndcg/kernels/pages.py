@@ -240,7 +240,7 @@ def run_of_codes(page: Array, at: Any, last: Any, width: Any, left: int) -> tupl
         n = min(8 * n, left)
         if at + ((n * width + 7) >> 3) > last:  # the last group may end with its last value
             return 0, 0, 0, 0
-        return n, -1, at, stop
+        return n, -1 if width > 0 else 0, at, stop  # codes of no bits are all 0
     stop = at + ((width + 7) >> 3)
     if stop > last:
         return 0, 0, 0, 0

@@ -1,0 +1,337 @@
+"""No kernel reads or writes past an array: all that they do, in child processes where that is a fault, and to the same bits.
+
+Each function of WORK yields bytes that it came to. As a program this prints a digest of them, with the guards that are named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import guarded
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastndcg as fn
+
+Array = npt.NDArray[Any]
+
+# lists whose lengths are where kernels begin to do something else
+FEW = (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 65)
+MANY = (*FEW, 100, 127, 128, 129, 200, 255, 256, 257, 300, 1023, 1024, 1025, 2000, 8191, 8192, 8193)
+LINEAR = (
+    "nDCG@10", "nDCG", "nDCG@17, 33", "nDCG(ties='worst')@32", "nDCG(ties='input')@5", "nDCG(gain='exp2', ideal='full')@40",
+    "nDCG(ideal='returned', ties='best')@8", "nDCG(rel=2, ideal='scored')@3", "DCG(judged_only=True)@16", "DCG(unjudged=1)@7",
+    "IDCG", "CG@1", "P@5", "R@1000", "Rprec", "F@9", "RBP", "NumRet@7", "NumRel", "Judged@10", "SetAP",
+)  # fmt: skip
+FOLDS = (
+    "AP", "AP@16", "RR", "Success@3", "ERR@20", "Bpref", "infAP", "IPrec@0.5", "AP(ties='input', rel=2)@33",
+    "ERR(judged_only=True)", "RBPresidual@10", "SDCG(max_rel=4)@10",
+)  # fmt: skip
+
+
+# ---- work ----
+
+
+def rankings_of(lengths: Array, kind: Any, *, fractions: bool, pool: bool, seed: int = 0) -> fn.Rankings:
+    random = np.random.default_rng(seed)
+    size = int(lengths.sum())
+    grades = random.choice([0, 0, 0, 1, 2, 4], size).astype(np.uint8)
+    relevance: Array = grades / 4 if fractions else grades
+    spread = np.repeat(np.where(np.arange(len(lengths)) % 3, 5 * lengths, lengths // 4 + 1), lengths)
+    scores = (random.random(size) * spread).astype(np.int64).astype(kind)
+    columns: dict[str, Any] = {}
+    if pool:
+        columns["is_judged"] = random.random(size) < 0.8
+        more = random.integers(0, 6, len(lengths))
+        judged = [random.choice(relevance, n) if size else np.zeros(n) for n in more]
+        rows = np.split(np.arange(size), np.cumsum(lengths)[:-1])
+        pools = [
+            np.append(relevance[own][columns["is_judged"][own]], extra)
+            for own, extra in zip(rows, judged, strict=True)
+        ]
+        ends = np.cumsum([len(one) for one in pools])
+        columns["judged"] = (np.append(0, ends), np.concatenate(pools).astype(relevance.dtype))
+    return fn.Rankings.from_groups(lengths, relevance, scores, **columns)
+
+
+def evaluations(
+    lengths: tuple[int, ...] = MANY, kinds: tuple[str, ...] = ("f4", "f8", "i8")
+) -> Iterator[bytes]:
+    """Every measure in company, on one thread and on two, and some without the others."""
+    for kind in kinds:
+        for fractions in (False, True):
+            for pool in (False, True):
+                some = np.random.default_rng(len(lengths)).permutation(lengths)
+                rankings = rankings_of(some, kind, fractions=fractions, pool=pool)
+                yield fn.evaluate(rankings, (*LINEAR, *FOLDS), threads=2).values.tobytes()
+                for asked in ((*LINEAR, *FOLDS), LINEAR, LINEAR[:1], FOLDS[6:7]):
+                    yield fn.evaluate(rankings, asked, threads=1).values.tobytes()
+
+
+def few_evaluations() -> Iterator[bytes]:
+    yield from evaluations(FEW, ("f4",))
+
+
+def fewest_evaluations() -> Iterator[bytes]:
+    """Of which one driver is compiled."""
+    rankings = rankings_of(np.array(FEW), "f4", fractions=False, pool=True)
+    yield fn.evaluate(rankings, (*LINEAR, *FOLDS), threads=1).values.tobytes()
+
+
+def returned_and_intents(queries: int = 40) -> Iterator[bytes]:
+    """Expectations over what was returned, and measures of several intents."""
+    random = np.random.default_rng(2)
+    lengths = random.integers(0, 12, queries)
+    size = int(lengths.sum())
+    rankings = fn.Rankings.from_groups(lengths, random.integers(0, 3, size), random.integers(0, 4, size))
+    yield fn.evaluate(rankings, ["nDCG(ideal='returned')@3", "IDCG(ideal='returned')@5"]).values.tobytes()
+    grades = random.choice([0, 0, 1, 2], (size, 3))
+    rankings = fn.Rankings.from_groups(
+        lengths, grades.max(axis=1), random.integers(0, 9, size), intents=grades
+    )
+    measures = ["alpha_nDCG@5", "alpha_DCG@3", "ERR_IA@4", "nERR_IA", "nDCG_IA@5", "StRecall@2"]
+    for ties in ("average", "input"):
+        asked = [fn.parse(measure)(ties=ties) for measure in measures]
+        yield fn.evaluate(rankings, asked).values.tobytes()
+
+
+def pages(turns: int = 96) -> Iterator[bytes]:
+    """Files in every form, and chunks of columns with bytes changed, decoded whether they are good or not."""
+    from fastndcg.sources import pages as decoder
+    from fastndcg.sources import parquet
+
+    random = np.random.default_rng(3)
+    lengths = random.integers(1, 60, 30)
+    n = int(lengths.sum())
+    columns = {
+        "qid": np.repeat(np.arange(30), lengths),
+        "label": random.integers(0, 5, n) * (random.random(n) < 0.3),
+        "score": random.standard_normal(n).astype(np.float32).round(1),
+    }
+    before = parquet.WORTH_COMPILING, parquet._WORTH_WAITING
+    parquet.WORTH_COMPILING = parquet._WORTH_WAITING = 1
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder, "a.parquet"))
+            for form in range(16):
+                table = pa.table(columns)
+                if form & 8:
+                    table = table.cast(
+                        pa.schema([pa.field(f.name, f.type, nullable=False) for f in table.schema])
+                    )
+                pq.write_table(
+                    table, path, data_page_size=300, use_dictionary=bool(form & 1), row_group_size=500,
+                    compression=("none", "snappy")[form >> 1 & 1], data_page_version=("1.0", "2.0")[form >> 2 & 1],
+                )  # fmt: skip
+                read = fn.read_parquet(path)
+                yield read.offsets.tobytes() + read.relevance.tobytes() + read.scores.tobytes()
+                yield from mutated_chunks(path, decoder, random, turns // 16)
+    finally:
+        parquet.WORTH_COMPILING, parquet._WORTH_WAITING = before
+
+
+def codes(turns: int = 200) -> Iterator[bytes]:
+    """Pages of codes of every width, in runs and packed groups of any length, that end with the data."""
+    from fastndcg.kernels import pages as kernels
+
+    random = np.random.default_rng(5)
+    for turn in range(turns):
+        width = turn % 33
+        page, wanted = [bytes([width])], []
+        n_entries = int(min(1 << min(width, 20), random.integers(1, 3000)))
+        while len(wanted) < 20 or random.random() < 0.7:
+            n = int(random.choice([1, 2, 8, 9, 25, 100]))
+            if random.random() < 0.4:
+                code = int(random.integers(n_entries))
+                page += [bytes_of_number(n << 1), code.to_bytes((width + 7) // 8, "little")]
+                wanted += [code] * n
+            else:
+                packed = random.integers(0, n_entries, 8 * n).tolist()
+                whole = sum(code << width * i for i, code in enumerate(packed))
+                page += [bytes_of_number(n << 1 | 1), whole.to_bytes(n * width, "little")]
+                wanted += packed
+        data = np.frombuffer(b"".join((bytes(random.integers(100, 200)), *page)), np.uint8)
+        header, start = np.zeros((1, kernels.PAGE_FIELDS), np.int64), len(data) - sum(map(len, page))
+        for field, value in {
+            kernels.PAGE_KIND: kernels.DATA_PAGE, kernels.PAGE_BYTES: len(data) - start, kernels.PAGE_START: start,
+            kernels.PAGE_STORED: len(data) - start, kernels.PAGE_VALUES: len(wanted), kernels.PAGE_ENCODING: kernels.RLE_DICTIONARY,
+        }.items():  # fmt: skip
+            header[0, field] = value
+        entries = np.zeros(max(n_entries, kernels.PADDED), np.uint64)
+        entries[:n_entries] = random.integers(0, 3, n_entries) * 7
+        same = entries[wanted]
+        out, scratch = np.empty(len(wanted), np.uint64), np.empty(kernels.SPARE, np.uint8)
+        found = kernels.values_of_pages(data, header, scratch, 8, entries, n_entries, out)
+        assert found == len(wanted), (turn, found)
+        np.testing.assert_array_equal(out, same)
+        runs, ends = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
+        whole = entries.view(np.int64)
+        found = kernels.runs_of_pages(data, header, scratch, 8, whole, n_entries, runs, ends)
+        np.testing.assert_array_equal(np.repeat(runs[:found], np.diff(ends[:found], prepend=0)), same)
+        yield out.tobytes()
+
+
+def bytes_of_number(number: int) -> bytes:
+    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + bytes_of_number(number >> 7)
+
+
+def mutated_chunks(path: str, decoder: Any, random: np.random.Generator, turns: int) -> Iterator[bytes]:
+    whole, footer = np.fromfile(path, np.uint8), pq.read_metadata(path)
+    schema = pq.read_schema(path)
+    leaves = list(decoder.leaves_of(footer, schema, schema.names).values())
+    for turn in range(turns):
+        data = whole.copy()
+        if turn:
+            places = random.integers(4, len(data) - 600, random.integers(1, 4))
+            data[places] ^= (1 << random.integers(0, 8, len(places))).astype(np.uint8)
+        for leaf in leaves:
+            for reader in (decoder.Values, decoder.Runs):
+                if reader is decoder.Runs and leaf.dtype != np.int64:
+                    continue
+                source = pa.BufferReader(pa.py_buffer(data))
+                try:
+                    read = reader(source, footer, range(footer.num_row_groups), leaf).read(footer.num_rows)
+                except (decoder.NotReadError, OSError):
+                    yield b"refused"
+                else:
+                    found = read if reader is decoder.Values else read.values
+                    yield found.to_numpy().tobytes()
+
+
+def text(turns: int = 60) -> Iterator[bytes]:
+    """TREC and LETOR files as they should be, and with bytes changed, lost or repeated."""
+    random = np.random.default_rng(4)
+    ids = ["d", "doc-17", "a" * 7, "b" * 8, "c" * 9, "é" * 20, "x" * 63, "y" * 64, "z" * 65, "w" * 200]
+    documents = [f"{name}{i}" for i in range(6) for name in ids]
+    run, qrels, ltr = [], [], []
+    for query in ("1", "q-2", "query-number-3", "4" * 70):
+        for document in random.permutation(documents)[:40].tolist():
+            score = ("1.5", "-2e-3", "12345678901234567890.5", "7", "inf")[int(random.integers(5))]
+            run.append(f"{query} Q0 {document} 1 {score} tag")
+            ltr.append(f"{random.integers(0, 5)} qid:{query} 1:0.5 2:{score} # {document}")
+            if random.random() < 0.7:
+                qrels.append(f"{query}\t0\t{document}\t{random.integers(-1, 4)}")
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, name) for name in ("qrels", "run", "ltr")]
+        for turn in range(turns):
+            for file, lines in zip(files, (qrels, run, ltr), strict=True):
+                data = "\n".join(lines).encode() + b"\n" * (turn % 2)
+                file.write_bytes(changed(data, random) if turn > 1 and random.random() < 0.6 else data)
+            ties = "docid_desc" if turn % 3 else "input"
+            yield outcome(partial(fn.read_trec, files[0], files[1], ties=ties))
+            yield outcome(partial(fn.read_ltr, files[2], scores=np.arange(float(len(ltr)))))
+
+
+def changed(data: bytes, random: np.random.Generator) -> bytes:
+    out = bytearray(data)
+    for _ in range(random.integers(1, 4)):
+        at, n = int(random.integers(len(out))), int(random.integers(1, 100))
+        odd = (b"", b" ", b"\n", b"\x00", b"\xff", b"\t\t", b"9" * 400, bytes(out[at : at + n]))
+        how = int(random.integers(len(odd) + 1))
+        if how == len(odd):
+            del out[at : at + n]
+        else:
+            out[at : at + int(random.integers(2))] = odd[how]
+    return bytes(out)
+
+
+def outcome(read: Callable[[], fn.Rankings]) -> bytes:
+    """What was read; of a refusal that it was one, since this is no test of messages."""
+    try:
+        rankings = read()
+    except Exception:  # noqa: BLE001
+        return b"refused"
+    return rankings.offsets.tobytes() + rankings.relevance.tobytes() + rankings.scores.tobytes()
+
+
+WORK: dict[str, Callable[[], Iterator[bytes]]] = {
+    work.__name__: work
+    for work in (fewest_evaluations, few_evaluations, evaluations, returned_and_intents, pages, codes, text)
+}
+
+
+def digest_of(work: str) -> str:
+    digest = hashlib.sha256()
+    for part in WORK[work]():
+        digest.update(part)
+    return digest.hexdigest()
+
+
+# ---- tests ----
+
+
+def in_a_child(how: str, *work: str, **environment: str) -> dict[str, str]:
+    """Digests of the work, done by a process with guards."""
+    root = {"PYTHONPATH": os.pathsep.join([str(Path(fn.__file__).parent.parent), str(Path(__file__).parent)])}
+    done = subprocess.run(
+        [sys.executable, __file__, how, *work],
+        capture_output=True, text=True, check=False, timeout=600, env=os.environ | root | environment,
+    )  # fmt: skip
+    assert done.returncode == 0, (
+        f"{how}: exit {done.returncode} in the work after {done.stdout}\n{done.stderr[-6000:]}"
+    )
+    return dict(line.split() for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("side", guarded.SIDES)
+def test_nothing_is_read_or_written_past_an_array(side: str) -> None:
+    work = ("evaluations", "returned_and_intents", "pages", "codes", "text")
+    assert in_a_child(side, *work) == {name: digest_of(name) for name in work}
+
+
+def test_no_index_is_below_0() -> None:
+    """Without compiling, where NumPy itself refuses those that are too large."""
+    work = ("few_evaluations", "returned_and_intents", "codes")
+    assert in_a_child("index", *work, NUMBA_DISABLE_JIT="1") == {name: digest_of(name) for name in work}
+
+
+def test_indices_are_within_bounds_as_compiled(tmp_path: Path) -> None:
+    compiled = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    work = "fewest_evaluations"
+    assert in_a_child("bounds", work, **compiled) == {work: digest_of(work)}
+
+
+@pytest.mark.parametrize("side", guarded.SIDES)
+@pytest.mark.parametrize("memory", ["given", "its own"])
+def test_a_read_past_an_array_is_a_fault(side: str, memory: str) -> None:
+    """The guards themselves."""
+    code = f"""
+        import guarded, numpy as np
+        guarded.install({side!r})
+        from fastndcg.kernels.compiling import allocating, driver, empty
+        from fastndcg.kernels.words import vector_element
+        @allocating
+        def made(n):
+            return empty(n, np.int64)
+        @driver()
+        def look(given, n, at):
+            return vector_element(given, at) if n == 0 else vector_element(made(n), at)
+        n = {5 * (memory == "its own")}
+        for at in (0, 4, {5 if side == "after" else -1}):
+            print(look(np.arange(5), n, at), flush=True)
+    """
+    code = "\n".join(line[8:] for line in code.splitlines())
+    root = {"PYTHONPATH": os.pathsep.join([str(Path(fn.__file__).parent.parent), str(Path(__file__).parent)])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300, env=os.environ | root
+    )  # fmt: skip
+    assert done.returncode == -11 and len(done.stdout.split()) == 2, done.stderr
+    assert "Segmentation fault" in done.stderr
+
+
+if __name__ == "__main__":
+    guarded.install(sys.argv[1])
+    for name in sys.argv[2:]:
+        sys.stdout.write(f"{name} {digest_of(name)}\n")
+        sys.stdout.flush()
