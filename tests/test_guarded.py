@@ -68,15 +68,21 @@ def rankings_of(lengths: Array, kind: Any, *, fractions: bool, pool: bool, seed:
 def evaluations(
     lengths: tuple[int, ...] = MANY, kinds: tuple[str, ...] = ("f4", "f8", "i8")
 ) -> Iterator[bytes]:
-    """Every measure in company, on one thread and on two, and some without the others."""
+    """Every measure in company, on one thread and on two, and some without the others. Other tests compile the same kernels."""
     for kind in kinds:
+        together = (*LINEAR, *FOLDS) if kind == "f4" else LINEAR
         for fractions in (False, True):
             for pool in (False, True):
                 some = np.random.default_rng(len(lengths)).permutation(lengths)
                 rankings = rankings_of(some, kind, fractions=fractions, pool=pool)
-                yield fn.evaluate(rankings, (*LINEAR, *FOLDS), threads=2).values.tobytes()
-                for asked in ((*LINEAR, *FOLDS), LINEAR, LINEAR[:1], FOLDS[6:7]):
-                    yield fn.evaluate(rankings, asked, threads=1).values.tobytes()
+                for asked, threads in (
+                    (together, 2),
+                    (together, 1),
+                    (LINEAR, 1),
+                    (LINEAR[:1], 1),
+                    (together[-6:], 1),
+                ):
+                    yield fn.evaluate(rankings, asked, threads=threads).values.tobytes()
 
 
 def few_evaluations() -> Iterator[bytes]:
