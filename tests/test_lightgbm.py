@@ -88,8 +88,8 @@ def test_cross_validation() -> None:
 
 def test_a_data_set_is_read_once_and_held_weakly(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
-    original = fnl._groups
-    monkeypatch.setattr(fnl, "_groups", lambda *of: (read.append(id(of[0])), original(*of))[1])
+    original = fnl._queries
+    monkeypatch.setattr(fnl, "_queries", lambda *of: (read.append(id(of[0])), original(*of))[1])
     metric = fnl.metric("nDCG@10")
     trained(metric)
     assert len(read) == 2

@@ -84,8 +84,8 @@ def test_cross_validation() -> None:
 
 def test_a_data_set_is_read_once_and_held_weakly(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[xgb.DMatrix] = []
-    original = fnx._groups
-    monkeypatch.setattr(fnx, "_groups", lambda data: (read.append(id(data)), original(data))[1])
+    original = fnx._queries
+    monkeypatch.setattr(fnx, "_queries", lambda data: (read.append(id(data)), original(data))[1])
     metric = fnx.metric("nDCG@10")
     data = matrix(VALID)
     for seed in range(3):

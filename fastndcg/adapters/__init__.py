@@ -8,4 +8,5 @@ boosters    what adapters of boosters share
 xgboost     a metric and a callback of XGBoost
 lightgbm    a metric of LightGBM, and a ranker that takes query ids
 catboost    a metric of CatBoost
+sklearn     a scorer of scikit-learn
 """

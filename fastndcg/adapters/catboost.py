@@ -17,13 +17,14 @@ import catboost
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.adapters.boosters import Groups, Meter, printed
+from fastndcg.adapters.boosters import Meter, offsets_of, printed, unscored
 from fastndcg.adapters.parts import one_measure
 from fastndcg.errors import InputError
 from fastndcg.rankings import group_by_query
 
 if TYPE_CHECKING:
     from fastndcg.convention.declarations import Convention
+    from fastndcg.rankings import Rankings
 
 Array = npt.NDArray[Any]
 
@@ -109,10 +110,10 @@ class Metric(Meter):
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
         scores, label = np.asarray(approxes[0]), np.asarray(target)
         sizes = self._sizes(label)
-        groups = self.groups(sizes.offsets, lambda: _groups(sizes, label, weight))
-        if not np.array_equal(groups.relevance, label):  # other data, in the same queries
-            groups = _groups(sizes, label, weight)
-        return self.means(groups, scores)[0][1], 1.0
+        found = self.rankings(sizes.offsets, lambda: _queries(sizes, label, weight))
+        if not np.array_equal(found.relevance, label):  # other data, in the same queries
+            found = _queries(sizes, label, weight)
+        return self.means(found, scores)[0][1], 1.0
 
     def _sizes(self, label: Array) -> _Sizes:
         for known in self.held:
@@ -144,8 +145,7 @@ def _read(group: Any) -> Iterator[_Sizes]:
         for each in group:
             yield from _read(each)
     else:
-        sizes = Groups.of_sizes(group, ())
-        yield _Sizes(sizes.offsets, None)
+        yield _Sizes(offsets_of(group), None)
 
 
 def _check_apart(held: tuple[_Sizes, ...]) -> None:
@@ -159,9 +159,9 @@ def _check_apart(held: tuple[_Sizes, ...]) -> None:
             )
 
 
-def _groups(sizes: _Sizes, label: Array, weight: Any) -> Groups:
+def _queries(sizes: _Sizes, label: Array, weight: Any) -> Rankings:
     of_query = None
     if weight is not None:
         first = sizes.offsets[:-1]
         of_query = np.where(first < len(label), np.asarray(weight)[np.minimum(first, len(label) - 1)], 0.0)
-    return Groups.of(sizes.offsets, label, of_query)
+    return unscored(sizes.offsets, label, of_query)

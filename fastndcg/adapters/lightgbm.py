@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import lightgbm
 import numpy as np
 
-from fastndcg.adapters.boosters import Groups, Meter
+from fastndcg.adapters.boosters import Meter, offsets_of, unscored
 from fastndcg.errors import InputError
 from fastndcg.rankings import group_by_query
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from fastndcg.convention.declarations import Convention
+    from fastndcg.rankings import Rankings
 
 
 def metric(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Metric:
@@ -66,16 +67,18 @@ class Metric(Meter):
     ) -> list[tuple[str, float, bool]]:
         if isinstance(second, lightgbm.Dataset):
             predictions, data = first, second
-            found = self.groups(data, lambda: _groups(data.get_label(), data.get_weight(), data.get_group()))
+            found = self.rankings(
+                data, lambda: _queries(data.get_label(), data.get_weight(), data.get_group())
+            )
         else:
             label, predictions = first, second
-            found = self.groups(label, lambda: _groups(label, weight, group))
+            found = self.rankings(label, lambda: _queries(label, weight, group))
             if not np.array_equal(np.diff(found.offsets), group):  # the same labels in other queries
-                found = _groups(label, weight, group)
+                found = _queries(label, weight, group)
         return [(name, mean, True) for name, mean in self.means(found, predictions)]
 
 
-def _groups(label: Any, weight: Any, sizes: Any) -> Groups:
+def _queries(label: Any, weight: Any, sizes: Any) -> Rankings:
     if sizes is None:
         raise InputError(
             f"the data set has {len(label)} rows and no queries; make it with group=, the size of each query"
@@ -87,7 +90,7 @@ def _groups(label: Any, weight: Any, sizes: Any) -> Groups:
         starts = (np.cumsum(sizes) - sizes)[filled]
         of_query[filled] = np.add.reduceat(np.asarray(weight, np.float64), starts) / sizes[filled]
         weight = of_query
-    return Groups.of_sizes(sizes, label, weight)
+    return unscored(offsets_of(sizes), label, weight)
 
 
 class Ranker(lightgbm.LGBMRanker):

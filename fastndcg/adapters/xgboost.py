@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xgboost
 
-from fastndcg.adapters.boosters import Groups, Meter
+from fastndcg.adapters.boosters import Meter, unscored
 from fastndcg.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from fastndcg.convention.declarations import Convention
+    from fastndcg.rankings import Rankings
 
 
 def metric(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Metric:
@@ -112,13 +113,13 @@ class Metric(Meter):
             )
         if xgboost.collective.get_world_size() > 1:
             return self._over_workers(predictions, data)
-        return self.means(self.groups(data, lambda: _groups(data)), predictions)
+        return self.means(self.rankings(data, lambda: _queries(data)), predictions)
 
     def _over_workers(self, predictions: Any, data: xgboost.DMatrix) -> list[tuple[str, float]]:
         """Means over the queries of all workers; one may have none, and must not leave the others waiting."""
         totals = np.zeros((2, len(self.measures)))
         if data.num_row():
-            scores = self.scores(self.groups(data, lambda: _groups(data)), predictions)
+            scores = self.scores(self.rankings(data, lambda: _queries(data)), predictions)
             for row, mean in enumerate(scores.mean().values()):
                 values, weight = scores._counted(row)
                 share = len(values) if weight is None else weight.sum()
@@ -162,13 +163,13 @@ class Evaluation(xgboost.callback.TrainingCallback):
         return model
 
 
-def _groups(data: xgboost.DMatrix) -> Groups:
+def _queries(data: xgboost.DMatrix) -> Rankings:
     offsets, weight = _here(data.get_uint_info("group_ptr")), _here(data.get_weight())
     if len(offsets) < 2:
         raise InputError(
             f"the DMatrix has {data.num_row()} rows and no queries; make it with qid= or group=, the size of each query"
         )
-    return Groups.of(offsets, _here(data.get_label()), weight if len(weight) else None)
+    return unscored(offsets, _here(data.get_label()), weight if len(weight) else None)
 
 
 def _here(array: Any) -> Any:

@@ -1,0 +1,82 @@
+"""scikit-learn: a scorer for cross-validation and searches, which sends it the queries of each fold.
+
+sklearn.set_config(enable_metadata_routing=True)
+cross_val_score(
+    XGBRanker().set_fit_request(qid=True), X, y, params={"qid": qid, "groups": qid},
+    cv=GroupKFold(5), scoring=fnk.scorer("nDCG@10"),
+)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sklearn
+from sklearn.metrics import make_scorer
+
+from fastndcg.adapters.boosters import Meter
+from fastndcg.adapters.parts import one_measure
+from fastndcg.api import evaluate
+from fastndcg.errors import InputError
+from fastndcg.rankings import Rankings
+
+if TYPE_CHECKING:
+    from fastndcg.convention.declarations import Convention
+
+
+def scorer(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Any:
+    """A scorer for `cross_val_score`, `GridSearchCV`, `HalvingGridSearchCV` and what else takes `scoring`.
+
+    Parameters
+    ----------
+    measures : Measure, notation ("nDCG@10"), or ir_measures object
+        One; give `scoring` a dict of scorers for several.
+    like : name or Convention, optional
+        Compute nDCG as this tool does.
+    threads : int, optional
+        Default: all that Numba has.
+
+    Returns
+    -------
+    scorer
+        It asks for `qid`, the query of each row as whole numbers or strings, (n_docs,), in any order, and takes the mean over
+        queries of what `predict` says. It can be pickled.
+
+    Raises
+    ------
+    MeasureError, ConventionError
+        A measure or a convention that does not exist; several measures.
+    InputError
+        While scoring: no `qid`, as metadata routing is off; and all that `fastndcg.evaluate` refuses.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> features, label, qid = [[9], [8], [7], [2], [6]], [3, 0, 2, 1, 0], ["a", "a", "a", "b", "b"]
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     scorer("nDCG@2")(LinearRegression().fit(features, label), features, label, qid=qid)
+    0.6674239213027962
+    """
+    one = one_measure(measures)
+    made = make_scorer(_Score(Meter(one, like, threads)))
+    with sklearn.config_context(enable_metadata_routing=True):
+        return made.set_score_request(qid=True)
+
+
+class _Score:
+    """The function of a scorer."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self.__name__ = str(meter.measures[0])  # scikit-learn shows it
+
+    def __call__(self, y_true: Any, y_pred: Any, qid: Any = None) -> float:
+        if qid is None:
+            raise InputError(
+                f"the scorer of {self.__name__} was given no qid. Call sklearn.set_config(enable_metadata_routing=True), and give "
+                'the query of each row, as in cross_val_score(..., params={"qid": qid})'
+            )
+        meter = self._meter
+        rankings = Rankings.from_query_ids(qid, y_true, y_pred)
+        scores = evaluate(rankings, meter.measures, convention=meter.like, threads=meter.threads)
+        return next(iter(scores.mean().values()))
