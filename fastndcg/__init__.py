@@ -14,7 +14,8 @@ Where everything is:
     scores          Scores: values for each query, means, summaries, tables
     scoring         from measures and rankings to values: plan, launch, ideals, intents, propensities
     kernels         every compiled function: rank each query once, fold it into all measures
-    statistics      exact sums and means, confidence intervals
+    statistics      exact sums and means, confidence intervals, tests
+    comparison      compare: which of several systems is better, and how sure that is
     streams         rankings of any size, a part at a time
     convention      how each established tool computes nDCG, by name, and what makes two of them differ
     counterfactual  estimates from click logs over all queries
@@ -31,6 +32,7 @@ Importing this package imports NumPy and pyarrow; Numba is imported, and kernels
 """
 
 from fastndcg.api import evaluate, ndcg
+from fastndcg.comparison import Comparison, compare
 from fastndcg.convention.comparison import compare_conventions, explain_conventions
 from fastndcg.convention.declarations import Convention, conventions
 from fastndcg.convention.evaluation import ConventionScores
@@ -39,6 +41,7 @@ from fastndcg.drop_ins import dcg_score, ndcg_score
 from fastndcg.errors import (
     ColumnError,
     ConventionError,
+    ExtraError,
     FastndcgError,
     FastndcgWarning,
     InputError,

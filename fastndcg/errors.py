@@ -35,6 +35,10 @@ class SourceError(InputError):
     """A file that cannot be found, read or written."""
 
 
+class ExtraError(FastndcgError, ImportError):
+    """A library that is not installed, and the extra of this package that brings it."""
+
+
 class FastndcgWarning(UserWarning):
     """Something that is probably not meant, or takes longer than it needs to, though the values that come out are right."""
 

@@ -425,22 +425,31 @@ class Summary:
         return [header, *rows]
 
     def __repr__(self) -> str:
-        table = self.texts()
-        widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-        return "\n".join(
-            "  ".join(
-                text.ljust(width) if column < len(self.names) else text.rjust(width)
-                for column, (text, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in table
-        )
+        return text_table(self.texts(), left=len(self.names))
 
     def _repr_html_(self) -> str:
-        import html
+        return html_table(self.texts())
 
-        header, *rows = self.texts()
-        cells = "".join(f"<th>{html.escape(text)}</th>" for text in header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows
+
+def text_table(rows: list[list[str]], left: int = 1) -> str:
+    """Rows of texts in columns, of which the first ones, `left` of them, start at the left, as for people to read."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if column < left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
         )
-        return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+        for row in rows
+    )
+
+
+def html_table(rows: list[list[str]]) -> str:
+    """The same as HTML; the first row is the header."""
+    import html
+
+    header, *others = rows
+    cells = "".join(f"<th>{html.escape(text)}</th>" for text in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in others
+    )
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"

@@ -179,7 +179,7 @@ FLOOR = (
     ("scoring", "sources"),
     ("convention", "trec_eval"),
     ("api",),
-    ("drop_ins", "counterfactual", "ranges"),
+    ("drop_ins", "comparison", "counterfactual", "ranges"),
     ("adapters", "demo"),
     ("cli",),
     ("__main__", ""),

@@ -1,0 +1,800 @@
+"""Which of several systems is better, by how much, and how sure that is: `compare`, and the `Comparison` that it returns.
+
+Scores of each system -> the same queries side by side -> numbers of each measure and pair -> tables
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.api import evaluate
+from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureError, suggest
+from fastndcg.measures import Measure, as_measure
+from fastndcg.rankings import Rankings
+from fastndcg.scores import Scores, html_table, text_table
+from fastndcg.statistics import sums
+from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, scipy, wilcoxon
+from fastndcg.statistics.intervals import SMALL, check_confidence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+TESTS = ("t", "wilcoxon")
+
+_COLUMNS = {
+    **dict.fromkeys(("measure", "system", "baseline"), pa.string()),
+    **dict.fromkeys(("mean", "baseline_mean", "difference", "low", "high", "p", "p_adjusted"), pa.float64()),
+    **dict.fromkeys(("effect", "effect_low", "effect_high"), pa.float64()),
+    **dict.fromkeys(("wins", "ties", "losses", "nonzero", "queries"), pa.int64()),
+    "detectable": pa.float64(),
+}
+
+
+def compare(
+    systems: Mapping[str, Scores | Rankings],
+    baseline: str | None = None,
+    *,
+    measures: Any = None,
+    test: str = "t",
+    correction: str | None = None,
+    confidence: float = 0.95,
+    tolerance: float = 0.0,
+    cluster: str | npt.ArrayLike | None = None,
+    paired: bool = True,
+    missing: str | float = "refuse",
+) -> Comparison:
+    """Compare systems by the measures of their queries, each with the baseline, or each with each.
+
+    Queries are matched by their ids, in any order. It needs SciPy, which the extra `stats` installs.
+
+    Parameters
+    ----------
+    systems : mapping of names to Scores, or to Rankings with `measures`
+        Of several measures those are compared that all systems have.
+    baseline : name, optional
+        The system that all others are compared with. Default: every pair, where the one that comes first is the baseline.
+    measures : one or several of Measure, notation, or ir_measures object, optional
+        What to evaluate of Rankings; of Scores, which measures to compare.
+    test : "t" or "wilcoxon"
+        "t" is Student's paired t-test, and Welch's with `paired=False`. "wilcoxon" takes Wilcoxon's signed ranks, which tests
+        another hypothesis: with a mean difference of zero but asymmetric differences it rejects almost always.
+    correction : None, "holm" or "bh"
+        `p_adjusted` for the pairs of each measure: "holm" bounds the chance of any false finding, "bh" (Benjamini and Hochberg) the
+        share of false findings.
+    confidence : float
+        Of all intervals.
+    tolerance : float
+        Differences up to it are ties; it changes no other number.
+    cluster : column, or array (n_queries of the first system,), optional
+        Queries that are not independent of one another, as those of one user: errors are those of whole clusters.
+    paired : bool
+        False for independent samples, as two arms of an experiment, whose queries are not the same.
+    missing : "refuse", "drop" or a number
+        What to do with queries that some systems do not have: refuse them, leave them out for all systems, or take this as the value
+        of every measure. `Comparison.missing` has their ids.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        Queries that are missing or come twice; weights that differ; fewer than two systems; options that do not go together.
+    InputTypeError
+        Something else than Scores or Rankings.
+    MeasureError
+        No measure that all systems have.
+    ColumnError
+        A `cluster` that was not kept.
+    ExtraError
+        SciPy is not installed.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> bm25 = Rankings.from_dense([[1, 0, 2], [0, 1, 0], [2, 0, 1]], [[3, 2, 1], [3, 2, 1], [3, 2, 1]])
+    >>> rerank = bm25.with_scores([1, 2, 3, 1, 3, 2, 3, 1, 2])
+    >>> compared = compare({"bm25": bm25, "rerank": rerank}, measures="nDCG@3")
+    >>> row = compared.to_arrow().to_pylist()[0]
+    >>> round(row["difference"], 4), row["wins"], row["ties"], row["losses"], row["queries"]
+    (0.203, 3, 0, 0, 3)
+    """
+    scored = _scored(systems, measures)
+    scipy("special", "compare")
+    if baseline is not None and baseline not in scored:
+        raise InputError(
+            f"baseline={baseline!r} is none of the systems: {', '.join(scored)}.{suggest(str(baseline), scored)}"
+        )
+    _check_choice("test", test, TESTS)
+    _check_choice("correction", correction, (None, *CORRECTIONS))
+    if test != "t" and (not paired or cluster is not None):
+        which = "paired=False" if not paired else "cluster="
+        raise InputError(f'test="{test}" and {which} do not go together; use test="t"')
+    options = _Options(baseline, test, correction, check_confidence(confidence), tolerance, paired)
+    asked = _measures_of_all(scored, measures)
+    matched = _matched(scored, asked, cluster, missing) if paired else _apart(scored, asked, cluster)
+    if test == "wilcoxon" and any(sample.weight is not None for sample in matched.samples.values()):
+        raise InputError('test="wilcoxon" knows no weights; use test="t"')
+    return Comparison(asked, matched, options)
+
+
+class _Options(NamedTuple):
+    baseline: str | None
+    test: str
+    correction: str | None
+    confidence: float
+    tolerance: float
+    paired: bool
+
+
+class _Sample(NamedTuple):
+    """Values of one system: of the queries of all systems, or of its own."""
+
+    values: Float64  # (n_measures, n_queries)
+    counts: Bools  # of the same shape: which enter means
+    weight: Float64 | None
+    clusters: Int64 | None
+    queries: pa.Table
+
+
+class _Matched(NamedTuple):
+    samples: dict[str, _Sample]
+    missing: dict[str, pa.Array]  # ids of queries that a system does not have
+
+
+# ---- systems ----
+
+
+def _check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
+    if value not in wanted:
+        choice = ", ".join(map(repr, wanted[:-1])) + f" or {wanted[-1]!r}"
+        hint = suggest(str(value), [word for word in wanted if isinstance(word, str)])
+        raise InputError(f"{name}={value!r} is not known; wanted {choice}.{hint}")
+
+
+def _scored(systems: object, measures: Any) -> dict[str, Scores]:
+    if not isinstance(systems, Mapping):
+        raise InputTypeError(
+            f'systems is a {type(systems).__name__}; wanted a mapping of names, as in {{"bm25": scores, "rerank": other}}'
+        )
+    if len(systems) < 2:
+        raise InputError(f"{len(systems)} systems are given; wanted two or more to compare")
+    scored = {}
+    for name, given in systems.items():
+        system = given
+        if isinstance(given, Rankings):
+            if measures is None:
+                raise InputError(
+                    f'"{name}" is Rankings; name what to evaluate, as in measures=["nDCG@10"], or give Scores'
+                )
+            system = evaluate(given, measures)
+        if not isinstance(system, Scores):
+            raise InputTypeError(
+                f'"{name}" is a {type(system).__name__}; wanted Scores, as evaluate returns them, or Rankings'
+            )
+        scored[str(name)] = system
+    return scored
+
+
+def _measures_of_all(scored: dict[str, Scores], measures: Any) -> list[Measure]:
+    from fastndcg.measures import as_measures
+
+    if measures is not None:
+        asked = list(as_measures(measures))
+        for system in scored.values():
+            for measure in asked:
+                system[measure]  # says what was evaluated where this was not
+        return asked
+    first, *others = scored.values()
+    common = [measure for measure in first if all(measure in system.measures for system in others)]
+    if not common:
+        evaluated = "; ".join(f"{name}: {', '.join(map(str, each))}" for name, each in scored.items())
+        raise MeasureError(f"no measure was evaluated for all systems ({evaluated}); evaluate the same ones")
+    return common
+
+
+def _part(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Bools]:
+    """Values of some measures, and which count in means."""
+    rows = [scores.measures.index(measure) for measure in measures]
+    counts = np.ones((len(rows), scores.n_queries), np.bool_)
+    for place, row in enumerate(rows):
+        of_row = scores._counts(row)
+        if of_row is not None:
+            counts[place] = of_row
+    return scores.values[rows], counts
+
+
+def _apart(scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any) -> _Matched:
+    samples = {}
+    for name, scores in scored.items():
+        values, counts = _part(scores, measures)
+        clusters = None if cluster is None else _clusters(cluster, scores.queries)
+        samples[name] = _Sample(values, counts, scores._weight, clusters, scores.queries)
+    return _Matched(samples, {})
+
+
+def _ids(name: str, scores: Scores) -> pa.Array:
+    column = scores.queries[scores.queries.column_names[0]]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_integer(column.type) and column.type != pa.uint64():
+        column = column.cast(pa.int64())
+    elif pa.types.is_string(column.type) or pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    ids = pa.chunked_array(column).combine_chunks()
+    if pc.count_distinct(ids, mode="all").as_py() < len(ids):
+        counts = pc.value_counts(ids)
+        twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+        raise InputError(f'"{name}" has query {twice[0].as_py()!r} more than once; give each query one row')
+    return ids
+
+
+def _matched(
+    scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any, missing: str | float
+) -> _Matched:
+    """The values of all systems for the same queries in the same order."""
+    _check_missing(missing)
+    ids = {name: _ids(name, scores) for name, scores in scored.items()}
+    first = next(iter(ids))
+    every = ids[first]
+    for name, own in ids.items():
+        if own.type != every.type and len(own) and len(every):
+            raise InputTypeError(
+                f'query ids are {every.type} in "{first}" and {own.type} in "{name}", which never match; cast one of them'
+            )
+        if not own.equals(every):
+            new = own.filter(pc.is_null(pc.index_in(own, every)))
+            every = pa.concat_arrays([every, new]) if len(new) else every
+    places = {name: _places(every, own) for name, own in ids.items()}
+    absent = {name: every.filter(pa.array(place < 0)) for name, place in places.items() if (place < 0).any()}
+    if absent and missing == "refuse":
+        raise InputError(
+            _missing_text(absent) + ' Pass missing="drop", or the value that they count, as in missing=0.0.'
+        )
+    rows = np.arange(len(every))
+    if missing == "drop":
+        rows = np.flatnonzero(np.logical_and.reduce([place >= 0 for place in places.values()]))
+        places = {name: place[rows] for name, place in places.items()}
+    weight = _common_weight(scored, places)
+    queries = _common_queries(scored, places)
+    clusters = None
+    if isinstance(cluster, str):
+        clusters = _clusters(cluster, queries)
+    elif cluster is not None:
+        clusters = _clusters(cluster, scored[first].queries)[places[first]]
+        if (places[first] < 0).any():
+            raise InputError(
+                f'cluster is an array for the queries of "{first}", which lacks some; name a column instead'
+            )
+    samples = {}
+    for name, scores in scored.items():
+        values, counts = _part(scores, measures)
+        place = places[name]
+        if len(place) != values.shape[1] or not np.array_equal(place, np.arange(len(place))):
+            there = place >= 0
+            values, counts = values[:, place], counts[:, place]
+            if not there.all():
+                values[:, ~there], counts[:, ~there] = missing, True
+        samples[name] = _Sample(values, counts, weight, clusters, queries)
+    return _Matched(samples, absent)
+
+
+def _check_missing(missing: object) -> None:
+    is_number = isinstance(missing, int | float) and not isinstance(missing, bool) and math.isfinite(missing)
+    if not is_number and missing not in ("refuse", "drop"):
+        raise InputError(f'missing={missing!r} is not known; wanted "refuse", "drop" or a finite number')
+
+
+def _places(every: pa.Array, own: pa.Array) -> Int64:
+    """Where each of all ids is among one's own; -1 where it is not."""
+    if own.equals(every):
+        return np.arange(len(every))
+    found: Int64 = pc.index_in(every, own).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _missing_text(absent: Mapping[str, pa.Array]) -> str:
+    notes = []
+    for name, ids in absent.items():
+        named = ", ".join(repr(one) for one in ids[:3].to_pylist()) + (", ..." if len(ids) > 3 else "")
+        notes.append(
+            f'"{name}" lacks {len(ids):,} quer{"y" if len(ids) == 1 else "ies"} that others have: {named}.'
+        )
+    return " ".join(notes)
+
+
+def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float64 | None:
+    """Weights of the matched queries, on which all systems have to agree."""
+    weights = {name: scores._weight for name, scores in scored.items()}
+    given = [name for name, weight in weights.items() if weight is not None]
+    if not given:
+        return None
+    if len(given) < len(weights):
+        without = next(name for name, weight in weights.items() if weight is None)
+        raise InputError(f'"{given[0]}" has weights and "{without}" has none; give all systems the same')
+    common = np.full(len(places[given[0]]), np.nan)
+    for name in given:
+        weight, place = weights[name], places[name]
+        there = place >= 0
+        own = np.where(there, weight[place] if weight is not None and len(weight) else np.nan, np.nan)
+        differ = there & ~np.isnan(common) & (own != common)
+        if differ.any():
+            row = int(np.argmax(differ))
+            query = scored[name].queries[0][int(place[row])].as_py()
+            raise InputError(
+                f'query {query!r} weighs {own[row]:g} in "{name}" and {common[row]:g} in "{given[0]}"; give all systems the same weights'
+            )
+        common = np.where(np.isnan(common), own, common)
+    return common
+
+
+def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.Table:
+    """A row for each matched query, from the first system that has it."""
+    left = np.ones(len(next(iter(places.values()))), np.bool_)
+    tables: list[pa.Table] = []
+    order: list[Int64] = []
+    for name, scores in scored.items():
+        place = places[name]
+        chosen = np.flatnonzero(left & (place >= 0))
+        left[chosen] = False
+        if len(chosen) or not tables:
+            is_whole = len(chosen) == scores.n_queries and np.array_equal(
+                place[chosen], np.arange(len(chosen))
+            )
+            tables.append(scores.queries if is_whole else scores.queries.take(pa.array(place[chosen])))
+            order.append(chosen)
+    if len(tables) == 1:
+        return tables[0]
+    joined = pa.concat_tables(tables, promote_options="permissive")
+    return joined.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
+
+
+def _clusters(cluster: Any, queries: pa.Table) -> Int64:
+    """Number of the cluster of each query."""
+    if isinstance(cluster, str):
+        if cluster not in queries.column_names:
+            raise ColumnError(
+                f'there is no column "{cluster}" to cluster by; kept were: {", ".join(queries.column_names)}. Name it in keep=.'
+                + suggest(cluster, queries.column_names)
+            )
+        column = queries[cluster]
+    else:
+        column = pa.chunked_array([pa.array(cluster)])
+        if len(column) != len(queries):
+            raise InputError(
+                f"cluster has {len(column)} values and there are {len(queries)} queries; give one for each query"
+            )
+    if column.null_count:
+        raise InputError(f"cluster has {column.null_count:,} nulls; give each query its cluster")
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    codes: Int64 = column.combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    return codes
+
+
+# ---- what comes out ----
+
+
+class Comparison:
+    """What `compare` returns: a row of numbers for each measure and pair of systems; shows itself as a table.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+    systems : tuple of str
+    rows : list of dict
+        As `to_arrow` has them.
+    means : dict
+        Of each measure, by its name, the mean of each system.
+    missing : dict of str to pyarrow array
+        Ids of the queries that a system lacked; only of systems that lacked some.
+    cautions : list of str
+        What to know before any of the numbers is relied on.
+    """
+
+    def __init__(self, measures: Sequence[Measure], matched: _Matched, options: _Options) -> None:
+        self.measures, self.systems = tuple(measures), tuple(matched.samples)
+        self.missing = matched.missing
+        self.cautions: list[str] = []
+        self._samples, self._options = matched.samples, options
+        self._differences: dict[tuple[str, str, str], Difference] = {}
+        self.means = {
+            str(measure): {
+                name: sums.mean(
+                    sample.values[row][sample.counts[row]], _of(sample.weight, sample.counts[row])
+                )
+                for name, sample in matched.samples.items()
+            }
+            for row, measure in enumerate(self.measures)
+        }
+        if options.baseline is None:
+            self._pairs = [(system, baseline) for baseline, system in combinations(self.systems, 2)]
+        else:
+            self._pairs = [(name, options.baseline) for name in self.systems if name != options.baseline]
+        self.rows = [row for place in range(len(self.measures)) for row in self._rows_of(place)]
+        if self.missing:
+            self.cautions.insert(0, _missing_text(self.missing))
+
+    # ---- numbers ----
+
+    def _rows_of(self, place: int) -> list[dict[str, Any]]:
+        """Rows of all pairs for a measure."""
+        row_of = self._paired_row if self._options.paired else self._independent_row
+        rows = [row_of(place, system, baseline) for system, baseline in self._pairs]
+        correct = CORRECTIONS.get(self._options.correction or "", list)
+        for row, adjusted in zip(rows, correct([row["p"] for row in rows]), strict=True):
+            row["p_adjusted"] = adjusted
+        return [{name: row[name] for name in _COLUMNS} for row in rows]
+
+    def _values(self, place: int, system: str, baseline: str) -> tuple[Float64, Float64, Bools]:
+        """Values of two systems, and which count for both."""
+        one, other = self._samples[system], self._samples[baseline]
+        counts = one.counts[place] & other.counts[place]
+        return one.values[place][counts], other.values[place][counts], counts
+
+    def _paired_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
+        own, theirs, counts = self._values(place, system, baseline)
+        weight = _of(self._samples[system].weight, counts)
+        differences, measure = own - theirs, str(self.measures[place])
+        found = Difference.paired(Spread.of(differences, weight, _of(self._samples[system].clusters, counts)))
+        self._differences[measure, system, baseline] = found
+        tolerance, nonzero = self._options.tolerance, int(np.count_nonzero(differences))
+        wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())
+        if 0 < nonzero < SMALL:
+            self.cautions.append(
+                f"Only {nonzero} of {len(own):,} differences of {measure} between {system} and {baseline} are not zero, too few for an "
+                "interval to be relied on. Take more queries."
+            )
+        p = wilcoxon(differences) if self._options.test == "wilcoxon" else found.p()
+        return {
+            "measure": measure,
+            "system": system,
+            "baseline": baseline,
+            "mean": sums.mean(own, weight),
+            "baseline_mean": sums.mean(theirs, weight),
+            "difference": found.difference,
+            "p": p,
+            **found.numbers(self._options.confidence),
+            "wins": wins,
+            "ties": len(own) - wins - losses,
+            "losses": losses,
+            "nonzero": nonzero,
+            "queries": len(own),
+        }
+
+    def _independent_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
+        spreads = []
+        for name in (system, baseline):
+            sample = self._samples[name]
+            counts = sample.counts[place]
+            spreads.append(
+                Spread.of(
+                    sample.values[place][counts], _of(sample.weight, counts), _of(sample.clusters, counts)
+                )
+            )
+        found, measure = Difference.independent(*spreads), str(self.measures[place])
+        self._differences[measure, system, baseline] = found
+        return {
+            "measure": measure,
+            "system": system,
+            "baseline": baseline,
+            "mean": spreads[0].mean,
+            "baseline_mean": spreads[1].mean,
+            "difference": found.difference,
+            "p": found.p(),
+            **found.numbers(self._options.confidence),
+            **dict.fromkeys(("wins", "ties", "losses", "nonzero")),
+            "queries": found.queries,
+        }
+
+    # ---- questions ----
+
+    def _name(self, measure: object) -> str:
+        wanted = as_measure(measure)
+        if wanted not in self.measures:
+            names = [str(known) for known in self.measures]
+            raise MeasureError(
+                f"{wanted} was not compared; these were: {', '.join(names)}.{suggest(str(wanted), names)}"
+            )
+        return str(wanted)
+
+    def _pair(self, system: str | None, baseline: str | None) -> tuple[str, str]:
+        for name in (system, baseline):
+            if name is not None and name not in self.systems:
+                raise InputError(
+                    f'"{name}" is none of the systems: {", ".join(self.systems)}.{suggest(str(name), self.systems)}'
+                )
+        fitting = [pair for pair in self._pairs if system in (None, pair[0]) and baseline in (None, pair[1])]
+        if not fitting and None not in (system, baseline):
+            fitting = [(str(system), str(baseline))] if system != baseline else []
+        if system is None and len(fitting) > 1:
+            raise InputError(f"there are {len(fitting)} pairs; name one, as in system={fitting[-1][0]!r}")
+        if not fitting:
+            raise InputError(
+                f"{system or baseline} was compared with no other system in this direction; name both system and baseline"
+            )
+        return fitting[0]
+
+    def movers(
+        self, measure: object, system: str | None = None, n: int = 20, *, baseline: str | None = None
+    ) -> pa.Table:
+        """The queries that differ most between two systems, largest difference first, whatever its sign.
+
+        Parameters
+        ----------
+        measure : Measure, notation, or ir_measures object
+        system, baseline : str, optional
+            Default: the only pair; of a system that was compared with several, the first of them.
+        n : int
+            Rows, at most; queries that do not differ are never among them.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of queries, `baseline` and `system`, the values of the two, and `difference`.
+
+        Raises
+        ------
+        MeasureError, InputError
+            A measure that was not compared; systems that were not; independent samples.
+        """
+        name = self._name(measure)
+        if not self._options.paired:
+            raise InputError(
+                "independent samples share no query, so that none moves; compare with paired=True"
+            )
+        place = [str(known) for known in self.measures].index(name)
+        pair = self._pair(system, baseline)
+        own, theirs, counts = self._values(place, *pair)
+        differences = own - theirs
+        far = np.abs(differences)
+        far[np.isnan(far)] = 0
+        chosen = np.argsort(-far, kind="stable")[: max(n, 0)]
+        chosen = chosen[far[chosen] > 0]
+        table = self._samples[pair[0]].queries.take(pa.array(np.flatnonzero(counts)[chosen]))
+        columns = {"baseline": theirs, "system": own, "difference": differences}
+        for column, values in columns.items():
+            table = table.append_column(column, pa.array(values[chosen]))
+        return table
+
+    def no_worse_than(
+        self, baseline: str, margin: float = 0.0, *, system: str | None = None
+    ) -> dict[str, bool]:
+        """Whether the intervals exclude that systems lose more than `margin` to the baseline, for each measure.
+
+        Parameters
+        ----------
+        baseline : str
+        margin : float
+            The greatest loss of the mean that is accepted, in units of the measure; 0 or more.
+        system : str, optional
+            Default: all that were compared with the baseline, which then all have to hold.
+
+        Raises
+        ------
+        InputError
+            Systems that were not compared; a negative margin.
+        """
+        if not margin >= 0:
+            raise InputError(f"margin={margin!r} is no loss to accept; wanted 0 or more, as in margin=0.002")
+        found: dict[str, list[bool]] = {str(measure): [] for measure in self.measures}
+        for row in self.rows:
+            if row["baseline"] == baseline and system in (None, row["system"]):
+                found[row["measure"]].append(row["low"] >= -margin)
+            elif row["system"] == baseline and system in (None, row["baseline"]):
+                found[row["measure"]].append(row["high"] <= margin)
+        if not all(found.values()):
+            with_whom = "no system" if system is None else f'no "{system}"'
+            raise InputError(
+                f'"{baseline}" was compared with {with_whom}; the systems are: {", ".join(self.systems)}.'
+                + suggest(str(baseline), self.systems)
+            )
+        return {measure: all(each) for measure, each in found.items()}
+
+    def queries_needed(self, difference: float, power: float = 0.8) -> pa.Table:
+        """How many queries a paired t-test needs to find such a difference of means so often, by the noncentral t.
+
+        Parameters
+        ----------
+        difference : float
+            Of the means, in units of the measure; not 0.
+        power : float
+            How often it shall be found.
+
+        Returns
+        -------
+        pyarrow.Table
+            measure, system, baseline, queries; null where the values of all queries are equal.
+
+        Raises
+        ------
+        InputError
+            A difference of 0; a power that is no share; independent samples.
+        """
+        if not (math.isfinite(difference) and difference):
+            raise InputError(
+                f"difference={difference!r} needs no end of queries; wanted another number than 0"
+            )
+        if not 0 < power < 1:
+            raise InputError(f"power={power!r} is no share between 0 and 1; wanted one, as in power=0.8")
+        if not self._options.paired:
+            raise InputError("the number of queries is that of a paired test; compare with paired=True")
+        rows = [
+            {
+                **dict(zip(("measure", "system", "baseline"), key, strict=True)),
+                "queries": found.queries_needed(difference, self._options.confidence, power),
+            }
+            for key, found in self._differences.items()
+        ]
+        schema = pa.schema(
+            [*((name, pa.string()) for name in ("measure", "system", "baseline")), ("queries", pa.int64())]
+        )
+        return pa.Table.from_pylist(rows, schema)
+
+    # ---- tables ----
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each measure and pair.
+
+        measure, system, baseline; mean, baseline_mean, and their difference, with its interval, low to high; p and p_adjusted; effect, the
+        difference in standard deviations with Hedges' correction, and its interval, effect_low to effect_high; wins, ties and losses of the
+        system, and nonzero, the number of differences that are not 0 (null for independent samples); queries; and detectable, the difference
+        that 4 of 5 such experiments would find.
+        """
+        return pa.Table.from_pylist(self.rows, pa.schema(list(_COLUMNS.items())))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`to_arrow` as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
+
+    def to_json(self) -> str:
+        """The rows, the options, cautions and missing queries as JSON; NaN is null."""
+        rows = [{name: _finite(value) for name, value in row.items()} for row in self.rows]
+        missing = {name: ids.to_pylist() for name, ids in self.missing.items()}
+        whole = {**self._options._asdict(), "rows": rows, "cautions": self.cautions, "missing": missing}
+        return json.dumps(whole, default=str, indent=2)
+
+    def _ranked(self) -> tuple[list[str], list[list[tuple[str, str, bool]]]]:
+        """Names of measures; and for each system, of each measure, the mean, whom it beats significantly, and if it is best."""
+        letters = {name: _letter(place) for place, name in enumerate(self.systems)}
+        beaten: dict[tuple[str, str], str] = {}
+        for row in self.rows:
+            if row["p_adjusted"] <= 1 - self._options.confidence and row["difference"]:
+                better, worse = row["system"], row["baseline"]
+                if row["difference"] < 0:
+                    better, worse = worse, better
+                key = row["measure"], better
+                beaten[key] = beaten.get(key, "") + letters[worse]
+        cells = []
+        for system in self.systems:
+            of_system = []
+            for measure, means in self.means.items():
+                best = means[system] == max(means.values(), key=lambda mean: (not math.isnan(mean), mean))
+                of_system.append(
+                    (f"{means[system]:.4f}", "".join(sorted(beaten.get((measure, system), ""))), best)
+                )
+            cells.append(of_system)
+        return list(self.means), cells
+
+    def to_latex(self) -> str:
+        """A LaTeX table of the means: systems with their letters, the best in bold, superscripts for whom a system beats significantly.
+
+        Significantly is at 1 - confidence, after the correction. It needs the package booktabs.
+        """
+        names, cells = self._ranked()
+        lines = [f"\\begin{{tabular}}{{ll{'r' * len(names)}}}", "\\toprule"]
+        lines += [" & ".join(["", "system", *map(_latex, names)]) + " \\\\", "\\midrule"]
+        for place, (system, of_system) in enumerate(zip(self.systems, cells, strict=True)):
+            shown = [
+                (f"\\textbf{{{mean}}}" if best else mean) + (f"$^{{{beats}}}$" if beats else "")
+                for mean, beats, best in of_system
+            ]
+            lines.append(" & ".join([_letter(place), _latex(system), *shown]) + " \\\\")
+        return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+
+    def to_markdown(self) -> str:
+        """The same table in Markdown."""
+        names, cells = self._ranked()
+        lines = [["", "system", *names], ["---", "---", *["---:"] * len(names)]]
+        for place, (system, of_system) in enumerate(zip(self.systems, cells, strict=True)):
+            shown = [
+                (f"**{mean}**" if best else mean) + (f"<sup>{beats}</sup>" if beats else "")
+                for mean, beats, best in of_system
+            ]
+            lines.append([_letter(place), system, *shown])
+        return "".join(
+            "| " + " | ".join(text.replace("|", "\\|") for text in line) + " |\n" for line in lines
+        )
+
+    def texts(self) -> list[list[str]]:
+        """The numbers to read first, as texts, their header first."""
+        header = [
+            "measure",
+            "system",
+            "baseline",
+            "mean",
+            "difference",
+            "low",
+            "high",
+            "p",
+            "effect",
+            "wins",
+            "ties",
+            "losses",
+        ]
+        rows = []
+        for row in self.rows:
+            numbers = [f"{row[name]:.4f}" for name in ("mean", "difference", "low", "high")]
+            counts = ["" if row[name] is None else f"{row[name]:,}" for name in ("wins", "ties", "losses")]
+            p, effect = f"{row['p_adjusted']:.2g}", f"{row['effect']:.2f}"
+            rows.append([row["measure"], row["system"], row["baseline"], *numbers, p, effect, *counts])
+        return [header, *rows]
+
+    def _heading(self) -> str:
+        options = self._options
+        of_test = {
+            "t": "paired t-test" if options.paired else "Welch's t-test",
+            "wilcoxon": "Wilcoxon's signed ranks",
+        }
+        corrected = {None: "", "holm": ", corrected by Holm", "bh": ", corrected by Benjamini and Hochberg"}
+        counts = sorted({row["queries"] for row in self.rows})
+        queries = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+        return (
+            f"{len(self.systems)} systems, {queries} queries; p of {of_test[options.test]}{corrected[options.correction]}; "
+            f"intervals of {100 * options.confidence:g} %"
+        )
+
+    def __repr__(self) -> str:
+        from shutil import get_terminal_size
+
+        table, width = self.texts(), get_terminal_size().columns
+        # what is not needed to read a difference goes first where there is no room
+        for name in ("mean", "effect", "ties", "wins", "losses", "baseline"):
+            shown = text_table(table, left=3)
+            if max(map(len, shown.splitlines())) <= width:
+                break
+            if name != "baseline" or self._options.baseline is not None or len(self.systems) == 2:
+                place = table[0].index(name)
+                table = [[*row[:place], *row[place + 1 :]] for row in table]
+        else:
+            shown = text_table(table, left=3)
+        notes = [f"caution: {caution}" for caution in self.cautions]
+        return "\n".join([self._heading(), shown, *notes])
+
+    def _repr_html_(self) -> str:
+        import html
+
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.cautions)
+        return f"<p>{html.escape(self._heading())}</p>{html_table(self.texts())}{notes}"
+
+
+def _of(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
+    return None if column is None else column[counts]
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _letter(place: int) -> str:
+    return chr(ord("a") + place) if place < 26 else f"({place + 1})"
+
+
+def _latex(text: str) -> str:
+    signs: dict[str, Any] = {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    signs |= {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    return text.translate(str.maketrans(signs))

@@ -1,0 +1,388 @@
+"""`compare`: its numbers against SciPy and published ones, its matching of queries, its tables."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_intervals import scores_of
+
+import fastndcg as fn
+from fastndcg.statistics.comparison import Spread, benjamini_hochberg, holm, noncentralities, queries_needed
+
+if TYPE_CHECKING:
+    from fastndcg.scores import Scores
+
+stats = pytest.importorskip("scipy.stats")
+pytestmark = pytest.mark.pure
+
+# hours of sleep that ten patients gained by two drugs (Student, Biometrika 1908)
+DEXTRO = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+LAEVO = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
+
+
+def compared(a: Any, b: Any, **options: Any) -> fn.Comparison:
+    return fn.compare({"a": scores_of(a), "b": scores_of(b)}, **options)
+
+
+def row_of(a: Any, b: Any, **options: Any) -> dict[str, Any]:
+    (row,) = compared(a, b, **options).to_arrow().to_pylist()
+    return row
+
+
+def drawn(seed: int, n: int, systems: int = 2) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    level = random.beta(2, 2, n)
+    return np.clip(level + random.normal(0, 0.1, (systems, n)) * (random.random((systems, n)) < 0.6), 0, 1)
+
+
+# ---- numbers ----
+
+
+def test_students_own_example() -> None:
+    row = row_of(DEXTRO, LAEVO)
+    assert row["difference"] == pytest.approx(1.58, rel=1e-12)
+    assert row["p"] == pytest.approx(0.00283289, rel=1e-5)
+    assert (row["low"], row["high"]) == pytest.approx((0.7001142, 2.4598858), rel=1e-7)
+    assert (row["wins"], row["ties"], row["losses"], row["nonzero"], row["queries"]) == (9, 1, 0, 9, 10)
+    welch = row_of(DEXTRO, LAEVO, paired=False)
+    assert welch["p"] == pytest.approx(0.07939414, rel=1e-6)
+    assert (welch["low"], welch["high"]) == pytest.approx((-0.2054832, 3.3654832), rel=1e-6)
+    assert welch["wins"] is None and welch["queries"] == 20
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 60), st.sampled_from([0.5, 0.95, 0.999]))
+def test_t_and_welch_are_those_of_scipy(seed: int, n: int, confidence: float) -> None:
+    a, b = drawn(seed, n)
+    if np.ptp(b - a) < 1e-9 or not np.ptp(a) or not np.ptp(b):
+        return
+    for paired, found in ((True, stats.ttest_rel(b, a)), (False, stats.ttest_ind(b, a, equal_var=False))):
+        row = row_of(a, b, confidence=confidence, paired=paired)
+        assert row["p"] == row["p_adjusted"] == pytest.approx(found.pvalue, rel=1e-12)
+        ends = found.confidence_interval(confidence)
+        assert (row["low"], row["high"]) == pytest.approx((ends.low, ends.high), rel=1e-11, abs=1e-12)
+    differences = b - a
+    row = row_of(a, b, test="wilcoxon", confidence=confidence)
+    assert row["p"] == pytest.approx(stats.wilcoxon(differences[differences != 0]).pvalue, rel=1e-12)
+
+
+def test_an_effect_and_its_interval() -> None:
+    a, b = drawn(3, 40)
+    differences = b - a
+    row = row_of(a, b)
+    corrected = 1 - 3 / (4 * 39 - 1)
+    assert row["effect"] == pytest.approx(corrected * differences.mean() / differences.std(ddof=1), rel=1e-12)
+    t = stats.ttest_rel(b, a).statistic
+    for end, share in (("effect_low", 0.975), ("effect_high", 0.025)):
+        shift = row[end] / corrected * math.sqrt(40)
+        assert stats.nct.cdf(t, 39, shift) == pytest.approx(share, abs=1e-7)
+    z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    assert row["detectable"] == pytest.approx(z * differences.std(ddof=1) / math.sqrt(40), rel=1e-12)
+    assert noncentralities(300.3, 999_999, 0.95) == pytest.approx((297.9, 302.7), abs=0.6)
+
+
+@pytest.mark.parametrize(
+    ("effect", "queries"), [(0.2, 199), (0.5, 34), (0.8, 15)]
+)  # Cohen's small, medium and large
+def test_queries_needed(effect: float, queries: int) -> None:
+    assert queries_needed(effect, 0.95, 0.8) == queries
+    a, b = drawn(1, 30)
+    table = compared(a, b).queries_needed(effect * (b - a).std(ddof=1))
+    assert table["queries"].to_pylist() == [queries]
+    assert queries_needed(1e-4, 0.95, 0.8) == pytest.approx((2.8015852 / 1e-4) ** 2, rel=1e-6)
+
+
+def test_corrections_are_those_of_scipy_and_of_their_definition() -> None:
+    p = np.random.default_rng(0).random(17).tolist()
+    assert benjamini_hochberg(p) == pytest.approx(stats.false_discovery_control(p).tolist(), rel=1e-14)
+    # Holm's table with R's p.adjust
+    assert holm([0.01, 0.02, 0.03, 0.04, 0.05]) == pytest.approx([0.05, 0.08, 0.09, 0.09, 0.09])
+    assert holm([0.01, math.nan, 0.03])[:1] == [0.02] and math.isnan(holm([0.01, math.nan])[1])
+    values = drawn(5, 50, 4)
+    systems = {name: scores_of(values[place]) for place, name in enumerate("abcd")}
+    for correction, adjust in (("holm", holm), ("bh", benjamini_hochberg)):
+        rows = fn.compare(systems, correction=correction).rows
+        assert len(rows) == 6
+        assert [row["p_adjusted"] for row in rows] == adjust([row["p"] for row in rows])
+    assert [row["system"] for row in fn.compare(systems, "c").rows] == ["a", "b", "d"]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(3, 40))
+def test_clusters_of_one_query_are_none(seed: int, n: int) -> None:
+    values, weight = drawn(seed, n)[0], np.random.default_rng(seed).exponential(size=n)
+    alone = np.random.default_rng(seed).permutation(n)
+    assert Spread.of(values, None, alone) == pytest.approx(Spread.of(values), rel=1e-12, nan_ok=True)
+    assert Spread.of(values, weight, alone).error == pytest.approx(Spread.of(values, weight).error, rel=1e-12)
+
+
+def test_an_error_of_clusters_is_the_sandwich() -> None:
+    random = np.random.default_rng(2)
+    clusters = random.integers(0, 12, 80)
+    values, weight = random.random(80) + clusters / 10, random.exponential(size=80)
+    mean = (weight * values).sum() / weight.sum()
+    sums = np.bincount(clusters, weights=weight * (values - mean))
+    error = math.sqrt(12 / 11 * (sums**2).sum()) / weight.sum()
+    found = Spread.of(values, weight, clusters)
+    assert (found.mean, found.error, found.freedom) == pytest.approx((mean, error, 11), rel=1e-12)
+    order = random.permutation(80)
+    renumbered = random.permutation(12)[clusters]
+    assert Spread.of(values[order], weight[order], renumbered[order]) == found
+
+
+def test_of_equal_and_of_constant_differences() -> None:
+    row = row_of([0.1, 0.2, 0.3], [0.1, 0.2, 0.3])
+    assert (row["p"], row["low"], row["high"], row["nonzero"]) == (1, 0, 0, 0) and math.isnan(row["effect"])
+    row = row_of([0.25, 0.5, 0.75], [0.5, 0.75, 1.0])
+    assert 0 < row["p"] < 1e-300 and row["low"] == row["high"] == 0.25
+    row = row_of([0.1], [0.2])
+    assert math.isnan(row["p"]) and math.isnan(row["low"]) and row["difference"] == 0.1
+    assert row_of([], [])["queries"] == 0
+    many = np.random.default_rng(0).normal(1, 0.01, 5000)
+    assert row_of(np.zeros(5000), many)["p"] > 0
+    row = row_of([0.1, math.nan, 0.2], [0.1, 0.5, 0.3])
+    assert math.isnan(row["p"]) and math.isnan(row["mean"]) is False and math.isnan(row["baseline_mean"])
+
+
+def test_tolerance_makes_ties() -> None:
+    row = row_of([0.5, 0.5, 0.5, 0.5], [0.5, 0.51, 0.8, 0.1], tolerance=0.05)
+    assert (row["wins"], row["ties"], row["losses"], row["nonzero"]) == (1, 2, 1, 3)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_order_of_queries_and_systems_changes_no_bit(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    values, ids = drawn(seed, 30, 3), [f"q{i}" for i in range(30)]
+    weight, users = random.random(30), random.integers(0, 8, 30)
+
+    def systems(names: str, orders: list[np.ndarray]) -> dict[str, Scores]:
+        return {
+            name: scores_of(
+                values["abc".index(name), order],
+                weight=weight[order],
+                query_ids=[ids[place] for place in order],
+                queries={"user": users[order]},
+            )
+            for name, order in zip(names, orders, strict=True)
+        }
+
+    one = fn.compare(systems("abc", [np.arange(30)] * 3), cluster="user")
+    other = fn.compare(systems("cab", [random.permutation(30) for _ in range(3)]), cluster="user")
+    found = {frozenset((row["system"], row["baseline"])): row for row in other.rows}
+    for row in one.rows:
+        there = found[frozenset((row["system"], row["baseline"]))]
+        sign = 1 if there["system"] == row["system"] else -1
+        assert there["p"] == row["p"] and there["difference"] == sign * row["difference"]
+        ends = (there["low"], there["high"]) if sign > 0 else (-there["high"], -there["low"])
+        assert ends == (row["low"], row["high"])
+
+
+# ---- matching ----
+
+
+def test_queries_that_are_missing() -> None:
+    a = scores_of([0.1, 0.2, 0.3], query_ids=["x", "y", "z"])
+    b = scores_of([0.5, 0.7, 0.9, 0.1], query_ids=["z", "u", "x", "v"])
+    with pytest.raises(
+        fn.InputError,
+        match=r'''"a" lacks 2 queries that others have: 'u', 'v'. "b" lacks 1 query that others have: 'y'. Pass missing="drop"''',
+    ):
+        fn.compare({"a": a, "b": b})
+    dropped = fn.compare({"a": a, "b": b}, missing="drop")
+    assert dropped.rows[0]["queries"] == 2 and dropped.rows[0]["difference"] == pytest.approx((0.8 + 0.2) / 2)
+    assert {name: ids.to_pylist() for name, ids in dropped.missing.items()} == {"a": ["u", "v"], "b": ["y"]}
+    assert "lacks 2 queries" in repr(dropped) and '"lacks' not in repr(dropped)
+    filled = fn.compare({"a": a, "b": b}, missing=0.0)
+    assert filled.rows[0]["queries"] == 5
+    assert filled.means["nDCG@1"] == pytest.approx({"a": 0.6 / 5, "b": 2.2 / 5})
+    assert sorted(filled.movers("nDCG@1")["query_id"].to_pylist()) == ["u", "v", "x", "y", "z"]
+    assert filled.movers("nDCG@1", n=1).to_pylist() == [
+        {"query_id": "x", "baseline": 0.1, "system": 0.9, "difference": 0.8}
+    ]
+
+
+def test_ids_of_several_kinds() -> None:
+    a, b = np.array([0.1, 0.2]), np.array([0.4, 0.3])
+    for one, other in (
+        (pa.array(["x", "y"]), pa.array(["y", "x"], pa.large_string())),
+        (pa.array(["x", "y"]).dictionary_encode(), pa.array(["y", "x"])),
+        (pa.array([1, 2], pa.int32()), pa.array([2, 1])),
+    ):
+        found = fn.compare({"a": scores_of(a, query_ids=one), "b": scores_of(b[::-1], query_ids=other)})
+        assert found.rows[0]["difference"] == pytest.approx(0.2)
+    with pytest.raises(fn.InputTypeError, match='query ids are large_string in "a" and int64 in "b"'):
+        fn.compare({"a": scores_of(a, query_ids=["1", "2"]), "b": scores_of(b)})
+    with pytest.raises(fn.InputError, match="\"a\" has query 'x' more than once"):
+        fn.compare({"a": scores_of(a, query_ids=["x", "x"]), "b": scores_of(b)})
+
+
+def test_weights_have_to_agree() -> None:
+    a, b, ids = [0.1, 0.2], [0.4, 0.3], ["x", "y"]
+    one = scores_of(a, weight=[1, 2], query_ids=ids)
+    with pytest.raises(fn.InputError, match='"a" has weights and "b" has none'):
+        fn.compare({"a": one, "b": scores_of(b, query_ids=ids)})
+    with pytest.raises(fn.InputError, match='query \'y\' weighs 3 in "b" and 2 in "a"'):
+        fn.compare({"a": one, "b": scores_of(b, weight=[1, 3], query_ids=ids)})
+    row = fn.compare({"a": one, "b": scores_of(b, weight=[1, 2], query_ids=ids)}).rows[0]
+    assert row["difference"] == pytest.approx((0.3 + 0.2) / 3)
+
+
+def test_rankings_and_measures() -> None:
+    rankings = fn.Rankings.from_dense([[1, 0, 2], [0, 1, 0]], [[3, 2, 1], [1, 2, 3]])
+    other = rankings.with_scores([1, 2, 3, 1, 3, 2])
+    found = fn.compare({"a": rankings, "b": other}, measures=["nDCG@2", "RR"])
+    assert [str(measure) for measure in found.measures] == ["nDCG@2", "RR"]
+    scored = {name: fn.evaluate(each, ["RR", "nDCG@2"]) for name, each in (("a", rankings), ("b", other))}
+    assert repr(fn.compare(scored, measures=["nDCG@2", "RR"]).rows) == repr(found.rows)
+    assert len(fn.compare(scored, measures="RR").rows) == 1
+    with pytest.raises(fn.InputError, match='"a" is Rankings; name what to evaluate'):
+        fn.compare({"a": rankings, "b": other})
+    with pytest.raises(fn.MeasureError, match="P was not evaluated"):
+        fn.compare(scored, measures="P")
+    with pytest.raises(
+        fn.MeasureError, match=r"no measure was evaluated for all systems \(a: RR, nDCG@2; b: P\)"
+    ):
+        fn.compare({"a": scored["a"], "b": fn.evaluate(other, "P")})
+
+
+def test_queries_that_a_measure_skips() -> None:
+    lists = [[1, 0], [0, 0], [0, 1], [1, 1]]
+    one = fn.Rankings.from_lists(lists)
+    other = one.with_scores([1, 2, 1, 2, 1, 2, 1, 2])
+    found = fn.compare({"a": one, "b": other}, measures=["RR(empty='skip')", "RR"])
+    assert [row["queries"] for row in found.rows] == [3, 4]
+    assert found.rows[0]["wins"] == found.rows[1]["wins"] == 1
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"baseline": "c"}, "baseline='c' is none of the systems: a, b"),
+        ({"test": "tt"}, r"test='tt' is not known; wanted 't'"),
+        ({"correction": "bonferroni"}, "correction='bonferroni' is not known; wanted None, 'holm' or 'bh'"),
+        ({"confidence": 95}, "confidence=95 is no share"),
+        ({"missing": "ignore"}, "missing='ignore' is not known"),
+        ({"cluster": "user"}, 'there is no column "user" to cluster by; kept were: query_id'),
+        ({"cluster": [1, 2]}, "cluster has 2 values and there are 3 queries"),
+        ({"cluster": [1, None, 2]}, "cluster has 1 nulls"),
+        ({"test": "wilcoxon", "paired": False}, 'test="wilcoxon" and paired=False do not go together'),
+    ],
+)
+def test_options_that_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(fn.InputError, match=message):
+        compared([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], **options)
+
+
+def test_systems_that_are_refused() -> None:
+    one = scores_of([0.1, 0.2])
+    with pytest.raises(fn.InputTypeError, match="systems is a list; wanted a mapping of names"):
+        fn.compare([one, one])  # type: ignore[arg-type]
+    with pytest.raises(fn.InputError, match="1 systems are given"):
+        fn.compare({"a": one})
+    with pytest.raises(fn.InputTypeError, match='"b" is a list; wanted Scores'):
+        fn.compare({"a": one, "b": [0.1, 0.2]})  # type: ignore[dict-item]
+
+
+def test_without_scipy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("scipy", "scipy.special", "scipy.stats"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(
+        fn.ExtraError, match=r"compare needs SciPy, which is not installed: pip install 'fastndcg\[stats\]'"
+    ):
+        compared([0.1, 0.2], [0.2, 0.1])
+    assert scores_of([0.1, 0.5]).summary(0.95).rows[0]["low"] < 0.3
+
+
+# ---- questions and tables ----
+
+
+def test_no_worse_than() -> None:
+    a = drawn(1, 100)[0]
+    systems = {
+        "base": a,
+        "same": a + 0.001 * np.sign(np.arange(100) % 2 - 0.5),
+        "worse": a - 0.1 * (np.arange(100) % 3),
+    }
+    found = fn.compare({name: scores_of(values) for name, values in systems.items()}, "base")
+    assert found.no_worse_than("base", margin=0.002) == {"nDCG@1": False}
+    assert found.no_worse_than("base", margin=0.002, system="same") == {"nDCG@1": True}
+    assert found.no_worse_than("base", margin=0.0, system="same") == {"nDCG@1": False}
+    turned = fn.compare({name: scores_of(systems[name]) for name in ("same", "base")})
+    assert turned.no_worse_than("base", margin=0.002) == {"nDCG@1": True}
+    with pytest.raises(fn.InputError, match="margin=-1 is no loss"):
+        found.no_worse_than("base", margin=-1)
+    with pytest.raises(fn.InputError, match='"none" was compared with no system'):
+        found.no_worse_than("none")
+
+
+def test_tables() -> None:
+    values = drawn(7, 60, 3)
+    values[1] += 0.2
+    names = ["bm25", "re_rank|2", "50%"]
+    found = fn.compare(
+        {name: scores_of(values[place]) for place, name in enumerate(names)}, correction="holm"
+    )
+    table = found.to_arrow()
+    assert table.column_names == [
+        "measure", "system", "baseline", "mean", "baseline_mean", "difference", "low", "high", "p", "p_adjusted", "effect",
+        "effect_low", "effect_high", "wins", "ties", "losses", "nonzero", "queries", "detectable",
+    ]  # fmt: skip
+    assert table.num_rows == 3 and found.to_pandas().shape == (3, 19)
+    assert (
+        found.to_latex().splitlines()[5].startswith(r"b & re\_rank|2 & \textbf{")
+        and "$^{ac}$" in found.to_latex()
+    )
+    assert r"50\%" in found.to_latex()
+    assert found.to_markdown().splitlines()[3].startswith(r"| b | re_rank\|2 | **")
+    whole = json.loads(found.to_json())
+    assert (
+        whole["rows"][0]["measure"] == "nDCG@1" and whole["correction"] == "holm" and whole["missing"] == {}
+    )
+    assert "<table>" in found._repr_html_() and "corrected by Holm" in found._repr_html_()
+    assert json.loads(compared([0.1], [0.2]).to_json())["rows"][0]["p"] is None
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 200])
+def test_a_table_fits_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = repr(compared(*drawn(7, 60))).splitlines()
+    assert ("mean" in lines[1]) == (width >= 100) and "difference" in lines[1]
+    assert width < 80 or max(map(len, lines[1:])) <= width
+
+
+def test_few_differences_are_a_caution() -> None:
+    a = np.zeros(200)
+    b = a.copy()
+    b[:7] = 0.5
+    found = compared(a, b)
+    assert "Only 7 of 200 differences of nDCG@1 between b and a are not zero" in repr(found)
+    b[:40] = 0.5
+    assert not compared(a, b).cautions and not compared(a, a).cautions
+
+
+def test_movers_of_a_pair() -> None:
+    values = drawn(2, 30, 3)
+    found = fn.compare({name: scores_of(values[place]) for place, name in enumerate("abc")})
+    with pytest.raises(fn.InputError, match="there are 3 pairs; name one, as in system='c'"):
+        found.movers("nDCG@1")
+    moved = found.movers("nDCG@1", "c", 5, baseline="b")
+    far = np.sort(np.abs(values[2] - values[1]))[::-1][:5]
+    assert np.abs(moved["difference"].to_numpy()).tolist() == far.tolist()
+    assert found.movers("nDCG@1", "b", 5, baseline="c")["difference"].to_pylist() == [
+        -each for each in moved["difference"].to_pylist()
+    ]
+    with pytest.raises(fn.MeasureError, match="P was not compared"):
+        found.movers("P")
+    with pytest.raises(fn.InputError, match='"d" is none of the systems'):
+        found.movers("nDCG@1", "d")
+    with pytest.raises(fn.InputError, match="independent samples"):
+        compared([0.1, 0.2], [0.2, 0.1], paired=False).movers("nDCG@1")
