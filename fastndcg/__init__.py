@@ -121,6 +121,7 @@ __all__ = [
     "Estimate",
     "F",
     "FastndcgError",
+    "FastndcgWarning",
     "IPrec",
     "InputError",
     "InputTypeError",

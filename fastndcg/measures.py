@@ -930,6 +930,7 @@ class Measure:
 
 
 MeasureLike = Measure | str | IrMeasure
+"""What may name a measure: a `Measure`, a notation as in `"nDCG@10"`, or an object of ir_measures."""
 Measures = MeasureLike | Iterable[MeasureLike]
 
 

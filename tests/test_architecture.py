@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import os
 import subprocess
@@ -283,6 +284,13 @@ def test_no_fastmath() -> None:
         if isinstance(node, ast.Call)
         for keyword in node.keywords
     }
+
+
+def test_public_names_are_listed() -> None:
+    public = {
+        name for name, value in vars(fastndcg).items() if name[0] != "_" and not inspect.ismodule(value)
+    }
+    assert sorted(public) == sorted(fastndcg.__all__)
 
 
 def test_public_names_are_documented() -> None:

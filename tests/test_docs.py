@@ -99,11 +99,7 @@ def test_test_command_is_the_one_that_continuous_integration_runs() -> None:
 def test_every_name_is_in_the_reference() -> None:
     reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\.\. auto\w+:: (\w+)$", reference, flags=re.MULTILINE))
-    public = {
-        name
-        for name, value in vars(fn).items()
-        if not (name.startswith("_") or inspect.ismodule(value) or isinstance(value, fn.Measure))
-    }
+    public = {name for name in fn.__all__ if not isinstance(getattr(fn, name), fn.Measure)}
     assert not public - named, "add these to docs/reference.md"
     assert not named - public, "docs/reference.md names what is not public"
 

@@ -156,7 +156,7 @@ class MeanSums(NamedTuple):
 class ConventionScores(Scores):
     """`Scores` of one convention: values, rounding and means are the tool's.
 
-    Attributes, beside those of `Scores`
+    Attributes
     ----------
     convention : Convention
     resolved : tuple of Measure, (n_measures,)
