@@ -4,8 +4,8 @@
     spark-submit scripts/spark_job.py predictions.parquet results --measure nDCG@10 --measure RR --by country
 
 writes a row for each query to results/queries and the means of each segment to results/means, and prints the means. Executors
-need fastndcg: install it where they run Python, or ship an environment with `--archives`. Where they can write neither the
-package's folder nor a home, let them keep what they compile: `--conf spark.executorEnv.NUMBA_CACHE_DIR=/tmp/numba`.
+need fastndcg: install it where they run Python, or ship an environment with `--archives`. Where they cannot
+write to a home, let them keep what they compile: `--conf spark.executorEnv.NUMBA_CACHE_DIR=/tmp/numba`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from __future__ import annotations
 import http.client
 import importlib.util
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -473,87 +472,6 @@ assert value() == WANTED
 """,
         "workqueue",
     )
-
-
-def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
-    """Neither the package's folder nor a home: nothing is cached, and nothing else is wrong."""
-    package = tmp_path / "site" / "fastndcg"
-    shutil.copytree(ROOT / "fastndcg", package, ignore=shutil.ignore_patterns("__pycache__"))
-    # files where folders would have to be: permissions would not stop root
-    (package / "kernels" / "__pycache__").touch()
-    home = tmp_path / "home"
-    home.touch()
-    program = f"""
-        import warnings
-        warnings.simplefilter("error")
-        import fastndcg as fn
-        assert fn.__file__.startswith({str(tmp_path)!r})
-        rankings = fn.Rankings.from_lists([[1, 0, 2], [0, 1]], [[0.3, 0.2, 0.1], [0.5, 0.5]])
-        assert fn.evaluate(rankings, "CG@2", threads=1).values.tolist() == [[1.0, 1.0]]
-    """
-    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        env=environment
-        | {"PYTHONPATH": str(package.parent), "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
-# what a driver with blocks in another file finds, and whether it was cached
-STARTS = """
-    from fastndcg.kernels.joining import starts_of_runs
-    starts = starts_of_runs(np.array([0, 1, 2, 3]), np.frombuffer(b"aab", np.uint8))
-    print(starts.tolist(), sum(starts_of_runs.stats.cache_hits.values()))
-"""
-
-
-def _found_in(package: Path, cache: Path | str) -> dict[str, str]:
-    """An environment with this package, not that in the current folder."""
-    return {"PYTHONPATH": str(package.parent), "PYTHONSAFEPATH": "1", "NUMBA_CACHE_DIR": str(cache)}
-
-
-def test_a_cached_kernel_is_that_of_the_package_as_it_is(tmp_path: Path) -> None:
-    """It is compiled anew where a block in another file is another one, and found where files were only copied."""
-    package = tmp_path / "site" / "fastndcg"
-    shutil.copytree(ROOT / "fastndcg", package, ignore=shutil.ignore_patterns("__pycache__"))
-    environment = _found_in(package, tmp_path / "cache")
-    assert run(STARTS, **environment) == "[0, 2] 0\n"
-    words = package / "kernels" / "words.py"
-    os.utime(words, (1, 1))
-    assert run(STARTS, **environment) == "[0, 2] 1\n"
-    text = words.read_text(encoding="utf-8")
-    assert text.count("    if length != other_stop - other_start:\n") == 1
-    # no text is the same as another any more
-    words.write_text(text.replace("    if length != other_stop - other_start:\n", "    if length >= 0:\n"))
-    assert run(STARTS, **environment) == "[0, 1, 2] 0\n"
-
-
-def test_a_cache_beside_the_package_is_found_where_it_cannot_be_written(tmp_path: Path) -> None:
-    """In a read-only image, say, that was built with a call; with a home for what is not there, and without one."""
-    package, image = tmp_path / "site" / "fastndcg", tmp_path / "image" / "fastndcg"
-    shutil.copytree(ROOT / "fastndcg", package, ignore=shutil.ignore_patterns("__pycache__"))
-    assert run(STARTS, **_found_in(package, "")) == "[0, 2] 0\n"
-    shutil.copytree(package, image, copy_function=shutil.copyfile)
-    home = tmp_path / "home"
-    for writable in (str(home), "nowhere"):
-        refuse = f"""
-            import tempfile
-            allowed = tempfile.TemporaryFile
-            def refuse(*args, dir, **kwargs):
-                if not dir.startswith({writable!r}):
-                    raise PermissionError("nothing can be written here")
-                return allowed(*args, dir=dir, **kwargs)
-            tempfile.TemporaryFile = refuse
-        """
-        environment = _found_in(image, "") | {"XDG_CACHE_HOME": str(home)}
-        assert run(textwrap.dedent(refuse) + textwrap.dedent(STARTS), **environment) == "[0, 2] 1\n"
-    assert home.is_dir() and not list(home.rglob("*.nbc"))
 
 
 def test_a_cached_kernel_is_loaded_alone(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ Reading, and putting in order:
 
 And how it is compiled:
 
-    compiling    decorators for drivers and blocks, and the cache
+    compiling    decorators for drivers and blocks, and what is kept of them on disk
+    caching      where it is kept
     llvm         what vector blocks are written with
 
 Importing one of these modules imports Numba and compiles nothing.

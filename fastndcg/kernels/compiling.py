@@ -9,11 +9,10 @@ allocating   a block that allocates memory
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,12 +21,13 @@ import numpy as np
 from llvmlite import binding
 from numba import types
 from numba.core import cgutils, imputils
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, InTreeCacheLocator
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 from numba.core.runtime import _nrt_python
 from numba.extending import intrinsic
 
+from fastndcg.kernels import caching
 from fastndcg.kernels.llvm import const, own_function
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -212,71 +212,45 @@ def compiled_empty(typing: Any, shape: Any, kind: Any) -> Any:
 empty = compiled_empty if KNOWN and not numba.config.DISABLE_JIT else np.empty
 
 
-class _Beside(InTreeCacheLocator):
-    """The folder beside the package, where a cache may have been written before: in an image, say, that is read-only now."""
+class _Folder(InTreeCacheLocator):
+    """The folder where drivers are kept, which may be one that can only be read."""
+
+    def __init__(self, function: Any, file: str, kept: Path) -> None:
+        super().__init__(function, file)
+        self._cache_path = str(kept)
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _Folder | None:
+        kept = caching.folder()
+        return None if kept is None else cls(function, file, kept)
 
     def ensure_cache_path(self) -> None:
-        """It need not be there."""
+        caching.make(Path(self._cache_path))
+
+    def get_source_stamp(self) -> str:
+        return ""  # the folder's name has a digest of the source
 
 
 class _Located(CompileResultCacheImpl):
-    """Where a driver is cached: where Numba would, and beside the package where it would nowhere."""
-
-    _locator_classes = (*CompileResultCacheImpl._locator_classes, _Beside)
+    _locator_classes = (_Folder,)
 
 
-class _OfAllFiles(FunctionCache):
-    """Numba's cache of a driver, which a change in any file of kernels makes void.
-
-    Numba looks at the driver's own file only: after an upgrade it would run a driver with the blocks of the version before.
-    What files say counts and not when they were written, so that a cache stays with an installation that is copied. It is
-    found beside the package also where nothing can be written there, unless NUMBA_CACHE_DIR says where to look.
-    """
+class _Kept(FunctionCache):
+    """Numba's cache of a driver, in our folder; what cannot be read or written is compiled again by the next process."""
 
     _impl_class = _Located
 
-    def __init__(self, function: Any) -> None:
-        super().__init__(function)
-        stamp, name = _digest_of_kernels() or self._impl.locator.get_source_stamp(), self._impl.filename_base
-        beside = str(Path(function.__code__.co_filename).parent / "__pycache__")
-        self._cache_file = IndexDataCacheFile(self._cache_path, name, stamp)
-        self._files = [self._cache_file]
-        if beside != self._cache_path and not numba.config.CACHE_DIR:
-            self._files.append(IndexDataCacheFile(beside, name, stamp))
-
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        key = self._index_key(sig, target_context.codegen())
-        for file in self._files if self._enabled else ():
-            with suppress(OSError):  # nothing is there, or nothing that may be read
-                if (data := file.load(key)) is not None:
-                    return self._impl.rebuild(target_context, data)
+        with suppress(OSError):
+            return super()._load_overload(sig, target_context)
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):  # nothing may be written
+        with suppress(OSError):
             super().save_overload(sig, data)
 
-    def holds_any(self) -> bool:
-        """Whether the driver was compiled before, for whatever it was called with."""
-        for file in self._files:
-            with suppress(OSError):
-                if file._load_index():
-                    return True
-        return False
 
-
-@cache
-def _digest_of_kernels() -> str:
-    """Of the source of all kernels; empty where they are no files, but a part of an archive."""
-    folder, digest = Path(__file__).parent, hashlib.sha256()
-    sources = sorted(folder.rglob("*.py"))
-    for source in sources:
-        digest.update(source.relative_to(folder).as_posix().encode())
-        digest.update(source.read_bytes())
-    return digest.hexdigest() if sources else ""
-
-
-class _LoadedAlone(_OfAllFiles):
+class _LoadedAlone(_Kept):
     """Such a cache, which loads a driver without what only compiling needs.
 
     Numba would first register all functions that it can compile, and import SciPy where it is installed: that took 0.3 s of the
@@ -292,15 +266,15 @@ class _LoadedAlone(_OfAllFiles):
 
 
 def driver(**options: Any) -> Callable[[F], F]:
-    """Compile what Python calls, cached on disk where a folder for it can be written, and found there where it was before."""
+    """Compile what Python calls; it is kept on disk (see `caching`) where a folder can be written, and found where it can be read."""
 
     def decorate(function: F) -> F:
         dispatcher = numba.njit(**_OPTIONS, **options)(function)
         if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
-            # nothing is cached without a source, or where none of the places that Numba was told to take can be written
+            # nothing is cached without a home, or where none of the places that Numba was told to take can be written
             with suppress(RuntimeError):
                 # code that lacks a part ends the process
-                dispatcher._cache = _LoadedAlone(function) if KNOWN else _OfAllFiles(function)
+                dispatcher._cache = _LoadedAlone(function) if KNOWN else _Kept(function)
         return dispatcher
 
     return decorate
@@ -308,6 +282,4 @@ def driver(**options: Any) -> Callable[[F], F]:
 
 def is_compiled(driver: Any) -> bool:
     """Whether a driver was compiled before, by this process or into a cache on disk, as far as that can be told."""
-    if numba.config.DISABLE_JIT or driver.overloads:
-        return True
-    return isinstance(driver._cache, _OfAllFiles) and driver._cache.holds_any()
+    return numba.config.DISABLE_JIT or bool(driver.overloads) or caching.holds(driver.__name__)

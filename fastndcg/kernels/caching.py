@@ -1,0 +1,86 @@
+"""Where compiled drivers are kept: a folder for each version of the package, in the user's cache folder or in NUMBA_CACHE_DIR.
+
+    fastndcg/0.1.0/cpython-311-numba0.68.1-9f2c.../     in ~/.cache, say
+
+The last part has a digest of the source of all kernels, because Numba looks at the file of a driver only: after an upgrade it would
+run the driver with the blocks of the version before. Numba itself tells processors and types of arguments apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import numba
+
+import fastndcg
+
+_WEEK = 7 * 24 * 3600  # seconds after which a folder of other kernels of this version is removed
+
+
+@cache
+def folder() -> Path | None:
+    """The folder for drivers of this version; it need not exist. None where no user's folder is known."""
+    home = Path(numba.config.CACHE_DIR) / "fastndcg" if numba.config.CACHE_DIR else users_folder()
+    if home is None:
+        return None
+    compiler = f"{sys.implementation.cache_tag}-numba{numba.__version__}"
+    return home.absolute() / fastndcg.__version__ / f"{compiler}-{_digest_of_kernels()[:16]}"
+
+
+def users_folder() -> Path | None:
+    """The package's folder in the user's cache folder, by the platform's convention; None where the user has no home."""
+    try:
+        if sys.platform == "win32":
+            local = os.environ.get("LOCALAPPDATA")
+            return (Path(local) if local else Path.home() / "AppData" / "Local") / "fastndcg" / "Cache"
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "fastndcg"
+        given = Path(os.environ.get("XDG_CACHE_HOME", ""))  # to be ignored where it is no absolute path
+        return (given if given.is_absolute() else Path.home() / ".cache") / "fastndcg"
+    except RuntimeError:
+        return None
+
+
+def make(kept: Path) -> None:
+    """Make the folder where it is not there, and remove those that it replaces. Raises OSError where it cannot be made."""
+    if kept.is_dir():
+        return
+    kept.mkdir(parents=True)
+    version, now = kept.parent, time.time()
+    for other in version.parent.iterdir():
+        if re.match(r"\d+\.", other.name) and _numbers(other.name) < _numbers(version.name):
+            shutil.rmtree(other, ignore_errors=True)
+    for other in version.iterdir():  # of another Numba or Python, or of kernels that were changed
+        with suppress(OSError):
+            if other != kept and now - other.stat().st_mtime > _WEEK:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+def holds(function: str) -> bool:
+    """Whether something of a function is kept, for whatever it was called with."""
+    kept = folder()
+    return kept is not None and any(kept.rglob(f"*.{function}-*.nbi"))
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+@cache
+def _digest_of_kernels() -> str:
+    here, digest = Path(__file__).parent, hashlib.sha256()
+    sources = sorted(here.rglob("*.py")) or sorted(here.rglob("*.pyc"))
+    for source in sources or [
+        path for path in here.parents if path.is_file()
+    ]:  # or of the archive that they are in
+        digest.update((source.relative_to(here).as_posix() if sources else "").encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,168 @@
+"""Compiled drivers stay in the user's cache folder, a folder a version, and never in the package's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numba
+import pytest
+
+import fastndcg
+from fastndcg.kernels import caching
+
+ROOT = Path(fastndcg.__file__).parent
+compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+
+# what a driver with blocks in another file finds, and how often it was found compiled
+STARTS = """
+import numpy as np
+from fastndcg.kernels.joining import starts_of_runs
+starts = starts_of_runs(np.array([0, 1, 2, 3]), np.frombuffer(b"aab", np.uint8))
+print(starts.tolist(), sum(starts_of_runs.stats.cache_hits.values()))
+"""
+# as in an image that is read-only: permissions would not stop root
+READ_ONLY = """
+import builtins, os, pathlib, tempfile
+opened = builtins.open
+def refuse(*args, **kwargs):
+    raise PermissionError("nothing can be written here")
+def only_read(file, mode="r", *args, **kwargs):
+    return opened(file, mode, *args, **kwargs) if set(mode) <= set("rbt") else refuse()
+builtins.open, os.mkdir, os.makedirs, os.replace, tempfile.TemporaryFile = only_read, refuse, refuse, refuse, refuse
+"""
+
+
+def installed(folder: Path) -> Path:
+    """A copy of the package that nothing was compiled into."""
+    shutil.copytree(ROOT, folder / "fastndcg", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def run(code: str, site: Path, **environment: str) -> str:
+    """What a program prints that finds the package in `site`, with no settings but these."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_CACHE", "XDG_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=kept | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"} | environment,
+        cwd=site, capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@compiles
+def test_kernels_are_kept_in_the_users_folder(tmp_path: Path) -> None:
+    """Nothing is added to the package; folders of older versions go, and are not missed where they are all there is."""
+    site, home = installed(tmp_path / "site"), tmp_path / "home"
+    before = files(site)
+    kept = home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "fastndcg"
+    for version in ("0.0.9", "0.0.10.dev1", "999.0.0", "notes"):
+        (kept / version / "cpython-311").mkdir(parents=True)
+    assert run(STARTS, site, HOME=str(home), LOCALAPPDATA=str(home / ".cache")) == "[0, 2] 0\n"
+    assert files(site) == before
+    assert {path.name for path in kept.iterdir()} == {fastndcg.__version__, "999.0.0", "notes"}
+    # it is found again, by a copy of the package elsewhere and where nothing can be written
+    copied = installed(tmp_path / "copy")
+    assert run(STARTS, copied, HOME=str(home), LOCALAPPDATA=str(home / ".cache")) == "[0, 2] 1\n"
+    assert run(READ_ONLY + STARTS, copied, HOME=str(home), LOCALAPPDATA=str(home / ".cache")) == "[0, 2] 1\n"
+
+
+@compiles
+def test_the_folder_that_numba_was_told_wins(tmp_path: Path) -> None:
+    """It is found where it can only be read, and a block that changes in another file than its driver makes it void."""
+    site, home, told = installed(tmp_path / "site"), tmp_path / "home", tmp_path / "told"
+    environment = {"HOME": str(home), "NUMBA_CACHE_DIR": str(told)}
+    assert run(STARTS, site, **environment) == "[0, 2] 0\n"
+    assert list((told / "fastndcg" / fastndcg.__version__).rglob("*.nbc"))
+    assert not home.exists()
+    words = site / "fastndcg" / "kernels" / "words.py"
+    os.utime(words, (1, 1))
+    assert run(READ_ONLY + STARTS, site, **environment) == "[0, 2] 1\n"
+    text = words.read_text(encoding="utf-8")
+    assert text.count("    if length != other_stop - other_start:\n") == 1
+    # no text is the same as another any more
+    words.write_text(text.replace("    if length != other_stop - other_start:\n", "    if length >= 0:\n"))
+    assert run(STARTS, site, **environment) == "[0, 1, 2] 0\n"
+    assert run(STARTS, site, **environment) == "[0, 1, 2] 1\n"
+
+
+@compiles
+def test_a_package_in_an_archive(tmp_path: Path) -> None:
+    site, home = installed(tmp_path / "site"), tmp_path / "home"
+    archive = shutil.make_archive(str(tmp_path / "packed"), "zip", site)
+    for hits in (0, 1):
+        assert run(STARTS, Path(archive).parent, HOME=str(home), PYTHONPATH=archive) == f"[0, 2] {hits}\n"
+
+
+@compiles
+def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
+    """Neither the package's folder nor a home: nothing is cached, and nothing else is wrong."""
+    site, home = installed(tmp_path / "site"), tmp_path / "home"
+    home.touch()  # a file where a folder would have to be
+    before = files(site)
+    for environment in ({"HOME": str(home)}, {"NUMBA_CACHE_DIR": str(home)}):
+        assert run(STARTS, site, **environment) == "[0, 2] 0\n"
+    assert files(site) == before
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("platform", "environment", "expected"),
+    [
+        ("linux", {}, "/home/ann/.cache/fastndcg"),
+        ("linux", {"XDG_CACHE_HOME": "/var/ann"}, "/var/ann/fastndcg"),
+        ("linux", {"XDG_CACHE_HOME": "relative"}, "/home/ann/.cache/fastndcg"),
+        ("linux", {"XDG_CACHE_HOME": ""}, "/home/ann/.cache/fastndcg"),
+        ("darwin", {"XDG_CACHE_HOME": "/var/ann"}, "/home/ann/Library/Caches/fastndcg"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/fastndcg/Cache"),
+        ("win32", {}, "/home/ann/AppData/Local/fastndcg/Cache"),
+    ],
+)
+def test_the_users_folder_by_platform(
+    platform: str, environment: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/home/ann", **environment}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", platform)
+    folder = caching.users_folder()
+    assert folder is not None
+    assert folder.as_posix() == expected
+
+
+@pytest.mark.pure
+def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(Path, "home", unknown)
+    assert caching.users_folder() is None
+
+
+@pytest.mark.pure
+def test_folders_of_other_kernels_of_this_version_go_after_a_week(tmp_path: Path) -> None:
+    """Two checkouts, or two versions of Numba, that are used in turn leave each other's alone."""
+    version = tmp_path / "1.10.0"
+    for name, days in (("recent", 2), ("old", 8)):
+        (version / name).mkdir(parents=True)
+        os.utime(version / name, (time.time() - days * 86_400,) * 2)
+    (tmp_path / "1.9.0").mkdir()
+    caching.make(version / "own")
+    assert {path.name for path in version.iterdir()} == {"recent", "own"}
+    assert not (tmp_path / "1.9.0").exists()
+    (tmp_path / "1.9.0").mkdir()  # used again, beside this version
+    caching.make(version / "own")
+    assert (tmp_path / "1.9.0").is_dir()
