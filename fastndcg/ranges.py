@@ -10,7 +10,8 @@ import pyarrow as pa
 from fastndcg import statistics
 from fastndcg.api import evaluate
 from fastndcg.errors import MeasureError
-from fastndcg.measures import Measure, RBPresidual, as_measure, as_measures
+from fastndcg.measures import Measure, as_measure, as_measures, functions_held
+from fastndcg.scoring import assignments
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,7 +72,7 @@ class Ranges:
                 {
                     "measure": str(measure),
                     **dict(zip(self._names, means, strict=True)),
-                    "moves": means[2] - means[0] > MOVES,
+                    "moves": abs(means[2] - means[0]) > MOVES,
                 }
             )
         kinds = {"measure": pa.string()} | dict.fromkeys(self._names, pa.float64()) | {"moves": pa.bool_()}
@@ -90,7 +91,11 @@ class Ranges:
         width = max(len(str(measure)) for measure in self._bounds)
         lines = [" " * width + "".join(f"{name:>12}" for name in self._names)]
         for row in rows:
-            flag = f"   could move by {row[self._names[2]] - row[self._names[0]]:.6f}" if row["moves"] else ""
+            flag = (
+                f"   could move by {abs(row[self._names[2]] - row[self._names[0]]):.6f}"
+                if row["moves"]
+                else ""
+            )
             lines.append(
                 f"{row['measure']:<{width}}" + "".join(f"{row[name]:>12.6f}" for name in self._names) + flag
             )
@@ -140,56 +145,57 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
 def judgment_range(
     rankings: Rankings, measures: Any, *, top: float | None = None, threads: int | None = None
 ) -> Ranges:
-    """Each measure with every unjudged document worthless, as it is, and with every unjudged document of the top grade.
+    """Least, own and greatest value of each query over all grades that its unjudged documents may have.
 
     Parameters
     ----------
     rankings : Rankings
-        With `is_judged`; where every document was judged, the three are equal but for RBP's ranks beyond the list.
-    measures : measures that take `unjudged`, such as nDCG, AP or RBP
+        With `is_judged`; where every document was judged, the three are equal.
+    measures : one or several of Measure, notation, or ir_measures object
     top : float, optional
-        The grade of a perfect document; default the highest that occurs.
+        The highest grade that an unjudged document may have; default the highest that occurs.
 
     Returns
     -------
     Ranges
-        For RBP the upper value is RBP plus its residual, which counts the ranks beyond the list too. For nDCG a perfect
-        document joins the ideal ranking as well.
+        `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that judgments could move by more than 0.001.
 
     Raises
     ------
     MeasureError
-        A measure that does not take `unjudged`, or that drops unjudged documents.
+        A measure that has no exact range, with what can be asked instead: those of several intents; nDCG with
+        `ideal="returned"` where tied documents reach across the cutoff; discounts that rise. `Judged` and `RBPresidual`, which
+        count judgments.
+    InputError
+        No document was judged, and `top` is not given.
+
+    Notes
+    -----
+    An unjudged document may have the grade 0, each grade that occurs up to `top`, and `top`. Then it is judged: it has its place
+    in the ideal ranking and counts in recall, and neither `judged_only` nor `unjudged` of the measure change anything. All
+    such assignments of grades are considered. The bounds are exact: each is the value of one of them. Grades between those
+    would not widen the range of nDCG, where gains rise with grades.
+
+    An assignment that leaves a query without a value counts by the measure's `empty`, and not at all where that is "nan" or
+    "skip". Documents that were neither returned nor judged stay away; `RBPresidual` is what they could add to RBP.
+
+    Most measures take the time of a few evaluations. Those that are divided by the number of relevant documents, as AP, R and F,
+    try each such number, which takes as many evaluations as a query has unjudged documents.
 
     Examples
     --------
     >>> from fastndcg import Rankings
-    >>> rankings = Rankings.from_lists([[0, 2]], [[0.9, 0.1]], is_judged=[False, True])
-    >>> judgment_range(rankings, "nDCG@2")["nDCG@2"].high
-    array([1.])
+    >>> rankings = Rankings.from_lists([[0, 2, 1]], [[0.9, 0.8, 0.1]], is_judged=[False, True, True])
+    >>> judgment_range(rankings, ["nDCG@2", "RR"])
+                 least       value    greatest
+    nDCG@2    0.479625    0.479625    1.000000   could move by 0.520375
+    RR        0.500000    0.500000    1.000000   could move by 0.500000
     """
     asked = as_measures(measures)
-    highest = rankings.grades.highest if top is None else top
-    lower, upper, residuals = {}, {}, {}
-    for measure in asked:
-        if "unjudged" not in measure.params or measure.params.get("judged_only"):
-            raise MeasureError(
-                f"{measure} does not say what unjudged documents are worth; wanted one that takes unjudged=, as nDCG, AP and RBP do"
-            )
-        lower[measure] = measure(unjudged=None)
-        upper[measure] = measure(unjudged=highest)
-        if measure.name == "RBP":
-            residual = RBPresidual(p=measure.p, ties=measure.ties, empty=measure.empty)
-            residuals[measure] = residual if measure.cutoff is None else residual @ measure.cutoff
-    scores = evaluate(
-        rankings, [*asked, *lower.values(), *upper.values(), *residuals.values()], threads=threads
-    )
-    bounds = {}
-    for measure in asked:
-        low = scores[lower[measure]]
-        high = low + scores[residuals[measure]] if measure in residuals else scores[upper[measure]]
-        bounds[measure] = Bounds(low, scores[measure], high)
-    return Ranges(("worthless", "value", "perfect"), bounds, rankings)
+    with functions_held(asked):
+        found = assignments.bounds(asked, rankings, top, threads)
+    bounds = {measure: Bounds(*of_measure) for measure, of_measure in zip(asked, found, strict=True)}
+    return Ranges(("least", "value", "greatest"), bounds, rankings)
 
 
 def _mean(values: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None, skip: bool) -> float:

@@ -5,6 +5,7 @@ launch        serial or parallel, chunks, safe inside any host
 ideals        ideal rankings with a length of their own
 by_intent     measures of several intents
 propensities  gains divided by the probability that they were observed
+assignments   grades of unjudged documents that make a measure least or greatest
 """
 
 from __future__ import annotations

@@ -1,0 +1,561 @@
+"""The grades of unjudged documents that make a measure least, and those that make it greatest.
+
+An assignment gives every unjudged document a grade of a scale; then every document is judged, and has its place in the ideal. A
+value here is always that of an assignment, computed as any other. Few assignments need be looked at:
+
+- Of documents of equal number and grades, the better ones further up never lower a measure whose discounts do not rise. So the
+  greatest value has the unjudged documents by falling grade down the list, the least one by rising grade.
+- A measure of relevant documents then depends on their number alone, and each number is tried. One that no further document of
+  a higher grade can lower needs the two ends only.
+- nDCG is a ratio, DCG(x) / IDCG(x), and both are sums over thresholds of the gain: of a weight for each document above the
+  threshold. With a guess r of the extreme ratio (Dinkelbach, On nonlinear fractional programming, Management Science 13(7),
+  1967) the extreme of DCG(x) - r IDCG(x) is a sum over thresholds of what depends on the number of unjudged documents above it,
+  and these numbers fall from threshold to threshold: one pass over them finds it. Its ratio is the next guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg import scoring
+from fastndcg.errors import InputError, MeasureError
+from fastndcg.measures import DCG, IDCG, Function, Measure, Numbers
+from fastndcg.rankings import Rankings
+from fastndcg.scoring import ideals, plan
+
+Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+_TOGETHER = 1 << 21  # documents of assignments that are scored together, and numbers of a table of thresholds
+_ROUNDING = 1e-15
+_MOST_GUESSES = 100  # of a ratio; each is nearer by more than the one before, and five are usual
+
+
+class Unjudged(NamedTuple):
+    """Documents of each query by falling score, and which of them are unjudged."""
+
+    order: Int64  # (n_docs,): rows, by query and falling score
+    query: Int64  # (n_docs,): of each place of `order`, as all that follow
+    rank: Int64  # from 0
+    first: Int64  # rank of the first document of the tied group
+    size: Int64  # documents of the tied group
+    places: Int64  # (n_unjudged,): places that hold an unjudged document
+    offsets: Int64  # (n_queries + 1,): of `places`
+
+    @property
+    def lengths(self) -> Int64:
+        return np.diff(self.offsets)
+
+
+class Scale(NamedTuple):
+    """Gains that an unjudged document may have, ascending, and a grade that has each."""
+
+    gains: Float64
+    grades: Float64
+
+
+def unjudged_of(rankings: Rankings) -> Unjudged:
+    query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
+    order = np.lexsort((-np.arange(rankings.n_docs), rankings.scores, -query))[::-1].astype(np.int64)
+    rank = np.arange(rankings.n_docs) - rankings.offsets[query]
+    scores = rankings.scores[order]
+    begins = np.ones(rankings.n_docs, np.bool_)
+    begins[1:] = (scores[1:] != scores[:-1]) | (query[1:] != query[:-1])
+    starts, group = np.flatnonzero(begins), np.cumsum(begins) - 1
+    size = np.diff(np.append(starts, rankings.n_docs))[group]
+    unjudged = (
+        np.zeros(rankings.n_docs, np.bool_) if rankings.is_judged is None else ~rankings.is_judged[order]
+    )
+    offsets = np.concatenate([[0], np.cumsum(unjudged)])[rankings.offsets]
+    return Unjudged(order, query, rank, rank[starts][group], size, np.flatnonzero(unjudged), offsets)
+
+
+def grades_of_scale(rankings: Rankings, top: float | None) -> Float64:
+    """0, every grade that occurs, and `top`, above which nothing is."""
+    grades = np.asarray(rankings.distinct_grades, np.float64)
+    if top is None:
+        if not len(grades):
+            raise InputError(
+                "no document was judged, so nothing says what the highest grade is; name it, as in top=1"
+            )
+        return np.union1d(grades, [0.0])
+    return np.union1d(grades[grades <= top], [min(0.0, top), top])
+
+
+def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
+    """Refuse a measure whose least and greatest values would not be exact, or that does not look at grades."""
+    definition, params = measure.definition, measure.params
+    plan.check_complete(measure)
+    if definition.over in ("judged", "residual"):
+        raise MeasureError(
+            f"{measure} counts judgments and not grades: when all documents are judged, it has one value. Ask for RBP, or another "
+            "measure of what was found"
+        )
+    if definition.way == "intents":
+        raise MeasureError(
+            f"{measure} has no exact range: the grades for several intents of a document would have to be tried together. Ask for a "
+            "measure of one grade for each document, as nDCG or ERR"
+        )
+    if definition.name == "infAP" and rankings.grades.lowest < 0:
+        raise MeasureError(
+            f"{measure} has no exact range beside negative grades, which are unjudged documents of the pool to it. Ask for AP, or drop "
+            "these rows"
+        )
+    if params.get("ips") == "snips" and params["ties"] in ("worst", "best"):
+        raise MeasureError(
+            f"{measure} has no exact range: propensities decide which of tied documents comes first. Take ties='average' or 'input'"
+        )
+    discount = params.get("discount")
+    if isinstance(discount, Numbers | Function):
+        table = plan.discount_table(discount, int(ranks_of(measure, rankings, unjudged).max(initial=1)))
+        rises = np.flatnonzero((np.diff(table) > 0) | (table[1:] < 0))
+        if len(rises) or table[0] < 0:
+            rank = int(rises[0]) + 2 if len(rises) else 1
+            raise MeasureError(
+                f"{measure} has no exact range: its discount is {table[rank - 1]:g} at rank {rank}; wanted discounts that do not rise "
+                "and are not negative"
+            )
+
+
+def scale_of(measure: Measure, grades: Float64) -> Scale:
+    worth = plan.worth_of(measure)
+    if worth.gain == "judgment":  # a negative grade is no judgment
+        grades = grades[grades >= 0]
+    gains = np.array([plan.gain_of(worth, grade) for grade in grades.tolist()], np.float64)
+    if not np.isfinite(gains).all():
+        raise MeasureError(
+            f"{measure} has no gain for grade {grades[~np.isfinite(gains)][0]:g}, which an unjudged document may have; name the highest "
+            "with top="
+        )
+    if _is_normalised(measure) and gains.min() < 0:
+        raise MeasureError(
+            f"{measure} has no exact range where gains are negative, as {gains.min():g} of grade {grades[np.argmin(gains)]:g}"
+        )
+    distinct, places = np.unique(gains, return_index=True)
+    return Scale(distinct, grades[places])
+
+
+def _is_normalised(measure: Measure) -> bool:
+    """Whether it is divided by the sum of what its documents gain."""
+    return measure.params.get("ips") == "snips"
+
+
+def depends_on_number(measure: Measure) -> bool:
+    """Whether more relevant documents may lower it."""
+    definition = measure.definition
+    return (
+        definition.over in ("relevant", "weighted", "set")
+        or definition.fold == "interpolated"
+        or bool(measure.params.get("relative"))
+        or _is_normalised(measure)
+    )
+
+
+# ---- assignments, scored ----
+
+
+def rows_of(starts: Int64, lengths: Int64) -> Int64:
+    """start, start + 1, ... of each run, one after another."""
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def assigned(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Float64) -> Rankings:
+    """Rankings of these queries, with repetitions, whose unjudged documents have these grades, in the order of `unjudged`."""
+    lengths, numbers = rankings.lengths[queries], unjudged.lengths[queries]
+    rows = rows_of(rankings.offsets[queries], lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    given = grades.astype(np.int64) if (grades == np.floor(grades)).all() else grades
+    pools = () if rankings.judged is None else (rankings.judged.relevance.dtype,)
+    dtype = np.result_type(rankings.relevance.dtype, *pools, given.dtype)
+    relevance = rankings.relevance[rows].astype(dtype)
+    places = unjudged.places[rows_of(unjudged.offsets[queries], numbers)]
+    relevance[unjudged.order[places] + np.repeat(offsets[:-1] - rankings.offsets[queries], numbers)] = given
+    judged = None
+    if rankings.judged is not None:
+        kept = np.diff(rankings.judged.offsets)[queries]
+        ends = np.concatenate([[0], np.cumsum(kept + numbers)]).astype(np.int64)
+        pool = np.empty(ends[-1], dtype)
+        pool[rows_of(ends[:-1], kept)] = rankings.judged.relevance[
+            rows_of(rankings.judged.offsets[queries], kept)
+        ]
+        pool[rows_of(ends[:-1] + kept, numbers)] = given
+        judged = (ends, pool)
+    propensity = None if rankings.propensity is None else rankings.propensity[rows]
+    return Rankings.from_offsets(
+        offsets, relevance, rankings.scores[rows], judged=judged, propensity=propensity
+    )
+
+
+def ends_of(unjudged: Unjudged, *, every: bool) -> Iterator[tuple[Int64, npt.NDArray[np.bool_]]]:
+    """Queries, with repetitions, and whether each unjudged document has the best grade: the first u of them, and the last u.
+
+    `every` u there is, or 0, 1 and all. In parts of a bounded number of documents.
+    """
+    of_query = unjudged.lengths
+    lengths = np.bincount(unjudged.query, minlength=len(of_query))
+    some = np.flatnonzero(of_query)
+    tried = of_query[some] + 1 if every else np.minimum(of_query[some] + 1, 3)
+    queries = np.repeat(some, tried)
+    number = rows_of(np.zeros(len(tried), np.int64), tried)
+    if not every:
+        number = np.where(number == 2, of_query[queries], number)
+    for part in parts_of(lengths[queries], _TOGETHER):
+        chosen, u = queries[part], number[part]
+        n = of_query[chosen]
+        place = rows_of(np.zeros(len(n), np.int64), n)
+        yield chosen, place < np.repeat(u, n)
+        yield chosen, place >= np.repeat(n - u, n)
+
+
+def parts_of(sizes: Int64, most: int) -> Iterator[slice]:
+    """Runs of sizes that add up to at most `most`, or of one size."""
+    ends, first = np.cumsum(sizes), 0
+    while first < len(sizes):
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + most, side="right")), first + 1)
+        yield slice(first, last)
+        first = last
+
+
+# ---- nDCG: a ratio whose two parts move ----
+
+
+class _Judged(NamedTuple):
+    """Gains as codes of one order, and the judged documents that count in the ideal and in each tied group."""
+
+    values: Float64  # gain of each code, ascending
+    scale: Int64  # codes of the scale's gains
+    pool: Int64  # sorted query * len(values) + code, of documents of the ideal
+    tied: Int64  # sorted tied group * len(values) + code, of the ranked documents that are judged
+
+
+def extreme_grades(
+    measure: Measure,
+    rankings: Rankings,
+    unjudged: Unjudged,
+    scale: Scale,
+    base: tuple[Float64, Float64],
+    sign: int,
+) -> Float64:
+    """Grades of the unjudged documents that make nDCG greatest, for `sign` 1, or least, for -1, (n_unjudged,).
+
+    `base` has the DCG and IDCG of each query whose unjudged documents are worth least.
+    """
+    grades = np.full(len(unjudged.places), scale.grades[0])
+    moving = _moving(measure, rankings, unjudged)
+    judged = _judged_gains(measure, rankings, unjudged, scale)
+    some = np.flatnonzero(moving)
+    levels = _thresholds_of(judged, some)
+    # queries side by side in a table have about equally many thresholds and documents
+    alike = np.lexsort((moving[some], np.frexp(levels)[1]))
+    some, levels = some[alike], levels[alike]
+    for part in parts_of((moving[some] + 1) * (levels + 1), _TOGETHER):
+        table = _Table(measure, rankings, unjudged, judged, some[part], moving[some[part]], sign)
+        places, codes = table.solve(tuple(part_of[some[part]] for part_of in base), sign)
+        grades[places] = scale.grades[np.searchsorted(scale.gains, judged.values[codes])]
+    return grades
+
+
+def _moving(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> Int64:
+    """How many of the first unjudged documents of each query count, in the ranking or in the ideal."""
+    if measure.ideal != "returned" or measure.cutoff is None:
+        return unjudged.lengths
+    places = unjudged.places
+    across = (unjudged.first < measure.cutoff) & (measure.cutoff < unjudged.first + unjudged.size)
+    across &= unjudged.lengths[unjudged.query] > 0
+    if measure.ties != "input" and across.any():
+        query = int(unjudged.query[np.argmax(across)])
+        raise MeasureError(
+            f"{measure} has no exact range where tied documents reach across rank {measure.cutoff}, as in query "
+            f"{rankings.name_of(query)}: its ideal differs from order to order. Take ties='input', or ideal='judged'"
+        )
+    shown = unjudged.query[places[unjudged.rank[places] < measure.cutoff]]
+    return np.bincount(shown, minlength=rankings.n_queries)
+
+
+def _judged_gains(measure: Measure, rankings: Rankings, unjudged: Unjudged, scale: Scale) -> _Judged:
+    of_judged = np.ones(rankings.n_docs, np.bool_)
+    of_judged[unjudged.places] = False
+    places = np.flatnonzero(of_judged)
+    ranked = ideals.gains(measure, rankings.relevance[unjudged.order[places]])
+    if measure.ideal in ("scored", "returned"):
+        last = (
+            measure.cutoff if measure.ideal == "returned" and measure.cutoff is not None else rankings.longest
+        )
+        shown = unjudged.rank[places] < last
+        query, pool = unjudged.query[places][shown], ranked[shown]
+    else:
+        offsets, relevance = ideals.pool(rankings)
+        query, pool = (
+            np.repeat(np.arange(rankings.n_queries), np.diff(offsets)),
+            ideals.gains(measure, relevance),
+        )
+    values = np.unique(np.concatenate([scale.gains, ranked, pool]))
+    group = (unjudged.rank == unjudged.first).cumsum()[places] - 1
+    return _Judged(
+        values,
+        np.searchsorted(values, scale.gains),
+        np.sort(query * len(values) + np.searchsorted(values, pool)),
+        np.sort(group * len(values) + np.searchsorted(values, ranked)),
+    )
+
+
+def _cuts(judged: _Judged, queries: Int64) -> tuple[Int64, Int64]:
+    """Place in `queries`, and code, of the gains between which a query's unjudged documents may lie, ascending.
+
+    They are the scale's ends, the gains of the query's judged documents within them, and those of the scale beside these.
+    """
+    n, scale = len(judged.values), judged.scale
+    starts = np.searchsorted(judged.pool, queries * n)
+    numbers = np.searchsorted(judged.pool, (queries + 1) * n) - starts
+    place, code = np.repeat(np.arange(len(queries)), numbers), judged.pool[rows_of(starts, numbers)] % n
+    within = (code > scale[0]) & (code < scale[-1])
+    place, code = place[within], code[within]
+    above = np.searchsorted(scale, code)
+    below = np.searchsorted(scale, code, side="right") - 1
+    every = np.arange(len(queries))
+    places = np.concatenate([place, place, place, every, every])
+    ends = np.repeat(scale[[0, -1]], len(queries))
+    codes = np.concatenate([code, scale[above], scale[below], ends])
+    keys = np.unique(places * n + codes)
+    return keys // n, keys % n
+
+
+def _thresholds_of(judged: _Judged, queries: Int64) -> Int64:
+    return np.bincount(_cuts(judged, queries)[0], minlength=len(queries))
+
+
+class _Table:
+    """What DCG and IDCG gain by u unjudged documents above each threshold, for some queries of the rankings side by side."""
+
+    def __init__(
+        self,
+        measure: Measure,
+        rankings: Rankings,
+        unjudged: Unjudged,
+        judged: _Judged,
+        queries: Int64,
+        moving: Int64,
+        sign: int,
+    ) -> None:
+        most, n = int(moving.max()), len(judged.values)
+        cut_place, cut_code = _cuts(judged, queries)
+        upper = np.flatnonzero(cut_place[1:] == cut_place[:-1]) + 1
+        place, high, low = cut_place[upper], cut_code[upper], cut_code[upper - 1]
+        delta = (judged.values[high] - judged.values[low])[:, None]
+        begins = np.flatnonzero(np.isin(low, judged.scale))
+        # the unjudged documents of each query, in the order in which they are given better grades
+        column = np.arange(most)
+        turn = np.where(sign > 0, column, moving[:, None] - 1 - column)
+        there = (turn >= 0) & (turn < moving[:, None])
+        which = unjudged.offsets[queries, None] + np.where(there, turn, 0)
+        places = unjudged.places[which.ravel()].reshape(which.shape)
+        discounts = plan.discount_table(
+            measure.discount, int(ranks_of(measure, rankings, unjudged)[queries].max())
+        )
+        weights = np.where(
+            there[place], _weights(measure, unjudged, judged, discounts, places, place, high), 0.0
+        )
+        counted = np.searchsorted(judged.pool, (queries[place] + 1) * n) - np.searchsorted(
+            judged.pool, queries[place] * n + high
+        )
+        sums = np.concatenate([[0.0], np.cumsum(discounts)])
+        ends = _ends(measure, rankings, queries, len(discounts))[place]
+        ideal = sums[np.minimum(counted[:, None] + np.arange(most + 1), ends[:, None])]
+        gained = np.zeros((len(place), most + 1))
+        np.cumsum(weights, axis=1, out=gained[:, 1:])
+        step, code = place[begins], high[np.append(begins[1:], len(place)) - 1]
+        level = np.arange(len(step)) - np.searchsorted(step, step)
+        shape = (int(level.max()) + 1, len(queries), most + 1)
+        self.gained, self.ideal, self.closed = np.zeros(shape), np.zeros(shape), np.ones(shape, np.bool_)
+        self.gained[level, step] = np.add.reduceat(delta * gained, begins)
+        self.ideal[level, step] = np.add.reduceat(delta * (ideal - ideal[:, :1]), begins)
+        self.closed[level, step] = np.arange(most + 1) > moving[step, None]
+        self.closed[:, :, 0] = False
+        self.codes = np.full((len(queries), shape[0] + 1), judged.scale[0])
+        self.codes[step, level + 1] = code
+        self.moving, self.which, self.there = moving, which, there
+
+    def solve(self, base: tuple[Float64, ...], sign: int) -> tuple[Int64, Int64]:
+        """Unjudged documents, as places in `unjudged.places`, and the code of the gain that each is given."""
+        best = np.zeros(self.gained.shape[:2], np.int64)
+        ratio = self._ratio(base, best)
+        guess = np.where(self.closed[:, np.arange(len(self.moving)), self.moving], 0, self.moving)
+        for turn in range(_MOST_GUESSES):
+            other = self._ratio(base, guess)
+            nearer = sign * other > sign * ratio + _ROUNDING * np.abs(ratio)
+            nearer |= np.isnan(ratio) & ~np.isnan(other)
+            if turn and not nearer.any():
+                break
+            best, ratio = np.where(nearer, guess, best), np.where(nearer, other, ratio)
+            guess = self._best_numbers(sign * (self.gained - np.nan_to_num(ratio)[:, None] * self.ideal))
+        above = (best[:, :, None] > np.arange(self.there.shape[1])).sum(axis=0)
+        return self.which[self.there], np.take_along_axis(self.codes, above, axis=1)[self.there]
+
+    def _best_numbers(self, worth: Float64) -> Int64:
+        """Documents above each threshold, no more than above an easier one, for the greatest sum of what they are worth."""
+        worth[self.closed] = -np.inf
+        levels, n, width = worth.shape
+        last = np.empty(worth.shape, np.int64)
+        top = np.zeros((n, width))
+        for level in range(levels - 1, -1, -1):
+            top = np.maximum.accumulate(worth[level] + top, axis=1)
+            last[level, :, 0] = 0
+            last[level, :, 1:] = np.where(top[:, 1:] > top[:, :-1], np.arange(1, width), 0)
+            np.maximum.accumulate(last[level], axis=1, out=last[level])
+        number, rows = self.moving, np.arange(n)
+        for level in range(levels):
+            number = last[level, rows, number]
+            last[level, :, 0] = number
+        return last[:, :, 0]
+
+    def _ratio(self, base: tuple[Float64, ...], number: Int64) -> Float64:
+        """nDCG of each query, with a number of unjudged documents above each threshold; NaN where the ideal gains nothing."""
+        dcg, idcg = (
+            of_lowest + np.take_along_axis(part, number[:, :, None], axis=2)[:, :, 0].sum(axis=0)
+            for of_lowest, part in zip(base, (self.gained, self.ideal), strict=True)
+        )
+        ratio: Float64 = np.divide(dcg, idcg, out=np.full(len(dcg), np.nan), where=idcg > 0)
+        return ratio
+
+
+def ranks_of(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> Int64:
+    """Ranks of each query that have a discount, in the ranking or in an ideal."""
+    ranks: Int64 = np.maximum(rankings.lengths, 1)
+    if rankings.judged is not None:
+        ranks = np.maximum(ranks, np.diff(rankings.judged.offsets) + unjudged.lengths)
+    if measure.cutoff is None or measure.params.get("ideal") == "judged_uncut":
+        return ranks
+    return np.minimum(ranks, measure.cutoff)
+
+
+def _ends(measure: Measure, rankings: Rankings, queries: Int64, ranks: int) -> Int64:
+    """Ranks of the ideal of each query, at most."""
+    if measure.ideal == "judged_returned":
+        return np.minimum(rankings.lengths[queries], ranks)
+    return np.full(len(queries), ranks)
+
+
+def _weights(
+    measure: Measure,
+    unjudged: Unjudged,
+    judged: _Judged,
+    discounts: Float64,
+    places: Int64,
+    place: Int64,
+    high: Int64,
+) -> Float64:
+    """What DCG gains by the next unjudged document above a threshold, (n_thresholds, n_moving)."""
+    cut: Float64 = np.zeros(max(int((unjudged.first + unjudged.size).max(initial=0)), len(discounts)) + 1)
+    shown = len(discounts) if measure.cutoff is None else min(measure.cutoff, len(discounts))
+    cut[:shown] = discounts[:shown]
+    first, size = unjudged.first[places], unjudged.size[places]
+    weights: Float64
+    if measure.ties == "input":
+        return cut[unjudged.rank[places]][place]
+    if measure.ties == "average":
+        sums = np.concatenate([[0.0], np.cumsum(cut)])
+        weights = (sums[first + size] - sums[first]) / size
+        return weights[place]
+    n = len(judged.values)
+    group = ((unjudged.rank == unjudged.first).cumsum() - 1)[places]
+    same = np.ones(group.shape, np.bool_)
+    same[:, 1:] = group[:, 1:] != group[:, :-1]
+    column = np.arange(group.shape[1])
+    turn = column - np.maximum.accumulate(
+        np.where(same, column, 0), axis=1
+    )  # how many of its group were before it
+    known = np.searchsorted(judged.tied, (group[place] + 1) * n) - np.searchsorted(
+        judged.tied, group[place] * n + high[:, None]
+    )
+    above = turn[place] + known
+    above = np.minimum(above, size[place] - 1)
+    weights = cut[first[place] + (above if measure.ties == "best" else size[place] - 1 - above)]
+    return weights
+
+
+# ---- the door ----
+
+
+def bounds(
+    measures: tuple[Measure, ...],
+    rankings: Rankings,
+    top: float | None = None,
+    threads: int | None = None,
+) -> list[tuple[Float64, Float64, Float64]]:
+    """Least value of each measure and query over all assignments, the value as it is, and the greatest, each (n_queries,).
+
+    Raises `MeasureError` for a measure that `check` refuses, and as `fastndcg.evaluate` does.
+    """
+    unjudged = unjudged_of(rankings)
+    for measure in measures:
+        check(measure, rankings, unjudged)
+    values = scoring.score(measures, rankings, threads).values
+    found = [(value.copy(), value, value.copy()) for value in values]
+    some = np.flatnonzero(unjudged.lengths)
+    if not len(some):
+        return found
+    for low, _, high in found:
+        low[some] = high[some] = np.nan
+
+    def take(rows: list[int], queries: Int64, grades: Float64) -> None:
+        of_rows = tuple(measures[row] for row in rows)
+        scored = scoring.score(of_rows, assigned(rankings, unjudged, queries, grades), threads).values
+        for row, got in zip(rows, scored, strict=True):
+            np.fmin.at(found[row][0], queries, got)
+            np.fmax.at(found[row][2], queries, got)
+
+    grades = grades_of_scale(rankings, top)
+    alike: dict[Any, list[int]] = {}
+    for row, measure in enumerate(measures):
+        alike.setdefault((plan.worth_of(measure), depends_on_number(measure)), []).append(row)
+    for (_, every), rows in alike.items():
+        scale = scale_of(measures[rows[0]], grades)
+        for queries, best in ends_of(unjudged, every=every):
+            take(rows, queries, np.where(best, scale.grades[-1], scale.grades[0]))
+        for row in rows:
+            measure = measures[row]
+            if measure.name != "nDCG" or len(scale.gains) == 1:
+                continue
+            if measure.ideal == "full":
+                for level in _beside_the_best(measure, rankings, scale, some):
+                    take([row], some, np.repeat(scale.grades[level], unjudged.lengths[some]))
+                continue
+            parts = tuple(_part(measure, kind) for kind in (DCG, IDCG))
+            lowest = np.full(len(unjudged.places), scale.grades[0])
+            base = np.zeros((2, rankings.n_queries))
+            base[:, some] = scoring.score(parts, assigned(rankings, unjudged, some, lowest), threads).values
+            for sign in (1, -1):
+                take(
+                    [row], some, extreme_grades(measure, rankings, unjudged, scale, (base[0], base[1]), sign)
+                )
+    return found
+
+
+def _part(measure: Measure, kind: Measure) -> Measure:
+    """The DCG or the IDCG of an nDCG."""
+    taken = {name: value for name, value in measure.params.items() if name in kind.params and name != "empty"}
+    return kind(**taken) if measure.cutoff is None else kind(**taken) @ measure.cutoff
+
+
+def _beside_the_best(
+    measure: Measure, rankings: Rankings, scale: Scale, queries: Int64
+) -> tuple[Int64, Int64]:
+    """Levels of the scale just below and just above the greatest gain that each query has, where its top is its own best gain.
+
+    All unjudged documents have one of them where nDCG over k documents of the top is greatest, or the scale's best.
+    """
+    offsets, relevance = ideals.pool(rankings)
+    best = np.full(rankings.n_queries, -np.inf)
+    np.maximum.at(
+        best, np.repeat(np.arange(rankings.n_queries), np.diff(offsets)), ideals.gains(measure, relevance)
+    )
+    below = np.searchsorted(scale.gains, best[queries], side="right") - 1
+    above = np.searchsorted(scale.gains, best[queries])
+    return np.maximum(below, 0), np.minimum(above, len(scale.gains) - 1)
