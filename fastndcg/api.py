@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fastndcg.convention.declarations import Convention
     from fastndcg.convention.evaluation import ConventionScores
     from fastndcg.scores import Scores
-    from fastndcg.typing import Discount, Empty, Gain, Ideal, Ties
+    from fastndcg.typing import Discount, Empty, Gain, Ideal, NaN, Ties
 
 Float64 = npt.NDArray[np.float64]
 
@@ -118,6 +118,7 @@ def ndcg(
     ties: Ties = "average",
     ideal: Ideal = "judged",
     empty: Empty = 0.0,
+    nan: NaN = "refuse",
     threads: int | None = None,
 ) -> Float64:
     """nDCG of each query of ragged arrays, or of the rows of matrices.
@@ -135,6 +136,8 @@ def ndcg(
         Ranks that count; default all.
     gain, discount, ties, ideal, empty
         As the parameters of `nDCG`.
+    nan : "refuse" or "last"
+        "last" ranks documents with a NaN score below all others.
 
     Returns
     -------
@@ -161,14 +164,14 @@ def ndcg(
             f"{' and '.join(given)} are given; one of them says which rows belong to which query"
         )
     if offsets is not None:
-        rankings = Rankings.from_offsets(offsets, relevance, scores)
+        rankings = Rankings.from_offsets(offsets, relevance, scores, nan=nan)
     elif group is not None:
-        rankings = Rankings.from_groups(group, relevance, scores)
+        rankings = Rankings.from_groups(group, relevance, scores, nan=nan)
     elif query_ids is not None:
-        rankings = Rankings.from_query_ids(query_ids, relevance, scores)
+        rankings = Rankings.from_query_ids(query_ids, relevance, scores, nan=nan)
     elif np.ndim(relevance) == 2:
-        rankings = Rankings.from_dense(relevance, scores)
+        rankings = Rankings.from_dense(relevance, scores, nan=nan)
     else:
-        rankings = Rankings.from_offsets([0, len(relevance)], relevance, scores)  # type: ignore[arg-type]
+        rankings = Rankings.from_offsets([0, len(relevance)], relevance, scores, nan=nan)  # type: ignore[arg-type]
     measure = nDCG(gain=gain, discount=discount, ties=ties, ideal=ideal, empty=empty)
     return evaluate(rankings, measure if k is None else measure @ k, threads=threads).values[0]  # type: ignore[no-any-return]

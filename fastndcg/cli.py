@@ -25,11 +25,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, ParamSpec, get_type_hints
 
 import pyarrow as pa
 import typer
 from typer.core import TyperCommand
+from typer.models import OptionInfo
 
 from fastndcg import __version__
 from fastndcg.api import evaluate
@@ -111,27 +112,49 @@ def _end(code: int, message: str = "") -> NoReturn:
     raise typer.Exit(code)
 
 
-def _as_option(message: str) -> str:
-    """A message that proposes an argument of a function, as in `score="s1"`, with the option of that name instead."""
+def _options_of(function: Callable[..., None]) -> dict[str, str]:
+    """The options of a command, by the names of its function's parameters."""
+    options = {}
+    for name, hint in get_type_hints(function, include_extras=True).items():
+        for declared in getattr(hint, "__metadata__", ()):
+            if isinstance(declared, OptionInfo):
+                # of what is annotated typer takes the first name for a default
+                names = [declared.default, *(declared.param_decls or ())]
+                long = [each for each in names if isinstance(each, str) and each.startswith("--")]
+                options[name] = long[0] if long else f"--{name.replace('_', '-')}"
+    return options
+
+
+def _as_option(message: str, options: dict[str, str]) -> str:
+    """A message that proposes an argument of a function, as in `score="s1"`, with the option of that name instead.
+
+    What a command has no option for, it does not propose.
+    """
     message = message.replace('intent="', 'intents="')  # one option names the column of either
-    message = re.sub(r'(as in|pass) doc_id="(.*?)"', r'\1 --doc-id "\2"', message)
-    return re.sub(
-        r'(as in|pass) (missing|nan|query|relevance|score|propensity|intents)="(.*?)"',
-        r'\1 --\2 "\3"',
-        message,
-    )
+    message = message.replace("as in read_trec(qrels, run, intents=True)", "as in --qrels and --run")
+
+    def replaced(match: re.Match[str]) -> str:
+        verb, name, value = match.group(2, 3, 4)
+        if name in options:
+            return match[0].replace(f'{verb} {name}="{value}"', f'{verb} {options[name]} "{value}"')
+        return "" if verb == "pass" else match[0]
+
+    return re.sub(r'(,? or |; |, )?(as in|pass) (\w+)="(.*?)"( to [^.,;]*)?', replaced, message)
 
 
 def _command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
     """Register a command, with every foreseen failure as one line and an exit code."""
 
+    def as_option(message: object) -> str:
+        return _as_option(str(message), _options_of(function))
+
     @functools.wraps(function)
     def guarded(*arguments: P.args, **options: P.kwargs) -> None:
         try:
-            with _plain_warnings():
+            with _plain_warnings(as_option):
                 function(*arguments, **options)
         except FastndcgError as error:
-            _end(1, _as_option(str(error)))
+            _end(1, as_option(error))
         except BrokenPipeError:
             _end(141)  # the reader of the pipe has what it wanted: what a shell shows for other tools
         except OSError as error:
@@ -147,7 +170,7 @@ def _command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
 
 
 @contextmanager
-def _plain_warnings() -> Iterator[None]:
+def _plain_warnings(told: Callable[[object], str]) -> Iterator[None]:
     """Warnings of the package as one line each on stderr, without the line of code that they come from."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", FastndcgWarning)
@@ -155,7 +178,7 @@ def _plain_warnings() -> Iterator[None]:
 
         def show(message: Any, category: type[Warning], *where: Any) -> None:
             if issubclass(category, FastndcgWarning):
-                sys.stderr.write(f"Warning: {_as_option(str(message))}\n")
+                sys.stderr.write(f"Warning: {told(message)}\n")
             else:
                 shown(message, category, *where)
 
@@ -243,6 +266,9 @@ def score(
         list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")
     ] = None,
     weight: Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")] = None,
+    is_judged: Annotated[
+        str | None, typer.Option(help="Column that is false for documents without a judgment.")
+    ] = None,
     intents: Annotated[
         str | None,
         typer.Option(
@@ -300,8 +326,13 @@ def score(
     gates = _gates(fail_under or [])
     measures = _measures(measure or ([] if gates else ["nDCG@10"]), gates)
     paths = paths or []
-    only_paths = {"--keep": keep, "--weight": weight, "--propensity": propensity}
+    only_paths = {"--keep": keep, "--weight": weight, "--is-judged": is_judged, "--propensity": propensity}
     _check_sources(paths, qrels, run, {"--missing": missing}, only_paths)
+    if keep and out is None:
+        _end(
+            2,
+            "--keep carries columns into the file of --out, which is not given; name it, as in --out per_query.parquet",
+        )
     if out is not None:
         _check_out(out, [*paths, *(run or []), *([] if qrels is None else [qrels])])
     convention = None if like is None else _convention("--like", like)
@@ -318,6 +349,7 @@ def score(
             "score": score,
             "keep": keep or [],
             "weight": weight,
+            "is_judged": is_judged,
             "intents": intents,
             "propensity": propensity,
         }
@@ -326,7 +358,8 @@ def score(
         if stream is not None:
             scores, documents = _score_stream(stream, bar, measures, convention, out)
             taken = {role: getattr(stream.columns, role) for role in ("query", "relevance", "score")}
-            taken |= {role: name for role, name in (("intents", intents), ("propensity", propensity)) if name}
+            more_roles = {"is_judged": is_judged, "intents": intents, "propensity": propensity}
+            taken |= {role: name for role, name in more_roles.items() if name}
             taken |= {} if ids is None else {"doc_id": ids}
             _report([_Scored(scores, documents, taken)], format, more, gates)
             return
@@ -347,6 +380,7 @@ def score(
             threads,
             doc_id,
             with_ids=_needs_ids(convention),
+            is_judged=is_judged,
             intents=intents,
             propensity=propensity,
         )
@@ -872,13 +906,14 @@ def _read(
     doc_id: str | None = None,
     *,
     with_ids: bool = False,
+    is_judged: str | None = None,
     intents: str | None = None,
     propensity: str | None = None,
 ) -> tuple[Rankings, dict[str, str | None]]:
     """The rankings, and the columns they were made of, which it tells on stderr."""
     source = paths[0] if len(paths) == 1 else paths
     named = {"query": query, "relevance": relevance, "score": score}
-    more = {"intents": intents, "propensity": propensity}
+    more = {"is_judged": is_judged, "intents": intents, "propensity": propensity}
     if _is_csv(paths):
         if intents is not None:
             _end(

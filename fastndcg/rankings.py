@@ -331,6 +331,7 @@ class Rankings:
         is_judged: str | None = None,
         intents: str | None = None,
         propensity: str | None = None,
+        nan: NaN = "refuse",
     ) -> Rankings:
         """Rankings from anything that speaks Arrow: tables, batches, readers, Polars, pandas, DuckDB relations.
 
@@ -343,6 +344,8 @@ class Rankings:
             document, its grade for each intent of its query.
         keep : str or sequence of str
             Query-level columns to carry to the results.
+        nan : "refuse" or "last"
+            "last" ranks documents whose score is NaN or null below all others.
 
         Raises
         ------
@@ -370,6 +373,7 @@ class Rankings:
             is_judged=is_judged,
             intents=intents,
             propensity=propensity,
+            nan=nan,
         )
 
     @classmethod
@@ -724,7 +728,7 @@ class Rankings:
             where = self.place(first) if name == "relevance" else f"row {first} of the pool"
             raise InputError(
                 f"{name} has {_count(int(bad.sum()), 'value')} that are not finite; the first is {values[first]} at {where}. "
-                "Drop those rows, or give unjudged documents grade 0 and is_judged=False."
+                "Drop those rows, or give unjudged documents grade 0 and False in is_judged=."
             )
 
     def _check_probabilities(self) -> None:

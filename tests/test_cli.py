@@ -278,7 +278,7 @@ def test_wrong_input_is_one_line_and_exit_1(
     [
         (["--query", "nowhere"], "nowhere"),
         (["--score", "labl"], 'Did you mean "label"?'),
-        (["--keep", "nowhere"], "nowhere"),
+        (["--keep", "nowhere", "--out", "never.parquet"], "nowhere"),
         (["--weight", "nowhere"], "nowhere"),
         (["--weight", "label"], "label"),  # not one value for a query
         (["-m", "DCG(discount=[1, 0.5])@3"], "discount"),
@@ -389,7 +389,7 @@ sys.meta_path.insert(0, NoPandas())
 from fastndcg.__main__ import main
 main()
 """
-    words = [sys.executable, "-c", code, "score", str(predictions), "--keep", "country", "--format", "csv"]
+    words = [sys.executable, "-c", code, "score", str(predictions), "--format", "csv"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == run("score", predictions, "--format", "csv").stdout.replace("\r\n", "\n")

@@ -1119,10 +1119,12 @@ def test_faulty_values(qrels, run, error, message):
 
 def test_faulty_tables():
     good = pa.table(SCORED)
-    with pytest.raises(InputError, match="run: column score has 1 nulls; the first is at row 2"):
+    with pytest.raises(InputError, match=r"run, row 2: score nan of document 7 .*; 1 in all"):
         Rankings.from_qrels_run(
             pa.table(JUDGED), good.set_column(2, "score", pa.array([1.0, 2.0, None, 3.0]))
         )
+    with pytest.raises(InputError, match="qrels: column .* has 1 nulls; the first is at row 0"):
+        Rankings.from_qrels_run(pa.table(JUDGED | {"relevance": [None, 2, 1, 0]}), good)
     with pytest.raises(
         InputError, match="run, row 4: document 6 of query 301 is there twice, first at run, row 0"
     ):

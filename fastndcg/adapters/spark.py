@@ -77,7 +77,7 @@ def evaluate(
         Column that numbers the documents of a query. Measures with ties="input" need it, as rows of Spark have no order; in
         arrays it is the order of their elements.
     nan : "refuse" or "last"
-        "last" ranks documents with a NaN score below all others.
+        "last" ranks documents whose score is NaN or null below all others.
     convention : name or Convention, optional
         Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need `order`, and those that
         order them by document id need `doc_id` where there are any.

@@ -26,7 +26,13 @@ _EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
 # rows from which a kernel finds queries sooner than NumPy, which writes a byte for each row first
 WORTH_COMPILING = 1 << 18
 _RUN = 32  # rows of a query, so that the first look at ids has room for all queries of most data
-_UNJUDGED = "Drop those rows, or give unjudged documents grade 0 and is_judged=False."
+_UNJUDGED = (
+    "Drop those rows, or give unjudged documents grade 0 and name a column that is false for them, as in "
+    'is_judged="is_judged".'
+)
+
+
+_STEPS = {"grades": _UNJUDGED, "scores": 'Drop those rows or pass nan="last".'}
 
 
 def rankings_from_arrow(
@@ -63,7 +69,7 @@ def rankings_from_arrow(
     propensity : str, optional
         Column with the probability that a document's relevance was observed.
     nan : "refuse" or "last"
-        "last" ranks documents with a NaN score below all others.
+        "last" ranks documents whose score is NaN or null below all others.
 
     Returns
     -------
@@ -317,7 +323,7 @@ def checked_ids(table: pa.Table, wanted: Wanted, numbers: int | Int64 = 0) -> pa
     name = wanted.columns.query
     if name is None:
         raise ColumnError(
-            "a row for each document needs the query it belongs to; name its column, as in query=..."
+            'a row for each document needs the query it belongs to; name its column, as in query="..."'
         )
     ids = _ids(name, table[name])
     _refuse_nulls(name, ids, lambda row: f"row {_number_of(row, numbers)}")
@@ -339,7 +345,7 @@ def _from_long(
         return f"row {_number_of(row, numbers)}, query {_shown(ids[row])}"
 
     relevance = _numbers(columns.relevance, table[columns.relevance], "grades", place)
-    scores = _numbers(columns.score, table[columns.score], "scores", place)
+    scores = _scores(columns.score, table[columns.score], nan, place)
     judged = None if wanted.is_judged is None else _flags(wanted.is_judged, table[wanted.is_judged], place)
     weight = (
         None if wanted.weight is None else _numbers(wanted.weight, table[wanted.weight], "weights", place)
@@ -583,7 +589,7 @@ def _from_lists(
         return f"position {position - offsets[row]} of {place(row)}"
 
     relevance = _numbers(columns.relevance, grades, "grades", document)
-    scores = _numbers(columns.score, values_of(columns.score)[0], "scores", document)
+    scores = _scores(columns.score, values_of(columns.score)[0], nan, document)
     judged = None if wanted.is_judged is None else _flags(wanted.is_judged, *values_of(wanted.is_judged))
     doc_ids = None if columns.doc_id is None else _doc_ids(columns.doc_id, *values_of(columns.doc_id))
     more = _more(wanted, values_of, len(grades))
@@ -681,7 +687,7 @@ def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[i
     kind = column.type
     if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.float64)
-    _refuse_nulls(name, column, place, _UNJUDGED if wanted == "grades" else "Drop those rows or fill them.")
+    _refuse_nulls(name, column, place, _STEPS.get(wanted, "Drop those rows or fill them."))
     if pa.types.is_decimal(kind):
         return _joined([_undecimal(name, chunk) for chunk in column.chunks], np.float64)
     if not (is_number(kind) or pa.types.is_boolean(kind)):
@@ -691,6 +697,39 @@ def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[i
         )
     # joined by Arrow, whose allocator keeps memory for the next part of a stream; NumPy's has it faulted in anew
     return _view(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
+
+
+def _scores(name: str, column: pa.ChunkedArray, nan: str, place: Callable[[int], str]) -> Array:
+    """As `_numbers`; with nan="last" nulls, which is what pandas writes for NaN, are NaN."""
+    column = _plain(column)
+    if nan != "last" or not column.null_count:
+        return _numbers(name, column, "scores", place)
+    return with_nulls_as_nan(name, column, lambda present: _numbers(name, present, "scores", place))
+
+
+def with_nulls_as_nan(
+    name: str, column: pa.ChunkedArray, numbers_of: Callable[[pa.ChunkedArray], Array]
+) -> Array:
+    """A column of numbers as floats, NaN where it is null; `numbers_of` makes an array of those that are not.
+
+    Raises `InputError` for integers that float64 cannot tell apart.
+
+    >>> with_nulls_as_nan("score", pa.chunked_array([[3, None]]), lambda column: column.to_numpy())
+    array([ 3., nan])
+    """
+    import pyarrow.compute as pc
+
+    missing = pc.is_null(column).to_numpy()
+    numbers = numbers_of(column.drop_null())
+    floats = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
+    if floats is not numbers and len(floats) and abs(floats).max() >= 1 << 53:
+        raise InputError(
+            f'column "{name}" has {_count(column.null_count, "null")} and whole numbers beyond 2^53, which floats cannot tell apart. '
+            "Drop the rows with nulls."
+        )
+    values = np.full(len(column), np.nan, floats.dtype)
+    values[~missing] = floats
+    return values
 
 
 def _undecimal(name: str, chunk: pa.Array) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from fastndcg.errors import ColumnError, InputError, SourceError
 from fastndcg.rankings import Rankings, _as_array
-from fastndcg.sources.arrow import first_line, integers_if_written_so
+from fastndcg.sources.arrow import first_line, integers_if_written_so, with_nulls_as_nan
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
     Lines,
@@ -31,6 +31,9 @@ from fastndcg.sources.lines import (
 )
 from fastndcg.sources.trec import whole
 
+if TYPE_CHECKING:
+    from fastndcg.typing import NaN
+
 Array = npt.NDArray[Any]
 
 LTR_LINE = "label qid:query feature:value ..."
@@ -42,6 +45,7 @@ def read_ltr(
     scores: Any,
     query_file: PathLike | None = None,
     score_column: str | None = None,
+    nan: NaN = "refuse",
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Rankings:
@@ -59,6 +63,8 @@ def read_ltr(
         file is passed over. Default: `path` + ".query" where lines have no qid and such a file exists.
     score_column : str, optional
         Column of a Parquet file of scores. Default: its only column, or the one with a usual name.
+    nan : "refuse" or "last"
+        "last" ranks documents whose score is NaN or null below all others.
     threads : int, optional
         For reading; default: as many as this process may use.
     progress : callable, optional
@@ -98,12 +104,12 @@ def read_ltr(
         )
     if query_file is not None:
         return Rankings.from_groups(
-            _group_sizes(path_of(query_file, "query_file"), name, len(labels)), labels, values
+            _group_sizes(path_of(query_file, "query_file"), name, len(labels)), labels, values, nan=nan
         )
     ids = integers_if_written_so(lines.queries)
     of_rows = pa.DictionaryArray.from_arrays(pa.array(lines.query_codes), ids)
     return Rankings.from_query_ids(
-        of_rows.cast(ids.type) if pa.types.is_integer(ids.type) else of_rows, labels, values
+        of_rows.cast(ids.type) if pa.types.is_integer(ids.type) else of_rows, labels, values, nan=nan
     )
 
 
@@ -189,7 +195,10 @@ def _parquet_scores(path: str, column: str | None) -> Array:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
             wanted = names[0] if len(names) == 1 and column is None else find_column(names, "score", column)
-            return _as_array(wanted, file.read(columns=[wanted])[wanted])
+            values = file.read(columns=[wanted])[wanted]
+            if values.null_count:
+                return with_nulls_as_nan(wanted, values, lambda present: _as_array(wanted, present))
+            return _as_array(wanted, values)
     except ColumnError as error:
         raise ColumnError(f"{path}: {error}") from None
     except (OSError, pa.ArrowInvalid) as error:

@@ -78,7 +78,7 @@ def read_parquet(
     propensity : str, optional
         Column with the probability that a document's relevance was observed.
     nan : "refuse" or "last"
-        "last" ranks documents with a NaN score below all others.
+        "last" ranks documents whose score is NaN or null below all others.
     threads : int, optional
         How many threads read and decode; default all that pyarrow has. The result does not depend on it.
     progress : callable, optional

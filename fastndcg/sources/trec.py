@@ -23,6 +23,7 @@ import pyarrow as pa
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest, warn
 from fastndcg.intents import IntentGrades
 from fastndcg.rankings import Rankings, _as_array, _combined, _id_column, falling_keys, offsets_of, read_only
+from fastndcg.sources.arrow import with_nulls_as_nan
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
     Lines,
@@ -99,7 +100,7 @@ def read_trec(
         with ties="input" break ties as trec_eval does (descending) or the other way round; "input" keeps the order of the
         file. Measures with other ties do not see the difference.
     nan : "refuse" or "last"
-        "last" ranks documents with a NaN score below all others.
+        "last" ranks documents whose score is NaN or null below all others.
     score_dtype : float64 or float32
         pytrec_eval and trec_eval up to 9.0.8 read scores as float32, in which more of them are tied.
     intents : bool
@@ -430,7 +431,7 @@ def _file_side(
     names: tuple[str, ...] = _find(file, present, role, columns)
     if intents:
         names = (*names, _intent_name(file, present, columns))
-    return _table_side(name, _parquet_table(name, names), names)
+    return _table_side(name, _parquet_table(name, names), names, role)
 
 
 def _csv_side(
@@ -448,7 +449,9 @@ def _csv_side(
         raise no_such_columns(files[0].path, header, error) from None
     query, doc_id, value, *intent = names
     tables = [read_columns(file, names, [query, doc_id, *intent], [value], threads) for file in files]
-    return _table_side(name, pa.concat_tables(tables, promote_options="permissive"), names, is_text=True)
+    return _table_side(
+        name, pa.concat_tables(tables, promote_options="permissive"), names, role, is_text=True
+    )
 
 
 # ---- sides from memory ----
@@ -470,7 +473,7 @@ def _given_side(
         names: tuple[str, ...] = _find(name, table.column_names, role, columns)
         if intents:
             names = (*names, _intent_name(name, table.column_names, columns))
-        return _table_side(name, table, names)
+        return _table_side(name, table, names, role)
     if isinstance(data, Iterable):
         return _side_of_tuples(name, data, role, intents=intents)
     raise InputTypeError(
@@ -536,9 +539,16 @@ def _side_of_intent_dicts(name: str, data: Mapping[Any, Any]) -> Side:
     return _by_document(side, _ids(name, "intent", intents))
 
 
-def _table_side(name: str, table: pa.Table, names: tuple[str, ...], *, is_text: bool = False) -> Side:
+def _table_side(
+    name: str,
+    table: pa.Table,
+    names: tuple[str, ...],
+    role: Literal["relevance", "score"],
+    *,
+    is_text: bool = False,
+) -> Side:
     for column in names:
-        if table[column].null_count:
+        if table[column].null_count and (role, column) != ("score", names[2]):
             nulls = table[column].is_null().to_numpy()
             raise InputError(
                 f"{name}: column {column} has {nulls.sum():,} nulls; the first is at row {int(np.argmax(nulls))}. Drop those rows."
@@ -548,7 +558,11 @@ def _table_side(name: str, table: pa.Table, names: tuple[str, ...], *, is_text: 
         raise InputTypeError(
             f"{name}: column {names[1]} is {doc.type}; wanted whole numbers or strings as document ids"
         )
-    side = _side(name, query, doc, _as_array(names[2], value))._replace(is_text=is_text)
+    if value.null_count:  # of scores: refused or ranked as NaN is, for which pandas writes them
+        values = with_nulls_as_nan(names[2], value, lambda present: _as_array(names[2], present))
+    else:
+        values = _as_array(names[2], value)
+    side = _side(name, query, doc, values)._replace(is_text=is_text)
     return _by_document(side, _combined(intent[0])) if intent else side
 
 

@@ -1,0 +1,164 @@
+"""What a message advises works where it is advised; scores that are missing are NaN or null, whoever wrote them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+import fastndcg as fn
+from fastndcg.cli import app
+from fastndcg.errors import InputError
+from fastndcg.sources.trec import read_qrels_run
+
+pytestmark = pytest.mark.pure
+
+QUERIES, GRADES, DOCS = ["a", "a", "a", "b"], [0, 1, 2, 1], ["d0", "d1", "d2", "d0"]
+SCORES = [0.5, None, 0.25, 1.0]
+LAST = [0.5, -np.inf, 0.25, 1.0]
+TABLE = pa.table({"qid": QUERIES, "docid": DOCS, "label": GRADES, "score": SCORES})
+WITH_NAN = TABLE.set_column(3, "score", pa.array([0.5, np.nan, 0.25, 1.0], from_pandas=False))
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="fastndcg")
+
+
+def _lists(table: pa.Table) -> pa.Table:
+    columns = {
+        name: [table[name].to_pylist()[:3], table[name].to_pylist()[3:]] for name in ("label", "score")
+    }
+    return pa.table({"qid": ["a", "b"]} | columns)
+
+
+def _parquet(folder: Path, table: pa.Table) -> Path:
+    pq.write_table(table, folder / "a.parquet")
+    return folder / "a.parquet"
+
+
+def _csv(folder: Path, table: pa.Table) -> Path:
+    rows = [
+        ",".join("" if value is None else str(value) for value in row.values()) for row in table.to_pylist()
+    ]
+    (folder / "a.csv").write_text("\n".join([",".join(table.column_names), *rows, ""]))
+    return folder / "a.csv"
+
+
+def _ltr(folder: Path, table: pa.Table, **options: Any) -> fn.Rankings:
+    (folder / "l").write_text(
+        "".join(f"{grade} qid:{query} 1:1\n" for grade, query in zip(GRADES, QUERIES, strict=True))
+    )
+    pq.write_table(table.select(["score"]), folder / "s.parquet")
+    return fn.read_ltr(folder / "l", scores=folder / "s.parquet", **options)
+
+
+def _joined(folder: Path, table: pa.Table, **options: Any) -> fn.Rankings:
+    qrels, run = folder / "q.parquet", folder / "r.parquet"
+    pq.write_table(TABLE.drop_columns("score"), qrels)
+    pq.write_table(table.drop_columns("label"), run)
+    return read_qrels_run(qrels, run, ties="input", **options)
+
+
+READERS = {
+    "arrow": lambda folder, table, **options: fn.Rankings.from_arrow(table, **options),
+    "lists": lambda folder, table, **options: fn.Rankings.from_arrow(_lists(table), **options),
+    "parquet": lambda folder, table, **options: fn.read_parquet(_parquet(folder, table), **options),
+    "csv": lambda folder, table, **options: fn.read_csv(_csv(folder, table), **options),
+    "scan": lambda folder, table, **options: next(iter(fn.scan_parquet(_parquet(folder, table), **options))),
+    "ltr": _ltr,
+    "qrels and run": _joined,
+    "tables": lambda folder, table, **options: fn.Rankings.from_qrels_run(
+        TABLE.drop_columns("score"), table.drop_columns("label"), ties="input", **options
+    ),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("table", [TABLE, WITH_NAN], ids=["null", "nan"])
+def test_missing_scores(tmp_path: Path, reader: str, table: pa.Table) -> None:
+    read = READERS[reader]
+    with pytest.raises(InputError, match=r'pass nan="last"'):
+        read(tmp_path, table)
+    assert read(tmp_path, table, nan="last").scores.tolist() == LAST
+
+
+@pytest.mark.parametrize(
+    ("scores", "kind"),
+    [
+        (pa.array(SCORES, pa.float32()), np.float32),
+        (pa.array([5, None, 2, 9], pa.int64()), np.float64),
+        (pa.array([5, None, 2, 9], pa.uint8()), np.float64),
+        (pa.array([True, None, False, True]), np.float64),
+        (pa.array([5, None, 2, 9]).cast(pa.decimal128(25, 2)), np.float64),
+        (pa.array([5.0, None, 2.0, 9.0]).dictionary_encode(), np.float64),
+        (pa.nulls(4), np.float64),
+        (pa.chunked_array([[5.0, None], [2.0, 9.0]]), np.float64),
+    ],
+)
+def test_nulls_of_every_type_rank_last(scores: pa.Array, kind: type) -> None:
+    rankings = fn.Rankings.from_arrow(TABLE.set_column(3, "score", scores), nan="last")
+    assert rankings.scores.dtype == kind
+    expected = [-np.inf if value is None else float(value) for value in scores.to_pylist()]
+    assert rankings.scores.tolist() == expected
+
+
+def test_integers_that_floats_cannot_tell_apart() -> None:
+    table = TABLE.set_column(3, "score", pa.array([2**53 + 1, None, 2**53, 1]))
+    with pytest.raises(InputError, match='"score" has 1 null and whole numbers beyond'):
+        fn.Rankings.from_arrow(table, nan="last")
+
+
+def test_what_pandas_writes(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"qid": QUERIES, "label": GRADES, "score": [0.5, np.nan, 0.25, 1.0]})
+    frame.to_parquet(tmp_path / "p.parquet")
+    assert fn.read_parquet(tmp_path / "p.parquet", nan="last").scores.tolist() == LAST
+    result = run("score", tmp_path / "p.parquet", "--nan", "last")
+    assert result.exit_code == 0, result.stderr
+    assert fn.ndcg(GRADES[:3], [0.5, np.nan, 0.25], nan="last") == fn.ndcg(GRADES[:3], LAST[:3])
+
+
+def test_advice_of_the_command_line_is_an_option_of_it(tmp_path: Path) -> None:
+    path = _parquet(tmp_path, TABLE)
+    refused = run("score", path)
+    assert 'or pass --nan "last".' in refused.stderr
+    assert run("score", path, "--nan", "last").exit_code == 0
+    assert run("conventions", path).stderr.endswith(
+        'query "a". Drop those rows.\n'
+    )  # which has no such option
+
+    unjudged = TABLE.set_column(3, "score", pa.array([1.0] * 4)).set_column(
+        2, "label", pa.array([0, None, 1, 1])
+    )
+    pq.write_table(unjudged, path)
+    assert 'as in --is-judged "is_judged".' in run("score", path).stderr
+    flagged = unjudged.set_column(2, "label", pa.array([0, 0, 1, 1])).append_column(
+        "is_judged", pa.array([True, False, True, True])
+    )
+    pq.write_table(flagged, path)
+    result = run("score", path, "--is-judged", "is_judged", "-m", "Judged@3", "--format", "csv")
+    assert result.stdout.splitlines()[1].split(",")[1] == str((2 / 3 + 1) / 2)
+    assert result.stderr.endswith("score=score, is_judged=is_judged\n")
+
+    renamed = TABLE.rename_columns(["topic", "docid", "label", "score"])
+    pq.write_table(renamed, path)
+    for command, option in (("score", "--query"), ("conventions", "--query-column")):
+        assert f'Name it, as in {option} "..."' in run(command, path).stderr
+    two = TABLE.append_column("pred", pa.array([1.0] * 4))
+    pq.write_table(two, path)
+    advised = re.search(r'as in (--\S+) "(\w+)"', run("score", path).stderr)
+    assert advised is not None
+    assert run("score", path, *advised.groups(), "--nan", "last").exit_code == 0
+
+
+def test_keep_needs_a_file(tmp_path: Path) -> None:
+    path = _parquet(tmp_path, WITH_NAN)
+    refused = run("score", path, "--keep", "docid")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("--keep carries columns into the file of --out, which is not given")
