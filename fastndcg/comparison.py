@@ -24,6 +24,7 @@ from fastndcg.scores import Scores, html_table, text_table
 from fastndcg.statistics import sums
 from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, scipy, wilcoxon
 from fastndcg.statistics.intervals import SMALL, check_confidence
+from fastndcg.statistics.resampling import EXACT, check_resamples, sign_flips, tukey
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +33,7 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-TESTS = ("t", "wilcoxon")
+TESTS = ("t", "randomisation", "wilcoxon", "tukey")
 
 _COLUMNS = {
     **dict.fromkeys(("measure", "system", "baseline"), pa.string()),
@@ -55,6 +56,9 @@ def compare(
     cluster: str | npt.ArrayLike | None = None,
     paired: bool = True,
     missing: str | float = "refuse",
+    resamples: int = 100_000,
+    seed: int = 0,
+    threads: int | None = None,
 ) -> Comparison:
     """Compare systems by the measures of their queries, each with the baseline, or each with each.
 
@@ -68,8 +72,10 @@ def compare(
         The system that all others are compared with. Default: every pair, where the one that comes first is the baseline.
     measures : one or several of Measure, notation, or ir_measures object, optional
         What to evaluate of Rankings; of Scores, which measures to compare.
-    test : "t" or "wilcoxon"
-        "t" is Student's paired t-test, and Welch's with `paired=False`. "wilcoxon" takes Wilcoxon's signed ranks, which tests
+    test : "t", "randomisation", "wilcoxon" or "tukey"
+        "t" is Student's paired t-test, and Welch's with `paired=False`. "randomisation" turns the signs of differences at random, of whole
+        clusters if any; of up to 20 that are not 0 it tries all signs, and is exact. "tukey" permutes systems within each query, and
+        compares with the greatest difference of any two, so that p holds for all pairs at once. "wilcoxon" takes Wilcoxon's signed ranks, which tests
         another hypothesis: with a mean difference of zero but asymmetric differences it rejects almost always.
     correction : None, "holm" or "bh"
         `p_adjusted` for the pairs of each measure: "holm" bounds the chance of any false finding, "bh" (Benjamini and Hochberg) the
@@ -85,6 +91,11 @@ def compare(
     missing : "refuse", "drop" or a number
         What to do with queries that some systems do not have: refuse them, leave them out for all systems, or take this as the value
         of every measure. `Comparison.missing` has their ids.
+    resamples, seed : int
+        Of "randomisation" and "tukey": how often to draw, and what the draws depend on; neither threads, nor the order of queries or
+        systems changes them. p is never below 1 / (1 + resamples).
+    threads : int, optional
+        For resampling. Default: all that Numba has, where it is worth it.
 
     Returns
     -------
@@ -121,10 +132,15 @@ def compare(
         )
     _check_choice("test", test, TESTS)
     _check_choice("correction", correction, (None, *CORRECTIONS))
-    if test != "t" and (not paired or cluster is not None):
-        which = "paired=False" if not paired else "cluster="
+    if (test != "t" and not paired) or (test == "wilcoxon" and cluster is not None):
+        which = "cluster=" if paired else "paired=False"
         raise InputError(f'test="{test}" and {which} do not go together; use test="t"')
-    options = _Options(baseline, test, correction, check_confidence(confidence), tolerance, paired)
+    if test == "tukey" and correction is not None:
+        raise InputError(f'test="tukey" holds for all pairs at once; leave correction={correction!r} out')
+    drawn = check_resamples(resamples, seed)
+    options = _Options(
+        baseline, test, correction, check_confidence(confidence), tolerance, paired, *drawn, threads
+    )
     asked = _measures_of_all(scored, measures)
     matched = _matched(scored, asked, cluster, missing) if paired else _apart(scored, asked, cluster)
     if test == "wilcoxon" and any(sample.weight is not None for sample in matched.samples.values()):
@@ -139,6 +155,9 @@ class _Options(NamedTuple):
     confidence: float
     tolerance: float
     paired: bool
+    resamples: int
+    seed: int
+    threads: int | None
 
 
 class _Sample(NamedTuple):
@@ -435,6 +454,8 @@ class Comparison:
         """Rows of all pairs for a measure."""
         row_of = self._paired_row if self._options.paired else self._independent_row
         rows = [row_of(place, system, baseline) for system, baseline in self._pairs]
+        if self._options.test == "tukey":
+            self._p_of_all(place, rows)
         correct = CORRECTIONS.get(self._options.correction or "", list)
         for row, adjusted in zip(rows, correct([row["p"] for row in rows]), strict=True):
             row["p_adjusted"] = adjusted
@@ -457,9 +478,9 @@ class Comparison:
         if 0 < nonzero < SMALL:
             self.cautions.append(
                 f"Only {nonzero} of {len(own):,} differences of {measure} between {system} and {baseline} are not zero, too few for an "
-                "interval to be relied on. Take more queries."
+                f"interval to be relied on. Take more queries, or {_instead(nonzero)}."
             )
-        p = wilcoxon(differences) if self._options.test == "wilcoxon" else found.p()
+        p = self._p(differences, weight, counts, found)
         return {
             "measure": measure,
             "system": system,
@@ -475,6 +496,31 @@ class Comparison:
             "nonzero": nonzero,
             "queries": len(own),
         }
+
+    def _p(self, differences: Float64, weight: Float64 | None, counts: Bools, found: Difference) -> float:
+        """p of a pair by itself."""
+        test, _, resamples, seed, threads = self._options.test, *self._options[5:]
+        if test == "t" or math.isnan(found.difference):
+            return found.p()
+        if test == "wilcoxon":
+            return wilcoxon(differences)
+        if test == "tukey":
+            return math.nan  # of all pairs together
+        weighted = differences if weight is None else differences * weight
+        clusters = _of(next(iter(self._samples.values())).clusters, counts)
+        return sign_flips(weighted, clusters, resamples, seed, threads)
+
+    def _p_of_all(self, place: int, rows: list[dict[str, Any]]) -> None:
+        """Put p of randomised Tukey into the rows of a measure: of the queries that count for all systems."""
+        samples = list(self._samples.values())
+        counts = np.logical_and.reduce([sample.counts[place] for sample in samples])
+        values = np.stack([sample.values[place][counts] for sample in samples])
+        if np.isnan(values).any() or not values.size:
+            return
+        of_systems = _of(samples[0].weight, counts), _of(samples[0].clusters, counts)
+        p = tukey(values, *of_systems, self._options.resamples, self._options.seed, self._options.threads)
+        for row in rows:
+            row["p"] = p(self.systems.index(row["system"]), self.systems.index(row["baseline"]))
 
     def _independent_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
         spreads = []
@@ -784,6 +830,10 @@ class Comparison:
 
 def _of(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
     return None if column is None else column[counts]
+
+
+def _instead(nonzero: int) -> str:
+    return f'test="randomisation"{", which is exact for so few" if nonzero <= EXACT else ""}'
 
 
 def _finite(value: Any) -> Any:

@@ -13,10 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg import statistics
-from fastndcg.errors import ColumnError, MeasureError, suggest
+from fastndcg.errors import ColumnError, InputError, MeasureError, suggest
 from fastndcg.files import whole_file
 from fastndcg.measures import Measure, as_measure
 from fastndcg.statistics.intervals import SMALL, check_confidence, t_interval
+from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 from fastndcg.statistics.sums import Moments
 
 if TYPE_CHECKING:
@@ -111,7 +112,9 @@ class Scores:
         """
         return {str(measure): self._mean(row) for row, measure in enumerate(self.measures)}
 
-    def summary(self, confidence: float | None = None) -> Summary:
+    def summary(
+        self, confidence: float | None = None, method: str = "t", *, resamples: int = 10_000, seed: int = 0
+    ) -> Summary:
         """Mean, standard deviation, quartiles, and how many queries there were and how many of them were empty.
 
         Parameters
@@ -120,11 +123,16 @@ class Scores:
             As in 0.95: adds `low` and `high`, between which the mean over all queries that could have been asked lies so often.
             mean ± t(n - 1) * std / sqrt(n); of weighted queries the error is that of a ratio, linearised, and the degrees of freedom
             are (sum of w)^2 / (sum of w^2) - 1.
+        method : "t", "percentile", "bca" or "studentised"
+            How intervals are computed: by Student's t, or by the bootstrap, from queries drawn with replacement. Bootstrap intervals of few
+            queries miss more often than they say.
+        resamples, seed : int
+            Of the bootstrap: how often to draw, and what the draws depend on; nothing else changes them.
 
         Raises
         ------
         InputError
-            A confidence that is no share between 0 and 1.
+            A confidence that is no share between 0 and 1; a method that does not exist; fewer than 100 resamples.
 
         Examples
         --------
@@ -133,13 +141,23 @@ class Scores:
         measure      mean       low      high       std       min       q25    median       q75       max  queries  empty
         nDCG@2   0.876977  0.347650  1.406304  0.213083  0.630930  0.815465  1.000000  1.000000  1.000000        3      0
         """
+        if method not in ("t", *METHODS):
+            raise InputError(
+                f'method={method!r} is not known; wanted "t", "percentile", "bca" or "studentised".{suggest(str(method), METHODS)}'
+            )
+        resamples, seed = check_resamples(resamples, seed)
+        if confidence is not None:
+            check_confidence(confidence)
         rows = []
         for row, measure in enumerate(self.measures):
             values, weight = self._counted(row)
             moments = Moments.of(values, weight)
             numbers: dict[str, Any] = {"measure": str(measure), "mean": self._mean(row)}
-            if confidence is not None:
+            if confidence is not None and method == "t":
                 numbers |= interval_of(numbers["mean"], moments, confidence, weighted=weight is not None)
+            elif confidence is not None:
+                ends = bootstrap_interval(values, weight, confidence, method, resamples, seed)
+                numbers |= ends._asdict()
             least, greatest = moments.range()
             described = (moments.std(), least, *statistics.quartiles(values), greatest)
             numbers |= zip(("std", "min", "q25", "median", "q75", "max"), described, strict=True)

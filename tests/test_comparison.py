@@ -155,8 +155,8 @@ def test_tolerance_makes_ties() -> None:
     assert (row["wins"], row["ties"], row["losses"], row["nonzero"]) == (1, 2, 1, 3)
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_order_of_queries_and_systems_changes_no_bit(seed: int) -> None:
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["t", "randomisation", "tukey"]))
+def test_order_of_queries_and_systems_changes_no_bit(seed: int, test: str) -> None:
     random = np.random.default_rng(seed)
     values, ids = drawn(seed, 30, 3), [f"q{i}" for i in range(30)]
     weight, users = random.random(30), random.integers(0, 8, 30)
@@ -172,8 +172,9 @@ def test_order_of_queries_and_systems_changes_no_bit(seed: int) -> None:
             for name, order in zip(names, orders, strict=True)
         }
 
-    one = fn.compare(systems("abc", [np.arange(30)] * 3), cluster="user")
-    other = fn.compare(systems("cab", [random.permutation(30) for _ in range(3)]), cluster="user")
+    options: dict[str, Any] = {"cluster": "user", "test": test, "resamples": 200}
+    one = fn.compare(systems("abc", [np.arange(30)] * 3), **options)
+    other = fn.compare(systems("cab", [random.permutation(30) for _ in range(3)]), **options)
     found = {frozenset((row["system"], row["baseline"])): row for row in other.rows}
     for row in one.rows:
         there = found[frozenset((row["system"], row["baseline"]))]
@@ -267,7 +268,11 @@ def test_queries_that_a_measure_skips() -> None:
     ("options", "message"),
     [
         ({"baseline": "c"}, "baseline='c' is none of the systems: a, b"),
-        ({"test": "tt"}, r"test='tt' is not known; wanted 't'"),
+        ({"test": "tt"}, r"test='tt' is not known; wanted 't', 'randomisation', 'wilcoxon' or 'tukey'"),
+        ({"test": "tukey", "correction": "holm"}, 'test="tukey" holds for all pairs at once'),
+        ({"test": "tukey", "paired": False}, 'test="tukey" and paired=False do not go together'),
+        ({"resamples": 10}, "resamples=10 are too few"),
+        ({"seed": -1}, "seed=-1 is out of range"),
         ({"correction": "bonferroni"}, "correction='bonferroni' is not known; wanted None, 'holm' or 'bh'"),
         ({"confidence": 95}, "confidence=95 is no share"),
         ({"missing": "ignore"}, "missing='ignore' is not known"),

@@ -1,0 +1,234 @@
+"""Tests and intervals by resampling: random signs, systems permuted within queries, queries drawn with replacement.
+
+Values are rounded to whole multiples of a power of two that is as small as an int64 can bear, and put in an order of their own: sums are
+exact, and depend neither on the order of queries nor on which system comes first. Sums that differ by no more than roundings count as
+equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.errors import InputError, InputTypeError
+from fastndcg.statistics.intervals import Interval
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+METHODS = ("percentile", "bca", "studentised")
+
+EXACT = 20  # values whose signs are all tried: a million ways
+_SUMS = 1 << 14  # resamples of a thread that are computed together, so that their sums stay in a cache
+_WORTH_THREADS = 1 << 20  # additions below which starting threads costs more than it saves
+_MOST = 1 << 31  # values that a random number of 32 bits can name
+
+
+def check_resamples(resamples: object, seed: object) -> tuple[int, int]:
+    """How many resamples, and the seed. Raises `InputError` or `InputTypeError` for what is none."""
+    for name, value in (("resamples", resamples), ("seed", seed)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise InputTypeError(f"{name}={value!r} is no whole number")
+    count, number = int(resamples), int(seed)  # type: ignore[call-overload]
+    if count < 100:
+        raise InputError(
+            f"resamples={count} are too few to say anything; wanted 100 or more, as in resamples=10_000"
+        )
+    if not 0 <= number < 2**63:
+        raise InputError(f"seed={number} is out of range; wanted a whole number from 0 to 2^63 - 1")
+    return count, number
+
+
+def sign_flips(
+    differences: Float64, clusters: Int64 | None, resamples: int, seed: int, threads: int | None = None
+) -> float:
+    """p of the randomisation test: how often a sum is as far from 0 when signs are random, of whole clusters if any.
+
+    Of up to 20 values that are not 0 all signs are tried, and p is exact. Otherwise it is (1 + those as far) / (1 + resamples).
+    """
+    values = _whole(differences, float(np.abs(differences).sum()))
+    if clusters is not None:
+        values = _sums_of_clusters(values[:, None], clusters)[:, 0]
+    values = values[values != 0]
+    observed = abs(int(values.sum()))
+    # the same for any order of queries, and whichever system is the baseline
+    sizes = np.sort(np.abs(values))
+    least = observed - _roundings(len(differences))
+    if len(sizes) <= EXACT:
+        sums = np.zeros(1, np.int64)
+        for size in sizes:
+            sums = np.concatenate([sums - size, sums + size])
+        return float(np.mean(np.abs(sums) >= least))
+    from fastndcg.kernels.resampling import flip_signs
+
+    sums = _run(flip_signs, sizes, len(sizes) / 8, resamples, seed, threads)
+    return (1 + int((np.abs(sums) >= least).sum())) / (1 + resamples)
+
+
+def tukey(
+    values: Float64,
+    weight: Float64 | None,
+    clusters: Int64 | None,
+    resamples: int,
+    seed: int,
+    threads: int | None = None,
+) -> Callable[[int, int], float]:
+    """p of pairs of systems by randomised Tukey: (n_systems, n_queries) values to a function of two numbers of systems.
+
+    Systems are permuted within each query, or each cluster. p is how often the greatest difference of two means is then as large as that of
+    the pair: (1 + those as large) / (1 + resamples) (Carterette 2012).
+    """
+    weighted = values if weight is None else values * weight
+    # a query that all systems do alike on says nothing, whatever its level
+    weighted = weighted - weighted.min(axis=0)
+    rows = _whole(weighted, float(weighted.max(axis=0, initial=0).sum())).T
+    n_rounded = len(rows)
+    if clusters is not None:
+        rows = _sums_of_clusters(rows, clusters)
+    sums = rows.sum(axis=0)
+    rows = np.sort(rows, axis=1)
+    rows = rows[rows[:, 0] != rows[:, -1]]
+    rows = np.ascontiguousarray(rows[np.lexsort(rows.T)])
+    from fastndcg.kernels.resampling import permute_systems
+
+    ranges = _run(permute_systems, rows, 4.0 * rows.size, resamples, seed, threads)
+
+    def p(one: int, other: int) -> float:
+        observed = abs(int(sums[one]) - int(sums[other]))
+        far = int((ranges >= observed - _roundings(n_rounded)).sum())
+        return (1 + far) / (1 + resamples)
+
+    return p
+
+
+def bootstrap_interval(
+    values: Float64,
+    weight: Float64 | None,
+    confidence: float,
+    method: str,
+    resamples: int,
+    seed: int,
+    threads: int | None = None,
+) -> Interval:
+    """The interval of a mean from means of queries that are drawn with replacement; NaN for fewer than two, or a NaN among them."""
+    if len(values) < 2 or np.isnan(values).any() or (weight is not None and np.count_nonzero(weight) < 2):
+        return Interval(math.nan, math.nan)
+    if len(values) >= _MOST:
+        raise InputError(
+            f'{len(values):,} values are too many to draw from; wanted less than 2^31. Use method="t".'
+        )
+    order = np.argsort(values, kind="stable") if weight is None else np.lexsort((weight, values))
+    values, weight = values[order], None if weight is None else weight[order]
+
+    def drawn(column: Float64) -> Float64:
+        return _drawn(column, resamples, seed, threads)
+
+    n, w = len(values), np.ones(len(values)) if weight is None else weight
+    whole = drawn(w) if weight is not None else np.full(resamples, float(n))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = drawn(w * values) / whole
+    mean = float((w * values).sum() / w.sum())
+    outside = (1 - confidence) / 2
+    if method == "percentile":
+        low, high = np.nanquantile(means, [outside, 1 - outside]).tolist()
+        return Interval(low, high)
+    if method == "bca":
+        return _bca(values, w, mean, means, outside)
+    # the error of each resample's own mean, as `Moments.error` has it
+    squares = drawn(w * w * values * values) - 2 * means * drawn(w * w * values) + means**2 * drawn(w * w)
+    correction = n / (n - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = np.sqrt(np.maximum(squares, 0) * correction) / whole
+        ratios = (means - mean) / errors
+    ratios = np.where(np.isnan(ratios), 0.0, ratios)  # no error and no difference
+    error = math.sqrt((((w * (values - mean)) ** 2).sum()) * correction) / w.sum()
+    low, high = np.quantile(ratios, [outside, 1 - outside], method="inverted_cdf").tolist()
+    return Interval(float(mean - high * error), float(mean - low * error)) if error else Interval(mean, mean)
+
+
+def _bca(values: Float64, w: Float64, mean: float, means: Float64, outside: float) -> Interval:
+    """Percentiles corrected for bias and for an error that varies with the mean (Efron 1987)."""
+    from statistics import NormalDist  # here, because it brings random
+
+    normal = NormalDist()
+    below = float(np.mean(means < mean) + np.mean(means <= mean)) / 2
+    rest = w.sum() - w
+    without = (w.sum() * mean - w * values)[rest > 0] / rest[rest > 0]  # means without one query each
+    off = without.mean() - without
+    spread = (off**2).sum()
+    if not spread or not 0 < below < 1:
+        return Interval(mean, mean) if not spread else Interval(math.nan, math.nan)
+    bias, skew = normal.inv_cdf(below), (off**3).sum() / (6 * spread**1.5)
+    shares = []
+    for z in (normal.inv_cdf(outside), normal.inv_cdf(1 - outside)):
+        shifted = bias + z
+        shares.append(normal.cdf(bias + shifted / (1 - skew * shifted)))
+    low, high = np.nanquantile(means, shares).tolist()
+    return Interval(low, high)
+
+
+# ---- whole numbers ----
+
+
+def _whole(values: Float64, largest: float) -> Int64:
+    """Values as multiples of a power of two, so that sums up to `largest` fit an int64."""
+    return np.rint(np.ldexp(values, 61 - math.frexp(largest)[1])).astype(np.int64)
+
+
+# how far sums, of which the largest fills 61 bits, may be apart by roundings of what was given: differences of two float64, say
+_GIVEN = 1 << 17
+
+
+def _roundings(n: int) -> int:
+    """How far two sums of n values may be apart by roundings alone: of each to a whole number, and of what was given."""
+    return n + _GIVEN
+
+
+def _sums_of_clusters(rows: Int64, clusters: Int64) -> Int64:
+    """Sums over the rows of each cluster."""
+    if not len(rows):
+        return rows
+    order = np.argsort(clusters, kind="stable")
+    starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min() - 1))
+    sums: Int64 = np.add.reduceat(rows[order], starts, axis=0)
+    return sums
+
+
+def _drawn(column: Float64, resamples: int, seed: int, threads: int | None) -> Float64:
+    """Sums of as many values as there are, drawn with replacement, (resamples,)."""
+    from fastndcg.kernels.resampling import draw_sums
+
+    largest = float(np.abs(column).max()) * len(column)
+    sums = _run(draw_sums, _whole(column, largest), float(len(column)), resamples, seed, threads)
+    scaled: Float64 = np.ldexp(sums.astype(np.float64), math.frexp(largest)[1] - 61)
+    return scaled
+
+
+# ---- threads ----
+
+
+def _run(kernel: Any, values: Int64, work: float, resamples: int, seed: int, threads: int | None) -> Int64:
+    """What a kernel finds for each resample; `work`: additions for one of them."""
+    import numba
+
+    found = np.empty(resamples, np.int64)
+    if threads is None:
+        threads = numba.config.NUMBA_NUM_THREADS if work * resamples >= _WORTH_THREADS else 1
+    size = max(1, min(_SUMS, -(-resamples // threads)))
+    runs = [(first, found[first : first + size]) for first in range(0, resamples, size)]
+    if threads == 1:
+        for first, part in runs:
+            kernel(seed, first, values, part)
+        return found
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(
+        threads
+    ) as pool:  # threads of Python: safe in every host, and kernels let them run
+        for running in [pool.submit(kernel, seed, first, values, part) for first, part in runs]:
+            running.result()
+    return found

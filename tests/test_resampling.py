@@ -1,0 +1,257 @@
+"""Randomisation, randomised Tukey and the bootstrap: against SciPy, against all signs, and the same bits in any order."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_comparison import DEXTRO, LAEVO, drawn, row_of
+from test_intervals import scores_of
+
+import fastndcg as fn
+from fastndcg.kernels import resampling as kernels
+from fastndcg.statistics import resampling
+
+stats = pytest.importorskip("scipy.stats")
+pytestmark = pytest.mark.pure
+
+PURE = kernels.word is int
+FEW, MANY = (300, 1000) if PURE else (2000, 100_000)
+
+
+# ---- random words ----
+
+
+def test_words_are_those_of_splitmix() -> None:
+    """The first of the generator from 0 and from 1234567, as its authors' C has them."""
+    for start, words in (
+        (0, [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]),
+        (1234567, [6457827717110365317, 3203168211198807973, 9817491932198370423]),
+    ):
+        for number, expected in enumerate(words, 1):
+            state = (start + number * 0x9E3779B97F4A7C15) % 2**64
+            value = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+            value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) % 2**64
+            assert value ^ (value >> 31) == expected
+            if PURE:
+                assert kernels.random_word(start, number) == expected
+
+
+def test_signs_and_draws_are_fair() -> None:
+    sums = np.empty(FEW, np.int64)
+    kernels.flip_signs(7, 0, np.array([1, 1 << 10, 1 << 20, 1 << 30], np.int64), sums)
+    for place in range(4):
+        signs = ((sums + ((1 << 40) - 1)) >> (10 * place + 1)) & 1
+        assert abs(signs.mean() - 0.5) < 5 / math.sqrt(4 * FEW)
+    kernels.draw_sums(7, 0, 1000 ** np.arange(3), sums)
+    counts = np.stack([sums % 1000, sums // 1000 % 1000, sums // 1_000_000])
+    assert (counts.sum(axis=0) == 3).all() and np.allclose(counts.mean(axis=1), 1, atol=5 / math.sqrt(FEW))
+
+
+# ---- signs ----
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9))
+def test_all_signs_are_tried_of_few_differences(seed: int, n: int) -> None:
+    """Of differences in hundredths, many of whose sums are equal."""
+    random = np.random.default_rng(seed)
+    hundredths = random.integers(-5, 6, n).tolist()
+    observed = abs(sum(hundredths))
+    as_far = [
+        abs(sum(map(int.__mul__, hundredths, signs))) >= observed for signs in product((-1, 1), repeat=n)
+    ]
+    p = resampling.sign_flips(np.array(hundredths) / 100, None, 100, 0)
+    assert p == Fraction(sum(as_far), len(as_far))
+
+
+@pytest.mark.parametrize("n", [3, 8, 12])
+def test_exact_signs_are_those_of_scipy(n: int) -> None:
+    a, b = drawn(n, n)
+    wanted = stats.permutation_test((b - a,), np.sum, permutation_type="samples", vectorized=False)
+    assert row_of(a, b, test="randomisation")["p"] == pytest.approx(wanted.pvalue, rel=1e-12)
+
+
+def test_students_own_example() -> None:
+    """Nine differences are not 0 and all have one sign: 2 of 512."""
+    assert row_of(DEXTRO, LAEVO, test="randomisation")["p"] == 2 / 512
+
+
+def test_random_signs_are_near_all_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    differences = np.random.default_rng(5).normal(0.05, 0.1, 14)
+    exact = resampling.sign_flips(differences, None, 100, 0)
+    monkeypatch.setattr(resampling, "EXACT", 3)
+    p = resampling.sign_flips(differences, None, MANY, 3)
+    assert p == pytest.approx(exact, abs=5 * math.sqrt(exact / MANY))
+    assert p != resampling.sign_flips(differences, None, MANY, 4)
+
+
+def test_p_is_never_0() -> None:
+    assert resampling.sign_flips(np.full(80, 0.5), None, 999, 0) == 1 / 1000
+    assert resampling.sign_flips(np.zeros(80), None, 999, 0) == 1
+    assert resampling.sign_flips(np.empty(0), None, 999, 0) == 1
+    p = resampling.tukey(np.repeat([[0.0], [0.5]], 80, axis=1), None, None, 999, 0)
+    assert p(0, 1) == 1 / 1000 and p(1, 1) == 1
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 70), st.integers(1, 3))
+def test_threads_order_and_zeros_change_no_bit(seed: int, n: int, threads: int) -> None:
+    random = np.random.default_rng(seed)
+    differences = random.normal(0, 0.1, n) * (random.random(n) < 0.8)
+    clusters = random.integers(0, 30, n) if seed % 2 else None
+    one = resampling.sign_flips(differences, clusters, 150, seed, 1)
+    order = random.permutation(n)
+    other = resampling.sign_flips(
+        -differences[order], None if clusters is None else clusters[order], 150, seed, threads
+    )
+    assert other == one
+    if clusters is None:
+        assert resampling.sign_flips(np.append(differences, [0.0] * 5), None, 150, seed) == one
+    values = random.random((4, n))
+    p = resampling.tukey(values, None, clusters, 150, seed, 1)
+    turned = resampling.tukey(
+        values[::-1, order], None, None if clusters is None else clusters[order], 150, seed, threads
+    )
+    assert [p(i, j) for i in range(4) for j in range(4)] == [
+        turned(3 - i, 3 - j) for i in range(4) for j in range(4)
+    ]
+
+
+def test_whole_clusters_are_flipped() -> None:
+    """The queries of a user who always does alike are one difference."""
+    differences = np.repeat([0.3, 0.1, 0.2, -0.1], 25)
+    users = np.repeat(np.arange(4), 25)
+    assert resampling.sign_flips(differences, users, 100, 0) == resampling.sign_flips(
+        np.array([0.3, 0.1, 0.2, -0.1]), None, 100, 0
+    )
+    assert resampling.sign_flips(differences, None, 1000, 0) < 0.01
+
+
+# ---- Tukey ----
+
+
+def test_permuted_systems_are_near_all_permutations() -> None:
+    values = np.random.default_rng(1).random((3, 4))
+    orders = list(permutations(range(3)))
+    ranges = []
+    for chosen in product(orders, repeat=4):
+        sums = sum(values[list(order), query] for query, order in enumerate(chosen))
+        ranges.append(np.ptp(sums))
+    p = resampling.tukey(values, None, None, MANY, 0)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        wanted = np.mean(np.array(ranges) >= abs(values[i].sum() - values[j].sum()) - 1e-12)
+        assert p(i, j) == pytest.approx(wanted, abs=5 / math.sqrt(MANY))
+
+
+def test_of_two_systems_it_is_the_randomisation_test() -> None:
+    values = drawn(4, 40)
+    flips = resampling.sign_flips(values[1] - values[0], None, MANY, 0)
+    assert resampling.tukey(values, None, None, MANY, 0)(0, 1) == pytest.approx(
+        flips, abs=4 / math.sqrt(MANY)
+    )
+
+
+@pytest.mark.parametrize("systems", [2, 8, 14])
+def test_every_system_takes_every_place_as_often(systems: int) -> None:
+    """Of the queries, each has one value of its own: two are given to one system in 1 of so many orders."""
+    values = np.zeros((2, systems), np.int64)
+    values[:, -1] = 1
+    ranges = np.empty(FEW, np.int64)
+    kernels.permute_systems(3, 0, values, ranges)
+    share = 1 / systems
+    assert np.mean(ranges == 2) == pytest.approx(share, abs=4 * math.sqrt(share / FEW))
+
+
+@pytest.mark.skipif(PURE, reason="too slow without compiling")
+def test_tukey_rejects_as_often_as_it_says() -> None:
+    """Type I error over five systems that do not differ: of any pair, in 5 % of experiments."""
+    rejected = 0
+    for seed in range(400):
+        p = resampling.tukey(drawn(seed, 30, 5), None, None, 399, seed)
+        rejected += min(p(i, j) for i in range(5) for j in range(i)) <= 0.05
+    assert 0.02 < rejected / 400 < 0.085
+
+
+def test_tukey_where_tests_for_independent_groups_fail() -> None:
+    """A small difference in every query, beside queries that vary much."""
+    level = np.random.default_rng(0).random(60)
+    values = np.stack([level, level + 0.01 + np.random.default_rng(1).normal(0, 0.005, 60), level])
+    assert stats.tukey_hsd(*values).pvalue[0, 1] > 0.8
+    found = fn.compare(
+        {name: scores_of(each) for name, each in zip("abc", values, strict=True)}, test="tukey", resamples=FEW
+    )
+    assert [row["p"] for row in found.rows] == [1 / (1 + FEW), 1.0, 1 / (1 + FEW)]
+    assert [row["p_adjusted"] for row in found.rows] == [row["p"] for row in found.rows]
+
+
+# ---- the bootstrap ----
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_bootstrap_intervals_are_near_those_of_scipy(method: str) -> None:
+    values = np.random.default_rng(2).beta(0.4, 1.2, 60)
+    wanted = stats.bootstrap((values,), np.mean, method=method, n_resamples=20_000, rng=1).confidence_interval
+    row = scores_of(values).summary(0.95, method, resamples=FEW * 5).rows[0]
+    assert (row["low"], row["high"]) == pytest.approx((wanted.low, wanted.high), abs=0.02 if PURE else 0.005)
+
+
+def test_a_studentised_interval_is_that_of_its_definition() -> None:
+    random = np.random.default_rng(3)
+    values = random.beta(0.4, 1.2, 60)
+    draws = values[random.integers(0, 60, (50_000, 60))]
+    ratios = (draws.mean(axis=1) - values.mean()) / (draws.std(axis=1, ddof=1) / math.sqrt(60))
+    error = values.std(ddof=1) / math.sqrt(60)
+    low, high = values.mean() - np.quantile(ratios, [0.975, 0.025]) * error
+    row = scores_of(values).summary(0.95, "studentised", resamples=FEW * 5).rows[0]
+    assert (row["low"], row["high"]) == pytest.approx((low, high), abs=0.03 if PURE else 0.005)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(resampling.METHODS), st.booleans())
+def test_bootstrap_intervals_know_no_order_nor_threads(seed: int, method: str, weighted: bool) -> None:
+    random = np.random.default_rng(seed)
+    values = random.random(20).round(1)
+    weight = random.exponential(size=20) if weighted else None
+    order = random.permutation(20)
+    one = resampling.bootstrap_interval(values, weight, 0.9, method, 200, seed, 1)
+    other = resampling.bootstrap_interval(
+        values[order], None if weight is None else weight[order], 0.9, method, 200, seed, 3
+    )
+    assert repr(one) == repr(other)
+    assert one.low <= one.high
+
+
+def test_equal_weights_are_none() -> None:
+    values = np.random.default_rng(2).random(30)
+    for method in resampling.METHODS:
+        found = [
+            resampling.bootstrap_interval(values, w, 0.9, method, 500, 0) for w in (None, np.full(30, 0.25))
+        ]
+        assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("method", resampling.METHODS)
+def test_bootstrap_of_few_or_equal_values(method: str) -> None:
+    for values in ([], [0.5], [0.5, math.nan, 0.1]):
+        row = scores_of(np.array(values)).summary(0.95, method, resamples=100).rows[0]
+        assert math.isnan(row["low"]) and math.isnan(row["high"])
+    row = scores_of([0.25] * 9).summary(0.95, method, resamples=100).rows[0]
+    assert (row["low"], row["high"]) == (0.25, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "bootstrap"}, 'method=\'bootstrap\' is not known; wanted "t", "percentile"'),
+        ({"method": "bca", "resamples": 5}, "resamples=5 are too few to say anything"),
+        ({"method": "bca", "resamples": 1e3}, "resamples=1000.0 is no whole number"),
+        ({"method": "bca", "seed": 2**63}, "seed=9223372036854775808 is out of range"),
+    ],
+)
+def test_options_of_resampling(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(fn.FastndcgError, match=message):
+        scores_of([0.1, 0.2]).summary(0.95, **options)
