@@ -14,6 +14,7 @@ import oracle
 import pytest
 
 from bench import (
+    bench_training,
     cold,
     compare,
     instructions,
@@ -353,3 +354,14 @@ def test_quick_runs_are_not_compared() -> None:
     )
     assert finished.returncode == 2
     assert "--quick measures other sizes than the records have" in finished.stderr
+
+
+# ---- training ----
+
+
+@pytest.mark.parametrize("host", list(bench_training.CASES))
+def test_a_booster_says_the_same_number_before_it_is_timed(host: str) -> None:
+    for case in bench_training.CASES[host](2_000):
+        assert len(bench_training.report(case, 0.0).split("|")) == 8
+    with pytest.raises(AssertionError, match="the host's nDCG@10 is 0.5, ours 0.6"):
+        bench_training.same(0.5, 0.6, 1e-12)
