@@ -167,14 +167,15 @@ def judgment_range(
         `ideal="returned"` where tied documents reach across the cutoff; discounts that rise. `Judged` and `RBPresidual`, which
         count judgments.
     InputError
-        No document was judged, and `top` is not given.
+        No document was judged, and `top` is not given; or it is no finite number.
 
     Notes
     -----
     An unjudged document may have the grade 0, each grade that occurs up to `top`, and `top`. Then it is judged: it has its place
     in the ideal ranking and counts in recall, and neither `judged_only` nor `unjudged` of the measure change anything. All
     such assignments of grades are considered. The bounds are exact: each is the value of one of them. Grades between those
-    would not widen the range of nDCG, where gains rise with grades.
+    would not widen the range of nDCG, where gains rise with grades. `value` is that of the rankings as they are; where unjudged
+    documents are dropped, or are worth what no grade is, it may lie outside.
 
     An assignment that leaves a query without a value counts by the measure's `empty`, and not at all where that is "nan" or
     "skip". Documents that were neither returned nor judged stay away; `RBPresidual` is what they could add to RBP.

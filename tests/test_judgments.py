@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fastndcg as fn
+from fastndcg.scoring import assignments
 
 GRADES = (0, 1, 2, 3)
 
@@ -316,6 +317,22 @@ def test_what_has_no_exact_range_is_refused(measure: str, message: str) -> None:
     rankings = rankings_of([Query([2, None, None], [1, 0, 0], [1])], pool=True)
     with pytest.raises(fn.MeasureError, match=message):
         fn.judgment_range(rankings, measure, top=3)
+
+
+@pytest.mark.pure
+def test_a_query_too_large_for_its_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assignments, "_LARGEST", 10)
+    rankings = rankings_of([Query([1, None, None], [3, 2, 1], [2, 3])], pool=True)
+    with pytest.raises(fn.MeasureError, match="query 0, which has 2 unjudged documents and 4 distinct gains"):
+        fn.judgment_range(rankings, "nDCG")
+    assert fn.judgment_range(rankings, "nDCG(gain='binary')")["nDCG(gain='binary')"].low.shape == (1,)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("top", [float("nan"), float("inf"), "3", True])
+def test_a_top_that_is_no_grade(top: Any) -> None:
+    with pytest.raises(fn.InputError, match="is no grade; wanted a finite number"):
+        fn.judgment_range(rankings_of([Query([1, None], [3, 2], [])], pool=True), "nDCG", top=top)
 
 
 @pytest.mark.pure

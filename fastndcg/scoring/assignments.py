@@ -15,6 +15,7 @@ value here is always that of an assignment, computed as any other. Few assignmen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -31,7 +32,8 @@ Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-_TOGETHER = 1 << 21  # documents of assignments that are scored together, and numbers of a table of thresholds
+_TOGETHER = 1 << 20  # documents of assignments that are scored together, and numbers of a table of thresholds
+_LARGEST = 1 << 24  # numbers of a table of one query, which takes some hundred bytes for each
 _ROUNDING = 1e-15
 _MOST_GUESSES = 100  # of a ratio; each is nearer by more than the one before, and five are usual
 
@@ -84,6 +86,10 @@ def grades_of_scale(rankings: Rankings, top: float | None) -> Float64:
                 "no document was judged, so nothing says what the highest grade is; name it, as in top=1"
             )
         return np.union1d(grades, [0.0])
+    if isinstance(top, bool) or not isinstance(top, int | float | np.number) or not math.isfinite(top):
+        raise InputError(
+            f"top={top!r} is no grade; wanted a finite number, the highest that a document may have"
+        )
     return np.union1d(grades[grades <= top], [min(0.0, top), top])
 
 
@@ -252,10 +258,17 @@ def extreme_grades(
     judged = _judged_gains(measure, rankings, unjudged, scale)
     some = np.flatnonzero(moving)
     levels = _thresholds_of(judged, some)
+    sizes = (moving[some] + 1) * (levels + 1)
+    if sizes.max(initial=0) > _LARGEST:
+        query = some[np.argmax(sizes)]
+        raise MeasureError(
+            f"{measure} has no exact range for query {rankings.name_of(int(query))}, which has {moving[query]} unjudged documents and "
+            f"{levels[np.argmax(sizes)]} distinct gains: their product is more than {_LARGEST}. Round the grades"
+        )
     # queries side by side in a table have about equally many thresholds and documents
     alike = np.lexsort((moving[some], np.frexp(levels)[1]))
-    some, levels = some[alike], levels[alike]
-    for part in parts_of((moving[some] + 1) * (levels + 1), _TOGETHER):
+    some = some[alike]
+    for part in parts_of(sizes[alike], _TOGETHER):
         table = _Table(measure, rankings, unjudged, judged, some[part], moving[some[part]], sign)
         places, codes = table.solve(tuple(part_of[some[part]] for part_of in base), sign)
         grades[places] = scale.grades[np.searchsorted(scale.gains, judged.values[codes])]
