@@ -48,11 +48,11 @@ def warn(message: str) -> None:
     import inspect
     import warnings
 
-    level, frame = 2, inspect.currentframe()
-    while frame is not None and (frame := frame.f_back) is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] != "fastndcg":
-            break
-        level += 1
+    level, depth, frame = 1, 1, inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] == "fastndcg":
+            level = depth + 1  # others, as Numba, may stand between
+        depth, frame = depth + 1, frame.f_back
     warnings.warn(message, FastndcgWarning, stacklevel=level)
 
 

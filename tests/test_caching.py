@@ -166,3 +166,21 @@ def test_folders_of_other_kernels_of_this_version_go_after_a_week(tmp_path: Path
     (tmp_path / "1.9.0").mkdir()  # used again, beside this version
     caching.make(version / "own")
     assert (tmp_path / "1.9.0").is_dir()
+
+
+@compiles
+def test_kernels_that_cannot_be_kept_are_told_of_once(tmp_path: Path) -> None:
+    program = f"""
+import warnings
+warnings.simplefilter("always")
+with warnings.catch_warnings(record=True) as caught:
+{textwrap.indent(STARTS, "    ")}
+    starts_of_runs(np.array([0, 1], np.int32), np.frombuffer(b"a", np.uint8))
+print([str(each.message) for each in caught if each.category.__name__ == "FastndcgWarning"])
+"""
+    (tmp_path / "file").touch()
+    found, told = run(program, ROOT.parent, NUMBA_CACHE_DIR=str(tmp_path / "file")).splitlines()
+    assert found == "[0, 2] 0"
+    assert told.count("compiled kernels cannot be kept in") == 1
+    assert "Not a directory" in told
+    assert "set NUMBA_CACHE_DIR to a folder that can be written" in told

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,12 +21,13 @@ import numpy as np
 from llvmlite import binding
 from numba import types
 from numba.core import cgutils, imputils
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 from numba.core.runtime import _nrt_python
 from numba.extending import intrinsic
 
+from fastndcg.errors import warn
 from fastndcg.kernels import caching
 from fastndcg.kernels.llvm import const, own_function
 
@@ -246,8 +247,25 @@ class _Kept(FunctionCache):
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):
+        try:
             super().save_overload(sig, data)
+        except OSError as error:
+            _tell_unkept(f"{self._cache_path}: {error.strerror or error}")
+
+
+class _Nowhere(NullCache):
+    """In place of a cache where there is no folder for one."""
+
+    def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ARG002, as Numba calls it
+        _tell_unkept("a folder of the user, who has none")
+
+
+@cache
+def _tell_unkept(where: str) -> None:
+    warn(
+        f"compiled kernels cannot be kept in {where}. Every process compiles them again, which takes it many seconds; "
+        "set NUMBA_CACHE_DIR to a folder that can be written."
+    )
 
 
 class _LoadedAlone(_Kept):
@@ -271,10 +289,13 @@ def driver(**options: Any) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         dispatcher = numba.njit(**_OPTIONS, **options)(function)
         if hasattr(dispatcher, "enable_caching"):  # not where NUMBA_DISABLE_JIT leaves a plain function
-            # nothing is cached without a home, or where none of the places that Numba was told to take can be written
-            with suppress(RuntimeError):
+            try:
                 # code that lacks a part ends the process
                 dispatcher._cache = _LoadedAlone(function) if KNOWN else _Kept(function)
+            except (
+                RuntimeError
+            ):  # without a home, or where none of the places that Numba was told to take can be written
+                dispatcher._cache = _Nowhere()
         return dispatcher
 
     return decorate
