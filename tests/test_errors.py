@@ -25,7 +25,9 @@ def test_the_classes() -> None:
     for kind in classes:
         is_warning = issubclass(kind, Warning)
         assert is_warning or issubclass(kind, fn.FastndcgError)
-        assert is_warning or kind is fn.FastndcgError or issubclass(kind, ValueError | TypeError | ImportError)
+        assert (
+            is_warning or kind is fn.FastndcgError or issubclass(kind, ValueError | TypeError | ImportError)
+        )
         assert getattr(fn, kind.__name__) is kind
         assert kind.__doc__
 
