@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("engines")
 
+collect_ignore = ["typed"]  # type checkers read what is there; nothing runs it
+
 DATA = Path(__file__).resolve().parent.parent / ".." / "shared" / "data"
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
