@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -189,14 +189,25 @@ def _by_pyarrow(path: Path, names: list[str]) -> pa.Table | None:
 def _lists_of(rankings: fn.Rankings) -> list[tuple[Any, ...]]:
     """Each query as it is, bit for bit."""
     found = []
-    docs = None if rankings.doc_ids is None else rankings.doc_ids.to_pylist()
-    queries = rankings.queries.to_pylist()
+    docs = None if rankings.doc_ids is None else _as_bytes(rankings.doc_ids).to_pylist()
+    queries = pa.table(
+        [_as_bytes(column) for column in rankings.queries.columns], rankings.queries.schema.names
+    )
+    queries = queries.to_pylist()
     for query, start, end in zip(queries, rankings.offsets[:-1], rankings.offsets[1:], strict=True):
         grades, scores = rankings.relevance[start:end], rankings.scores[start:end]
         found.append(
             (str(query), str(grades.dtype), grades.tobytes(), str(scores.dtype), scores.tobytes(), docs and docs[start:end])
         )  # fmt: skip
     return found
+
+
+def _as_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column that can be compared although it is no text."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    return column.cast(pa.large_binary()) if is_text else column
 
 
 def _tried(read: Callable[[], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]] | str | None:
@@ -217,25 +228,27 @@ def _compared(reader: str, found: Any, wanted: list[tuple[Any, ...]] | None) -> 
     return f"{reader} reads what is refused" if wanted is None else f"{reader} reads something else"
 
 
-_OPTIONS: dict[str, Any] = {
+_OPTIONS = {
     "query": "qid", "relevance": "label", "score": "score", "doc_id": "docid", "keep": "lang",
 }  # fmt: skip
 
 
-def judge(path: Path) -> str | None:
+def judge(
+    path: Path, options: Mapping[str, str] = _OPTIONS, ways: Sequence[int] = (1, 1 << 40)
+) -> str | None:
     """Compare what `read_parquet` and `scan_parquet` read, from pages and by pyarrow, with what pyarrow reads."""
-    table = _by_pyarrow(path, [*_OPTIONS.values()])
+    table = _by_pyarrow(path, [*options.values()])
     wanted = None
     if table is not None:
-        answer = _tried(lambda: _lists_of(fn.Rankings.from_arrow(table, **_OPTIONS)))
+        answer = _tried(lambda: _lists_of(fn.Rankings.from_arrow(table, **options)))
         wanted = None if isinstance(answer, str) else answer
-    for from_pages in (1, 1 << 40):
+    for from_pages in ways:  # rows from which pages are read here
         with mock.patch.multiple(parquet, WORTH_COMPILING=from_pages, _WORTH_WAITING=1):
             where = "from pages" if from_pages == 1 else "by pyarrow"
-            found = _tried(lambda: _lists_of(fn.read_parquet(path, **_OPTIONS, threads=1)))
+            found = _tried(lambda: _lists_of(fn.read_parquet(path, **options, threads=1)))
             if complaint := _compared(f"read_parquet {where}", found, wanted):
                 return complaint
-            streamed = _tried(lambda: _streamed(path))
+            streamed = _tried(lambda: _streamed(path, options))
             if complaint := _compared(f"scan_parquet {where}", streamed, wanted and sorted(wanted)):
                 return complaint
             if (found is None) != (streamed is None):
@@ -243,8 +256,8 @@ def judge(path: Path) -> str | None:
     return None
 
 
-def _streamed(path: Path) -> list[tuple[Any, ...]]:
-    stream = fn.scan_parquet(path, **_OPTIONS, threads=1)
+def _streamed(path: Path, options: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    stream = fn.scan_parquet(path, **options, threads=1)
     return sorted(query for part in stream for query in _lists_of(part))
 
 

@@ -25,6 +25,7 @@ import fastndcg as fn
 from fastndcg import InputError, SourceError, read_parquet, scan_parquet
 from fastndcg.kernels import pages as kernels
 from fastndcg.sources import pages, parquet
+from fastndcg.sources.footers import read_footer
 
 Array = npt.NDArray[Any]
 
@@ -178,13 +179,14 @@ def test_steps_of_any_length(
     table = rows(60, seed)
     path = tmp_path_factory.mktemp("steps") / "a.parquet"
     pq.write_table(table, path, data_page_size=page, row_group_size=701)
-    metadata, schema = pq.read_metadata(path), pq.read_schema(path)
-    leaf = pages.leaves_of(metadata, schema, [name])[name]
+    with pa.OSFile(str(path)) as source:
+        footer = read_footer(source)
+    leaf = pages.leaves_of(footer, [name])[name]
     kinds = [pages.Values, pages.Runs] if name != "score" else [pages.Values]
     for kind in kinds:
         done = 0
         with pa.OSFile(str(path)) as source:
-            column = kind(source, metadata, range(metadata.num_row_groups), leaf)
+            column = kind(source, footer, range(len(footer.rows)), leaf)
             for step in steps:
                 if done + step > len(table):
                     break
@@ -271,9 +273,9 @@ def test_columns_within_columns_are_no_leaves(tmp_path: Path, left: set[str]) ->
     path = tmp_path / "a.parquet"
     pq.write_table(table, path)
     assert pq.read_metadata(path).schema.names.count("score") == 2
-    assert set(
-        pages.leaves_of(pq.read_metadata(path), table.schema, ["parts", "score", "qid", "qid.label"])
-    ) == {"score", "qid", "qid.label"}
+    with pa.OSFile(str(path)) as source:
+        leaves = pages.leaves_of(read_footer(source), ["parts", "score", "qid", "qid.label"])
+    assert set(leaves) == {"score", "qid", "qid.label"}
     same(path, table, query="qid", relevance="label", score="score")
     assert left == set()
 

@@ -22,19 +22,24 @@ PAGE_KIND, PAGE_BYTES, PAGE_STORED, PAGE_CHECKSUM = range(4)
     PAGE_NULLS,
     PAGE_ENCODING,
     PAGE_LEVELS,  # of definition: their encoding in DATA_PAGE, their length in DATA_PAGE_2
-    PAGE_REPETITION,
+    PAGE_REPETITION,  # the same for levels of repetition
+    PAGE_ROWS,
     PAGE_COMPRESSED,
+    PAGE_FORM,  # the field with the structure that describes the values
     PAGE_START,  # of what is stored, after the levels of DATA_PAGE_2
     PAGE_NULLABLE,  # whether values begin with levels
     PAGE_FIELDS,
-) = range(4, 13)
+) = range(4, 15)
 DATA_PAGE, DATA_PAGE_2, DICTIONARY_PAGE = 0, 3, 2
-PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY = 0, 2, 3, 8
+_FORMS = np.array([5, -1, 7, 8])  # the field that has the structure of each kind of page
+PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY = 0, 2, 3, 4, 8
 UNCOMPRESSED, SNAPPY = range(2)
 ABSENT = -(1 << 40)  # no field of 32 bits
 SPARE = 64  # bytes after a page that may be written, too
 PADDED = 256  # entries that a dictionary has room for at least, so that no code of eight bits leads out of it
 _NESTED = 8  # structures within structures
+_SNAPPY_MOST = 22  # bytes that a byte of Snappy may become: 64 of 3
+_LIMIT = 1 << 31  # of numbers in a header
 
 
 @block
@@ -60,18 +65,25 @@ def signed(value: Any) -> Any:
 _NOWHERE = -1
 _PAGE_PLACES = np.full((9, 8), _NOWHERE)
 _PAGE_PLACES[0, 1:5] = PAGE_KIND, PAGE_BYTES, PAGE_STORED, PAGE_CHECKSUM
-_PAGE_PLACES[[5, 7], 1:4] = PAGE_VALUES, PAGE_ENCODING, PAGE_LEVELS  # DATA_PAGE and DICTIONARY_PAGE
+_PAGE_PLACES[5, 1:5] = PAGE_VALUES, PAGE_ENCODING, PAGE_LEVELS, PAGE_REPETITION  # DATA_PAGE
+_PAGE_PLACES[7, 1:3] = PAGE_VALUES, PAGE_ENCODING  # DICTIONARY_PAGE
 _PAGE_PLACES[8, 1:] = (  # DATA_PAGE_2
-    PAGE_VALUES, PAGE_NULLS, _NOWHERE, PAGE_ENCODING, PAGE_LEVELS, PAGE_REPETITION, PAGE_COMPRESSED,
+    PAGE_VALUES, PAGE_NULLS, PAGE_ROWS, PAGE_ENCODING, PAGE_LEVELS, PAGE_REPETITION, PAGE_COMPRESSED,
 )  # fmt: skip
 
 
 @block
-def set_page_field(page: Array, parent: int, field: int, value: Any) -> None:
+def set_page_field(page: Array, parent: int, field: int, kind: Any, value: Any) -> bool:
+    """Set a field that is known; False where it is of another type than it should be, or stands there twice."""
     if 0 <= parent < _PAGE_PLACES.shape[0] and 0 <= field < _PAGE_PLACES.shape[1]:
         place = _PAGE_PLACES[parent, field]
         if place != _NOWHERE:
+            # whether DATA_PAGE_2 is compressed; all others are integers of 32 bits
+            fits = kind < 3 if place == PAGE_COMPRESSED else kind == 5 and -_LIMIT <= value < _LIMIT
+            if not fits or page[place] != ABSENT:
+                return False
             page[place] = value
+    return True
 
 
 @block
@@ -111,6 +123,10 @@ def read_page_header(data: Array, at: int, page: Array, fields: Array) -> int:
                 return data.shape[0] + 1
             at += number
         elif kind == 12:  # a structure
+            if depth == 0 and (fields[0] == 5 or fields[0] == 7 or fields[0] == 8):
+                if page[PAGE_FORM] != ABSENT:
+                    return -1
+                page[PAGE_FORM] = fields[0]
             depth += 1
             if depth == _NESTED:
                 return -1
@@ -118,11 +134,8 @@ def read_page_header(data: Array, at: int, page: Array, fields: Array) -> int:
             continue
         elif kind > 2:  # lists and maps, which no header of a page has
             return -1
-        parent = fields[0] if depth else 0
-        # whether DATA_PAGE_2 is compressed; all others are integers
-        is_flag = parent == 8 and fields[depth] == 7
-        if depth < 2 and (kind < 3 if is_flag else 4 <= kind <= 6):
-            set_page_field(page, parent, fields[depth], value)
+        if depth < 2 and not set_page_field(page, fields[0] if depth else 0, fields[depth], kind, value):
+            return -1
     return data.shape[0] + 1
 
 
@@ -134,9 +147,11 @@ def accepts_page(
     kind, encoding, levels = page[PAGE_KIND], page[PAGE_ENCODING], page[PAGE_LEVELS]
     if not (0 < page[PAGE_VALUES] <= most_values and 0 <= page[PAGE_BYTES] <= most_bytes):
         return False
+    if not 0 <= kind < _FORMS.shape[0] or page[PAGE_FORM] != _FORMS[kind]:
+        return False
     is_coded = encoding in (PLAIN_DICTIONARY, RLE_DICTIONARY)
     is_packed = codec != UNCOMPRESSED
-    page[PAGE_NULLABLE] = kind == DATA_PAGE and optional
+    page[PAGE_NULLABLE] = kind != DICTIONARY_PAGE and optional
     if kind == DICTIONARY_PAGE:
         if encoding not in (PLAIN, PLAIN_DICTIONARY):
             return False
@@ -144,13 +159,19 @@ def accepts_page(
     elif not is_coded and encoding != PLAIN:
         return False
     if kind == DATA_PAGE_2:
-        if page[PAGE_NULLS] != 0 or page[PAGE_REPETITION] != 0 or not 0 <= levels <= page[PAGE_STORED]:
+        if page[PAGE_NULLS] != 0 or page[PAGE_REPETITION] != 0 or page[PAGE_ROWS] != page[PAGE_VALUES]:
+            return False
+        if not 0 <= levels <= min(page[PAGE_STORED], page[PAGE_BYTES]) or (levels > 0) != optional:
             return False
         page[PAGE_START] += levels
         page[PAGE_STORED] -= levels
         page[PAGE_BYTES] -= levels
         is_packed = is_packed and page[PAGE_COMPRESSED] != 0
-    elif kind != DICTIONARY_PAGE and (kind != DATA_PAGE or (optional and levels != RLE)):
+    elif kind == DATA_PAGE and (
+        levels not in (RLE, BIT_PACKED)
+        or page[PAGE_REPETITION] not in (RLE, BIT_PACKED)
+        or (optional and levels != RLE)
+    ):
         return False
     else:
         page[PAGE_LEVELS] = 0
@@ -158,7 +179,7 @@ def accepts_page(
     if is_packed and codec == SNAPPY:
         # a block says how many bytes it holds; what it does not fill would be left as it was
         size, _ = variable_number(data, page[PAGE_START])
-        return size == page[PAGE_BYTES]
+        return size == page[PAGE_BYTES] and size <= _SNAPPY_MOST * page[PAGE_STORED]
     return is_packed or page[PAGE_STORED] == page[PAGE_BYTES]
 
 
@@ -195,27 +216,33 @@ def end_of_levels(page: Array, at: Any, last: Any, n: int) -> Any:
     """Where definition levels of n values end, all of which must be there; -1 where one is null."""
     if last - at < 4:
         return np.int64(-1)
-    stop, known = at + 4 + little_number(page, at, 4), 0
-    at += 4
-    if stop > last:
+    stop = at + 4 + little_number(page, at, 4)
+    if stop > last or not are_levels_full(page, at + 4, stop, n):
         return np.int64(-1)
+    return stop
+
+
+@block
+def are_levels_full(page: Array, at: Any, stop: Any, n: int) -> bool:
+    """Whether definition levels are those of n values, none of which is null, and end where they should."""
+    known = 0
     while known < n:
         header, at = variable_number(page, at)
         if at >= stop:
-            return np.int64(-1)
+            return False
         if header & 1:
             for _ in range(header >> 1):
                 wanted = (1 << min(n - known, 8)) - 1
                 if at >= stop or known >= n or page[at] & wanted != wanted:
-                    return np.int64(-1)
+                    return False
                 known += 8
                 at += 1
         else:
-            if page[at] != 1 or header == 0:
-                return np.int64(-1)
+            if page[at] != 1 or header == 0 or header >> 1 > n - known:
+                return False
             known += header >> 1
             at += 1
-    return stop
+    return at == stop
 
 
 @block
@@ -234,7 +261,7 @@ def run_of_codes(page: Array, at: Any, last: Any, width: Any, left: int) -> tupl
     header, at = variable_number(page, at)
     n = header >> 1
     if header & 1:
-        if n > last:
+        if 8 * n >= left + 8 or n > last:  # only the last group is filled up
             return 0, 0, 0, 0
         stop = at + n * width
         n = min(8 * n, left)
@@ -313,13 +340,19 @@ def runs_of_pages(
 def place_of_page(data: Array, page: Array, scratch: Array) -> tuple[Any, Any]:
     """Where the values of a page begin and end: in `scratch` if it is compressed; -1 where they are not good, or one is null."""
     start, stop, size = page[PAGE_START], page[PAGE_START] + page[PAGE_STORED], page[PAGE_BYTES]
+    has_levels = page[PAGE_NULLABLE] and page[PAGE_KIND] == DATA_PAGE
+    # those of DATA_PAGE_2 stand before what is compressed
+    if page[PAGE_NULLABLE] and not (
+        has_levels or are_levels_full(data, start - page[PAGE_LEVELS], start, page[PAGE_VALUES])
+    ):
+        return np.int64(-1), np.int64(-1)
     if page[PAGE_COMPRESSED]:
         if size > scratch.shape[0] - SPARE or not unpack_snappy(data, start, stop, scratch, size):
             return np.int64(-1), np.int64(-1)
         start, stop = np.int64(0), size
-        if page[PAGE_NULLABLE]:
+        if has_levels:
             start = end_of_levels(scratch, start, stop, page[PAGE_VALUES])
-    elif page[PAGE_NULLABLE]:
+    elif has_levels:
         start = end_of_levels(data, start, stop, page[PAGE_VALUES])
     return start, stop
 

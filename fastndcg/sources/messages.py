@@ -11,8 +11,9 @@ import pyarrow as pa
 from fastndcg.errors import FastndcgError, SourceError
 from fastndcg.sources.arrow import first_line
 
-# what comes of bytes that are not what was written: in a footer, or as codes beyond the end of a dictionary
-DAMAGE = (pa.ArrowException, UnicodeDecodeError, IndexError)
+# what comes of bytes that are not what was written: of texts, of codes beyond the end of a dictionary, and of sizes
+# that are believed by what allocates memory for them
+DAMAGE = (pa.ArrowException, ValueError, IndexError, OverflowError, MemoryError)
 
 
 @contextmanager
@@ -20,7 +21,7 @@ def reading(path: str, kind: str = "Parquet") -> Iterator[None]:
     """Errors of Arrow and of the system while a file is read, in one line with its path."""
     try:
         yield
-    except (MemoryError, FastndcgError):
+    except FastndcgError:
         raise
     except OSError as error:
         if error.errno is None:
@@ -33,6 +34,11 @@ def reading(path: str, kind: str = "Parquet") -> Iterator[None]:
 
 
 def unreadable(path: str, error: BaseException, kind: str = "Parquet") -> SourceError:
+    if isinstance(error, MemoryError):
+        return SourceError(
+            f"{path} cannot be read: there is not enough memory for it ({first_line(error)}). Read it in parts, as "
+            f"scan_parquet does, or on a machine with more; if it is small, check that it was written to its end."
+        )
     return SourceError(
         f"{path} cannot be read: {first_line(error)}. Check that it is a {kind} file and was written to its end."
     )

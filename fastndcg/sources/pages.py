@@ -20,15 +20,16 @@ import pyarrow as pa
 
 from fastndcg.kernels import pages as kernels
 from fastndcg.kernels.compiling import is_compiled
+from fastndcg.sources import footers
 
 if TYPE_CHECKING:
-    import pyarrow.parquet as pq
+    from fastndcg.sources.footers import Footer
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 
 _NUMBERS = {"INT32": np.int32, "INT64": np.int64, "FLOAT": np.float32, "DOUBLE": np.float64}
-_CODECS = {"UNCOMPRESSED": kernels.UNCOMPRESSED, "SNAPPY": kernels.SNAPPY}
+_CODECS = (kernels.UNCOMPRESSED, kernels.SNAPPY)  # by their numbers in Parquet
 _WINDOW = 8 << 20  # bytes of a chunk of a column that are read at once
 _PAGES = 512  # listed at once
 _MOST_BYTES = np.iinfo(np.int32).max  # of a page, whatever a damaged footer says
@@ -53,24 +54,26 @@ def is_ready() -> bool:
     return is_compiled(kernels.values_of_pages)
 
 
-def leaves_of(metadata: pq.FileMetaData, schema: pa.Schema, names: Collection[str]) -> dict[str, Leaf]:
+def leaves_of(footer: Footer, names: Collection[str]) -> dict[str, Leaf]:
     """Those of the named columns that can be read here, as far as the footer tells."""
     found: dict[str, Leaf] = {}
-    if not metadata.num_row_groups:
+    if not footer.rows:
         return found
-    group = metadata.row_group(0)
-    places = [place for place, name in enumerate(metadata.schema.names) if name in names]
+    schema = footer.metadata.schema
+    places = [place for place, name in enumerate(schema.names) if name in names]
     for place in places:
-        column = metadata.schema.column(place)
+        column = schema.column(place)
         # of nested columns, and of two that have one name, none is the column of that name for sure
-        is_sole = [metadata.schema.column(other).path for other in places].count(column.name) == 1
-        is_known = is_sole and column.path == column.name and group.column(place).compression in _CODECS
-        if is_known and (leaf := _leaf_at(place, column, schema)) is not None:
+        is_sole = [schema.column(other).path for other in places].count(column.name) == 1
+        is_known = (
+            is_sole and column.path == column.name and footer.chunks[0, place, footers.CODEC] in _CODECS
+        )
+        if is_known and (leaf := _leaf_at(place, column, footer.schema)) is not None:
             found[column.name] = leaf
     return found
 
 
-def _leaf_at(place: int, column: pq.ColumnSchema, schema: pa.Schema) -> Leaf | None:
+def _leaf_at(place: int, column: Any, schema: pa.Schema) -> Leaf | None:
     kind = schema.field(column.name).type
     is_float = pa.types.is_float32(kind) or pa.types.is_float64(kind)
     if column.physical_type not in _NUMBERS or not (is_float or pa.types.is_integer(kind)):
@@ -82,24 +85,19 @@ def _leaf_at(place: int, column: pq.ColumnSchema, schema: pa.Schema) -> Leaf | N
     return Leaf(place, bool(column.max_definition_level), stored, dtype)
 
 
-def stored_bytes(metadata: pq.FileMetaData, leaf: Leaf) -> int:
-    groups = range(metadata.num_row_groups)
-    return sum(metadata.row_group(group).column(leaf.place).total_compressed_size for group in groups)
-
-
 class Values:
     """A column of consecutive row groups of a file, in steps of any number of rows, with `room` for others before each."""
 
     def __init__(
         self,
         source: pa.NativeFile,
-        metadata: pq.FileMetaData,
+        footer: Footer,
         groups: Iterable[int],
         leaf: Leaf,
         room: int = 0,
     ) -> None:
         self._leaf, self._room = leaf, room
-        self._pages = _pages(source, metadata, groups, leaf, leaf.dtype)
+        self._pages = _pages(source, footer, groups, leaf, leaf.dtype)
         self._next = _NONE
         self._left = np.empty(0, leaf.dtype)  # values of the page that the last step cut
 
@@ -143,11 +141,9 @@ class Values:
 class Runs:
     """As `Values`, for ids: run-end encoded, with a run for each time that the id changes."""
 
-    def __init__(
-        self, source: pa.NativeFile, metadata: pq.FileMetaData, groups: Iterable[int], leaf: Leaf
-    ) -> None:
+    def __init__(self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf) -> None:
         self._leaf = leaf
-        self._pages = _pages(source, metadata, groups, leaf, np.dtype(np.int64))
+        self._pages = _pages(source, footer, groups, leaf, np.dtype(np.int64))
         self._ids, self._ends = np.empty(0, np.int64), np.empty(0, np.int64)  # of rows not read yet
 
     def read(self, rows: int) -> pa.RunEndEncodedArray:
@@ -204,22 +200,23 @@ _NONE = _Pages(*(np.empty(0, np.uint8),) * 4, 0)
 
 def _pages(
     source: pa.NativeFile,
-    metadata: pq.FileMetaData,
+    footer: Footer,
     groups: Iterable[int],
     leaf: Leaf,
     dtype: np.dtype[Any],
 ) -> Iterator[_Pages]:
     """Pages with a column's rows, in order, their dictionaries as `dtype`. Raises `NotReadError` also where they end."""
     for group in groups:
-        chunk = metadata.row_group(group).column(leaf.place)
-        entries, n_entries, left = np.zeros(kernels.PADDED, dtype), 0, chunk.num_values
-        for found in _pages_of_chunk(source, chunk, leaf):
+        chunk = footer.chunks[group, leaf.place]
+        entries, n_entries, left = np.zeros(kernels.PADDED, dtype), 0, int(chunk[footers.VALUES])
+        for found in _pages_of_chunk(source, chunk, int(footer.starts(leaf.place)[group]), leaf):
             pages = found
             if pages.headers[0, kernels.PAGE_KIND] == kernels.DICTIONARY_PAGE:
                 dictionary, pages = pages.cut(1)
-                n_entries = int(dictionary.headers[0, kernels.PAGE_VALUES])
+                known = _entries(dictionary, leaf.stored)
+                n_entries = len(known)
                 entries = np.zeros(max(n_entries, kernels.PADDED), dtype)
-                entries[:n_entries] = _entries(dictionary, leaf.stored)
+                entries[:n_entries] = known
             left -= int(pages.headers[:, kernels.PAGE_VALUES].sum())
             if left < 0 or (pages.headers[:, kernels.PAGE_KIND] == kernels.DICTIONARY_PAGE).any():
                 raise NotReadError
@@ -231,7 +228,9 @@ def _pages(
 
 
 def _entries(dictionary: _Pages, stored: np.dtype[Any]) -> Array:
-    n = int(dictionary.headers[0, kernels.PAGE_VALUES])
+    n, size = (int(dictionary.headers[0, place]) for place in (kernels.PAGE_VALUES, kernels.PAGE_BYTES))
+    if n * stored.itemsize > size:
+        raise NotReadError
     entries, bits = np.empty(n, stored), f"u{stored.itemsize}"
     none = np.zeros(kernels.PADDED, bits)
     found = kernels.values_of_pages(
@@ -242,16 +241,13 @@ def _entries(dictionary: _Pages, stored: np.dtype[Any]) -> Array:
     return entries
 
 
-def _pages_of_chunk(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData, leaf: Leaf) -> Iterator[_Pages]:
+def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) -> Iterator[_Pages]:
     """All pages of a column of one row group, their dictionary first where there is one, and without its entries."""
-    codec = _CODECS.get(chunk.compression)
-    if codec is None:
+    codec = int(chunk[footers.CODEC])
+    if codec not in _CODECS or chunk[footers.SECRET]:
         raise NotReadError
-    at = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
-        at = chunk.dictionary_page_offset
-    stop, window = at + chunk.total_compressed_size, _WINDOW
-    limits = chunk.num_values, min(chunk.total_uncompressed_size, _MOST_BYTES)
+    stop, window = at + int(chunk[footers.STORED]), _WINDOW
+    limits = int(chunk[footers.VALUES]), min(int(chunk[footers.BYTES]), _MOST_BYTES)
     table, scratch = np.empty((_PAGES, kernels.PAGE_FIELDS), np.int64), np.empty(0, np.uint8)
     while at < stop:
         source.seek(at)

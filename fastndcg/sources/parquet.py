@@ -18,9 +18,8 @@ from fastndcg.sources.columns import Columns, Wanted, choose
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
 
 if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-
     from fastndcg.rankings import Rankings
+    from fastndcg.sources.footers import Footer
     from fastndcg.sources.pages import Leaf
     from fastndcg.sources.paths import File, Stamp
     from fastndcg.typing import NaN
@@ -125,9 +124,7 @@ def open_dataset(paths: list[Path_], threads: int, *columns: Any) -> tuple[Datas
     )
 
     files = find_files(paths)
-    parts = [
-        _Part(file, *footer) for file, footer in zip(files, _in_order(_footer, files, threads), strict=True)
-    ]
+    parts = list(_in_order(_part_of, files, threads))
     with naming(paths):
         wanted = _choose(parts[0], *columns)
         return _fit(parts, wanted), wanted
@@ -161,7 +158,7 @@ def find_parquet_columns(
     file = find_files(paths)[0]
     with naming(paths):
         columns = (query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity)
-        return _choose(_Part(file, *_footer(file)), *columns).columns
+        return _choose(_part_of(file), *columns).columns
 
 
 def as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
@@ -182,10 +179,13 @@ class _Part(NamedTuple):
     """A file and what its footer says."""
 
     file: File
-    metadata: pq.FileMetaData
-    schema: pa.Schema
+    footer: Footer
     stamp: Stamp
     leaves: Mapping[str, Leaf] = MappingProxyType({})  # wanted columns that are read from their pages
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.footer.schema
 
     def has(self, name: str) -> bool:
         return name in self.schema.names or name in self.file.partition
@@ -205,17 +205,16 @@ class Dataset(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        return sum(part.metadata.num_rows for part in self.parts)
+        return sum(part.footer.n_rows for part in self.parts)
 
 
-def _footer(file: File) -> tuple[pq.FileMetaData, pa.Schema, Stamp]:
-    import pyarrow.parquet as pq
+def _part_of(file: File) -> _Part:
+    from fastndcg.sources.footers import read_footer
 
     with reading(file.path):
         stamp = file.stamp()  # before the footer: a file that changes in between is found out later
         with file.filesystem.open_input_file(file.path) as source:
-            opened = pq.ParquetFile(source, pre_buffer=False)
-            return opened.metadata, opened.schema_arrow, stamp
+            return _Part(file, read_footer(source), stamp)
 
 
 def _choose(
@@ -254,7 +253,10 @@ def _choose(
 
 def _fit(parts: list[_Part], wanted: Wanted) -> Dataset:
     """One type for each column in all files. Raises `SourceError` where there is none."""
-    types = {name: _common_type(parts, name) for name in wanted.names}
+    for part in parts:
+        with reading(part.file.path):
+            part.footer.check(wanted.names)
+    types = {name: _without_views(_common_type(parts, name)) for name in wanted.names}
     # a query id stands on each of its documents: a dictionary decodes five times as fast as the strings themselves
     repeated = () if is_list(types[wanted.columns.relevance]) else (wanted.columns.query, *wanted.keep)
     encoded = frozenset(name for name in repeated if name is not None and _is_text(types[name]))
@@ -271,7 +273,7 @@ def _with_leaves(dataset: Dataset, wanted: Wanted) -> Dataset:
 
     names = [name for name in wanted.names if name not in dataset.encoded]
     parts = [
-        part._replace(leaves=leaves_of(part.metadata, part.schema, names)) if part.file.is_local else part
+        part._replace(leaves=leaves_of(part.footer, names)) if part.file.is_local else part
         for part in dataset.parts
     ]
     query = columns.query
@@ -280,7 +282,7 @@ def _with_leaves(dataset: Dataset, wanted: Wanted) -> Dataset:
 
 
 def _pages_are_worth_it(dataset: Dataset) -> bool:
-    n_groups = sum(part.metadata.num_row_groups for part in dataset.parts)
+    n_groups = sum(len(part.footer.rows) for part in dataset.parts)
     # Python's part takes 0.1 ms a column of a row group, which short ones do not make up for
     if dataset.n_rows < WORTH_COMPILING * max(n_groups, 1):
         return False
@@ -294,14 +296,14 @@ def _pages_are_worth_it(dataset: Dataset) -> bool:
 
 def _stands_in_runs(parts: list[_Part], name: str) -> bool:
     """Whether a column of integers takes so few bytes that most rows must repeat the one before."""
-    from fastndcg.sources.pages import stored_bytes
+    from fastndcg.sources.footers import STORED
 
     size, rows = 0, 0
     for part in parts:
-        if name not in part.leaves or part.metadata.num_rows > _MOST_ROWS_IN_RUNS:
+        if name not in part.leaves or part.footer.n_rows > _MOST_ROWS_IN_RUNS:
             return False
-        size += stored_bytes(part.metadata, part.leaves[name])
-        rows += part.metadata.num_rows
+        size += int(part.footer.chunks[:, part.leaves[name].place, STORED].sum())
+        rows += part.footer.n_rows
     return size <= _BYTES_IN_RUNS * rows
 
 
@@ -377,6 +379,28 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """The type as which values are held: not every function of pyarrow knows views.
+
+    >>> _without_views(pa.list_(pa.binary_view()))
+    LargeListType(large_list<item: large_binary>)
+    """
+    types = pa.types
+    if types.is_string_view(kind):
+        return pa.large_string()
+    if types.is_binary_view(kind):
+        return pa.large_binary()
+    if types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
+    if (
+        is_list(kind)
+        and not types.is_fixed_size_list(kind)
+        and _without_views(kind.value_type) != kind.value_type
+    ):
+        return pa.large_list(_without_views(kind.value_type))
+    return kind
+
+
 # ---- reading ----
 
 
@@ -414,15 +438,14 @@ def _spans(dataset: Dataset, threads: int, n_columns: int) -> Iterator[Span]:
     share = dataset.n_rows * n_columns // threads
     longest = min(max(share, _FEWEST_ROWS), _MOST_ROWS)
     for part in dataset.parts:
-        sizes = [part.metadata.row_group(group).num_rows for group in range(part.metadata.num_row_groups)]
         start, rows = 0, 0
-        for group, size in enumerate(sizes):
+        for group, size in enumerate(part.footer.rows):
             if rows and rows + size > longest:
                 yield Span(part, range(start, group), rows)
                 start, rows = group, 0
             rows += size
         if rows:
-            yield Span(part, range(start, len(sizes)), rows)
+            yield Span(part, range(start, len(part.footer.rows)), rows)
 
 
 def read_span(task: tuple[Dataset, Span, list[str]]) -> list[pa.ChunkedArray]:
@@ -516,8 +539,11 @@ class _ByPyarrow:
         buffer = 0 if span.rows <= most else _BUFFER
         file = pq.ParquetFile(
             source,
-            metadata=span.part.metadata,
-            read_dictionary=[name for name in names if name in dataset.encoded],
+            metadata=span.part.footer.metadata,
+            # of other encodings pyarrow makes no dictionary
+            read_dictionary=[
+                name for name in names if name in dataset.encoded and span.part.footer.is_coded(name)
+            ],
             pre_buffer=not (span.part.file.is_local or buffer),
             buffer_size=buffer,
             page_checksum_verification=True,  # where the writer left checksums
@@ -539,7 +565,7 @@ class _FromPages:
         from fastndcg.sources.pages import Runs, Values
 
         self._name, self._most = name, most
-        at = source, span.part.metadata, span.groups, span.part.leaves[name]
+        at = source, span.part.footer, span.groups, span.part.leaves[name]
         is_runs = name in dataset.runs
         self._room = 0 if is_runs else room
         self._pages: Runs | Values = Runs(*at) if is_runs else Values(*at, room)
@@ -653,8 +679,6 @@ def naming(paths: list[Path_]) -> Iterator[None]:
     try:
         yield
     except SourceError:
-        raise
-    except MemoryError:
         raise
     except (FastndcgError, *DAMAGE) as error:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""

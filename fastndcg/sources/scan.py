@@ -24,6 +24,7 @@ from fastndcg.sources.arrow import (
     rankings_from_table,
     runs_of,
 )
+from fastndcg.sources.footers import BYTES, PLACES, VALUES
 from fastndcg.streams import NotGroupedError, RankingsStream
 
 if TYPE_CHECKING:
@@ -396,14 +397,13 @@ def _spans(dataset: parquet.Dataset, most: int) -> Iterator[parquet.Span]:
     """Consecutive row groups of a file, of `most` rows together; one alone may have more."""
     for part in dataset.parts:
         start, rows = 0, 0
-        for group in range(part.metadata.num_row_groups):
-            size = part.metadata.row_group(group).num_rows
+        for group, size in enumerate(part.footer.rows):
             if rows and rows + size > most:
                 yield parquet.Span(part, range(start, group), rows)
                 start, rows = group, 0
             rows += size
         if rows:
-            yield parquet.Span(part, range(start, part.metadata.num_row_groups), rows)
+            yield parquet.Span(part, range(start, len(part.footer.rows)), rows)
 
 
 def _read(
@@ -418,29 +418,21 @@ def _bytes_of_a_row(dataset: parquet.Dataset) -> float:
     """About how much a decoded row takes, judged by the first row groups."""
     total, rows = 0.0, 0
     for part in dataset.parts[:8]:
-        for group in range(min(part.metadata.num_row_groups, 8)):
-            footer = part.metadata.row_group(group)
-            rows += footer.num_rows
-            for leaf in range(footer.num_columns):
-                chunk = footer.column(leaf)
-                name = next(
-                    (name for name in dataset.types if f"{chunk.path_in_schema}.".startswith(f"{name}.")),
-                    None,
-                )
-                if name is not None:
-                    total += _bytes_of_a_chunk(dataset, name, chunk)
+        rows += sum(part.footer.rows[:8])
+        for name, kind in dataset.types.items():
+            for chunk in part.footer.chunks[:8, part.footer.places_of([name])].reshape(-1, PLACES):
+                total += _bytes_of_a_chunk(kind, chunk)
     return total / rows + 4 if rows else 4.0
 
 
-def _bytes_of_a_chunk(dataset: parquet.Dataset, name: str, chunk: Any) -> float:
-    kind = dataset.types[name]
+def _bytes_of_a_chunk(kind: pa.DataType, chunk: Int64) -> float:
     if is_list(kind):
         kind = kind.value_type
-    values = float(chunk.num_values)
+    values = float(chunk[VALUES])
     try:
         return max(values * float(kind.bit_width) / 8, 1.0)
     except ValueError:  # strings: their own bytes and an offset, or the code of a dictionary
-        return values * 8 + float(chunk.total_uncompressed_size)
+        return values * 8 + float(chunk[BYTES])
 
 
 # ---- which queries were seen ----

@@ -1,0 +1,117 @@
+"""Footers of Parquet: what is said in them twice must agree, and no damage to one ends the process."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fastndcg import read_parquet
+from fastndcg.sources import footers
+from fastndcg.sources.footers import read_footer
+from scripts import fuzz, fuzz_parquet
+
+DAMAGED = sorted((fuzz.ROOT.parent / "shared" / "faults" / "files").glob("*.parquet"))
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def rows(n: int = 30) -> pa.Table:
+    return pa.table(
+        {
+            "qid": np.arange(n) // 10,
+            "docid": [f"document-{i}" for i in range(n)],
+            "label": (np.arange(n) % 3).astype(np.uint8),
+            "score": np.random.default_rng(0).random(n),
+            "lang": ["de"] * n,
+        }
+    )
+
+
+# ---- the numbers in a footer ----
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    "options", [{}, {"version": "1.0"}, {"compression": "zstd", "use_dictionary": False}]
+)
+def test_a_footer_says_what_pyarrow_reads_in_it(options: dict[str, Any]) -> None:
+    table = rows().append_column("parts", pa.array([[{"a": 1}, None]] * 30))
+    data = written(table, row_group_size=7, write_page_index=True, **options)
+    footer = read_footer(pa.BufferReader(data))
+    metadata = pq.read_metadata(io.BytesIO(data))
+    assert footer.n_rows == 30 and footer.rows == [7, 7, 7, 7, 2]
+    for group in range(5):
+        for place in range(metadata.num_columns):
+            chunk, found = metadata.row_group(group).column(place), footer.chunks[group, place]
+            assert found[footers.VALUES] == chunk.num_values
+            assert found[footers.STORED] == chunk.total_compressed_size
+            assert found[footers.BYTES] == chunk.total_uncompressed_size
+            assert found[footers.DATA] == chunk.data_page_offset
+            assert max(found[footers.DICTIONARY], 0) == (chunk.dictionary_page_offset or 0)
+            assert found[footers.CODEC] == {"SNAPPY": 1, "ZSTD": 6}[chunk.compression]
+    assert footer.places_of(["parts", "label"]) == [2, 5]
+    footer.check(table.column_names)
+
+
+def test_footers_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
+    table = pa.table(
+        {f"a column of features {i}": [1.0, 2.0] for i in range(900)}
+        | {"qid": [1, 1], "label": [0, 1], "score": [1, 2]}
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert read_parquet(tmp_path / "a.parquet").relevance.tolist() == [0, 1]
+
+
+def judged_in_a_child(paths: Iterable[Path], *how: Any) -> list[str]:
+    """What is wrong with how files are read, by a process that may end, and that may not ask for much memory."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            fuzz.limit_memory(2 << 30)
+            for path in paths:
+                if complaint := fuzz_parquet.judge(path, *how):
+                    os.write(writer, f"{path.name}: {complaint}\n".encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as complaints:
+        found = complaints.read().splitlines()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return [*found, *([f"the process ended with {code}"] if code else [])]
+
+
+def flipped(data: bytes, places: range, folder: Path) -> Iterator[Path]:
+    """Files with one bit that is another, one after the other."""
+    for at in places:
+        for bit in range(8):
+            path = folder / f"byte {at - places.start}, bit {bit}"
+            path.write_bytes(data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :])
+            yield path
+            path.unlink()
+
+
+def test_every_bit_of_a_footer(tmp_path: Path) -> None:
+    """What is read then is what pyarrow reads, where the process used to end."""
+    data = written(rows(12).select(["qid", "label"]), store_schema=False, write_statistics=False)
+    options = {"query": "qid", "relevance": "label", "score": "label"}
+    files = flipped(data, range(fuzz_parquet.footer_at(data), len(data)), tmp_path)
+    assert judged_in_a_child(files, options, (1,)) == []
+
+
+@pytest.mark.skipif(not DAMAGED, reason="the damaged files of ../shared/faults are not there")
+def test_damaged_files_that_were_misread() -> None:
+    options = {"query": "qid", "relevance": "label", "score": "score"}
+    assert judged_in_a_child(DAMAGED, options) == []
