@@ -189,20 +189,19 @@ def _npy(path: str, content: bytes) -> Array:
 
 
 def _parquet_scores(path: str, column: str | None) -> Array:
-    import pyarrow.parquet as pq
+    from fastndcg.sources.parquet import part_of, read_columns
+    from fastndcg.sources.paths import find_files
 
+    part = part_of(find_files([path])[0])
+    names = part.schema.names
     try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            wanted = names[0] if len(names) == 1 and column is None else find_column(names, "score", column)
-            values = file.read(columns=[wanted])[wanted]
-            if values.null_count:
-                return with_nulls_as_nan(wanted, values, lambda present: _as_array(wanted, present))
-            return _as_array(wanted, values)
+        wanted = names[0] if len(names) == 1 and column is None else find_column(names, "score", column)
     except ColumnError as error:
         raise ColumnError(f"{path}: {error}") from None
-    except (OSError, pa.ArrowInvalid) as error:
-        raise cannot_read(path, error) from None
+    values = read_columns(part, [wanted])[wanted]
+    if values.null_count:
+        return with_nulls_as_nan(wanted, values, lambda present: _as_array(wanted, present))
+    return _as_array(wanted, values)
 
 
 def _one_number_a_line(path: str, kind: pa.DataType, wanted: str) -> Array:

@@ -124,7 +124,7 @@ def open_dataset(paths: list[Path_], threads: int, *columns: Any) -> tuple[Datas
     )
 
     files = find_files(paths)
-    parts = list(_in_order(_part_of, files, threads))
+    parts = list(_in_order(part_of, files, threads))
     with naming(paths):
         wanted = _choose(parts[0], *columns)
         return _fit(parts, wanted), wanted
@@ -158,7 +158,16 @@ def find_parquet_columns(
     file = find_files(paths)[0]
     with naming(paths):
         columns = (query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity)
-        return _choose(_part_of(file), *columns).columns
+        return _choose(part_of(file), *columns).columns
+
+
+def read_columns(part: Part, names: Sequence[str], encoded: Sequence[str] = ()) -> pa.Table:
+    """Columns of one file, as `read_parquet` reads them; those that are `encoded`, where they are texts, as dictionaries."""
+    with reading(part.file.path):
+        part.footer.check(names)
+        types = {name: _without_views(part.schema.field(name).type) for name in names}
+        texts = frozenset(name for name in encoded if _is_text(types[name]))
+        return _read(Dataset([part], types, texts), threads_of(None), None)
 
 
 def as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
@@ -175,7 +184,7 @@ def as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
 # ---- footers and types ----
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """A file and what its footer says."""
 
     file: File
@@ -198,7 +207,7 @@ class _Part(NamedTuple):
 class Dataset(NamedTuple):
     """Files that fit together, and how to read their columns."""
 
-    parts: list[_Part]
+    parts: list[Part]
     types: dict[str, pa.DataType]  # of the columns wanted
     encoded: frozenset[str]  # columns read as dictionaries though they are none
     runs: frozenset[str] = frozenset()  # columns read as runs of one value
@@ -208,17 +217,18 @@ class Dataset(NamedTuple):
         return sum(part.footer.n_rows for part in self.parts)
 
 
-def _part_of(file: File) -> _Part:
+def part_of(file: File) -> Part:
+    """A file and its footer, whose numbers agree with one another."""
     from fastndcg.sources.footers import read_footer
 
     with reading(file.path):
         stamp = file.stamp()  # before the footer: a file that changes in between is found out later
         with file.filesystem.open_input_file(file.path) as source:
-            return _Part(file, read_footer(source), stamp)
+            return Part(file, read_footer(source), stamp)
 
 
 def _choose(
-    part: _Part,
+    part: Part,
     query: str | None,
     relevance: str | None,
     score: str | None,
@@ -251,7 +261,7 @@ def _choose(
     )
 
 
-def _fit(parts: list[_Part], wanted: Wanted) -> Dataset:
+def _fit(parts: list[Part], wanted: Wanted) -> Dataset:
     """One type for each column in all files. Raises `SourceError` where there is none."""
     for part in parts:
         with reading(part.file.path):
@@ -294,7 +304,7 @@ def _pages_are_worth_it(dataset: Dataset) -> bool:
     return dataset.n_rows >= _WORTH_WAITING or is_ready()
 
 
-def _stands_in_runs(parts: list[_Part], name: str) -> bool:
+def _stands_in_runs(parts: list[Part], name: str) -> bool:
     """Whether a column of integers takes so few bytes that most rows must repeat the one before."""
     from fastndcg.sources.footers import STORED
 
@@ -307,7 +317,7 @@ def _stands_in_runs(parts: list[_Part], name: str) -> bool:
     return size <= _BYTES_IN_RUNS * rows
 
 
-def _common_type(parts: list[_Part], name: str) -> pa.DataType:
+def _common_type(parts: list[Part], name: str) -> pa.DataType:
     for part in parts:
         if not part.has(name):
             raise SourceError(
@@ -407,7 +417,7 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
 class Span(NamedTuple):
     """Row groups of one file that are read together."""
 
-    part: _Part
+    part: Part
     groups: range
     rows: int
 
@@ -589,7 +599,7 @@ class _FromPages:
 
 
 @contextmanager
-def _opened(part: _Part) -> Iterator[pa.NativeFile]:
+def _opened(part: Part) -> Iterator[pa.NativeFile]:
     """A file that is about to be read. Raises `SourceError` where it is no longer the file that was found."""
     with reading(part.file.path):
         _check_unchanged(part)
@@ -603,7 +613,7 @@ def _opened(part: _Part) -> Iterator[pa.NativeFile]:
         _check_unchanged(part)
 
 
-def _check_unchanged(part: _Part) -> None:
+def _check_unchanged(part: Part) -> None:
     if part.file.stamp() != part.stamp:
         raise SourceError(
             f"{part.file.path} was replaced or written to while it was read; read it again once it is complete, and write "

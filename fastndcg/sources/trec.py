@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -29,7 +28,6 @@ from fastndcg.sources.lines import (
     Lines,
     PathLike,
     Progress,
-    cannot_read,
     fields_of,
     file_system,
     open_unpacked,
@@ -369,33 +367,22 @@ def _is_many(name: str) -> bool:
     return path.is_dir() or (is_pattern and not path.exists())
 
 
-def _files_of(name: str) -> list[tuple[str, Any]]:
-    """Files of a path, in the order of their names, and what each is opened by."""
-    if "://" not in name and not _is_many(name):
-        return [(name, partial(open, name, "rb"))]
-    from fastndcg.sources.paths import find_files
-
-    return [(file.path, partial(file.filesystem.open_input_file, file.path)) for file in find_files([name])]
-
-
 def _parquet_table(name: str, names: tuple[str, ...]) -> pa.Table:
     """Columns of all files of a path, one file after the other."""
-    import pyarrow.parquet as pq
+    from fastndcg.sources.parquet import part_of, read_columns
+    from fastndcg.sources.paths import find_files
 
     tables = []
-    for file, opened in _files_of(name):
-        try:
-            with opened() as source, pq.ParquetFile(source, read_dictionary=[names[0]]) as parquet:
-                if absent := [column for column in names if column not in parquet.schema_arrow.names]:
-                    raise ColumnError(f"{file} has no column {absent[0]}, which other files of {name} have")
-                tables.append(parquet.read(columns=list(names)))
-        except (OSError, pa.ArrowInvalid) as error:
-            raise cannot_read(file, error) from None
+    for file in find_files([name]):
+        part = part_of(file)
+        if absent := [column for column in names if column not in part.schema.names]:
+            raise ColumnError(f"{file.path} has no column {absent[0]}, which other files of {name} have")
+        tables.append(read_columns(part, names, names[:1]))
         first, last = tables[0].schema, tables[-1].schema
         for column in names:
             if first.field(column).type != last.field(column).type:
                 raise SourceError(
-                    f"column {column} is {last.field(column).type} in {file} and {first.field(column).type} in the files of {name} "
+                    f"column {column} is {last.field(column).type} in {file.path} and {first.field(column).type} in the files of {name} "
                     "before it; write all of them alike"
                 )
     return pa.concat_tables(tables)
@@ -403,14 +390,11 @@ def _parquet_table(name: str, names: tuple[str, ...]) -> pa.Table:
 
 def _parquet_names(name: str) -> tuple[str, list[str]]:
     """The first file of a path, and the names of its columns."""
-    import pyarrow.parquet as pq
+    from fastndcg.sources.parquet import part_of
+    from fastndcg.sources.paths import find_files
 
-    file, opened = _files_of(name)[0]
-    try:
-        with opened() as source:
-            return file, pq.read_schema(source).names
-    except (OSError, pa.ArrowInvalid) as error:
-        raise cannot_read(file, error) from None
+    part = part_of(find_files([name])[0])
+    return part.file.path, list(part.schema.names)
 
 
 def _file_side(
