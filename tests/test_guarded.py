@@ -193,9 +193,11 @@ def bytes_of_number(number: int) -> bytes:
 
 
 def mutated_chunks(path: str, decoder: Any, random: np.random.Generator, turns: int) -> Iterator[bytes]:
-    whole, footer = np.fromfile(path, np.uint8), pq.read_metadata(path)
-    schema = pq.read_schema(path)
-    leaves = list(decoder.leaves_of(footer, schema, schema.names).values())
+    from fastndcg.sources.footers import read_footer
+
+    whole = np.fromfile(path, np.uint8)
+    footer = read_footer(pa.BufferReader(pa.py_buffer(whole)))
+    leaves = list(decoder.leaves_of(footer, footer.schema.names).values())
     for turn in range(turns):
         data = whole.copy()
         if turn:
@@ -207,7 +209,7 @@ def mutated_chunks(path: str, decoder: Any, random: np.random.Generator, turns: 
                     continue
                 source = pa.BufferReader(pa.py_buffer(data))
                 try:
-                    read = reader(source, footer, range(footer.num_row_groups), leaf).read(footer.num_rows)
+                    read = reader(source, footer, range(len(footer.rows)), leaf).read(footer.n_rows)
                 except (decoder.NotReadError, OSError):
                     yield b"refused"
                 else:
