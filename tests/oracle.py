@@ -21,6 +21,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 MOST_ORDERS = 50_000
+FEW_ORDERS = 24  # up to which they are listed where there is another way
 
 
 class Document(NamedTuple):
@@ -37,6 +38,7 @@ class Query(NamedTuple):
     scores: Sequence[Any]
     is_judged: Sequence[bool] | None = None
     pool: Sequence[Any] | None = None
+    propensity: Sequence[float] | None = None
 
     def documents(self) -> list[Document]:
         flags = [True] * len(self.grades) if self.is_judged is None else self.is_judged
@@ -58,9 +60,10 @@ def tie_groups(scores: Sequence[Any]) -> list[list[int]]:
     >>> tie_groups([0.5, 0.9, 0.5])
     [[1], [0, 2]]
     """
-    return [
-        [i for i, score in enumerate(scores) if score == value] for value in sorted(set(scores), reverse=True)
-    ]
+    groups: dict[Any, list[int]] = {}
+    for i, score in enumerate(scores):
+        groups.setdefault(score, []).append(i)
+    return [groups[score] for score in sorted(groups, reverse=True)]
 
 
 def number_of_orders(scores: Sequence[Any]) -> int:
@@ -83,13 +86,17 @@ def over_orders(
     query: Query,
     ties: str,
     undefined: float = 0.0,
+    linear: bool = False,
 ) -> float | None:
     """A value of a fully ordered list, made a value of tied scores.
 
     Some orders may have a value and others none (the ideal of what was returned can be 0). Those without one count
-    `undefined`, and are left out of the mean where that is NaN.
+    `undefined`, and are left out of the mean where that is NaN. `linear`: each document adds what its rank makes of it, so
+    that orders too many to list need not be.
     """
     documents, groups = query.documents(), tie_groups(query.scores)
+    if ties == "average" and linear and number_of_orders(query.scores) > FEW_ORDERS:
+        return over_turns(value, documents, groups)
     if ties == "average":
         if number_of_orders(query.scores) > MOST_ORDERS:
             raise ValueError(f"{number_of_orders(query.scores)} orders are too many to list")
@@ -109,6 +116,30 @@ def over_orders(
             [documents[i] for group in groups for i in sorted(group, key=lambda i: -worth(documents[i]))]
         )
     raise ValueError(f"ties={ties!r}")
+
+
+def over_turns(
+    value: Callable[[list[Document]], float | None], documents: Sequence[Document], groups: list[list[int]]
+) -> float | None:
+    """The mean over all orders of a value to which each document adds what its rank makes of it.
+
+    Then it is enough that each document stands once on each place of its tied group: groups are turned one after the other.
+    """
+    ranked = [documents[i] for group in groups for i in group]
+    first = value(ranked)
+    if first is None:
+        return None
+    total, start = Fraction(first), 0
+    for group in groups:
+        end = start + len(group)
+        if any(document != ranked[start] for document in ranked[start:end]):
+            turned = [
+                value([*ranked[:start], *ranked[at:end], *ranked[start:at], *ranked[end:]])
+                for at in range(start, end)
+            ]
+            total += sum(map(Fraction, turned)) / len(group) - Fraction(first)  # type: ignore[arg-type]
+        start = end
+    return float(total)
 
 
 def bounds_over_orders(
@@ -206,14 +237,17 @@ def ideal_gains(
 ) -> list[float]:
     """Gains of the ideal ranking, best first.
 
-    "judged": of all judged documents; "scored": of the documents scored; "returned": of the first `cutoff` ranks only;
-    "full": `cutoff` documents of the top grade (without a cutoff as many as were scored).
+    "judged", "judged_uncut": of all judged documents; "scored": of the documents scored; "returned": of the first `cutoff`
+    ranks only; "full": `cutoff` documents of the top grade (without a cutoff as many as were scored); "judged_returned": as
+    many judged documents as were returned.
     """
     worth = gain_function(gain, rel, gains)
     judged = [worth(Document(grade)) for grade in query.judged_grades()]
     scored = [worth(document) for document in ranked]
-    if ideal == "judged":
+    if ideal in ("judged", "judged_uncut"):
         chosen = judged
+    elif ideal == "judged_returned":
+        chosen = sorted(judged, reverse=True)[: len(ranked)]
     elif ideal == "scored":
         chosen = scored
     elif ideal == "returned":
@@ -256,11 +290,12 @@ def idcg(
     gains: Any,
     ideal: str,
 ) -> float | None:
-    """The same sum over the ideal ranking. Undefined where the query has no document at all."""
+    """The same sum over the ideal ranking, which "judged_uncut" does not cut. Undefined where the query has no document."""
     if not query.grades and not query.judged_grades():
         return None
+    shown = None if ideal == "judged_uncut" else cutoff
     return discounted_sum(
-        ideal_gains(ranked, query, cutoff, ideal, gain, rel, gains), discount_function(discount), cutoff
+        ideal_gains(ranked, query, cutoff, ideal, gain, rel, gains), discount_function(discount), shown
     )
 
 
@@ -510,13 +545,16 @@ def scaled_dcg(
     places = len(ranked) if cutoff is None else cutoff
     if not places or not has_documents(query):
         return None
-    span = max_rel - min_rel
-    worth = [
-        (min(max(document.grade, min_rel), max_rel) - min_rel) / span if document.is_judged else 0.0
-        for document in ranked
-    ]
+    worth = [scaled(document, max_rel, min_rel) for document in ranked]
     weigh = discount_function(discount)
     return discounted_sum(worth, weigh, cutoff) / discounted_sum([1.0] * places, weigh, cutoff)
+
+
+def scaled(document: Document, max_rel: float, min_rel: float) -> float:
+    """A grade as a part of its scale."""
+    if not document.is_judged:
+        return 0.0
+    return (min(max(document.grade, min_rel), max_rel) - min_rel) / (max_rel - min_rel)
 
 
 # ---- the door ----
@@ -535,16 +573,23 @@ BINARY: dict[str, Callable[..., float | None]] = {
     "Judged": judged_share, "NumRel": num_rel, "SDCG": scaled_dcg,
     "SetP": precision, "SetR": recall, "SetF": f_measure, "SetAP": set_average_precision,
 }  # fmt: skip
+# each document adds to these what its rank makes of it, whatever stands on the others
+LINEAR = (
+    "nDCG", "DCG", "IDCG", "CG", "SDCG", "NumRet", "NumRel", "P", "R", "F", "Rprec", "RBP", "RBPresidual", "Judged",
+    "SetP", "SetR", "SetF", "SetAP",
+)  # fmt: skip
 _DEFAULTS = {"gain": "linear", "discount": "log2", "rel": None, "gains": None, "ideal": "judged"}
 
 
-def better_of_binary(name: str, rel: float) -> Callable[[Document], float]:
+def better_of_binary(name: str, rel: float = 1, **words: Any) -> Callable[[Document], float]:
     """What makes a document better for a measure: order within ties by it, and the measure is smallest or largest."""
     if name == "Judged":
         return lambda document: float(document.is_judged)
     if name == "RBPresidual":
         return lambda document: float(not document.is_judged)
-    if name in ("ERR", "SDCG"):
+    if name == "SDCG":
+        return lambda document: scaled(document, words["max_rel"], words.get("min_rel", 0))
+    if name == "ERR":
         return lambda document: max(float(document.grade), 0.0) if document.is_judged else 0.0
     return lambda document: float(is_relevant(document, rel))
 
@@ -553,8 +598,21 @@ def with_assumed_grade(query: Query, grade: Any) -> Query:
     """The same query, had someone judged every document that was not judged, and given it this grade."""
     documents = query.documents()
     pool = query.judged_grades() + [grade for document in documents if not document.is_judged]
-    return Query(
-        [document.grade if document.is_judged else grade for document in documents], query.scores, None, pool
+    return query._replace(
+        grades=[document.grade if document.is_judged else grade for document in documents],
+        is_judged=None,
+        pool=pool,
+    )
+
+
+def without_unjudged(query: Query) -> Query:
+    """The judged documents of the query alone."""
+    kept = [i for i, document in enumerate(query.documents()) if document.is_judged]
+    return query._replace(
+        grades=[query.grades[i] for i in kept],
+        scores=[query.scores[i] for i in kept],
+        is_judged=None,
+        pool=query.judged_grades(),
     )
 
 
@@ -571,8 +629,15 @@ def score(
 ) -> float:
     """The value of one query; NaN where it is undefined and `empty` is "nan" or "skip".
 
-    `judged_only` drops the documents that nobody judged from the ranked list; `unjudged` gives them a grade.
+    `judged_only` drops the documents that nobody judged from the ranked list; `unjudged` gives them a grade. `ips` and `clip`
+    are those of `weighted_by_propensity`.
     """
+    if parameters.get("ips"):
+        return weighted_by_propensity(
+            name, query, query.propensity or [], cutoff, ties=ties, judged_only=judged_only, empty=empty,
+            unjudged=unjudged, **parameters,
+        )  # fmt: skip
+    parameters = {key: value for key, value in parameters.items() if key not in ("ips", "clip")}
     if unjudged is not None:
         query = with_assumed_grade(query, unjudged)
     shown_empty = math.nan if empty in ("nan", "skip") else float(empty)
@@ -591,14 +656,26 @@ def score(
             )
     else:
         definition, arguments = BINARY[name], parameters
-        worth = better_of_binary(name, parameters.get("rel", 1))
+        worth = better_of_binary(name, **parameters)
 
     def of_order(ranked: list[Document]) -> float | None:
-        kept = [document for document in ranked if document.is_judged] if judged_only else ranked
-        return definition(kept, query, cutoff, **arguments)
+        return definition(ranked, query, cutoff, **arguments)
 
-    value = over_orders(of_order, worth, query, ties, undefined=shown_empty)
+    listed = without_unjudged(query) if judged_only else query
+    linear = name in LINEAR and arguments.get("ideal") != "returned"
+    value = over_orders(of_order, worth, listed, ties, undefined=shown_empty, linear=linear)
     return shown_empty if value is None else value
+
+
+def weighted_mean(values: Sequence[float], weights: Sequence[float] | None, empty: Any = 0.0) -> float:
+    """The mean of a measure over queries, rounded once; empty="skip" leaves out those without a value."""
+    rows = list(zip(values, [1.0] * len(values) if weights is None else weights, strict=True))
+    if empty == "skip":
+        rows = [(value, weight) for value, weight in rows if not math.isnan(value)]
+    whole = sum((Fraction(weight) for _, weight in rows), Fraction(0))
+    if not whole or any(math.isnan(value) for value, _ in rows):
+        return math.nan
+    return float(sum((Fraction(value) * Fraction(weight) for value, weight in rows), Fraction(0)) / whole)
 
 
 # ---- click logs ----
@@ -617,23 +694,24 @@ def weighted_by_propensity(
     unjudged: Any = None,
     empty: Any = 0.0,
     gain: Any = "linear",
+    gains: Mapping[Any, float] | None = None,
     rel: float | None = None,
     discount: Any = "log2",
 ) -> float:
     """DCG, or CG, of gains over max(propensity, clip); "snips" divides by the sum of all of them, returned first or not."""
     shown_empty = math.nan if empty in ("nan", "skip") else float(empty)
-    worth = gain_function(gain, rel)
+    worth = gain_function(gain, rel, gains)
     documents = query.documents()
     if unjudged is not None:
         documents = [one if one.is_judged else Document(unjudged) for one in documents]
-    gains = [worth(one) / max(chance, clip) for one, chance in zip(documents, propensity, strict=True)]
-    if not gains or (ips == "snips" and not sum(gains)):
+    weighed = [worth(one) / max(chance, clip) for one, chance in zip(documents, propensity, strict=True)]
+    if not has_documents(query) or (ips == "snips" and not sum(weighed)):
         return shown_empty
     weigh = discount_function((lambda rank: 1.0) if name == "CG" else discount)
 
     def value(order: Sequence[int]) -> float:
         return discounted_sum(
-            [gains[i] for i in order if documents[i].is_judged or not judged_only], weigh, cutoff
+            [weighed[i] for i in order if documents[i].is_judged or not judged_only], weigh, cutoff
         )
 
     groups = tie_groups(query.scores)
@@ -643,8 +721,8 @@ def weighted_by_propensity(
         found = value([i for group in groups for i in group])
     else:
         turn = 1 if ties == "worst" else -1
-        found = value([i for group in groups for i in sorted(group, key=lambda i: turn * gains[i])])
-    return found / math.fsum(gains) if ips == "snips" else found
+        found = value([i for group in groups for i in sorted(group, key=lambda i: turn * weighed[i])])
+    return found / math.fsum(weighed) if ips == "snips" else found
 
 
 # ---- measures of several intents: a document has a grade for some of the things that its query may mean ----

@@ -1,4 +1,6 @@
-"""Hypothesis strategies: ragged, heavily tied rankings in every dtype and layout, and measures with every parameter."""
+"""Ragged, heavily tied rankings in every dtype and layout, and measures with every parameter: as Hypothesis strategies, and
+at random by number, which is faster and knows longer lists (`crossed_table`, `crossed_measures`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ import oracle
 from hypothesis import strategies as st
 
 import fastndcg as fn
+from fastndcg.measures import DEFINITIONS
 
 GRADES = (0, 1, 2, 3, 4)
 TENTHS = (0.0, 0.1, 0.2, 0.3, 0.6, 0.7, 1.1, 2.5)  # few of them, and their sums, are exact
@@ -61,6 +64,7 @@ class Ragged:
     pool_lengths: list[int] | None = None
     pool_relevance: np.ndarray | None = None
     weight: list[float] | None = None
+    propensity: np.ndarray | None = None
     note: str = field(default="", compare=False)
 
     @property
@@ -74,21 +78,41 @@ class Ragged:
         return [0, *np.cumsum(self.pool_lengths, dtype=np.int64).tolist()], self.pool_relevance
 
     def rankings(self, **columns: Any) -> fn.Rankings:
-        columns = {"judged": self.pool, "is_judged": self.is_judged, "weight": self.weight} | columns
+        given = {name: getattr(self, name) for name in ("is_judged", "weight", "propensity")}
+        columns = {"judged": self.pool} | given | columns
         return fn.Rankings.from_offsets(self.offsets, self.relevance, self.scores, **columns)
 
     def queries(self) -> list[oracle.Query]:
         found = []
         relevance, scores = self.relevance.tolist(), self.scores.tolist()
         flags = None if self.is_judged is None else self.is_judged.tolist()
+        chances = None if self.propensity is None else self.propensity.tolist()
         offsets, pool = self.offsets, self.pool
         for query in range(len(self.lengths)):
             rows = slice(offsets[query], offsets[query + 1])
             judged = None if pool is None else pool[1][pool[0][query] : pool[0][query + 1]].tolist()
             found.append(
-                oracle.Query(relevance[rows], scores[rows], None if flags is None else flags[rows], judged)
+                oracle.Query(
+                    relevance[rows],
+                    scores[rows],
+                    None if flags is None else flags[rows],
+                    judged,
+                    None if chances is None else chances[rows],
+                )
             )
         return found
+
+    @property
+    def longest(self) -> int:
+        """Documents of the longest list or ideal, were all unjudged documents judged."""
+        lengths = [
+            max(len(query.grades), len(oracle.with_assumed_grade(query, 0).judged_grades()))
+            for query in self.queries()
+        ]
+        return max(lengths, default=0)
+
+    def judged_grades(self) -> list[float]:
+        return sorted({grade for query in self.queries() for grade in query.judged_grades()})
 
 
 def in_layout(values: np.ndarray, layout: str) -> np.ndarray:
@@ -264,6 +288,29 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "CG": ("gain", "ties", "empty", "judged_only", "rel", "unjudged"),
     "NumRet": ("ties", "judged_only", "rel", "unjudged"),
 }
+# values of the parameters that are not the same for every measure, and of those that only some have
+VALUES: dict[str, tuple[Any, ...]] = {
+    "ties": TIES,
+    "ideal": (*IDEALS, "judged_uncut", "judged_returned"),
+    "empty": EMPTIES,
+    "judged_only": (False, True),
+    "rel": (1, 2, 0.25, 0, -1),
+    "rel or none": (None, 1, 2, 0.25),
+    "unjudged": (None, 0, 1, 3, 0.5),
+    "discount": DISCOUNTS,
+    "beta": (1, 0.5, 2.0, 1e-3, 1e6),
+    "p": (0.8, 0.5, 0.95, 0.999, 1e-3),
+    "recall": (0.0, 0.1, 0.3, 0.5, 1.0),
+    "denominator": ("n_relevant", "min(n_relevant, k)"),
+    "relative": (False, True),
+    "ips": (False, True, "snips"),
+    "clip": (0.0, 0.1, 1.0),
+    "min_rel": (0, 1, -1, 0.5),
+}
+NEEDED = {"SDCG": ("max_rel",), "IPrec": ("recall",)}  # parameters without a default
+OF_QUERIES = tuple(
+    name for name, definition in DEFINITIONS.items() if definition.way != "intents"
+)  # measures of one grade a document
 
 
 @dataclass(frozen=True)
@@ -278,6 +325,33 @@ class Asked:
     def measure(self) -> fn.Measure:
         measure = getattr(fn, self.name)(**dict(self.parameters))
         return measure if self.cutoff is None else measure @ self.cutoff
+
+    def gain(self, grade: float) -> float:
+        """What a judged document of this grade is worth; NaN where the measure refuses it."""
+        words = dict(self.parameters)
+        if self.name == "ERR":
+            return math.nan if grade > words.get("max_rel", 4) else max(grade, 0)
+        if self.name not in oracle.GRADED or self.name == "NumRet":
+            return 1.0
+        try:
+            gain = oracle.gain_function(words.get("gain", "linear"), words.get("rel"), words.get("gains"))(
+                oracle.Document(grade)
+            )
+        except (KeyError, IndexError, ValueError, OverflowError):
+            return math.nan
+        refused = (self.name == "nDCG" or words.get("ips") == "snips") and gain < 0
+        return math.nan if refused or abs(gain) >= 2.0**53 else gain
+
+    def suits(self, table: Ragged) -> bool:
+        """Whether the measure has a gain for every grade of the table."""
+        assumed = dict(self.parameters).get("unjudged")
+        grades = [*table.judged_grades(), *([] if assumed is None else [assumed])]
+        return not any(math.isnan(self.gain(grade)) for grade in grades)
+
+    def scale(self, table: Ragged) -> float:
+        """What sums that cancel are compared by: the sum of what they are sums of; 0 where nothing cancels."""
+        gains = [self.gain(grade) for grade in table.judged_grades()]
+        return 0.0 if min(gains, default=0) >= 0 else 10 * max(map(abs, gains)) * table.longest
 
     def expected(self, queries: Sequence[oracle.Query]) -> list[float]:
         return [oracle.score(self.name, query, self.cutoff, **dict(self.parameters)) for query in queries]
@@ -311,3 +385,159 @@ def asked(
         chosen.pop("gain", None)
         chosen["gains"] = draw(st.sampled_from(OVERRIDES))
     return Asked(name, draw(st.sampled_from(list(cutoffs))), tuple(chosen.items()))
+
+
+# ---- every parameter of every measure, by number ----
+
+# around what the kernels hold together: vectors of 16, lists ranked by comparing, by sorting, side by side; bins; few of many
+EDGES = (15, 16, 17, 24, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513)
+LONG_EDGES = (1023, 1024, 1025, 4096, 8191, 8192, 8193)  # side by side, or by itself
+ALPHABETS: dict[str, tuple[float, ...]] = {
+    "few": GRADES,
+    "tenths": TENTHS,
+    "many": tuple(range(40)),
+    "negative": (-2, -1, 0, 1, 2),
+    "negative tenths": (-1.5, -1, 0, 0.5, 1, 2),
+    "bytes": (0, 1, 127, 128, 253, 254),
+    "more than bytes": (0, 1, 128, 254, 255, 256),
+    "beyond float32": (2**24 - 1, 2**24, 2**24 + 1, 2**24 + 2, 2**24 + 3),
+    "far beyond float32": (2**30 + 63, 2**30 + 64, 2**30 + 127, 2**30 + 128),
+    "far apart": (0, 1000, 70_000, 2**40),
+}
+CROSSED_DTYPES = ("uint8", "bool", "int8", "int64", "uint64", "float32", "float64")
+
+
+def _holds(dtype: np.dtype, grade: float) -> bool:
+    if dtype.kind == "b":
+        return grade in (0, 1)
+    if dtype.kind == "f":
+        return float(dtype.type(grade)) == grade or grade in TENTHS
+    return grade == int(grade) and np.iinfo(dtype).min <= grade <= np.iinfo(dtype).max
+
+
+def _grades_in(rng: np.random.Generator, alphabet: Sequence[float]) -> tuple[np.dtype, list[float]]:
+    """A dtype, and those grades of the alphabet that it holds, at least one."""
+    dtype = np.dtype(rng.choice(CROSSED_DTYPES))
+    held = [grade for grade in alphabet if _holds(dtype, grade)]
+    return (dtype, held) if held else _grades_in(rng, alphabet)
+
+
+def crossed_table(seed: int, *, longest: int = 6) -> Ragged:
+    """Queries of lists up to about `longest`, whose grades and pools have dtypes and ranges of their own; some with weights,
+    propensities, unjudged documents that hold any grade.
+
+    Long lists have few ties or many; the oracle lists no more orders of those with few than of short ones.
+    """
+    rng = np.random.default_rng(seed)
+    n_queries = int(rng.choice([1, 3, 9, 20] if longest <= 8 else [1, 2, 3]))
+    edges = [edge for edge in (*EDGES, *LONG_EDGES) if edge <= longest] or [longest]
+    lengths = [
+        int(rng.integers(0, longest + 1)) if longest <= 8 or rng.random() < 0.2 else int(rng.choice(edges))
+        for _ in range(n_queries)
+    ]
+    size = sum(lengths)
+    kind = str(rng.choice(list(ALPHABETS)))
+    alphabet = ALPHABETS[kind]
+    dtype, held = _grades_in(rng, alphabet)
+    relevance = np.array(rng.choice(held, size), dtype)
+    few_ties = bool(rng.random() < 0.5)
+    scores = np.concatenate([_tied_scores(rng, n, few_ties) for n in lengths] or [np.empty(0)])
+    table = Ragged(lengths, relevance, scores.astype(rng.choice(["float32", "float64", "int64", "int16"])))
+    if rng.random() < 0.6:
+        table.is_judged = rng.random(size) < rng.choice([0.0, 0.3, 0.8, 1.0], p=[0.1, 0.3, 0.5, 0.1])
+        if (
+            rng.random() < 0.3
+        ):  # a grade that no judged document has; 0 or more, since infAP looks at the sign
+            unused = np.array([{"f": 1e30, "b": 1}.get(dtype.kind, 0) or np.iinfo(dtype).max], dtype)
+            table.relevance = np.where(table.is_judged, table.relevance, unused)
+    if rng.random() < 0.6:
+        table.pool_lengths, pool = [], []
+        judged_grades = table.judged_grades()
+        pool_dtype, pool_held = _grades_in(rng, alphabet)
+        while not all(_holds(pool_dtype, grade) for grade in judged_grades):
+            pool_dtype, pool_held = _grades_in(rng, alphabet)
+        for query in table.queries():
+            more = rng.choice(pool_held, rng.integers(0, 1 + int(rng.choice([4, longest])))).tolist()
+            judged = query.judged_grades() + more
+            table.pool_lengths.append(len(judged))
+            pool += judged
+        table.pool_relevance = np.array(pool, pool_dtype)
+    if rng.random() < 0.3:
+        table.weight = rng.choice([0.0, 1.0, 0.1, 1e-30, 1e30, 3.0], n_queries).tolist()
+    if rng.random() < 0.3:
+        table.propensity = rng.choice([1.0, 0.5, 0.3, 0.01], size)
+    table.note = f"crossed_table({seed}, longest={longest}), {kind}: {dtype}"
+    return table
+
+
+def _tied_scores(rng: np.random.Generator, n: int, few_ties: bool) -> np.ndarray:
+    if n <= 8 or not few_ties:
+        return rng.integers(0, max(n // int(rng.choice([2, 3, 10, 100])), 2), n).astype(float)
+    scores = rng.permutation(n).astype(float)
+    for size in (2, 3):  # 12 orders
+        some = rng.choice(n, size, replace=False)
+        scores[some] = scores[some[0]]
+    return scores
+
+
+def crossed_measures(
+    seed: int, table: Ragged, *, names: Sequence[str] = OF_QUERIES, most: int = 8
+) -> list[Asked]:
+    """At most so many measures with any value of each parameter, all of which have a gain for every grade of the table."""
+    rng = np.random.default_rng([seed, 1])
+    longest, found = table.longest, list[Asked]()
+    for _ in range(10 * most):
+        asked = _crossed(rng, str(rng.choice(list(names))), table, longest)
+        if len(found) < most and asked.suits(table) and _is_listed(asked, table):
+            found.append(asked)
+    return found
+
+
+def _is_listed(asked: Asked, table: Ragged) -> bool:
+    """Whether the oracle has a value: the orders of tied documents are few, or need not be listed."""
+    words = dict(asked.parameters)
+    if words.get("ties", "average") != "average":
+        return True
+    if asked.name in oracle.LINEAR and words.get("ideal") != "returned" and not words.get("ips"):
+        return True
+    queries = map(oracle.without_unjudged, table.queries()) if words.get("judged_only") else table.queries()
+    return all(
+        oracle.number_of_orders(query.scores) * len(query.grades) <= 8 * oracle.MOST_ORDERS // 50
+        for query in queries
+    )
+
+
+def _crossed(rng: np.random.Generator, name: str, table: Ragged, longest: int) -> Asked:
+    definition = DEFINITIONS[name]
+    cutoffs = [None, 1, 2, 3, 5, 10, 16, 17, 24, 25, 32, 33, 64, 128, longest or 1, longest + 1, 1000]
+    cutoff = cutoffs[rng.integers(len(cutoffs))] if definition.cut == "rank" else None
+    chosen: dict[str, Any] = {}
+    for parameter in definition.parameters:
+        if parameter.name not in NEEDED.get(name, ()) and rng.random() < 0.5:
+            continue
+        values = _values_of(name, parameter)
+        chosen[parameter.name] = values[rng.integers(len(values))]
+    if isinstance(chosen.get("discount"), list):  # as many as there are ranks, and no more
+        ranks = longest if cutoff is None or chosen.get("ideal") == "judged_uncut" else cutoff
+        if name != "SDCG" and chosen.get("ideal") != "full":
+            ranks = min(ranks, longest)
+        chosen["discount"] = [1 / (1 + i) ** 2 for i in range(max(ranks, 1))]
+    if chosen.get("judged_only"):
+        chosen.pop("unjudged", None)  # what is dropped has no grade
+    if "gain" in chosen and rng.integers(8) == 0:
+        del chosen["gain"]
+        chosen["gains"] = OVERRIDES[rng.integers(len(OVERRIDES))]
+    if table.propensity is None or not chosen.get("ips"):
+        chosen.pop("ips", None)
+        chosen.pop("clip", None)
+    return Asked(name, cutoff, tuple(chosen.items()))
+
+
+def _values_of(name: str, parameter: Any) -> tuple[Any, ...]:
+    if parameter.name == "gain":
+        return (*ANY_GAINS, *COARSE_GAINS)
+    if parameter.name == "max_rel":
+        return (4, 5, 53) if name == "ERR" else (4, 3, 2.5, 300)
+    if parameter.name == "rel" and parameter.default is None:
+        return VALUES["rel or none"]
+    return VALUES[parameter.name]

@@ -150,4 +150,19 @@ def test_orders() -> None:
     assert list(oracle.orders([0.5, 0.9, 0.5])) == [[1, 0, 2], [1, 2, 0]]
     assert oracle.number_of_orders([1, 1, 1, 2, 2]) == len(list(oracle.orders([1, 1, 1, 2, 2]))) == 12
     with pytest.raises(ValueError, match="too many"):
-        oracle.score("DCG", Query([0] * 10, [1] * 10))
+        oracle.score("AP", Query([0] * 10, [1] * 10))
+
+
+@pytest.mark.parametrize("name", oracle.LINEAR)
+def test_turning_tied_groups_equals_listing_the_orders(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(name)
+    words = {"max_rel": 4} if name == "SDCG" else {}
+    for _ in range(20):
+        query = random_query(rng)._replace(is_judged=None)
+        flags = [rng.random() < 0.7 for _ in query.grades]
+        for one in (query, query._replace(is_judged=flags)):
+            cutoff = rng.choice([None, 1, 2, 3, 9])
+            monkeypatch.setattr(oracle, "FEW_ORDERS", 0)
+            turned = oracle.score(name, one, cutoff, **words)
+            monkeypatch.setattr(oracle, "FEW_ORDERS", oracle.MOST_ORDERS)
+            assert turned == pytest.approx(oracle.score(name, one, cutoff, **words), rel=1e-14)

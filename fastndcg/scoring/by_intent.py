@@ -246,7 +246,7 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
             ranks = max(ranks, measure.cutoff or 0)
         elif definition.worth == "novel" and over == kernels.MEAN_OF_INTENTS:
             over = kernels.TOTAL_OF_INTENTS
-        plan.check_discount(measure, ranks if over == kernels.OF_PERFECT else longest)
+        plan.check_discount(measure, longest)
         discount = params.get("discount", definition.discount)
         if discount not in discounts:
             discounts.append(discount)
@@ -275,7 +275,10 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
         row[kernels.DEPTH] = table[alike, kernels.INTENT_CUTOFF].max()
     table_of_discounts = np.zeros((len(discounts), ranks))
     for place, discount in enumerate(discounts):
-        width = min(ranks, _ranks_asked(measures, discount, longest, ranks))
+        width = ranks
+        if isinstance(discount, Function):  # it is asked for the ranks of its own measures
+            with_it = [measure for measure in measures if measure.params.get("discount") == discount]
+            width = max(plan.ranks_discounted(measure, longest) for measure in with_it)
         table_of_discounts[place, :width] = plan.discount_table(discount, width)
     order = np.lexsort((table[:, kernels.WEIGHED], table[:, kernels.INTENT_FOLD], table[:, 0]))
     return kernels.IntentRows(
@@ -284,14 +287,3 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
         read_only(np.array(scale)[order]),
         read_only(table_of_discounts),
     )
-
-
-def _ranks_asked(measures: tuple[Measure, ...], discount: Any, longest: int, ranks: int) -> int:
-    """Ranks that a discount is needed for; a user's function is asked for no more."""
-    with_it = [
-        measure
-        for measure in measures
-        if measure.params.get("discount", measure.definition.discount) == discount
-    ]
-    perfect = [measure.cutoff or 0 for measure in with_it if measure.params.get("denominator") == "perfect"]
-    return max(longest, *perfect) if perfect else longest if isinstance(discount, Function) else ranks

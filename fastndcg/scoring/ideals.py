@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.errors import InputError
 from fastndcg.measures import DCG, Measure
 from fastndcg.rankings import Rankings, offsets_of
 from fastndcg.scoring import launch, plan
@@ -26,21 +25,25 @@ _ROUNDING = 1e-12  # what two orders of one sum can differ by
 
 
 def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
-    """DCG over the DCG of an ideal that is laid out, (n_measures, n_queries); NaN where the latter is 0."""
+    """DCG over the DCG of an ideal that is laid out, (n_measures, n_queries); NaN where the latter is 0.
+
+    Raises `InputError` for a grade whose gain a measure cannot bear.
+    """
     values = launch.score(tuple(_dcg(measure) for measure in measures), rankings, threads)
     for row, measure in enumerate(measures):
-        ideal = _laid_out(rankings, measure)
-        dcg = _dcg(measure)(ties="input", judged_only=False)
+        plan.check(measure, rankings)
+        offsets, grades = _judged(rankings, measure)
+        dcg = _dcg(measure)(ties="input", judged_only=False, unjudged=None)
         if measure.ideal == "judged_uncut":
             dcg = DCG(**dcg.params)
-        best = launch.score((dcg,), ideal, threads)[0]
+        best = launch.score((dcg,), _laid_out(rankings, measure, offsets, grades), threads)[0]
         best[np.isnan(best)] = 0.0
         if measure.definition.ranking == "ideal":
-            nothing = (rankings.lengths == 0) & (ideal.lengths == 0)
+            nothing = (rankings.lengths == 0) & (np.diff(offsets) == 0)
             values[row] = np.where(nothing, np.nan, best)
             continue
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(best > 0, np.nan_to_num(values[row]) / best, np.nan)
+            ratio = np.where(best != 0, np.nan_to_num(values[row]) / best, np.nan)
         values[row] = np.where((ratio > 1) & (ratio < 1 + _ROUNDING), 1.0, ratio)
     return values
 
@@ -51,23 +54,26 @@ def _dcg(measure: Measure) -> Measure:
     return dcg if measure.cutoff is None else dcg @ measure.cutoff
 
 
-def _laid_out(rankings: Rankings, measure: Measure) -> Rankings:
+def _laid_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any]) -> Rankings:
     """The ideal ranking of each query: its judged documents by falling gain, each with its place as score."""
-    offsets, relevance = pool(rankings)
     query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
-    worth = gains(measure, relevance)
-    if worth.size and worth.min() < 0:
-        grade = relevance[np.argmin(worth)]
-        raise InputError(
-            f"{measure} is not defined for the gain {worth.min():g} of grade {grade}. Map it to 0 or more, as in nDCG(rel=1)."
-        )
-    order = np.lexsort((-worth, query))
+    order = np.lexsort((-gains(measure, grades), query))
     place = np.arange(len(order)) - offsets[query]
     if measure.ideal == "judged_returned":
         order, query = order[(kept := place < _returned(rankings, measure)[query])], query[kept]
     lengths = np.bincount(query, minlength=rankings.n_queries)
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return Rankings.from_offsets(ends, relevance[order], -np.arange(len(order), dtype=np.int64))
+    return Rankings.from_offsets(ends, grades[order], -np.arange(len(order), dtype=np.int64))
+
+
+def _judged(rankings: Rankings, measure: Measure) -> tuple[Int64, npt.NDArray[Any]]:
+    """As `pool`, with the scored documents whose grade the measure assumes."""
+    offsets, grades = pool(rankings)
+    if measure.unjudged is None or rankings.is_judged is None:
+        return offsets, grades
+    assumed = offsets_of(~rankings.is_judged, rankings.offsets)
+    before = np.repeat(offsets[1:], np.diff(assumed))
+    return offsets + assumed, np.insert(grades.astype(np.float64), before, measure.unjudged)
 
 
 def pool(rankings: Rankings) -> tuple[Int64, npt.NDArray[Any]]:

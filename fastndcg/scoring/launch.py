@@ -145,7 +145,7 @@ def _documents(rankings: Rankings, coding: Coding, first: int, last: int) -> Doc
     if (
         is_judged is not None and relevance.dtype.kind == "f"
     ):  # what an unjudged document holds may fit no level
-        relevance = np.where(is_judged, relevance, relevance.dtype.type(coding.lowest))
+        relevance = np.where(is_judged, relevance.astype(np.float64, copy=False), coding.lowest)
     relevance = _cast_grades(relevance, coding)
     pool_offsets, pool_relevance, pool_base = _NO_OFFSETS, relevance[:0], 0
     if rankings.judged is not None:
@@ -175,8 +175,9 @@ def _cast_grades(relevance: npt.NDArray[Any], coding: Coding) -> npt.NDArray[Any
     if relevance.dtype == np.uint8 and coding.lowest == 0:
         return relevance
     if relevance.dtype.kind == "f":
-        above: npt.NDArray[Any] = relevance - relevance.dtype.type(coding.lowest)
-        return above.astype(np.uint8)
+        if coding.lowest:  # grades of the pool need not be numbers of float32
+            relevance = relevance.astype(np.float64, copy=False) - coding.lowest
+        return relevance.astype(np.uint8)
     levels: npt.NDArray[np.uint8] = relevance.astype(np.uint8)
     if coding.lowest:
         # the low byte of a difference is that of the low bytes, so no wide difference is needed
@@ -217,7 +218,7 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged
-    discounts = plan.discount_table(measure.discount, max(rankings.longest, 1))
+    discounts = plan.discount_table(measure.discount, plan.ranks_discounted(measure, rankings.longest))
     empty = np.nan if isinstance(measure.empty, str) else measure.empty
     ratio = measure.definition.over == "ideal"
     gains, scores = plan.gains_of_documents(measure, rankings), _comparable(rankings.scores)

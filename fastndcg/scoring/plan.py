@@ -61,9 +61,12 @@ class Power(NamedTuple):
 
 
 def coding_of(grades: Grades, *, bytes_already: bool) -> Coding:
-    lowest = 0 if bytes_already or not grades.whole else int(grades.lowest)
-    if grades.whole and grades.highest - lowest < _LEVELS:
-        return Coding(True, lowest, int(grades.highest) - lowest + 1)
+    if grades.whole and grades.lowest >= -_EXACT and grades.highest <= _EXACT:
+        lowest, highest = int(grades.lowest), int(grades.highest)
+        if bytes_already and lowest > 0:  # bytes are levels as they stand
+            lowest = 0
+        if highest - lowest < _LEVELS:
+            return Coding(True, lowest, highest - lowest + 1)
     return Coding(False, 0, 0)
 
 
@@ -80,25 +83,23 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     distinct: tuple[float, ...] | None = None
     if any(_looks_at_each_grade(worth, coding) for worth in worths):
         distinct = tuple(rankings.distinct_grades.tolist())
-    longest = 1
+    longest, asked = 1, dict[Function, int]()
     for measure, worth in zip(measures, worths, strict=True):
         _check_gains(measure, worth, grades, distinct, rankings)
         ranks = _ranks(worth, rankings)
-        check_discount(measure, ranks)
-        longest = max(longest, ranks)
-        full = measure.params.get("ideal") == "full" or measure.definition.worth == "scaled"
-        if full and (measure.cutoff or 0) > _MOST_FULL:
+        needed = ranks_discounted(measure, ranks)
+        if needed > max(ranks, _MOST_FULL):
             raise MeasureError(
                 f"{measure} has an ideal of {measure.cutoff} documents; wanted a cutoff of at most {_MOST_FULL}"
             )
-    # a user's function is asked for the ranks that exist and no other
-    asks_ranks = any(isinstance(measure.params.get("discount"), Function) for measure in measures)
-    if not asks_ranks:
-        longest = _rounded_up(longest)
+        check_discount(measure, ranks)
+        longest = max(longest, ranks)
+        if isinstance(discount := measure.params.get("discount"), Function):
+            asked[discount] = max(needed, asked.get(discount, 0))
     # a function may answer differently in a later call, so tables made by asking one are not kept
-    asks = asks_ranks or any(isinstance(worth.gain, Function) for worth in worths)
+    asks = asked or any(isinstance(worth.gain, Function) for worth in worths)
     make_tables = _tables.__wrapped__ if asks else _tables
-    return make_tables(measures, coding, distinct, longest), coding
+    return make_tables(measures, coding, distinct, _rounded_up(longest), tuple(asked.items())), coding
 
 
 def _ranks(worth: Worth, rankings: Rankings) -> int:
@@ -183,12 +184,7 @@ def gain_of(worth: Worth, grade: float) -> float:
     if isinstance(gain, GradeGains):
         listed = dict(gain.gains).get(grade)
         return listed if listed is not None else float(grade) if gain.overrides or grade == 0 else math.nan
-    whole = grade == int(grade)
-    answer = gain.ask(int(grade) if whole else grade)  # type: ignore[union-attr]
-    try:
-        return float(answer)
-    except (TypeError, ValueError):
-        raise MeasureError(f"{gain} returned {answer!r} for grade {grade:g}; a gain is a number") from None
+    return _asked_number(gain, int(grade) if grade == int(grade) else grade, "grade")  # type: ignore[arg-type]
 
 
 def _check_gains(
@@ -274,8 +270,19 @@ def check_complete(measure: Measure) -> None:
 def discount_table(discount: str | float | Numbers | Function | Power, ranks: int) -> Float64:
     """Discount of the ranks 1, 2, 3, ..."""
     if isinstance(discount, Function):
-        return _frozen([discount.ask(rank) for rank in range(1, ranks + 1)], np.float64)
+        return _frozen([_asked_number(discount, rank, "rank") for rank in range(1, ranks + 1)], np.float64)
     return _known_discounts(discount, ranks)
+
+
+def _asked_number(function: Function, argument: float, of: str) -> float:
+    answer = function.ask(argument)
+    try:
+        return float(answer)
+    except (TypeError, ValueError, OverflowError):
+        kind = "gain" if of == "grade" else "discount"
+        raise MeasureError(
+            f"{function} returned {answer!r} for {of} {argument:g}; a {kind} is a number"
+        ) from None
 
 
 @lru_cache(maxsize=64)
@@ -302,12 +309,21 @@ def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Flo
     return _frozen(weights, np.float64)
 
 
+def ranks_discounted(measure: Measure, longest: int) -> int:
+    """Ranks that a measure needs a discount for, where the longest list or ideal of documents has so many."""
+    if measure.cutoff is None:
+        return longest
+    params = measure.params
+    has_perfect = params.get("ideal") == "full" or params.get("denominator") == "perfect"
+    has_perfect = has_perfect or measure.definition.worth == "scaled"
+    return measure.cutoff if has_perfect else min(measure.cutoff, longest)
+
+
 def check_discount(measure: Measure, longest: int) -> None:
     discount = measure.params.get("discount")
     if not isinstance(discount, Numbers | Function):
         return
-    cutoff = longest if measure.cutoff is None else measure.cutoff
-    needed = cutoff if measure.params.get("ideal") == "full" else min(cutoff, longest)
+    needed = ranks_discounted(measure, longest)
     if isinstance(discount, Numbers):
         if len(discount) < needed:
             raise MeasureError(
@@ -353,8 +369,13 @@ class _List(NamedTuple):
 
 @lru_cache(maxsize=128)
 def _tables(
-    measures: tuple[Measure, ...], coding: Coding, distinct: tuple[float, ...] | None, longest: int
+    measures: tuple[Measure, ...],
+    coding: Coding,
+    distinct: tuple[float, ...] | None,
+    longest: int,
+    asked: tuple[tuple[Function, int], ...],
 ) -> Plan:
+    """Tables for lists up to `longest`; users' functions are asked for the ranks of their own measures and no other."""
     worths, lists, ideals, discounts, totals = _Keys(), _Keys(), _Keys(), _Keys(), _Keys()
     rows = []
     for out, measure in enumerate(measures):
@@ -416,7 +437,7 @@ def _tables(
     for place, discount in enumerate(
         discounts
     ):  # the weight of the rank after the last is what a residual needs
-        width = ideal_depth + isinstance(discount, Power)
+        width = dict(asked).get(discount, ideal_depth + isinstance(discount, Power))
         table_of_discounts[place, :width] = discount_table(discount, width)
 
     grades = (
@@ -463,7 +484,7 @@ def _tables(
         depth=depth,
         ideal_depth=ideal_depth,
         condensing=any(row.condensed for row in lists),
-        first_wanted=_first_wanted(worthy)
+        first_wanted=_first_wanted(worthy, any(row.condensed for row in lists))
         if coding.levels and all(row.ties != tables.INPUT for row in lists)
         else 0,
         promising=_frozen(_promising(gains, ideals, leave_out), np.bool_),
@@ -493,8 +514,10 @@ def _promising(
     return promising
 
 
-def _first_wanted(worthy: npt.NDArray[np.bool_]) -> int:
-    return int(np.argmax(worthy)) if worthy.any() else len(worthy)
+def _first_wanted(worthy: npt.NDArray[np.bool_], condensing: bool) -> int:
+    first = int(np.argmax(worthy)) if worthy.any() else len(worthy)
+    unjudged = len(worthy) - 2
+    return min(first, unjudged) if condensing else first  # what is dropped must be known
 
 
 # names in declarations, and what kernels call them

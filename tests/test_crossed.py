@@ -1,0 +1,169 @@
+"""Every parameter of every measure, over grades and pools of any dtype, alone and in company, against the oracle."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import strategies as ours
+from strategies import Asked, Ragged
+
+import fastndcg as fn
+
+RELATIVE = 1e-12
+
+
+def difference(table: Ragged, asked: list[Asked], *, threads: int | None = 1) -> str | None:
+    """What is wrong about the values of these measures, alone and together; None where nothing is."""
+    if not asked:
+        return None
+    rankings, queries = table.rankings(), table.queries()
+    measures = [one.measure for one in asked]
+    together = fn.evaluate(rankings, measures, threads=threads)
+    for one, measure in zip(asked, measures, strict=True):
+        got = together[measure]
+        alone = fn.evaluate(rankings, measure, threads=threads)
+        if alone.values[0].tobytes() != got.tobytes():
+            return f"{measure} of {table.note}: alone {alone.values[0].tolist()}, in company {got.tolist()}"
+        wanted = np.array(one.expected(queries), np.float64).reshape(got.shape)
+        bound = RELATIVE * np.maximum(np.abs(wanted), one.scale(table))
+        with np.errstate(invalid="ignore"):
+            wrong = np.flatnonzero(~((np.abs(got - wanted) <= bound) | (np.isnan(got) & np.isnan(wanted))))
+        if len(wrong):
+            query = int(wrong[0])
+            return f"{measure} of {table.note}, query {query}: got {got[query]!r}, the oracle has {wanted[query]!r}"
+        mean = ours.oracle.weighted_mean(got.tolist(), table.weight, measure.params.get("empty"))
+        shown = together.mean()[str(measure)]
+        if shown != mean and not (math.isnan(shown) and math.isnan(mean)):
+            return f"the mean of {measure} of {table.note}: got {shown!r}, the oracle has {mean!r}"
+    return None
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("seed", range(40))
+def test_short_lists(seed: int) -> None:
+    table = ours.crossed_table(seed)
+    assert difference(table, ours.crossed_measures(seed, table)) is None
+
+
+@pytest.mark.parametrize("seed", range(1000, 1150))
+def test_more_short_lists(seed: int) -> None:
+    table = ours.crossed_table(seed)
+    assert difference(table, ours.crossed_measures(seed, table, most=12)) is None
+
+
+@pytest.mark.parametrize("seed", range(2000, 2080))
+def test_long_lists(seed: int) -> None:
+    """Around the lengths where kernels change their way."""
+    table = ours.crossed_table(seed, longest=600)
+    assert difference(table, ours.crossed_measures(seed, table, most=4)) is None
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("name", ours.OF_QUERIES)
+def test_each_measure(name: str) -> None:
+    for seed in range(3000, 3006):
+        table = ours.crossed_table(seed)
+        assert difference(table, ours.crossed_measures(seed, table, names=[name], most=4)) is None
+
+
+@pytest.mark.parametrize("seed", range(4000, 4004))
+def test_two_threads(seed: int) -> None:
+    table = ours.crossed_table(seed, longest=9000)
+    assert difference(table, ours.crossed_measures(seed, table, most=2), threads=2) is None
+
+
+# ---- what the generator found, by itself ----
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "int64", "float32", "float64"])
+def test_negative_grades_of_the_pool(dtype: str) -> None:
+    """They have levels of their own beside grades that cannot be negative."""
+    relevance = np.array([1, 0, 1], dtype)
+    rankings = fn.Rankings.from_offsets([0, 3], relevance, [3, 2, 1], judged=([0, 5], [1, 0, 1, -1, -2]))
+    values = fn.evaluate(rankings, "R, AP, NumRel, nDCG(rel=1), Bpref").values[:, 0]
+    ideal = 1 + 1 / math.log2(3)
+    assert values.tolist() == pytest.approx([1, (1 + 2 / 3) / 2, 2, 1.5 / ideal, 0.5], rel=1e-12)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_grades_of_the_pool_that_float32_does_not_have(dtype: str) -> None:
+    relevance = np.array([2**24 + 2, 2**24 + 4], dtype)
+    rankings = fn.Rankings.from_offsets(
+        [0, 2], relevance, [2, 1], judged=([0, 3], [2**24 + 1, 2**24 + 2, 2**24 + 4])
+    )
+    values = fn.evaluate(rankings, ["CG@1", "CG", fn.P(rel=2**24 + 3), fn.R(rel=2**24 + 2)]).values[:, 0]
+    assert values.tolist() == [2**24 + 2, 2**25 + 6, 0.5, 1.0]
+    with_unjudged = fn.Rankings.from_offsets(
+        [0, 3], np.array([1e30, 2**24 + 2, 2**24 + 4], dtype), [3, 2, 1],
+        judged=([0, 1], [2**24 + 1]), is_judged=[False, True, True],
+    )  # fmt: skip
+    assert fn.evaluate(with_unjudged, "CG@2").values.tolist() == [[2**24 + 2]]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("n", [32, 33, 100])
+def test_condensed_lists_where_nothing_gains(n: int) -> None:
+    flags, falling = np.arange(n) % 2 == 0, -np.arange(n)
+    rankings = fn.Rankings.from_offsets([0, n], np.ones(n, int), falling, is_judged=flags)
+    assert fn.evaluate(rankings, "NumRet(judged_only=True)").values.tolist() == [[(n + 1) // 2]]
+    nothing = fn.Rankings.from_offsets([0, n], np.zeros(n, int), falling, is_judged=np.zeros(n, bool))
+    assert np.isnan(fn.evaluate(nothing, "P(judged_only=True, empty='nan')").values[0, 0])
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("ideal", ["judged", "judged_uncut", "judged_returned"])
+def test_unjudged_documents_with_a_grade_belong_to_the_ideal(ideal: str) -> None:
+    rankings = fn.Rankings.from_lists([[0, 1]], [[0.9, 0.1]], is_judged=[False, True])
+    values = fn.evaluate(
+        rankings, [fn.nDCG(ideal=ideal, unjudged=2), fn.IDCG(ideal=ideal, unjudged=2)]
+    ).values
+    assert values[:, 0].tolist() == pytest.approx([1.0, 2 + 1 / math.log2(3)], rel=1e-15)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("ideal", ["judged", "scored", "returned", "judged_uncut", "judged_returned"])
+def test_the_ideal_of_nothing_returned(ideal: str) -> None:
+    """A query with judged documents is defined, whatever was returned."""
+    rankings = fn.Rankings.from_offsets([0, 0, 0], [], [], judged=([0, 2, 2], [1, 1]))
+    value, nothing = fn.evaluate(rankings, fn.IDCG(ideal=ideal, empty="nan") @ 5).values[0].tolist()
+    wanted = 1 + 1 / math.log2(3) if ideal in ("judged", "judged_uncut") else 0.0
+    assert value == pytest.approx(wanted, rel=1e-15)
+    assert math.isnan(nothing)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("name", ["nDCG", "DCG", "SDCG", "nDCG_IA", "alpha_DCG"])
+def test_a_discount_function_is_asked_for_the_ranks_of_its_own_measure(name: str) -> None:
+    more = {"max_rel": 1} if name == "SDCG" else {"denominator": "none"} if name == "alpha_DCG" else {}
+    rankings = fn.Rankings.from_lists([[1, 0, 1, 0, 1]], intents=[[1], [0], [1], [0], [1]])
+    asked = list[int]()
+
+    def discount(rank: int) -> float:
+        asked.append(rank)
+        return 1 / rank
+
+    measure = getattr(fn, name)(discount=discount, **more) @ 2
+    fn.evaluate(rankings, [measure, "nDCG", "nDCG_IA", fn.nDCG(ideal="full") @ 10])
+    assert sorted(set(asked)) == [1, 2]
+    asked.clear()
+    fn.evaluate(rankings, [measure, fn.nDCG(ideal="returned", discount=discount) @ 3])
+    assert sorted(set(asked)) == [1, 2, 3]
+
+
+@pytest.mark.pure
+def test_a_list_of_discounts_reaches_as_deep_as_the_ideal_of_a_scale() -> None:
+    rankings = fn.Rankings.from_lists([[1, 0]])
+    with pytest.raises(fn.MeasureError, match="needs a discount for 3 ranks and was given 2"):
+        fn.evaluate(rankings, fn.SDCG(max_rel=1, discount=[1, 0.5]) @ 3)
+    measure = fn.SDCG(max_rel=1, discount=[1, 0.5, 0.5]) @ 3
+    assert fn.evaluate(rankings, measure).values.tolist() == [[0.5]]
+
+
+@pytest.mark.pure
+def test_what_a_discount_function_returns_is_a_number() -> None:
+    with pytest.raises(fn.MeasureError, match=r"returned 'x' for rank 1; a discount is a number"):
+        fn.evaluate(fn.Rankings.from_lists([[1]]), fn.DCG(discount=lambda rank: "x"))
