@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fastndcg as fn
+from fastndcg.measures import DEFINITIONS
 from fastndcg.scoring import assignments
 
 GRADES = (0, 1, 2, 3)
@@ -317,6 +318,17 @@ def test_what_has_no_exact_range_is_refused(measure: str, message: str) -> None:
     rankings = rankings_of([Query([2, None, None], [1, 0, 0], [1])], pool=True)
     with pytest.raises(fn.MeasureError, match=message):
         fn.judgment_range(rankings, measure, top=3)
+
+
+@pytest.mark.pure
+def test_every_measure_is_compared_or_refused() -> None:
+    refused = {"Judged", "RBPresidual"}
+    refused |= {name for name, definition in DEFINITIONS.items() if definition.way == "intents"}
+    assert {fn.parse(notation).name for notation in asked()} | refused == set(DEFINITIONS)
+    rankings = rankings_of([Query([2, None], [1, 0], [1])], pool=True)
+    for name in refused:
+        with pytest.raises(fn.MeasureError):
+            fn.judgment_range(rankings, name)
 
 
 @pytest.mark.pure

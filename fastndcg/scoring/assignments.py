@@ -205,18 +205,20 @@ def ends_of(unjudged: Unjudged, *, every: bool) -> Iterator[tuple[Int64, npt.NDA
     """
     of_query = unjudged.lengths
     lengths = np.bincount(unjudged.query, minlength=len(of_query))
-    some = np.flatnonzero(of_query)
-    tried = of_query[some] + 1 if every else np.minimum(of_query[some] + 1, 3)
-    queries = np.repeat(some, tried)
+    queries = np.flatnonzero(of_query)
+    tried = of_query[queries] + 1 if every else np.minimum(of_query[queries] + 1, 3)
+    queries = np.repeat(queries, tried)
     number = rows_of(np.zeros(len(tried), np.int64), tried)
     if not every:
         number = np.where(number == 2, of_query[queries], number)
     for part in parts_of(lengths[queries], _TOGETHER):
         chosen, u = queries[part], number[part]
         n = of_query[chosen]
-        place = rows_of(np.zeros(len(n), np.int64), n)
-        yield chosen, place < np.repeat(u, n)
-        yield chosen, place >= np.repeat(n - u, n)
+        yield chosen, rows_of(np.zeros(len(n), np.int64), n) < np.repeat(u, n)
+        some = (u > 0) & (u < n)  # the others are the same from both ends
+        chosen, u, n = chosen[some], u[some], n[some]
+        if len(chosen):
+            yield chosen, rows_of(np.zeros(len(n), np.int64), n) >= np.repeat(n - u, n)
 
 
 def parts_of(sizes: Int64, most: int) -> Iterator[slice]:
