@@ -16,6 +16,7 @@ Where everything is:
     kernels         every compiled function: rank each query once, fold it into all measures
     statistics      exact sums and means, confidence intervals, tests
     comparison      compare: which of several systems is better, and how sure that is
+    agreement       how far two rankings agree
     streams         rankings of any size, a part at a time
     convention      how each established tool computes nDCG, by name, and what makes two of them differ
     counterfactual  estimates from click logs over all queries
@@ -31,6 +32,7 @@ Where everything is:
 Importing this package imports NumPy and pyarrow; Numba is imported, and kernels are compiled or loaded, at the first call.
 """
 
+from fastndcg.agreement import rank_agreement
 from fastndcg.api import evaluate, ndcg
 from fastndcg.comparison import Comparison, compare
 from fastndcg.convention.comparison import compare_conventions, explain_conventions
@@ -97,6 +99,7 @@ from fastndcg.sources.ltr import read_ltr
 from fastndcg.sources.parquet import read_parquet
 from fastndcg.sources.scan import scan_parquet
 from fastndcg.sources.trec import read_qrels_run, read_trec
+from fastndcg.statistics.agreement import cohen_kappa, krippendorff_alpha
 from fastndcg.streams import RankingsStream
 
 __all__ = [
@@ -151,6 +154,7 @@ __all__ = [
     "Summary",
     "alpha_DCG",
     "alpha_nDCG",
+    "cohen_kappa",
     "compare",
     "compare_conventions",
     "conventions",
@@ -159,6 +163,7 @@ __all__ = [
     "explain_conventions",
     "infAP",
     "judgment_range",
+    "krippendorff_alpha",
     "nDCG",
     "nDCG_IA",
     "nERR_IA",
@@ -166,6 +171,7 @@ __all__ = [
     "ndcg_score",
     "parse",
     "parse_many",
+    "rank_agreement",
     "read_csv",
     "read_ltr",
     "read_parquet",

@@ -180,7 +180,7 @@ FLOOR = (
     ("scoring", "sources"),
     ("convention", "trec_eval"),
     ("api",),
-    ("drop_ins", "comparison", "counterfactual", "ranges"),
+    ("drop_ins", "agreement", "comparison", "counterfactual", "ranges"),
     ("adapters", "demo"),
     ("cli",),
     ("__main__", ""),

@@ -1,0 +1,140 @@
+"""How far two rankings agree: of the documents of a query, or of systems."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.errors import InputError, InputTypeError, suggest
+from fastndcg.rankings import Rankings
+from fastndcg.statistics.agreement import rbo, tau_ap, tau_b
+
+METHODS = ("tau_b", "tau_ap", "rbo")
+
+
+def rank_agreement(a: Any, b: Any, method: str = "tau_b", p: float = 0.9) -> float | npt.NDArray[np.float64]:
+    """How far two rankings agree, of documents or of systems; ties count as they are, and never as luck.
+
+    Parameters
+    ----------
+    a, b
+        Either a score for each item, higher is better: a mapping of items to scores, or two arrays, (n_items,), of the same items in the
+        same order. Or items as strings, best first. Or Rankings of the same queries, whose documents are matched by their ids where there
+        are any.
+    method : "tau_b", "tau_ap" or "rbo"
+        "tau_b" is Kendall's, corrected for ties (it needs SciPy). "tau_ap" heeds the top of `b` most, and takes `a` for the truth; tied
+        items count by their expectation over all orders. "rbo" is the extrapolated rank-biased overlap, also in expectation, and takes
+        rankings of different items and lengths.
+    p : float
+        Of "rbo": the probability that a reader who looked at a rank goes on to the next.
+
+    Returns
+    -------
+    float, or float64 (n_queries,) for Rankings
+        1 where rankings agree without ties; tau is -1 where they are opposite, rbo 0 where they have no item in common. NaN where there is
+        nothing to agree on.
+
+    Raises
+    ------
+    InputError
+        Items that differ, where a tau is asked for; scores that are NaN; a method that does not exist; a `p` that is no share.
+    InputTypeError
+        Something else than named above.
+    ExtraError
+        "tau_b" without SciPy.
+
+    Examples
+    --------
+    >>> rank_agreement({"bm25": 0.41, "dense": 0.44, "rerank": 0.52}, {"bm25": 0.3, "dense": 0.3, "rerank": 0.4}, "tau_ap")
+    0.75
+    >>> round(rank_agreement(["x", "y", "z"], ["x", "z", "u", "v"], "rbo"), 4)
+    0.685
+    """
+    if method not in METHODS:
+        raise InputError(
+            f'method={method!r} is not known; wanted "tau_b", "tau_ap" or "rbo".{suggest(str(method), METHODS)}'
+        )
+    if isinstance(p, bool) or not isinstance(p, int | float) or not 0 < p < 1:
+        raise InputError(f"p={p!r} is no share between 0 and 1; wanted one, as in p=0.9")
+    if isinstance(a, Rankings) and isinstance(b, Rankings):
+        return np.array([_agreement(*pair, method, p) for pair in _by_query(a, b)], np.float64)
+    return _agreement(_scores("a", a), _scores("b", b), method, p)
+
+
+_Scores = Mapping[Hashable, float]
+
+
+def _scores(name: str, given: Any) -> _Scores:
+    """A score for each item."""
+    if isinstance(given, Mapping):
+        values = _numbers(name, list(given.values()))
+        return dict(zip(given, values, strict=True))
+    if (
+        isinstance(given, Sequence)
+        and not isinstance(given, str)
+        and all(isinstance(item, str) for item in given)
+    ):
+        if len(set(given)) < len(given):
+            twice = next(item for item in given if list(given).count(item) > 1)
+            raise InputError(f"{name} has {twice!r} more than once; rank each item once")
+        return {item: float(-rank) for rank, item in enumerate(given)}
+    return dict(enumerate(_numbers(name, given)))
+
+
+def _numbers(name: str, given: Any) -> list[float]:
+    values = np.asarray(given)
+    if values.ndim != 1 or (values.dtype.kind not in "biuf" and len(values)):
+        raise InputTypeError(
+            f"{name} is a {type(given).__name__} of shape {values.shape} and dtype {values.dtype}; wanted a score for each item, a mapping of "
+            "items to scores, items as strings, or Rankings"
+        )
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise InputError(
+            f"{name} has a NaN score at position {int(np.argmax(np.isnan(values)))}; give each item a score"
+        )
+    numbers: list[float] = values.tolist()  # as they are: a float64 could not tell large integers apart
+    return numbers
+
+
+def _by_query(a: Rankings, b: Rankings) -> list[tuple[_Scores, _Scores]]:
+    if not a.query_ids.equals(b.query_ids):
+        raise InputError(
+            "a and b have other queries, or the same in another order; wanted the same queries in the same order"
+        )
+    pairs: list[tuple[_Scores, _Scores]] = []
+    for query in range(a.n_queries):
+        sides = []
+        for rankings in (a, b):
+            first, last = int(rankings.offsets[query]), int(rankings.offsets[query + 1])
+            scores = rankings.scores[first:last].tolist()
+            with_ids = a.doc_ids is not None and b.doc_ids is not None and rankings.doc_ids is not None
+            items = rankings.doc_ids[first:last].to_pylist() if with_ids else range(len(scores))  # type: ignore[index]
+            sides.append(dict(zip(items, scores, strict=True)))
+        if len(sides[0]) != len(sides[1]) and (a.doc_ids is None or b.doc_ids is None):
+            raise InputError(
+                f"query {a.name_of(query)} has {len(sides[0])} documents in a and {len(sides[1])} in b; give doc_ids to match them"
+            )
+        pairs.append((sides[0], sides[1]))
+    return pairs
+
+
+def _agreement(a: _Scores, b: _Scores, method: str, p: float) -> float:
+    if method == "rbo":
+        return rbo(a, b, p)
+    if a.keys() != b.keys():
+        alone = sorted(map(repr, a.keys() ^ b.keys()))
+        raise InputError(
+            f'a and b rank different items: {", ".join(alone[:3])}{", ..." if len(alone) > 3 else ""} in one of them only. Use method="rbo", '
+            "or give the same items"
+        )
+    if not a:
+        return math.nan
+    # ranks, which hold what a tau needs of scores of any type
+    codes = [
+        np.unique([side[item] for item in a], return_inverse=True)[1].astype(np.float64) for side in (a, b)
+    ]
+    return (tau_b if method == "tau_b" else tau_ap)(*codes)

@@ -1,0 +1,185 @@
+"""Agreement of rankings and of judges, against SciPy, scikit-learn, all orders of ties, and published examples."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastndcg as fn
+
+pytestmark = pytest.mark.pure
+
+GRADES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=7)
+
+
+def orders(scores: dict[Any, float]) -> list[list[Any]]:
+    """All orders of the items, best first, that their scores allow."""
+    return [
+        list(order)
+        for order in permutations(scores)
+        if all(scores[one] >= scores[other] for one, other in zip(order, order[1:], strict=False))
+    ]
+
+
+# ---- rankings ----
+
+
+@given(GRADES)
+def test_tau_b_is_that_of_scipy(pairs: list[tuple[int, int]]) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    a, b = zip(*pairs, strict=True)
+    assert fn.rank_agreement(a, b) == pytest.approx(stats.kendalltau(a, b).statistic, rel=1e-12, nan_ok=True)
+
+
+def plain_tau_ap(truth: list[Any], ranked: list[Any]) -> float:
+    n = len(ranked)
+    shares = [sum(truth.index(x) < truth.index(ranked[i]) for x in ranked[:i]) / i for i in range(1, n)]
+    return 2 * sum(shares) / (n - 1) - 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=5))
+def test_tau_ap_is_the_mean_over_all_orders_of_ties(pairs: list[tuple[int, int]]) -> None:
+    a, b = (dict(enumerate(side)) for side in zip(*pairs, strict=True))
+    wanted = np.mean([plain_tau_ap(truth, ranked) for truth in orders(a) for ranked in orders(b)])
+    assert fn.rank_agreement(a, b, "tau_ap") == pytest.approx(wanted, abs=1e-12)
+
+
+def plain_rbo(a: list[Any], b: list[Any], p: float) -> float:
+    """Equation 32 of Webber, Moffat and Zobel, as it is written."""
+    short, long = sorted((a, b), key=len)
+    s, l = len(short), len(long)  # noqa: E741
+    x = [len(set(short[:d]) & set(long[:d])) for d in range(l + 1)]
+    total = sum(x[d] / d * p**d for d in range(1, l + 1))
+    total += sum(x[s] * (d - s) / (s * d) * p**d for d in range(s + 1, l + 1))
+    return (1 - p) / p * total + ((x[l] - x[s]) / l + x[s] / s) * p**l
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdefg"), st.integers(0, 2), min_size=1, max_size=5),
+    st.dictionaries(st.sampled_from("abcdefg"), st.integers(0, 2), min_size=1, max_size=5),
+    st.sampled_from([0.5, 0.9, 0.99]),
+)
+def test_rbo_is_the_mean_over_all_orders_of_ties(a: dict[str, int], b: dict[str, int], p: float) -> None:
+    wanted = np.mean([plain_rbo(one, other, p) for one in orders(a) for other in orders(b)])
+    found = fn.rank_agreement(a, b, "rbo", p)
+    assert found == pytest.approx(wanted, abs=1e-12) and 0 <= found <= 1 + 1e-12
+    assert fn.rank_agreement(b, a, "rbo", p) == pytest.approx(found, abs=1e-14)
+
+
+def test_rbo_of_equal_and_of_different_rankings() -> None:
+    items = [f"d{i}" for i in range(1000)]
+    assert fn.rank_agreement(items, items, "rbo") == pytest.approx(1)
+    assert fn.rank_agreement(items, [f"e{i}" for i in range(10)], "rbo") == 0
+    # Webber's extrapolation: a prefix agrees as far as it goes
+    assert fn.rank_agreement(items, items[:10], "rbo", 0.98) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("method", ["tau_b", "tau_ap", "rbo"])
+def test_ends_of_agreement(method: str) -> None:
+    if method == "tau_b":
+        pytest.importorskip("scipy")
+    up = np.arange(2**62, 2**62 + 20)  # which as float64 would all be tied
+    assert fn.rank_agreement(up, up, method) == pytest.approx(1)
+    if method != "rbo":
+        assert fn.rank_agreement(up, up[::-1], method) == pytest.approx(-1)
+        assert math.isnan(fn.rank_agreement([1], [2], method))
+    assert math.isnan(fn.rank_agreement([], [], method))
+
+
+def test_rankings_query_by_query() -> None:
+    pytest.importorskip("scipy")
+    rankings = fn.Rankings.from_lists([[1, 0, 2], [0, 1]], [[3, 2, 1], [2, 1]])
+    other = rankings.with_scores([3, 1, 2, 1, 2])
+    for method in ("tau_b", "tau_ap", "rbo"):
+        found = fn.rank_agreement(rankings, other, method)
+        alone = [fn.rank_agreement([3, 2, 1], [3, 1, 2], method), fn.rank_agreement([2, 1], [1, 2], method)]
+        assert isinstance(found, np.ndarray) and found.tolist() == alone
+    qrels, run = {"q": {"x": 1}}, {"q": {"x": 3, "y": 2, "z": 1}}
+    one = fn.Rankings.from_qrels_run(qrels, run)
+    two = fn.Rankings.from_qrels_run(qrels, {"q": {"y": 5, "u": 4}})
+    assert fn.rank_agreement(one, two, "rbo").tolist() == [
+        fn.rank_agreement(["x", "y", "z"], ["y", "u"], "rbo")
+    ]
+    with pytest.raises(fn.InputError, match="query 0 has 3 documents in a and 2 in b; give doc_ids"):
+        fn.rank_agreement(rankings, fn.Rankings.from_lists([[1, 0], [0, 1]]))
+    with pytest.raises(fn.InputError, match="a and b have other queries"):
+        fn.rank_agreement(rankings, rankings[:1])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "message"),
+    [
+        ([1, 2], [1, 2, 3], {}, "a and b rank different items: 2 in one of them only"),
+        ({"x": 1, "y": 2}, {"x": 1, "z": 2}, {"method": "tau_ap"}, "'y', 'z' in one of them only"),
+        ([1, 2], [1, math.nan], {}, "b has a NaN score at position 1"),
+        (["x", "x"], ["x", "y"], {"method": "rbo"}, "a has 'x' more than once"),
+        ([1], [1], {"method": "tau-b"}, r'method=\'tau-b\' is not known; .* Did you mean "tau_b"\?'),
+        ([1], [1], {"p": 1}, "p=1 is no share between 0 and 1"),
+        ([[1, 2]], [1, 2], {}, r"a is a list of shape \(1, 2\)"),
+        ("xy", "yx", {"method": "rbo"}, "a is a str"),
+    ],
+)
+def test_what_is_refused(a: Any, b: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(fn.FastndcgError, match=message):
+        fn.rank_agreement(a, b, **options)
+
+
+# ---- judges ----
+
+# Krippendorff, Computing Krippendorff's Alpha-Reliability (2011): four observers, twelve units
+OBSERVERS = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+]
+
+
+@pytest.mark.parametrize(
+    ("metric", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849), ("ratio", 0.797)]
+)
+def test_krippendorffs_own_example(metric: str, alpha: float) -> None:
+    assert fn.krippendorff_alpha(OBSERVERS, metric) == pytest.approx(alpha, abs=0.0006)
+    assert fn.krippendorff_alpha(OBSERVERS[::-1], metric) == pytest.approx(
+        fn.krippendorff_alpha(OBSERVERS, metric)
+    )
+
+
+@given(GRADES, st.sampled_from([None, "linear", "quadratic"]))
+def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]], weights: str | None) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    a, b = zip(*pairs, strict=True)
+    if len({*a, *b}) == 1:
+        assert math.isnan(fn.cohen_kappa(a, b, weights))
+        return
+    wanted = metrics.cohen_kappa_score(a, b, weights=weights)
+    assert fn.cohen_kappa(a, b, weights) == pytest.approx(wanted, abs=1e-12, nan_ok=True)
+
+
+def test_agreement_of_judges_at_its_ends() -> None:
+    words = ["good", "bad", "good", "fair"]
+    assert fn.cohen_kappa(words, words) == 1
+    # the table of Cohen's paper as textbooks have it: 45 and 15, 25 and 15
+    a, b = [1] * 60 + [0] * 40, [1] * 45 + [0] * 15 + [1] * 25 + [0] * 15
+    assert fn.cohen_kappa(a, b) == pytest.approx(0.1304, abs=5e-5)
+    assert fn.krippendorff_alpha([[0, 1, 0], [0, 1, 0]]) == 1
+    assert math.isnan(fn.krippendorff_alpha([[0, math.nan], [math.nan, 1]]))
+    assert math.isnan(fn.krippendorff_alpha([[2, 2], [2, 2]])) and math.isnan(fn.cohen_kappa([], []))
+    with pytest.raises(fn.InputError, match="metric='ordinall' is not known; .* Did you mean \"ordinal\""):
+        fn.krippendorff_alpha(OBSERVERS, "ordinall")
+    with pytest.raises(fn.InputTypeError, match="ratings are no matrix of numbers"):
+        fn.krippendorff_alpha([["a", "b"], ["a", "c"]])
+    with pytest.raises(fn.InputError, match=r"ratings has shape \(2,\)"):
+        fn.krippendorff_alpha([1, 2])
+    with pytest.raises(fn.InputError, match=r"a has shape \(2,\) and b \(3,\)"):
+        fn.cohen_kappa([1, 2], [1, 2, 3])
+    with pytest.raises(fn.InputError, match="b lacks grades"):
+        fn.cohen_kappa([1, 2], [1, None])
+    with pytest.raises(fn.InputError, match="weights='square' is not known"):
+        fn.cohen_kappa([1, 2], [1, 2], "square")
