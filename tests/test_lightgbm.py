@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import pickle
+from pathlib import Path
 from typing import Any
 
 import boosting
 import engines
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
@@ -176,3 +178,62 @@ def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert "valid_0's nDCG@10:" in capsys.readouterr().out
     assert names["booster"].best_iteration > 0
     assert len(names["model"].evals_result_["valid_0"]["nDCG@10"]) == 30
+
+
+# ---- the job to copy ----
+
+
+def written(folder: Path, name: str, lines: list[str], sizes: Any) -> str:
+    (folder / name).write_text("".join(lines))
+    (folder / f"{name}.query").write_text("".join(f"{size}\n" for size in sizes))
+    return str(folder / name)
+
+
+def check_job(folder: Path, train: str, valid: str, like: str | None) -> None:
+    """What the job wrote is what its model says, and is what LightGBM printed."""
+    options = "--measure nDCG@10 --measure nDCG@3 --rounds 30 --patience 15 --set num_leaves=7 --set min_data_in_leaf=10"
+    options += " --set num_threads=1 --set metric=ndcg --set eval_at=10"
+    if like is not None:
+        options += f" --like {like}"
+    done = engines.run_script("lightgbm_job.py", train, valid, str(folder / "results"), *options.split())
+    assert done.returncode == 0, done.stderr
+    model = lgb.Booster(model_file=str(folder / "results" / "model.txt"))
+    rankings = fn.read_ltr(valid, scores=model.predict(valid))
+    scores = fn.evaluate(rankings, ["nDCG@10", "nDCG@3"], convention=like)
+    assert pq.read_table(folder / "results" / "queries.parquet").equals(scores.to_arrow())
+    assert done.stdout.endswith(f"best iteration {model.num_trees()}\n{scores.summary()}\n")
+    shown = [
+        dict(part.split(": ") for part in line.split("\t")[1:])
+        for line in done.stdout.splitlines()
+        if line[:1] == "["
+    ]
+    assert shown
+    for values in shown:
+        assert like is None or values["valid_0's ndcg@10"] == values["valid_0's nDCG@10"]
+
+
+@pytest.mark.parametrize("like", [None, "lightgbm"])
+def test_the_job(tmp_path: Path, like: str | None) -> None:
+    files = []
+    for name, data in (("rank.train", TRAIN), ("rank.test", VALID)):
+        rows = zip(data.label, data.features, strict=True)
+        lines = [
+            f"{int(label)} {' '.join(f'{number + 1}:{value:g}' for number, value in enumerate(row) if value)}\n"
+            for label, row in rows
+        ]
+        files.append(written(tmp_path, name, lines, data.sizes))
+    check_job(tmp_path, *files, like)
+    failed = engines.run_script(
+        "lightgbm_job.py", *files, str(tmp_path), "--measure", "RR", "--like", "lightgbm"
+    )
+    assert failed.returncode == 1
+    assert failed.stderr.splitlines()[-1].startswith("lightgbm_job: RR has no convention")
+
+
+def test_the_job_on_the_example_of_lightgbm(tmp_path: Path, data: Path) -> None:
+    source = data / "lightgbm_lambdarank" / "rank.test"
+    lines = source.read_text().splitlines(keepends=True)
+    sizes = np.loadtxt(f"{source}.query", dtype=int)
+    cut = int(sizes[:35].sum())
+    train = written(tmp_path, "rank.train", lines[:cut], sizes[:35])
+    check_job(tmp_path, train, written(tmp_path, "rank.test", lines[cut:], sizes[35:]), "lightgbm")
