@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fastndcg import read_parquet
+from fastndcg import SourceError, read_parquet, scan_parquet
 from fastndcg.sources import footers
 from fastndcg.sources.footers import read_footer
 from scripts import fuzz, fuzz_parquet
@@ -72,6 +72,36 @@ def test_footers_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
     )
     pq.write_table(table, tmp_path / "a.parquet")
     assert read_parquet(tmp_path / "a.parquet").relevance.tolist() == [0, 1]
+
+
+def number(value: int) -> bytes:
+    """As Thrift's compact protocol has it."""
+    groups = []
+    value <<= 1
+    while value > 127:
+        groups.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*groups, value])
+
+
+@pytest.mark.parametrize("more", [0, 1 << 30, 1 << 40])
+def test_rows_of_few_bytes_are_counted_before_there_is_memory_for_them(tmp_path: Path, more: int) -> None:
+    """A footer that agrees with itself, and not with its pages."""
+    n = 3_000_000
+    ones = pa.array(np.ones(n, np.uint8))
+    data = written(
+        pa.table({"qid": ones, "label": ones, "score": ones}), write_statistics=False, row_group_size=n
+    )
+    at = fuzz_parquet.footer_at(data)
+    footer = data[at:-8].replace(number(n), number(n + more))
+    path = tmp_path / "a.parquet"
+    path.write_bytes(data[:at] + footer + len(footer).to_bytes(4, "little") + data[-4:])
+    if not more:
+        assert read_parquet(path).n_docs == n
+        return
+    for read in (read_parquet, scan_parquet):
+        with pytest.raises(SourceError, match=f"{n + more:,} values, and its pages hold 3,000,000"):
+            read(path)
 
 
 def judged_in_a_child(paths: Iterable[Path], *how: Any) -> list[str]:

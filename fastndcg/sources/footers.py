@@ -33,6 +33,8 @@ _BY_CODES = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 8  # encodings that pyarrow
 _ABSENT = -1
 _TAIL = 1 << 16  # bytes read at once: most footers are shorter
 _MAGIC = b"PAR1"
+# values of a chunk that are believed, and those for each byte of a larger one: others are counted page by page
+_BELIEVED, _BELIEVED_OF_A_BYTE = 1 << 20, 1 << 12
 _NESTED = 60  # structures and lists in one another
 _BOOLEANS, _BYTE, _INT16, _INT32, _INT64, _FLOAT64, _TEXT, _LIST, _SET, _MAP, _STRUCTURE = (
     (1, 2), 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
@@ -133,7 +135,36 @@ def read_footer(source: pa.NativeFile) -> Footer:
     if min(rows, default=0) < 0 or sum(rows) != n_rows or n_rows != metadata.num_rows:
         raise pa.ArrowInvalid(f"its footer gives the file {n_rows:,} rows and its row groups {sum(rows):,}")
     chunks = np.array(numbers, np.int64).reshape(len(rows), n_columns, PLACES)
-    return Footer(metadata, schema, at, rows, chunks)
+    footer = Footer(metadata, schema, at, rows, chunks)
+    _check_pages(source, footer)
+    return footer
+
+
+def _check_pages(source: pa.NativeFile, footer: Footer) -> None:
+    """Raise `ArrowInvalid` where chunks of few bytes hold less values than the footer says, before there is memory for them."""
+    values, stored = footer.chunks[:, :, VALUES], footer.chunks[:, :, STORED]
+    doubtful = (
+        (values > _BELIEVED) & (values // _BELIEVED_OF_A_BYTE > stored) & (footer.chunks[:, :, SECRET] == 0)
+    )
+    for group, place in np.argwhere(doubtful).tolist():
+        start, n = int(footer.starts(place)[group]), int(stored[group, place])
+        if start < len(_MAGIC) or not 0 < n <= footer.at - start:
+            continue  # no column that is wanted, or `check` refuses it
+        source.seek(start)
+        data, at, found = source.read(n), 0, 0
+        try:
+            while at < len(data):
+                header, at = _structure(data, at, _PAGE)
+                at += header[3]
+                found += header.get(5, header.get(8, {1: 0}))[1]
+                if header[3] < 0:
+                    raise IndexError
+        except (IndexError, KeyError):
+            raise _damaged(f"the pages of column {place} end before they should") from None
+        if found != values[group, place]:
+            raise pa.ArrowInvalid(
+                f"its footer gives column {place} of row group {group} {values[group, place]:,} values, and its pages hold {found:,}"
+            )
 
 
 def _bytes_of_footer(source: pa.NativeFile) -> tuple[bytes | None, int]:
@@ -183,6 +214,7 @@ _COLUMN = {
 }  # fmt: skip
 _CHUNK: dict[int, Any] = {3: _COLUMN, 8: {}, 9: _TEXT}
 _GROUP: dict[int, Any] = {1: _List(_CHUNK), 3: _INT64}
+_PAGE: dict[int, Any] = {3: _INT32, 5: {1: _INT32}, 8: {1: _INT32}}
 _FOOTER: dict[int, Any] = {3: _INT64, 4: _List(_GROUP)}
 
 
