@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import fastndcg as fn
 from fastndcg import SourceError, read_parquet, scan_parquet
 from fastndcg.sources import footers
 from fastndcg.sources.footers import read_footer
@@ -37,6 +38,74 @@ def rows(n: int = 30) -> pa.Table:
             "lang": ["de"] * n,
         }
     )
+
+
+# ---- what pyarrow reads ----
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"])
+def test_texts_in_every_encoding(tmp_path: Path, encoding: str) -> None:
+    """As query ids and kept columns, which are read as dictionaries where they can be."""
+    table = rows().set_column(0, "qid", pa.array([f"query-{i // 10}" for i in range(30)]))
+    path = tmp_path / "a.parquet"
+    columns = dict.fromkeys(("qid", "docid", "lang"), encoding)
+    pq.write_table(table, path, use_dictionary=False, column_encoding=columns, row_group_size=7)
+    wanted = fn.Rankings.from_arrow(table, keep="lang", doc_id="docid")
+    (streamed,) = scan_parquet(path, keep="lang", doc_id="docid")
+    for found in (read_parquet(path, keep="lang", doc_id="docid"), streamed):
+        assert found.queries.to_pylist() == wanted.queries.to_pylist()
+        assert found.doc_ids.to_pylist() == wanted.doc_ids.to_pylist()
+    joined = fn.read_qrels_run(path, path)
+    assert joined.query_ids.to_pylist() == wanted.query_ids.to_pylist() and joined.n_docs == 30
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()], ids=str)
+@pytest.mark.parametrize("in_lists", [False, True])
+def test_columns_of_views(tmp_path: Path, kind: pa.DataType, in_lists: bool) -> None:
+    """As ids of queries and documents and as kept columns, in streams whose tables cut queries."""
+    table = rows().set_column(0, "qid", pa.array([f"query-{i // 10}" for i in range(30)]))
+    for name in ("qid", "docid", "lang"):
+        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(kind))
+    if in_lists:
+        lists = {
+            name: [table[name].to_pylist()[i : i + 10] for i in (0, 10, 20)] for name in table.column_names
+        }
+        table = pa.table(
+            {
+                "qid": pa.array([ids[0] for ids in lists["qid"]], kind),
+                "docid": pa.array(lists["docid"], pa.list_(kind)),
+                "label": lists["label"],
+                "score": lists["score"],
+                "lang": pa.array(["de", "de", "en"], pa.string()).cast(kind),
+            }
+        )
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, row_group_size=1 if in_lists else 7)
+    wanted = fn.Rankings.from_arrow(table, keep="lang", doc_id="docid")
+    stream = scan_parquet(path, keep="lang", doc_id="docid", threads=1)
+    streamed = [list(stream), [part for part, _ in stream.regrouped()]] if not in_lists else [list(stream)]
+    for parts in ([read_parquet(path, keep="lang", doc_id="docid")], *streamed):
+        queries = [row for part in parts for row in part.queries.to_pylist()]
+        documents = [document for part in parts for document in part.doc_ids.to_pylist()]
+        assert sorted(map(str, queries)) == sorted(map(str, wanted.queries.to_pylist()))
+        assert sorted(documents) == sorted(wanted.doc_ids.to_pylist())
+
+
+def test_every_reader_verifies_checksums(tmp_path: Path) -> None:
+    table = rows()
+    pq.write_table(table, tmp_path / "good.parquet")
+    data = written(table, write_page_checksum=True, compression="none", use_dictionary=False)
+    at = data.index(table["score"].to_numpy().tobytes()) + 7
+    (tmp_path / "bad.parquet").write_bytes(data[:at] + bytes([data[at] ^ 64]) + data[at + 1 :])
+    (tmp_path / "features").write_text("".join(f"1 qid:{i // 10} 1:2\n" for i in range(30)), encoding="utf-8")
+    for read in (
+        read_parquet,
+        lambda bad: list(scan_parquet(bad)),
+        lambda bad: fn.read_qrels_run(tmp_path / "good.parquet", bad),
+        lambda bad: fn.read_ltr(tmp_path / "features", scores=bad),
+    ):
+        with pytest.raises(SourceError, match=r"bad\.parquet cannot be read: .*checksum"):
+            read(tmp_path / "bad.parquet")
 
 
 # ---- the numbers in a footer ----

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
+
+import pytest
 
 from scripts import fuzz
 
@@ -17,3 +20,12 @@ def test_damage_begins_where_it_is_asked_for() -> None:
     for number in range(200):
         changed = fuzz.mutated(whole, Random(number), 40)
         assert changed[:40] == whole[:40]
+
+
+@pytest.mark.parametrize("name", ["parquet", "parquet_run", "parquet_scores"])
+def test_a_short_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the kernels as plain Python, which find each index that is out of bounds."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    read, failures = fuzz.fuzz(fuzz.targets()[name], range(400), 0, tmp_path / "kept", seconds=3)
+    assert read > 0
+    assert failures == []
