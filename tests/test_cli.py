@@ -467,7 +467,7 @@ class TestPosix:
 
         terminal, stderr = pty.openpty()
         # what is done in a moment shows no bar
-        code = f"import sys, fastndcg.cli as cli; cli._PATIENCE = 0; sys.argv[1:] = ['score', {str(predictions)!r}]; cli.main()"
+        code = f"import sys, fastndcg.cli as cli, fastndcg.cli.output as output; output._PATIENCE = 0; sys.argv[1:] = ['score', {str(predictions)!r}]; cli.main()"
         done = subprocess.run(
             [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=stderr, text=True, check=False
         )

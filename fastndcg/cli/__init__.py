@@ -1,0 +1,15 @@
+"""The command line, outside and looking in: results go to stdout, all else to stderr.
+
+A command that fails says why in one line and exits with 1; wrong usage exits with 2, Ctrl-C with 130. What a command
+writes appears whole or not at all.
+"""
+
+# ruff: noqa: I001 - commands in the order that the help has them
+from fastndcg.cli.application import app, main
+from fastndcg.cli.score import score
+from fastndcg.cli.conventions import conventions
+from fastndcg.cli.demo import demo
+from fastndcg.cli.trec_eval import trec_eval
+from fastndcg.cli.measures import measures
+
+__all__ = ["app", "conventions", "demo", "main", "measures", "score", "trec_eval"]

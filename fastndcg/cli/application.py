@@ -1,0 +1,150 @@
+"""The application: what every command shares, how one ends, and how an error is shown."""
+
+from __future__ import annotations
+
+import functools
+import re
+import signal
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, NoReturn, ParamSpec, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+from typer.models import OptionInfo
+
+from fastndcg import __version__
+from fastndcg.cli.output import write
+from fastndcg.errors import (
+    FastndcgError,
+    FastndcgWarning,
+)
+
+P = ParamSpec("P")
+
+
+# plain help and errors: a message that a box wraps is no longer one line
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+
+
+def main() -> None:
+    """Run the command line; ends the process with its exit code."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        app(prog_name="fastndcg")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _terminated(*_: object) -> NoReturn:
+    sys.exit(143)  # an exception, unlike the signal itself, removes drafts on its way
+
+
+def end(code: int, message: str = "") -> NoReturn:
+    if message:
+        sys.stderr.write(" ".join(message.splitlines()) + "\n")
+    raise typer.Exit(code)
+
+
+def _options_of(function: Callable[..., None]) -> dict[str, str]:
+    """The options of a command, by the names of its function's parameters."""
+    options = {}
+    for name, hint in get_type_hints(function, include_extras=True).items():
+        for declared in getattr(hint, "__metadata__", ()):
+            if isinstance(declared, OptionInfo):
+                # of what is annotated typer takes the first name for a default
+                names = [declared.default, *(declared.param_decls or ())]
+                long = [each for each in names if isinstance(each, str) and each.startswith("--")]
+                options[name] = long[0] if long else f"--{name.replace('_', '-')}"
+    return options
+
+
+def _as_option(message: str, options: dict[str, str]) -> str:
+    """A message that proposes an argument of a function, as in `score="s1"`, with the option of that name instead.
+
+    What a command has no option for, it does not propose.
+    """
+    message = message.replace('intent="', 'intents="')  # one option names the column of either
+    message = message.replace("as in read_trec(qrels, run, intents=True)", "as in --qrels and --run")
+
+    def replaced(match: re.Match[str]) -> str:
+        verb, name, value = match.group(2, 3, 4)
+        if name in options:
+            return match[0].replace(f'{verb} {name}="{value}"', f'{verb} {options[name]} "{value}"')
+        return "" if verb == "pass" else match[0]
+
+    return re.sub(r'(,? or |; |, )?(as in|pass) (\w+)="(.*?)"( to [^.,;]*)?', replaced, message)
+
+
+def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
+    """Register a command, with every foreseen failure as one line and an exit code."""
+
+    def as_option(message: object) -> str:
+        return _as_option(str(message), _options_of(function))
+
+    @functools.wraps(function)
+    def guarded(*arguments: P.args, **options: P.kwargs) -> None:
+        try:
+            with _plain_warnings(as_option):
+                function(*arguments, **options)
+        except FastndcgError as error:
+            end(1, as_option(error))
+        except BrokenPipeError:
+            end(141)  # the reader of the pipe has what it wanted: what a shell shows for other tools
+        except OSError as error:
+            end(1, str(error))
+        except MemoryError:
+            end(1, "There is not enough memory for this input. Score it in parts, or on a machine with more.")
+        except KeyboardInterrupt:
+            end(130, "Interrupted.")
+
+    return app.command(cls=_Once, **settings)(guarded)
+
+
+@contextmanager
+def _plain_warnings(told: Callable[[object], str]) -> Iterator[None]:
+    """Warnings of the package as one line each on stderr, without the line of code that they come from."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", FastndcgWarning)
+        shown = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *where: Any) -> None:
+            if issubclass(category, FastndcgWarning):
+                sys.stderr.write(f"Warning: {told(message)}\n")
+            else:
+                shown(message, category, *where)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+class _Once(TyperCommand):
+    """A command that refuses an option of one value which is given several times: all but the last would be lost in silence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for param, times in Counter(order).items():
+            if times > 1 and param.param_type_name == "option" and not (param.multiple or param.is_flag):  # type: ignore[attr-defined]
+                name = max(param.opts, key=len)
+                end(2, f"{name} is given {times} times; it takes one value. Keep the one that is meant.")
+        return super().parse_args(ctx, args)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        write(f"fastndcg {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _fastndcg(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Exact ranking measures, nDCG and its relatives, from Parquet, CSV and TREC files."""

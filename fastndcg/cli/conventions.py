@@ -1,0 +1,206 @@
+"""`fastndcg conventions`: one data set as every tool computes it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from fastndcg.cli.application import command, end
+from fastndcg.cli.options import DocIdOption, Format, FormatOption, ThreadsOption
+from fastndcg.cli.output import json_number, write
+from fastndcg.cli.reading import read_rankings, tell
+from fastndcg.convention.comparison import CHOICES, compare_conventions, describe, explain_conventions
+from fastndcg.convention.declarations import Convention
+from fastndcg.convention.declarations import conventions as known_conventions
+from fastndcg.errors import (
+    InputError,
+    MeasureError,
+    suggest,
+)
+
+if TYPE_CHECKING:
+    from fastndcg.rankings import Rankings
+
+
+@command
+def conventions(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH...]", help="Parquet or CSV files, a folder, a glob, or a URI that pyarrow knows."
+        ),
+    ] = None,
+    cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="Ranks that count.")] = 10,
+    uncut: Annotated[bool, typer.Option("--uncut", help="No cutoff but the tools' own.")] = False,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", "-n", help="Only this convention; repeatable; the first is compared with."),
+    ] = None,
+    explain: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="FROM TO", help="The way from one number to the other, a choice at a time."),
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option("--query", metavar="ID", help="Show it for this query alone.")
+    ] = None,
+    query: Annotated[str | None, typer.Option("--query-column", help="Column of query ids.")] = None,
+    relevance: Annotated[str | None, typer.Option(help="Column of grades.")] = None,
+    score: Annotated[str | None, typer.Option(help="Column of scores.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")] = None,
+    doc_id: DocIdOption = None,
+    format: FormatOption = Format.table,  # noqa: A002 - the option's name
+    threads: ThreadsOption = None,
+) -> None:
+    """Everybody's nDCG: list how each tool computes it, or score data as all of them do.
+
+    With PATH it shows each tool's number, and which choices (gain, ideal, ties, empty queries, ...) move it from the first
+    one's by how much: the first value and the effects add up to the value.
+
+    \b
+    Examples:
+      fastndcg conventions
+      fastndcg conventions predictions.parquet -k 10
+      fastndcg conventions predictions.parquet -k 10 --explain sklearn lightgbm
+      fastndcg conventions predictions.parquet -n lightgbm -n xgboost --query 17
+    """
+    names = [find_convention("--name", each).name for each in name or known_conventions]
+    if not paths:
+        if explain is not None or only is not None:
+            end(2, "--explain and --query need data: fastndcg conventions PATH --explain FROM TO")
+        _write_conventions(names, format)
+        return
+    if explain is not None:
+        names = [find_convention("--explain", each).name for each in explain]
+    rankings, columns = read_rankings(
+        paths, query, relevance, score, [], weight, "refuse", threads, doc_id, with_ids=True
+    )
+    if only is not None:
+        rankings = _one_query(rankings, only)
+    k = None if uncut else cutoff
+    if explain is not None:
+        table = explain_conventions(rankings, *explain, k, threads=threads)
+    else:
+        table = compare_conventions(rankings, k, names, threads=threads)
+    tell(rankings.n_queries, rankings.n_docs, columns)
+    _write_table(table, format)
+
+
+def find_convention(option: str, name: str) -> Convention:
+    try:
+        return known_conventions[name]
+    except MeasureError as error:
+        end(2, f"{option}: {error}")
+
+
+def needs_ids(convention: Convention | None) -> bool:
+    return convention is not None and convention.ties in ("docid_desc", "docid_asc", "item_desc")
+
+
+def _one_query(rankings: Rankings, name: str) -> Rankings:
+    ids = [str(each) for each in rankings.query_ids.to_pylist()]
+    if name not in ids:
+        raise InputError(
+            f'there is no query "{name}"; the first ones are {", ".join(ids[:5])}.{suggest(name, ids[:10_000])}'
+        )
+    at = ids.index(name)
+    return rankings[at : at + 1]
+
+
+def _write_conventions(names: list[str], format: Format) -> None:  # noqa: A002 - the option's name
+    table = describe()
+    table = table.filter(pa.array([name in names for name in table["name"].to_pylist()]))
+    if format is not Format.json:  # the other two have a line for each
+        caveats = pa.array(["; ".join(each) for each in table["caveats"].to_pylist()])
+        table = table.drop_columns("caveats").append_column("caveats", caveats)
+    if format is Format.table:
+        shown = ["name", "measure", "ties", "missing", "weights", "tolerance", "tool"]
+        _write_table(table.select(shown), format)
+        write(
+            "\n"
+            + "\n".join(
+                f"{name} cannot be reproduced: {why}" for name, why in known_conventions.refused.items()
+            )
+            + "\n"
+        )
+    else:
+        _write_table(table, format)
+
+
+def _write_table(table: pa.Table, format: Format) -> None:  # noqa: A002 - the option's name
+    rows = [{name: json_number(value) for name, value in row.items()} for row in table.to_pylist()]
+    if format is Format.json:
+        write(json.dumps(rows, indent=2, allow_nan=False) + "\n")
+    elif format is Format.csv:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, table.column_names)
+        writer.writeheader()
+        writer.writerows(
+            {name: "" if value is None else value for name, value in row.items()} for row in rows
+        )
+        write(text.getvalue())
+    else:
+        write(_as_text(table.column_names, _with_round_effects(rows)))
+
+
+_DECIMALS = 6
+
+
+def _with_round_effects(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows whose effects add up as they are printed: each is the difference of two rounded values."""
+    if not rows or "value" not in rows[0]:
+        return rows
+    shown = [dict(row) for row in rows]
+    at = rows[0]["value"]
+    for row, original in zip(shown[1:], rows[1:], strict=True):
+        if "effect" in original:
+            at, row["effect"] = original["value"], _rounded_step(at, original["value"])
+        elif original["value"] is not None:
+            reached = rows[0]["value"]
+            row["difference"] = _rounded_step(reached, original["value"])
+            for choice in CHOICES:
+                following = reached + original[choice]
+                reached, row[choice] = following, _rounded_step(reached, following)
+    return shown
+
+
+def _rounded_step(before: float, after: float) -> float:
+    scale = 10**_DECIMALS
+    return float(round(after * scale) - round(before * scale)) / float(scale)
+
+
+def _as_text(names: list[str], rows: list[dict[str, Any]]) -> str:
+    """A line for each row; columns that say nothing are left out, and reasons stand below."""
+    kept = [name for name in names if name != "refused" and any(row[name] not in (None, 0.0) for row in rows)]
+    lines = [kept] + [[_cell(row[name]) for name in kept] for row in rows]
+    numeric = [any(isinstance(row[name], float) for row in rows) for name in kept]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(kept))]
+    text = "\n".join(
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+    refused: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("refused"):
+            refused.setdefault(row["refused"].removeprefix(row["name"]).strip(), []).append(row["name"])
+    reasons = [f"{', '.join(those)}: {reason}" for reason, those in refused.items()]
+    return "\n".join([text, *([""] if reasons else []), *reasons]) + "\n"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return (
+            "0"
+            if value == 0
+            else f"{value:.0e}"
+            if abs(value) < 10**-_DECIMALS / 2
+            else f"{value:.{_DECIMALS}f}"
+        )
+    return "" if value is None else str(value)

@@ -1,0 +1,94 @@
+"""`fastndcg demo`: a generated file of predictions, written and scored."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fastndcg.api import evaluate
+from fastndcg.cli.application import command
+from fastndcg.cli.options import Format, FormatOption, ThreadsOption
+from fastndcg.cli.output import Progress, write, write_summary
+from fastndcg.cli.reading import read_measures, read_rankings, tell
+from fastndcg.demo import QUERIES
+
+
+@command
+def demo(
+    queries: Annotated[int, typer.Option(min=1, help="About 110 documents each.")] = QUERIES,
+    out: Annotated[Path, typer.Option(help="Parquet file to write the sample to.")] = Path(
+        "fastndcg-demo.parquet"
+    ),
+    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same sample.")] = 0,
+    format: FormatOption = Format.table,  # noqa: A002 - the option's name
+    threads: ThreadsOption = None,
+) -> None:
+    """Write a realistic sample, score it, say what to try.
+
+    By default ten million documents: queries of very different lengths, skewed grades, some ties, some queries without a
+    relevant document.
+
+    \b
+    Example:
+      fastndcg demo --queries 1000 --out sample.parquet
+    """
+    from fastndcg.demo import write_sample
+
+    clock = _Clock()
+    with Progress("Writing the sample", "queries") as bar:
+        sample = write_sample(out, queries, seed, progress=bar.advance)
+    clock.lap("write")
+    rankings, columns = read_rankings([str(out)], None, None, None, [], None, "refuse", threads)
+    clock.lap("read")
+    measures = read_measures(
+        ["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"], []
+    )
+    with Progress("Scoring, after compiling if this is the first run"):
+        evaluate(rankings, measures, threads=threads)
+    clock.lap("first_score")
+    scores = evaluate(rankings, measures, threads=threads)
+    clock.lap("score")
+    tell(rankings.n_queries, rankings.n_docs, columns)
+
+    facts = {
+        "path": str(out),
+        "seed": seed,
+        "queries": sample.queries,
+        "documents": sample.documents,
+        "columns": columns,
+    }
+    write_summary(scores.summary(), format, facts | {"seconds": clock.seconds})
+    if format is Format.table:
+        write(_demo_closing(out, sample.documents, clock.seconds, len(measures)))
+
+
+def _demo_closing(out: Path, documents: int, seconds: dict[str, float], n_measures: int) -> str:
+    path = shlex.quote(str(out))
+    return f"""
+{documents:,} documents in {path}, {out.stat().st_size / 1e6:.1f} MB, written in {seconds["write"]:.1f} s
+read   {documents / seconds["read"] / 1e6:8.1f} million documents per second ({seconds["read"]:.2f} s)
+score  {documents / seconds["score"] / 1e6:8.1f} million documents per second ({seconds["score"]:.2f} s for {n_measures} measures; \
+{seconds["first_score"]:.1f} s the first time, when kernels are compiled or loaded)
+
+Try next:
+  fastndcg score {path} -m nDCG@10 -m "nDCG(ties='worst')@10" -m "nDCG(ties='best')@10"
+  fastndcg score {path} -m nDCG@5,10 --keep country --keep device --out per_query.parquet
+  fastndcg score {path} --fail-under "nDCG@10=0.5" --format json
+"""
+
+
+class _Clock:
+    """Seconds of each step."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.seconds[name] = now - self._last
+        self._last = now

@@ -1,0 +1,151 @@
+"""Writing to the terminal: tables, JSON, CSV, progress."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from fastndcg.cli.options import Format
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from fastndcg.scores import Summary
+
+
+def write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError:
+        # the interpreter flushes once more as it ends, and would complain once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
+def write_summary(summary: Summary, format: Format, facts: dict[str, Any]) -> None:  # noqa: A002 - the option's name
+    if format is Format.json:
+        rows = [{name: json_number(value) for name, value in row.items()} for row in summary.rows]
+        write(json.dumps(facts | {"measures": rows}, indent=2, allow_nan=False) + "\n")
+    elif format is Format.csv:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, list(summary.rows[0]))
+        writer.writeheader()
+        writer.writerows(
+            {name: "" if json_number(value) is None else value for name, value in row.items()}
+            for row in summary.rows
+        )
+        write(text.getvalue())
+    else:
+        write(_table(summary))
+
+
+def json_number(value: Any) -> Any:
+    """None for NaN, which neither JSON nor most readers of CSV know."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _table(summary: Summary) -> str:
+    plain = f"{summary!r}\n"
+    if not sys.stdout.isatty() or "NO_COLOR" in os.environ:
+        return plain
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(
+        file=io.StringIO(), force_terminal=True, width=os.get_terminal_size(sys.stdout.fileno()).columns
+    )
+    header, *rows = summary.texts()
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column, name in enumerate(header):
+        table.add_column(
+            name,
+            justify="left" if column < len(summary.names) else "right",
+            no_wrap=True,
+            style="bold" if name == "mean" else "",
+        )
+    for row in rows:
+        table.add_row(*map(Text, row))  # a list of gains in brackets is no markup
+    if console.measure(table).minimum > console.width:
+        return plain  # rich would cut numbers to fit
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()
+
+
+_PATIENCE = 1.0  # seconds after which a terminal shows how far a task is
+
+
+class Progress:
+    """How far a task is, on stderr: nothing where stderr is no terminal, and nothing for what is done in a moment."""
+
+    def __init__(self, task: str, unit: str = "rows") -> None:
+        self._task, self._unit = task, unit
+        self._done, self._total, self._started = 0, 0, time.monotonic()
+        self._bars: Any = None
+        self._bar: Any = None
+        self._timer: threading.Timer | None = None
+        self.queries = 0
+
+    def __enter__(self) -> Self:
+        self._started = time.monotonic()
+        if sys.stderr.isatty():
+            self._timer = threading.Timer(_PATIENCE, self._show)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+        if self._bars is not None:
+            self._bars.stop()
+
+    def advance(self, done: int, total: int) -> None:
+        """So much of so much is done."""
+        self._done, self._total = done, total
+        if self._bars is not None:
+            self._bars.update(self._bar, completed=done, total=total, counts=self.counts())
+
+    def counts(self) -> str:
+        """What is done, how much there is, and how fast it goes."""
+        if not self._total:
+            return ""
+        rate = self._done / max(time.monotonic() - self._started, 1e-9)
+        queries = f", {self.queries:,} queries" if self.queries else ""
+        return f"{self._done:,} of {self._total:,} {self._unit}{queries}, {_short(rate)} {self._unit}/s"
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            "{task.description}",
+            BarColumn(20),
+            TextColumn("{task.fields[counts]}"),
+            TimeRemainingColumn(),
+        )
+        bars = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._bar = bars.add_task(
+            self._task, total=self._total or None, completed=self._done, counts=self.counts()
+        )
+        bars.start()
+        self._bars = bars
+
+
+def _short(number: float) -> str:
+    """A number in three digits or so, as in 34.5 M."""
+    for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.1f} {name}"
+    return f"{number:.0f}"

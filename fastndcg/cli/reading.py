@@ -1,0 +1,260 @@
+"""Reading what a command was given: rankings from files of every kind, and which columns were taken."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastndcg.cli.application import end
+from fastndcg.cli.options import Missing, NaN
+from fastndcg.cli.output import Progress
+from fastndcg.errors import (
+    ColumnError,
+    InputError,
+    MeasureError,
+)
+from fastndcg.measures import Measure, parse_many
+
+if TYPE_CHECKING:
+    from fastndcg.rankings import Rankings
+    from fastndcg.sources import trec
+    from fastndcg.sources.columns import Columns
+    from fastndcg.sources.scan import ParquetStream
+
+
+def read_measures(texts: list[str], gates: list[tuple[Measure, float]]) -> list[Measure]:
+    try:
+        asked = [measure for text in texts for measure in parse_many(text)]
+    except MeasureError as error:
+        end(2, f"--measure: {error}")
+    return list(dict.fromkeys([*asked, *(measure for measure, _ in gates)]))
+
+
+def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
+    gates = []
+    for text in texts:
+        notation, _, number = text.rpartition("=")
+        try:
+            bound = float(number)
+            if not notation or not math.isfinite(bound):
+                raise ValueError
+        except ValueError:
+            end(
+                2,
+                f'--fail-under: "{text}" is not a measure and a number; wanted MEASURE=NUMBER, as in "nDCG@10=0.35"',
+            )
+        try:
+            gates += [(measure, bound) for measure in parse_many(notation)]
+        except MeasureError as error:
+            end(2, f"--fail-under: {error}")
+    return gates
+
+
+def read_rankings(
+    paths: list[str],
+    query: str | None,
+    relevance: str | None,
+    score: str | None,
+    keep: list[str],
+    weight: str | None,
+    nan: str,
+    threads: int | None,
+    doc_id: str | None = None,
+    *,
+    with_ids: bool = False,
+    is_judged: str | None = None,
+    intents: str | None = None,
+    propensity: str | None = None,
+) -> tuple[Rankings, dict[str, str | None]]:
+    """The rankings, and the columns they were made of, which it tells on stderr."""
+    source = paths[0] if len(paths) == 1 else paths
+    named = {"query": query, "relevance": relevance, "score": score}
+    more = {"is_judged": is_judged, "intents": intents, "propensity": propensity}
+    if is_csv(paths):
+        if intents is not None:
+            end(2, "--intents names a column of lists, which CSV has not; give Parquet, or --qrels and --run")
+        del more["intents"]
+    columns = _find_columns(paths, **named, keep=keep, weight=weight, doc_id=doc_id, **more)
+    taken = {"query": columns.query, "relevance": columns.relevance, "score": columns.score}
+    ids = doc_id_column(paths, named | {"keep": keep, "weight": weight}, doc_id, wanted=with_ids)
+    if ids is not None:
+        taken["doc_id"] = ids
+    options: dict[str, Any] = {
+        **taken,
+        **more,
+        "keep": keep,
+        "weight": weight,
+        "nan": nan,
+        "threads": threads,
+    }
+    with Progress("Reading") as bar:
+        if is_csv(paths):
+            from fastndcg.sources.csv import read_csv
+
+            rankings = read_csv(source, **options)
+        else:
+            from fastndcg.sources.parquet import read_parquet
+
+            rankings = read_parquet(source, **options, progress=bar.advance)
+    if not rankings.n_queries:
+        raise InputError(
+            f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query."
+        )
+    return rankings, taken | {role: name for role, name in more.items() if name is not None}
+
+
+def doc_id_column(paths: list[str], named: dict[str, Any], doc_id: str | None, *, wanted: bool) -> str | None:
+    """The column of document ids that is named, or one with a usual name where ids are wanted."""
+    if doc_id is not None or not wanted:
+        return doc_id
+    return _usual_doc_id(lambda name: _find_columns(paths, **named, doc_id=name))
+
+
+def is_csv(paths: list[str]) -> bool:
+    from fastndcg.sources.csv import is_csv
+
+    found = [is_csv(path) for path in paths]
+    if any(found) and not all(found):
+        end(
+            2,
+            f"{paths[found.index(True)]} is CSV and {paths[found.index(False)]} is not; give files of one kind",
+        )
+    return any(found)
+
+
+def _find_columns(paths: list[str], **options: Any) -> Columns:
+    """The columns that would be read, by the header of CSV or the footer of Parquet."""
+    from fastndcg.sources.csv import find_csv_columns
+    from fastndcg.sources.parquet import find_parquet_columns
+
+    source = paths[0] if len(paths) == 1 else paths
+    return find_csv_columns(source, **options) if is_csv(paths) else find_parquet_columns(source, **options)
+
+
+_IN_MEMORY = "1GB"  # larger input is streamed
+
+
+def scan_rankings(
+    paths: list[str], memory: str | None, **options: Any
+) -> tuple[ParquetStream | None, Progress]:
+    """The paths as a stream, if they are too large to be read at once, and what shows its progress."""
+    from fastndcg.sources.scan import bytes_of, scan_parquet
+
+    try:
+        budget = bytes_of(memory or _IN_MEMORY)
+    except InputError as error:
+        end(2, f"--memory: {error}")
+    bar = Progress("Scoring")
+    stream = scan_parquet(
+        paths[0] if len(paths) == 1 else paths,
+        memory=None if memory is None else budget,
+        progress=bar.advance,
+        **options,
+    )
+    return (stream if stream.nbytes > budget else None), bar
+
+
+def _usual_doc_id(find: Callable[[str], object]) -> str | None:
+    """The column of document ids by its usual names, or None. Raises `ColumnError` where two could be it."""
+    from fastndcg.sources.columns import USUAL_NAMES
+
+    found = []
+    for name in USUAL_NAMES["doc_id"]:
+        with suppress(ColumnError):
+            find(name)
+            found.append(name)
+    if len(found) > 1:
+        raise ColumnError(
+            f"columns {' and '.join(found)} could each be the doc_id; name the one that is meant, as in --doc-id {found[0]}"
+        )
+    return found[0] if found else None
+
+
+def tell(queries: int, documents: int, taken: dict[str, str | None], name: str | None = None) -> None:
+    """Say on stderr what was read; once nothing can fail, so that a failing command leaves one line there."""
+    named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
+    listed = f"; columns: {named}" if named else ""
+    of_run = "" if name is None else f"{name}: "
+    sys.stderr.write(f"{of_run}{queries:,} queries, {documents:,} documents{listed}\n")
+
+
+def check_sources(
+    paths: list[str],
+    qrels: str | None,
+    run: list[str] | None,
+    of_qrels: dict[str, Any],
+    of_paths: dict[str, Any],
+) -> None:
+    """Refuse options of one kind of source with the other, and half of a pair."""
+    if (qrels is None) != (not run):
+        end(2, "--qrels and --run go together: judgments in one file, predictions in the other")
+    if qrels is not None and paths:
+        end(2, f"PATH {paths[0]} is given beside --qrels and --run; give one or the other")
+    if qrels is None and not paths:
+        end(2, "Error: nothing to score. Give PATH, or --qrels and --run.")
+    for option, value in (of_qrels if qrels is None else of_paths).items():
+        if value:
+            end(2, f"{option} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
+
+
+def read_qrels_runs(
+    qrels: str,
+    runs: list[str],
+    named: dict[str, str | None],
+    missing: Missing,
+    nan: NaN,
+    threads: int | None,
+    *,
+    intents: bool | str,
+) -> Iterator[tuple[Rankings, dict[str, str | None]]]:
+    """As `read_rankings`, of judgments and each run."""
+    from fastndcg.sources import trec
+
+    found = [trec.find_qrels_run_columns(qrels, run, **named) for run in runs]
+    bar = Progress("Reading", "bytes")
+    each = trec.read_qrels_runs(
+        qrels,
+        runs,
+        trec.Columns(**named),
+        missing.value,
+        nan=nan.value,
+        intents=intents,
+        threads=threads,
+        progress=bar.advance,
+    )
+    for judged, scored in found:
+        with bar:
+            rankings = next(each)
+        yield rankings, _taken(named, judged, scored)
+
+
+def _taken(
+    named: Iterable[str], judged: trec.Columns | None, scored: trec.Columns | None
+) -> dict[str, str | None]:
+    """The column of each role, or that of each file where they differ."""
+    taken: dict[str, str | None] = {}
+    for role in named:
+        sides = [getattr(side, role) for side in (judged, scored) if side is not None]
+        names = [name for name in sides if name is not None]
+        if len(set(names)) > 1:
+            taken |= {f"{role} of qrels": names[0], f"{role} of run": names[1]}
+        elif names:
+            taken[role] = names[0]
+    return taken
+
+
+def name_runs(paths: list[str]) -> list[str | None]:
+    """What each of several runs is called: its file's name without endings, or its path where others have that name too."""
+    if len(paths) < 2:
+        return [None]
+    for path, times in Counter(paths).items():
+        if times > 1:
+            end(2, f"--run: {path} is given {times} times; give each run once")
+    stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
+    return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]

@@ -1,0 +1,135 @@
+"""`fastndcg trec_eval`: what trec_eval prints."""
+
+from __future__ import annotations
+
+import sys
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fastndcg.cli.application import command, end
+from fastndcg.cli.options import ThreadsOption
+from fastndcg.cli.output import Progress, write
+from fastndcg.errors import (
+    MeasureError,
+)
+
+if TYPE_CHECKING:
+    from fastndcg.trec_eval import Declared
+
+
+def _trec_eval_measures(wanted: bool) -> None:
+    if wanted:
+        from fastndcg.trec_eval import DECLARED, SETS
+
+        lines = [f"{each.name:<22} {each.summary}{_defaults(each)}\n" for each in DECLARED.values()]
+        sets = [f"{name:<22} {', '.join(names)}\n" for name, names in SETS.items()]
+        write("".join([*lines, "\nSets:\n", *sets]))
+        raise typer.Exit
+
+
+def _defaults(declared: Declared) -> str:
+    if declared.takes == "gains":
+        return "; GRADE=GAIN,..."
+    return f"; {','.join(f'{value:g}' for value in declared.default)}" if declared.default else ""
+
+
+def trec_eval(
+    qrels: Annotated[str, typer.Argument(metavar="QRELS", help="Judgments: query iteration doc grade.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Run: query Q0 doc rank score tag; - is standard input.")
+    ],
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measure",
+            "-m",
+            metavar="NAME[.PARAMETERS]",
+            help="As in ndcg_cut.5,10; repeatable; also official, set, all_trec.",
+            show_default="official",
+        ),
+    ] = None,
+    per_query: Annotated[
+        bool, typer.Option("--query_eval_wanted", "-q", help="Values of each query too.")
+    ] = False,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete_rel_info_wanted", "-c", help="Judged queries that the run lacks count as 0."
+        ),
+    ] = False,
+    no_summary: Annotated[bool, typer.Option("--nosummary", "-n", help="No values of all queries.")] = False,
+    judged_only: Annotated[
+        bool, typer.Option("--Judged_docs_only", "-J", help="Drop documents without a judgment.")
+    ] = False,
+    level: Annotated[
+        int, typer.Option("--level_for_rel", "-l", min=0, help="The smallest grade that is relevant.")
+    ] = 1,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--Max_retrieved_per_topic", "-M", min=0, help="Documents of a query that are looked at."
+        ),
+    ] = None,
+    collection: Annotated[
+        int, typer.Option("--Number_docs_in_coll", "-N", min=0, help="Documents there are, for utility.")
+    ] = 0,
+    release: Annotated[
+        int,
+        typer.Option(
+            min=9,
+            max=10,
+            help="9: 9.0.8, with scores as float32, its own levels of recall, and -q without queries that the run lacks.",
+        ),
+    ] = 10,
+    threads: ThreadsOption = None,
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--measures", callback=_trec_eval_measures, is_eager=True, help="List the measures and exit."
+        ),
+    ] = False,
+) -> None:
+    """Print what trec_eval prints, byte for byte.
+
+    Options have trec_eval's own names, so that its command lines work unchanged. Documents of equal score stand by falling id,
+    and where -m names a measure twice, the first parameters count. Unlike trec_eval 10, which ends there, it leaves out judged
+    queries that the run lacks where -c is not given. Packed files are read too.
+
+    \b
+    Examples:
+      fastndcg trec_eval qrels.txt run.txt.gz
+      fastndcg trec_eval -q -c -m map -m ndcg_cut.10,20 -M 1000 qrels.txt run.txt
+      fastndcg trec_eval --measures
+    """
+    from fastndcg.trec_eval import asked, report
+
+    try:
+        asked(measure or [], 9 if release == 9 else 10)
+    except MeasureError as error:
+        end(2, f"--measure: {error}")
+    bar = Progress("Reading", "bytes")
+    parts = report(
+        qrels,
+        run,
+        measure or [],
+        per_query=per_query,
+        summary=not no_summary,
+        complete=complete,
+        release=9 if release == 9 else 10,
+        note=lambda text: sys.stderr.write(text + "\n"),
+        judged_only=judged_only,
+        level=level,
+        most=most,
+        collection=collection,
+        threads=threads,
+        progress=bar.advance,
+    )
+    with bar:
+        first = next(parts, "")  # nothing fails after it
+    for part in chain([first], parts):
+        write(part)
+
+
+command(trec_eval, name="trec_eval", context_settings={"help_option_names": ["-h", "--help"]})
