@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import lgamma
-
 import numpy as np
 
 from fastndcg.kernels.compiling import allocating, block, driver
@@ -14,17 +12,37 @@ from fastndcg.kernels.tables import Array
 from fastndcg.kernels.vectors.summing import normalised
 
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
+_UNIT, _ROOM = 2.0**600, 2.0**400  # a product of what is below each is a number
 
 
 @block
 def choose(n: int, k: int) -> float:
     """Number of ways to choose k of n."""
-    if n > 1000:  # beyond it the product overflows
-        return np.exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0))
     ways = 1.0
     for i in range(1, k + 1):
         ways = ways * (n - k + i) / i
     return ways
+
+
+@block
+def fill_ways(n: int, most: int, ways: Array, powers: Array) -> None:
+    """Numbers of ways to choose 0, 1, ... and `most` of n, as ways * _UNIT ** powers, where ways is below _UNIT.
+
+    From sums and products alone, so that they are the same on every processor.
+    """
+    power, number = 0, 1.0
+    for k in range(most + 1):
+        if n <= 1000:  # beyond it the product may overflow
+            power, number = 0, choose(n, k)
+        elif k > 0:
+            number = number * (n - k + 1) / k
+        if number >= _UNIT:
+            number /= _UNIT
+            power += 1
+        elif power > 0 and number * _UNIT < _UNIT:
+            number *= _UNIT
+            power -= 1
+        ways[k], powers[k] = number, power
 
 
 @block
@@ -81,15 +99,31 @@ def expected_over_returned(
         drawn[kind] = min(available[kind], left)
         left -= drawn[kind]
     ideal = np.empty(length)
+    starts, filled = np.empty(kinds, np.int64), 0
+    ways_of, powers_of = np.empty(size + kinds), np.empty(size + kinds, np.int64)
+    for kind in range(kinds):
+        starts[kind] = filled
+        fill_ways(
+            available[kind],
+            min(available[kind], places) if kinds > 1 else 0,
+            ways_of[filled:],
+            powers_of[filled:],
+        )
+        filled += available[kind] + 1
     value = weight = 0.0
+    scale = 0  # value and weight are in units of _UNIT ** scale
     for _ in range(_MOST_DRAWS):
-        ways = 1.0
+        ways, power = 1.0, 0
         mean = 0.0
         ideal[:before] = gains[:before]
         at = before
         for kind in range(kinds):
             if kinds > 1:
-                ways *= choose(available[kind], drawn[kind])
+                ways *= ways_of[starts[kind] + drawn[kind]]
+                power += powers_of[starts[kind] + drawn[kind]]
+                if ways >= _ROOM:
+                    ways /= _UNIT
+                    power += 1
             mean += values[kind] * drawn[kind]
             ideal[at : at + drawn[kind]] = values[kind]
             at += drawn[kind]
@@ -100,6 +134,10 @@ def expected_over_returned(
             got += mean * discounts[i]
         sort_falling(ideal, length)
         best = discounted(ideal, length, discounts)
+        while scale < power:
+            value, weight, scale = value / _UNIT, weight / _UNIT, scale + 1
+        while power < scale:
+            ways, power = ways / _UNIT, power + 1
         if not ratio:
             value += ways * best
             weight += ways
