@@ -91,6 +91,21 @@ def test_columns_of_views(tmp_path: Path, kind: pa.DataType, in_lists: bool) -> 
         assert sorted(documents) == sorted(wanted.doc_ids.to_pylist())
 
 
+@pytest.mark.parametrize("name", ["qid", "docid", "lang"])
+@pytest.mark.parametrize("coded", [True, False])
+def test_texts_that_are_no_utf_8_are_refused(tmp_path: Path, name: str, coded: bool) -> None:
+    """As in CSV; pyarrow reads them, and fails where one is shown."""
+    table = rows().set_column(0, "qid", pa.array([f"query-{i // 10}" for i in range(30)]))
+    path = tmp_path / "a.parquet"
+    text = table[name][29].as_py().encode()
+    data = written(table, compression="none", use_dictionary=coded, write_statistics=False)
+    at = data.rindex(text, 0, fuzz_parquet.footer_at(data)) + 1
+    path.write_bytes(data[:at] + b"\xff" + data[at + 1 :])
+    for read in (read_parquet, lambda bad, **how: list(scan_parquet(bad, **how))):
+        with pytest.raises(SourceError, match=f'a.parquet cannot be read: column "{name}": .*UTF8'):
+            read(path, keep="lang", doc_id="docid")
+
+
 def test_every_reader_verifies_checksums(tmp_path: Path) -> None:
     table = rows()
     pq.write_table(table, tmp_path / "good.parquet")

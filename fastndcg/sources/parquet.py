@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.errors import FastndcgError, InputError, InputTypeError, SourceError
-from fastndcg.sources.arrow import WORTH_COMPILING, is_list, is_number, rankings_from_table
+from fastndcg.sources.arrow import WORTH_COMPILING, first_line, is_list, is_number, rankings_from_table
 from fastndcg.sources.columns import Columns, Wanted, choose
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
 
@@ -541,6 +541,19 @@ class _ByPyarrow:
         return table.slice(0, rows)
 
     @staticmethod
+    def _checked(table: pa.Table) -> pa.Table:
+        """A table whose texts are UTF-8, which pyarrow finds out no sooner than somebody looks at one."""
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            for chunk in column.chunks:
+                array = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+                if _is_text(array.type.value_type if is_list(array.type) else array.type):
+                    try:
+                        array.validate(full=True)
+                    except pa.ArrowInvalid as error:
+                        raise pa.ArrowInvalid(f'column "{name}": {first_line(error)}') from None
+        return table
+
+    @staticmethod
     def _decoded(
         dataset: Dataset, span: Span, source: pa.NativeFile, names: list[str], most: int
     ) -> Iterator[pa.Table]:
@@ -560,10 +573,10 @@ class _ByPyarrow:
         )
         groups = list(span.groups)
         if not buffer:
-            yield file.read_row_groups(groups, columns=names, use_threads=False)
+            yield _ByPyarrow._checked(file.read_row_groups(groups, columns=names, use_threads=False))
             return
         for batch in file.iter_batches(most, row_groups=groups, columns=names, use_threads=False):
-            yield pa.Table.from_batches([batch])
+            yield _ByPyarrow._checked(pa.Table.from_batches([batch]))
 
 
 class _FromPages:
