@@ -26,11 +26,12 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-MODULES = ("scripts.fuzz_parquet",)
+MODULES = ("scripts.fuzz_parquet", "scripts.fuzz_text")
 ROOT = Path(__file__).resolve().parent.parent
 
 _MEMORY = 2 << 30  # bytes that a child may ask for, beside what it has after its imports
 _SECONDS = 30  # for one mutant
+_FIRST_SECONDS = 300  # for the first one of a child, which may have to compile
 _EDGES = (0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 129, 254, 255)
 
 
@@ -124,7 +125,7 @@ def judge_all(target: Target, numbers: range, seed: int) -> None:
             data = mutant_of(target, seed, number)
             path.write_bytes(data)
             print(json.dumps([number]), flush=True)
-            signal.alarm(_SECONDS)
+            signal.alarm(_SECONDS if number > numbers.start else _FIRST_SECONDS)
             complaint = target.judge(path)
             signal.alarm(0)
             print(json.dumps([number, complaint]), flush=True)

@@ -22,7 +22,10 @@ def test_damage_begins_where_it_is_asked_for() -> None:
         assert changed[:40] == whole[:40]
 
 
-@pytest.mark.parametrize("name", ["parquet", "parquet_run", "parquet_scores"])
+@pytest.mark.parametrize(
+    "name",
+    ["parquet", "parquet_run", "parquet_scores", "trec_run", "trec_qrels", "letor", "npy", "numbers", "csv"],
+)
 def test_a_short_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the kernels as plain Python, which find each index that is out of bounds."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")

@@ -175,8 +175,10 @@ def _npy(path: str, content: bytes) -> Array:
         version = np.lib.format.read_magic(file)
         if version == (1, 0):
             shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-        else:
+        elif version in ((2, 0), (3, 0)):  # which differ in names of fields only
             shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+        else:
+            raise SourceError(f"{path} is a .npy file of version {version}; wanted 1.0, 2.0 or 3.0")
         if len(shape) != 1 or shape[0] < 0 or dtype.kind not in "buif":
             raise SourceError(f"{path} has {dtype} of shape {shape}; wanted a number for each row")
         return np.require(np.frombuffer(content, dtype, shape[0], file.tell()), requirements="A")
