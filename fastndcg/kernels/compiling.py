@@ -184,7 +184,7 @@ def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
     strides = [const(itemsize)]
     for length in reversed(given.shape[1:]):
         strides.insert(0, builder.mul(strides[0], length))
-    populate_array(array, given.data, given.shape, strides, itemsize, None)
+    populate_array(array, given.data.address, given.shape, strides, itemsize, None)
     return array._getvalue()
 
 

@@ -130,7 +130,7 @@ def plain_take_next(taken: Array) -> int:
 def vector_take_next(typing: Any, taken: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = pointer_of(context, builder, signature.args[0], arguments[0])
-        return builder.atomic_rmw("add", pointer, const(1), "monotonic")
+        return builder.atomic_rmw("add", pointer.address, const(1), "monotonic")
 
     return types.int64(taken), generate
 

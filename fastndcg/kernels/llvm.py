@@ -7,13 +7,12 @@ narrower. A list's last, partial vector is read as the LANES documents that end 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple
 
-from llvmlite import ir
+import numba
+from llvmlite import binding, ir
 from numba import types
-from numba.core import cgutils
-from numba.core.registry import cpu_target
 
 LANES = 16
 SIDE_BY_SIDE = 8  # queries whose rows are summed together
@@ -37,18 +36,84 @@ def lane_numbers(lanes: int, bits: int = 32) -> ir.Constant:
     return ir.Constant(ir.VectorType(ir.IntType(bits), lanes), list(range(lanes)))
 
 
-def pointer_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
-    return context.make_array(kind)(context, builder, array).data
+class Pointer(NamedTuple):
+    """Where values of one of LLVM's types are. LLVM itself knows no more of a pointer than that it is one."""
+
+    address: Any
+    kind: Any
+
+    def at(self, builder: Any, offset: Any) -> Pointer:
+        return Pointer(builder.gep(self.address, [offset], source_etype=self.kind), self.kind)
+
+    def read(self, builder: Any, offset: Any = None) -> Any:
+        return builder.load((self if offset is None else self.at(builder, offset)).address, typ=self.kind)
+
+    def write(self, builder: Any, value: Any, offset: Any = None) -> None:
+        builder.store(value, (self if offset is None else self.at(builder, offset)).address)
 
 
-def load(builder: Any, pointer: Any, offset: Any, kind: Any, align: int) -> Any:
-    return builder.load(builder.bitcast(builder.gep(pointer, [offset]), kind.as_pointer()), align=align)
+def room(builder: Any, kind: Any, n: int | None = None) -> Pointer:
+    """Memory for a value, or for so many, until the function returns."""
+    with builder.goto_entry_block():
+        return Pointer(builder.alloca(kind, None if n is None else const(n)), kind)
 
 
-def store(builder: Any, value: Any, pointer: Any, offset: Any, align: int) -> None:
-    builder.store(
-        value, builder.bitcast(builder.gep(pointer, [offset]), value.type.as_pointer()), align=align
-    )
+def variable(builder: Any, value: Any) -> Pointer:
+    """Such memory with a value in it."""
+    held = room(builder, value.type)
+    held.write(builder, value)
+    return held
+
+
+def pointer_of(context: Any, builder: Any, kind: Any, array: Any) -> Pointer:
+    """Where the elements of an array are."""
+    # Numba's pointers say what they point to; one that was held in memory does not
+    held = variable(builder, context.make_array(kind)(context, builder, array).data)
+    return Pointer(Pointer(held.address, ir.PointerType()).read(builder), element_kind(kind.dtype))
+
+
+def element_kind(dtype: Any) -> Any:
+    """LLVM's type of an element of an array."""
+    if isinstance(dtype, types.Float):
+        return ir.FloatType() if dtype.bitwidth == 32 else ir.DoubleType()
+    return ir.IntType(8 if isinstance(dtype, types.Boolean) else dtype.bitwidth)
+
+
+def load(builder: Any, pointer: Pointer, offset: Any, kind: Any, align: int) -> Any:
+    """A value of another type than the elements of an array, a vector of them say, from an offset in elements on."""
+    return builder.load(pointer.at(builder, offset).address, typ=kind, align=align)
+
+
+def store(builder: Any, value: Any, pointer: Pointer, offset: Any, align: int) -> None:
+    builder.store(value, pointer.at(builder, offset).address, align=align)
+
+
+def declared(builder: Any, name: str, kind: Any) -> Any:
+    """A function of LLVM's own, or of this module."""
+    found = builder.module.globals.get(name)
+    return ir.Function(builder.module, kind, name) if found is None else found
+
+
+@contextmanager
+def for_steps(builder: Any, start: Any, stop: Any, step: Any, flags: tuple[str, ...] = ()) -> Iterator[Any]:
+    """A loop over the numbers from `start` to before `stop`; flags are those of the addition of a step."""
+    check, body, done = (builder.append_basic_block(name) for name in ("for.cond", "for.body", "for.end"))
+    before = builder.basic_block
+    builder.branch(check)
+    builder.position_at_end(check)
+    index = builder.phi(start.type, "index")
+    index.add_incoming(start, before)
+    builder.cbranch(builder.icmp_signed("<", index, stop), body, done)
+    builder.position_at_end(body)
+    yield index
+    index.add_incoming(builder.add(index, step, flags=flags), builder.basic_block)
+    builder.branch(check)
+    builder.position_at_end(done)
+
+
+def for_range(builder: Any, count: Any) -> AbstractContextManager[Any]:
+    """A loop over the numbers from 0 to before `count`."""
+    return for_steps(builder, const(0), count, const(1), flags=("nsw",))
 
 
 def compress(builder: Any, value: Any, mask: Any) -> Any:
@@ -57,30 +122,31 @@ def compress(builder: Any, value: Any, mask: Any) -> Any:
     element = "f" if isinstance(kind.element, ir.FloatType | ir.DoubleType) else "i"
     bits = {ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind.element)) or kind.element.width
     name = f"llvm.experimental.vector.compress.v{kind.count}{element}{bits}"
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(kind, [kind, mask.type, kind]), name
-    )
+    function = declared(builder, name, ir.FunctionType(kind, [kind, mask.type, kind]))
     return builder.call(function, [value, mask, ir.Constant(kind, ir.Undefined)])
 
 
 def compresses() -> bool:
     """Whether the processor has an instruction for `compress`, which goes through memory, lane by lane, where it has none."""
-    _, _, features = cpu_target.target_context.codegen().magic_tuple()
-    return "+avx512f" in features
+    features = numba.config.CPU_FEATURES
+    if features is None:
+        with suppress(RuntimeError):  # LLVM knows nothing of this processor
+            return bool(numba.config.ENABLE_AVX and binding.get_host_cpu_features().get("avx512f"))
+    return "+avx512f" in (features or "")
 
 
 @contextmanager
 def for_bits(builder: Any, word: Any) -> Iterator[Any]:
     """For each bit of a word that is set, from the lowest: its place."""
-    left = cgutils.alloca_once_value(builder, word)
+    left = variable(builder, word)
     check, body, done = (builder.append_basic_block(name) for name in ("check", "body", "done"))
     builder.branch(check)
     builder.position_at_end(check)
-    bits = builder.load(left)
+    bits = left.read(builder)
     builder.cbranch(builder.icmp_unsigned("!=", bits, const(0)), body, done)
     builder.position_at_end(body)
     yield builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
-    builder.store(builder.and_(bits, builder.sub(bits, const(1))), left)
+    left.write(builder, builder.and_(bits, builder.sub(bits, const(1))))
     builder.branch(check)
     builder.position_at_end(done)
 
@@ -95,12 +161,12 @@ def for_reached(builder: Any, n: Any, lanes: int, reached: Callable[[Any], Any])
     def bits_of(mask: Any) -> Any:
         return builder.zext(builder.bitcast(mask, ir.IntType(lanes)), ir.IntType(64))
 
-    word = cgutils.alloca_once(builder, ir.IntType(64))
-    with cgutils.for_range_slice(builder, const(0), n, const(64)) as (start, _):
-        builder.store(const(0), word)
+    word = room(builder, ir.IntType(64))
+    with for_steps(builder, const(0), n, const(64)) as start:
+        word.write(builder, const(0))
 
         def add(bits: Any) -> None:
-            builder.store(builder.or_(builder.load(word), bits), word)
+            word.write(builder, builder.or_(word.read(builder), bits))
 
         stop = builder.add(start, const(64))
         with builder.if_else(builder.icmp_signed("<=", stop, n)) as (whole, part):
@@ -110,7 +176,7 @@ def for_reached(builder: Any, n: Any, lanes: int, reached: Callable[[Any], Any])
             with part:
                 left = builder.sub(n, start)
                 done = builder.sub(n, builder.srem(left, const(lanes)))
-                with cgutils.for_range_slice(builder, start, done, const(lanes)) as (offset, _):
+                with for_steps(builder, start, done, const(lanes)) as offset:
                     add(builder.shl(bits_of(reached(offset)), builder.sub(offset, start)))
                 with builder.if_then(builder.icmp_signed("<", done, n)):
                     end = builder.sub(n, const(lanes))
@@ -123,16 +189,14 @@ def for_reached(builder: Any, n: Any, lanes: int, reached: Callable[[Any], Any])
                     up = builder.select(is_below, const(0), builder.neg(below))
                     down = builder.select(is_below, below, const(0))
                     add(builder.lshr(builder.shl(last, up), down))
-        with for_bits(builder, builder.load(word)) as place:
+        with for_bits(builder, word.read(builder)) as place:
             yield builder.add(start, place)
 
 
 def reduced(builder: Any, how: str, vector: Any) -> Any:
     """Least ("smin") or greatest ("smax") lane of a vector of int64."""
     name = f"llvm.vector.reduce.{how}.v{vector.type.count}i64"
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(ir.IntType(64), [vector.type]), name
-    )
+    function = declared(builder, name, ir.FunctionType(ir.IntType(64), [vector.type]))
     return builder.call(function, [vector])
 
 
@@ -144,7 +208,7 @@ def population(builder: Any, mask: Any) -> Any:
 class Data(NamedTuple):
     """An array as an LLVM function gets it."""
 
-    data: Any
+    data: Pointer
     shape: list[Any]
 
 
@@ -165,7 +229,8 @@ def own_function(name: str, emit: Callable[..., Any], *, unrolled: bool = True) 
         function = builder.module.globals.get(mangled)
         if function is None:
             returned = ir.VoidType() if nothing else context.get_value_type(signature.return_type)
-            kind = ir.FunctionType(returned, [value.type for value in passed])
+            pointers = [ir.PointerType() if value.type.is_pointer else value.type for value in passed]
+            kind = ir.FunctionType(returned, pointers)
             function = ir.Function(builder.module, kind, mangled)
             function.linkage = "internal"
             function.attributes.add("noinline")
@@ -189,16 +254,19 @@ def _taken_apart(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]
         if kind.layout != "C":
             raise TypeError(f"{kind} is not contiguous; pass the array that it is a part of")
         array = context.make_array(kind)(context, builder, value)
-        return [array.data, *cgutils.unpack_tuple(builder, array.shape, kind.ndim)]
+        return [array.data, *(builder.extract_value(array.shape, axis) for axis in range(kind.ndim))]
     if isinstance(kind, types.BaseTuple):
-        parts = zip(kind.types, cgutils.unpack_tuple(builder, value), strict=True)
-        return [each for part, held in parts for each in _taken_apart(context, builder, part, held)]
+        return [
+            each
+            for place, part in enumerate(kind.types)
+            for each in _taken_apart(context, builder, part, builder.extract_value(value, place))
+        ]
     return [value]
 
 
 def _put_together(kind: Any, values: Iterator[Any]) -> Any:
     if isinstance(kind, types.Array):
-        return Data(next(values), [next(values) for _ in range(kind.ndim)])
+        return Data(Pointer(next(values), element_kind(kind.dtype)), [next(values) for _ in range(kind.ndim)])
     if isinstance(kind, types.BaseTuple):
         return [_put_together(part, values) for part in kind.types]
     return next(values)

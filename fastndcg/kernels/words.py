@@ -50,9 +50,8 @@ def vector_element(typing: Any, array: Any, at: Any) -> Any:
     """`array[at]`, without the question whether `at` is negative and counts from the end."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = signature.args[0]
-        pointer = pointer_of(context, builder, kind, arguments[0])
-        return context.unpack_value(builder, kind.dtype, builder.gep(pointer, [arguments[1]]))
+        pointer = pointer_of(context, builder, signature.args[0], arguments[0])
+        return pointer.read(builder, arguments[1])
 
     return array.dtype(array, types.int64), generate
 

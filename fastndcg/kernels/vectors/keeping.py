@@ -13,7 +13,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from fastndcg.kernels.llvm import (
@@ -24,17 +23,22 @@ from fastndcg.kernels.llvm import (
     compress,
     compresses,
     const,
+    declared,
     element_of,
+    for_range,
     for_reached,
+    for_steps,
     lane_numbers,
     load,
     own_function,
     pointer_of,
     population,
+    room,
     sorting_steps,
     splat,
     store,
     transposed,
+    variable,
 )
 from fastndcg.kernels.tables import Array
 
@@ -69,16 +73,12 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
         kind = element.vector(LANES)
 
         def keep_greatest(vector: Any) -> None:
-            held = builder.load(greatest, align=element.size)
-            builder.store(
-                builder.select(element.greater(builder, vector, held), vector, held),
-                greatest,
-                align=element.size,
-            )
+            held = greatest.read(builder)
+            greatest.write(builder, builder.select(element.greater(builder, vector, held), vector, held))
 
-        greatest = cgutils.alloca_once_value(builder, load(builder, pointer, const(0), kind, element.size))
+        greatest = variable(builder, load(builder, pointer, const(0), kind, element.size))
         full = builder.sdiv(n, const(LANES))
-        with cgutils.for_range_slice(builder, const(1), full, const(1)) as (block, _):
+        with for_steps(builder, const(1), full, const(1)) as block:
             keep_greatest(load(builder, pointer, builder.mul(block, const(LANES)), kind, element.size))
         end = builder.sub(n, const(LANES))
         fresh = builder.icmp_signed(
@@ -94,7 +94,7 @@ def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
         keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), LANES)))
 
         # sort the lanes: in each step every lane meets another and the one of the lower number keeps the greater score
-        lanes = builder.load(greatest, align=element.size)
+        lanes = greatest.read(builder)
         for size in (2, 4, 8, 16):
             for span in (size - 1, *(size >> turn for turn in range(2, size.bit_length()))):
                 partners = [lane ^ span for lane in range(LANES)]
@@ -133,15 +133,15 @@ def vector_greatest_by_bin(typing: Any, scores: Any, starts: Any, stops: Any, gr
     def emit(builder: Any, scores: Data, starts: Data, stops: Data, greatest: Data) -> None:
         kind = element.vector(BINS)
         with _for_lanes(builder, starts, stops, const(BINS)) as (lane, start, n):
-            pointer = builder.gep(scores.data, [start])
-            held = cgutils.alloca_once_value(builder, load(builder, pointer, const(0), kind, element.size))
+            pointer = scores.data.at(builder, start)
+            held = variable(builder, load(builder, pointer, const(0), kind, element.size))
 
             def keep_greatest(vector: Any) -> None:
-                before = builder.load(held)
-                builder.store(builder.select(element.greater(builder, vector, before), vector, before), held)
+                before = held.read(builder)
+                held.write(builder, builder.select(element.greater(builder, vector, before), vector, before))
 
             full = builder.sdiv(n, const(BINS))
-            with cgutils.for_range_slice(builder, const(1), full, const(1)) as (block, _):
+            with for_steps(builder, const(1), full, const(1)) as block:
                 keep_greatest(load(builder, pointer, builder.mul(block, const(BINS)), kind, element.size))
             end = builder.sub(n, const(BINS))
             seen = builder.trunc(builder.sub(builder.mul(full, const(BINS)), end), ir.IntType(32))
@@ -149,7 +149,7 @@ def vector_greatest_by_bin(typing: Any, scores: Any, starts: Any, stops: Any, gr
             tail = load(builder, pointer, end, kind, element.size)
             keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), BINS)))
             place = builder.mul(lane, const(BINS))
-            store(builder, builder.load(held), greatest.data, place, element.size)
+            store(builder, held.read(builder), greatest.data, place, element.size)
 
     return types.void(scores, starts, stops, greatest), own_function("greatest_by_bin", emit, unrolled=False)
 
@@ -157,11 +157,11 @@ def vector_greatest_by_bin(typing: Any, scores: Any, starts: Any, stops: Any, gr
 @contextmanager
 def _for_lanes(builder: Any, starts: Data, stops: Data, least: Any) -> Iterator[tuple[Any, Any, Any]]:
     """For each lane with at least so many documents: its number, its first document, and how many it has."""
-    with cgutils.for_range(builder, starts.shape[0]) as loop:
-        start = builder.load(builder.gep(starts.data, [loop.index]))
-        n = builder.sub(builder.load(builder.gep(stops.data, [loop.index])), start)
+    with for_range(builder, starts.shape[0]) as index:
+        start = starts.data.read(builder, index)
+        n = builder.sub(stops.data.read(builder, index), start)
         with builder.if_then(builder.icmp_signed(">=", n, least)):
-            yield loop.index, start, n
+            yield index, start, n
 
 
 def plain_bounds_of_top(greatest: Array, depth: int, bounds: Array) -> None:
@@ -175,7 +175,7 @@ def vector_bounds_of_top(typing: Any, greatest: Any, depth: Any, bounds: Any) ->
 
     def emit(builder: Any, greatest: Data, depth: Any, bounds: Data) -> None:
         kind = element.vector(SIDE_BY_SIDE)
-        first_rows = cgutils.alloca_once(builder, kind, BINS)
+        first_rows = room(builder, kind, BINS)
 
         def sort_bins(wanted: int) -> None:
             rows: list[Any] = []
@@ -190,7 +190,7 @@ def vector_bounds_of_top(typing: Any, greatest: Any, depth: Any, bounds: Any) ->
                     builder.select(above, rows[other], rows[one]),
                 )
             for place in range(wanted):
-                builder.store(rows[place], builder.gep(first_rows, [const(place)]))
+                first_rows.write(builder, rows[place], const(place))
 
         # LLVM leaves out the steps that the rows which are wanted do not depend on
         with builder.if_else(builder.icmp_signed("<=", depth, const(LANES))) as (half, whole):
@@ -198,7 +198,7 @@ def vector_bounds_of_top(typing: Any, greatest: Any, depth: Any, bounds: Any) ->
                 sort_bins(LANES)
             with whole:
                 sort_bins(BINS)
-        found = builder.load(builder.gep(first_rows, [builder.sub(depth, const(1))]))
+        found = first_rows.read(builder, builder.sub(depth, const(1)))
         store(builder, found, bounds.data, const(0), element.size)
 
     return types.void(greatest, types.int64, bounds), own_function("bounds_of_top", emit)
@@ -248,7 +248,7 @@ def _keeping(few: bool, scores: Any) -> Callable[..., Any]:
     ) -> Any:
         pointer, n = scores.data, scores.shape[0]
         least = splat(builder, bound, lanes)
-        found = cgutils.alloca_once_value(builder, const(0))
+        found = variable(builder, const(0))
 
         def compared(offset: Any) -> tuple[Any, Any]:
             vector = load(builder, pointer, offset, element.vector(lanes), element.size)
@@ -256,25 +256,25 @@ def _keeping(few: bool, scores: Any) -> Callable[..., Any]:
 
         if not compresses():
             with for_reached(builder, n, lanes, lambda offset: compared(offset)[1]) as offset:
-                at = builder.load(found)
-                score = builder.load(builder.gep(pointer, [offset]))
-                builder.store(score, builder.gep(kept.data, [at]))
+                at = found.read(builder)
+                score = pointer.read(builder, offset)
+                kept.data.write(builder, score, at)
                 if codes is not None and kept_codes is not None:
-                    number = builder.load(builder.gep(codes.data, [offset]))
+                    number = codes.data.read(builder, offset)
                     if number.type.width < 32:
                         number = builder.zext(number, ir.IntType(32))
-                    builder.store(number, builder.gep(kept_codes.data, [at]))
-                builder.store(builder.add(at, const(1)), found)
-            return builder.load(found)
+                    kept_codes.data.write(builder, number, at)
+                found.write(builder, builder.add(at, const(1)))
+            return found.read(builder)
 
         def keep(offset: Any, fresh: Any = None) -> None:
             vector, reached = compared(offset)
             if fresh is not None:
                 reached = builder.and_(reached, fresh)
-            at = builder.load(found)
+            at = found.read(builder)
             moved = [(compress(builder, vector, reached), kept.data, element.size)]
             if codes is not None and kept_codes is not None:
-                code = codes.data.type.pointee
+                code = codes.data.kind
                 numbers = load(builder, codes.data, offset, ir.VectorType(code, lanes), code.width // 8)
                 if code.width < 32:
                     numbers = builder.zext(numbers, ir.VectorType(ir.IntType(32), lanes))
@@ -286,35 +286,35 @@ def _keeping(few: bool, scores: Any) -> Callable[..., Any]:
             with builder.if_then(builder.icmp_signed(">", count, const(lanes // 2)), likely=False):
                 for kept_lanes, to, size in moved:
                     store(builder, kept_lanes, to, at, size)
-            builder.store(builder.add(at, count), found)
+            found.write(builder, builder.add(at, count))
 
         def keep_where_some_are(start: Any, stop: Any, places: Any) -> None:
-            count = cgutils.alloca_once_value(builder, const(0))
-            with cgutils.for_range_slice(builder, start, stop, const(lanes)) as (offset, _):
+            count = variable(builder, const(0))
+            with for_steps(builder, start, stop, const(lanes)) as offset:
                 reached = builder.bitcast(compared(offset)[1], ir.IntType(lanes))
-                at = builder.load(count)
-                builder.store(offset, builder.gep(places, [at]))
+                at = count.read(builder)
+                places.write(builder, offset, at)
                 some = builder.icmp_unsigned("!=", reached, const(0, lanes))
-                builder.store(builder.add(at, builder.zext(some, at.type)), count)
-            with cgutils.for_range(builder, builder.load(count)) as loop:
-                keep(builder.load(builder.gep(places, [loop.index])))
+                count.write(builder, builder.add(at, builder.zext(some, at.type)))
+            with for_range(builder, count.read(builder)) as index:
+                keep(places.read(builder, index))
 
         done = builder.mul(builder.sdiv(n, const(lanes)), const(lanes))
         if few:  # a branch for each vector would go wrong at most of those where some are
             step = _LOOKED_AT * lanes
-            places = cgutils.alloca_once(builder, ir.IntType(64), _LOOKED_AT)
-            with cgutils.for_range_slice(builder, const(0), done, const(step)) as (start, _):
+            places = room(builder, ir.IntType(64), _LOOKED_AT)
+            with for_steps(builder, const(0), done, const(step)) as start:
                 stop = builder.add(start, const(step))
                 stop = builder.select(builder.icmp_signed("<", stop, done), stop, done)
                 keep_where_some_are(start, stop, places)
         else:
-            with cgutils.for_range_slice(builder, const(0), done, const(lanes)) as (offset, _):
+            with for_steps(builder, const(0), done, const(lanes)) as offset:
                 keep(offset)
         with builder.if_then(builder.icmp_signed("<", done, n)):
             end = builder.sub(n, const(lanes))
             first = splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), lanes)
             keep(end, builder.icmp_signed(">=", lane_numbers(lanes), first))
-        return builder.load(found)
+        return found.read(builder)
 
     return emit
 
@@ -364,13 +364,13 @@ def vector_keep_from_lanes(
         with _for_lanes(builder, starts, stops, const(LANES)) as (lane, start, n):
             found = keep(
                 builder,
-                Data(builder.gep(scores.data, [start]), [n]),
-                Data(builder.gep(codes.data, [start]), [n]),
-                builder.load(builder.gep(bounds.data, [lane])),
-                Data(builder.gep(kept.data, [builder.mul(lane, kept.shape[1])]), []),
-                Data(builder.gep(kept_codes.data, [builder.mul(lane, kept_codes.shape[1])]), []),
+                Data(scores.data.at(builder, start), [n]),
+                Data(codes.data.at(builder, start), [n]),
+                bounds.data.read(builder, lane),
+                Data(kept.data.at(builder, builder.mul(lane, kept.shape[1])), []),
+                Data(kept_codes.data.at(builder, builder.mul(lane, kept_codes.shape[1])), []),
             )
-            builder.store(found, builder.gep(counts.data, [lane]))
+            counts.data.write(builder, found, lane)
 
     taken = types.void(scores, codes, starts, stops, bounds, kept, kept_codes, counts)
     return taken, own_function("keep_from_lanes", emit, unrolled=False)
@@ -396,9 +396,9 @@ def plain_find_from(codes: Array, least: int, rows: Array) -> int:
 @intrinsic
 def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
     def emit(builder: Any, codes: Data, least: Any, rows: Data) -> Any:
-        n, code = codes.shape[0], codes.data.type.pointee
+        n, code = codes.shape[0], codes.data.kind
         wanted = splat(builder, builder.trunc(least, code), LANES)
-        found = cgutils.alloca_once_value(builder, const(0))
+        found = variable(builder, const(0))
 
         def compared(offset: Any) -> Any:
             vector = load(builder, codes.data, offset, ir.VectorType(code, LANES), 1)
@@ -406,10 +406,10 @@ def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
 
         if not compresses():
             with for_reached(builder, n, LANES, compared) as offset:
-                at = builder.load(found)
-                builder.store(builder.trunc(offset, ir.IntType(32)), builder.gep(rows.data, [at]))
-                builder.store(builder.add(at, const(1)), found)
-            return builder.load(found)
+                at = found.read(builder)
+                rows.data.write(builder, builder.trunc(offset, ir.IntType(32)), at)
+                found.write(builder, builder.add(at, const(1)))
+            return found.read(builder)
 
         def find(offset: Any, fresh: Any) -> None:
             reached = compared(offset)
@@ -417,19 +417,19 @@ def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
             numbers = builder.add(
                 lane_numbers(LANES), splat(builder, builder.trunc(offset, ir.IntType(32)), LANES)
             )
-            at = builder.load(found)
+            at = found.read(builder)
             store(builder, compress(builder, numbers, reached), rows.data, at, 4)
-            builder.store(builder.add(at, population(builder, reached)), found)
+            found.write(builder, builder.add(at, population(builder, reached)))
 
         full = builder.sdiv(n, const(LANES))
-        with cgutils.for_range(builder, full) as loop:
-            find(builder.mul(loop.index, const(LANES)), None)
+        with for_range(builder, full) as index:
+            find(builder.mul(index, const(LANES)), None)
         done = builder.mul(full, const(LANES))
         with builder.if_then(builder.icmp_signed("<", done, n)):
             end = builder.sub(n, const(LANES))
             seen = splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), LANES)
             find(end, builder.icmp_signed(">=", lane_numbers(LANES), seen))
-        return builder.load(found)
+        return found.read(builder)
 
     return types.int64(codes, types.int64, rows), own_function("find_from", emit)
 
@@ -440,16 +440,16 @@ def plain_fetch(array: Array, first: int, last: int) -> None:
 
 @intrinsic
 def vector_fetch(typing: Any, array: Any, first: Any, last: Any) -> Any:
-    byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+    word = ir.IntType(32)
     size = array.dtype.bitwidth // 8
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, first, last = arguments
-        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        kind = ir.FunctionType(ir.VoidType(), [ir.PointerType(), word, word, word])
+        function = declared(builder, "llvm.prefetch.p0i8", kind)
         data = pointer_of(context, builder, signature.args[0], array)
-        with cgutils.for_range_slice(builder, first, last, const(_LINE // size)) as (offset, _):
-            at = builder.bitcast(builder.gep(data, [offset]), byte)
+        with for_steps(builder, first, last, const(_LINE // size)) as offset:
+            at = data.at(builder, offset).address
             # to be read, and into the first-level cache: asked into the second, nothing was faster
             builder.call(function, [at, const(0, 32), const(3, 32), const(1, 32)])
         return context.get_dummy_value()

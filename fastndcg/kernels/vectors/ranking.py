@@ -10,7 +10,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from fastndcg.kernels.llvm import (
@@ -20,6 +19,8 @@ from fastndcg.kernels.llvm import (
     Element,
     const,
     element_of,
+    for_range,
+    for_steps,
     lane_numbers,
     load,
     own_function,
@@ -29,6 +30,7 @@ from fastndcg.kernels.llvm import (
     splat,
     store,
     transposed,
+    variable,
 )
 from fastndcg.kernels.tables import Array
 
@@ -46,15 +48,15 @@ def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = pointer_of(context, builder, signature.args[0], arguments[0])
         own = splat(builder, arguments[2], LANES)
-        count = cgutils.alloca_once_value(builder, const(0))
-        with cgutils.for_range(builder, arguments[1]) as loop:
+        count = variable(builder, const(0))
+        with for_range(builder, arguments[1]) as index:
             vector = load(
-                builder, pointer, builder.mul(loop.index, const(LANES)), element.vector(LANES), element.size
+                builder, pointer, builder.mul(index, const(LANES)), element.vector(LANES), element.size
             )
             ahead = builder.shl(population(builder, element.greater(builder, vector, own)), const(32))
             both = builder.add(ahead, population(builder, element.equal(builder, vector, own)))
-            builder.store(builder.add(builder.load(count), both), count)
-        return builder.load(count)
+            count.write(builder, builder.add(count.read(builder), both))
+        return count.read(builder)
 
     return types.int64(scores, types.int64, scores.dtype), generate
 
@@ -87,7 +89,7 @@ def _at_each_place(
             store(builder, own[v], scores, const(v * LANES), element.size)
 
         def rank(place: Any) -> None:
-            score = builder.load(builder.gep(scores, [place]), align=element.size)
+            score = scores.read(builder, place)
             emit(place, splat(builder, score, LANES), own)
 
         if vectors == 1:
@@ -97,8 +99,8 @@ def _at_each_place(
         else:
             steps = LANES // 2
             rounds = builder.sdiv(builder.add(n, const(steps - 1)), const(steps))
-            with cgutils.for_range(builder, rounds) as loop:
-                last = builder.mul(builder.sub(rounds, loop.index), const(steps))
+            with for_range(builder, rounds) as index:
+                last = builder.mul(builder.sub(rounds, index), const(steps))
                 for step in range(1, steps + 1):
                     rank(builder.sub(last, const(step)))
             count = builder.mul(rounds, const(steps))
@@ -142,23 +144,23 @@ def vector_rank_distinct(typing: Any, scores: Any, codes: Any, n: Any, lowest: A
 
     def emit(builder: Any, scores: Data, codes: Data, n: Any, lowest: Any, ranked: Data) -> Any:
         low = splat(builder, lowest, LANES)
-        total = cgutils.alloca_once_value(builder, const(0))
+        total = variable(builder, const(0))
 
         def ahead_of(score: Any, own: list[Any]) -> Any:
             return builder.zext(builder.ctpop(_lanes_where(builder, element.greater, own, score)), long)
 
         def place_one(place: Any, score: Any, own: list[Any]) -> None:
             rank = ahead_of(score, own)
-            builder.store(builder.load(builder.gep(codes.data, [place])), builder.gep(ranked.data, [rank]))
-            builder.store(builder.add(builder.load(total), rank), total)
+            ranked.data.write(builder, codes.data.read(builder, place), rank)
+            total.write(builder, builder.add(total.read(builder), rank))
 
         def leave_out_the_rest(places: Any, own: list[Any]) -> None:
             rest = builder.mul(builder.sub(places, n), ahead_of(low, own))
-            builder.store(builder.sub(builder.load(total), rest), total)
+            total.write(builder, builder.sub(total.read(builder), rest))
 
         _at_each_place(builder, scores.data, element, n, lowest, place_one, leave_out_the_rest)
         pairs = builder.mul(n, builder.sub(n, const(1)))
-        return builder.icmp_signed("==", builder.shl(builder.load(total), const(1)), pairs)
+        return builder.icmp_signed("==", builder.shl(total.read(builder), const(1)), pairs)
 
     return types.boolean(scores, codes, types.int64, scores.dtype, ranked), own_function(
         "rank_distinct", emit
@@ -192,14 +194,14 @@ def vector_rank_tied(
         documents = builder.trunc(builder.sub(builder.shl(const(1), n), const(1)), word)
 
         def place_one(place: Any, score: Any, own: list[Any]) -> None:
-            code = builder.load(builder.gep(codes.data, [place]))
+            code = codes.data.read(builder, place)
             first = builder.ctpop(_lanes_where(builder, element.greater, own, score))
             equal = builder.and_(_lanes_where(builder, element.equal, own, score), documents)
             above = builder.sub(builder.shl(const(1), place), const(1))
             earlier = builder.ctpop(builder.and_(equal, builder.trunc(above, word)))
             at = builder.add(first, earlier)
             for value, array in ((code, ranked), (first, firsts), (builder.ctpop(equal), sizes)):
-                builder.store(value, builder.gep(array.data, [builder.zext(at, ir.IntType(64))]))
+                array.data.write(builder, value, builder.zext(at, ir.IntType(64)))
 
         _at_each_place(builder, scores.data, element, n, lowest, place_one)
 
@@ -344,20 +346,20 @@ def _merge_rows(builder: Any, table: _Rows, rows: Any) -> None:
     def meet_turned(half: Any) -> None:
         """Exchange rows of two blocks of `half` rows, the first with the last."""
         both = builder.shl(half, one)
-        with cgutils.for_range_slice(builder, zero, builder.sub(rows, half), both) as (start, _):
+        with for_steps(builder, zero, builder.sub(rows, half), both) as start:
             end = builder.add(start, both)
             missing = builder.sub(end, rows)
             missing = builder.select(builder.icmp_signed(">", missing, zero), missing, zero)
-            with cgutils.for_range_slice(builder, missing, half, one) as (i, _):
+            with for_steps(builder, missing, half, one) as i:
                 exchange(builder.add(start, i), builder.sub(builder.sub(end, one), i))
 
     def meet(span: Any) -> None:
         """Exchange each row with the one `span` rows after it."""
         last = builder.sub(rows, span)
-        with cgutils.for_range_slice(builder, zero, last, builder.shl(span, one)) as (start, _):
+        with for_steps(builder, zero, last, builder.shl(span, one)) as start:
             stop = builder.add(start, span)
             stop = builder.select(builder.icmp_signed("<", stop, last), stop, last)
-            with cgutils.for_range_slice(builder, start, stop, one) as (row, _):
+            with for_steps(builder, start, stop, one) as row:
                 exchange(row, builder.add(row, span))
 
     def meet_within(first: Any) -> None:
@@ -371,18 +373,18 @@ def _merge_rows(builder: Any, table: _Rows, rows: Any) -> None:
         for place in range(LANES):
             table.store(builder, held[place], builder.add(first, const(place)))
 
-    size = cgutils.alloca_once_value(builder, const(LANES))
-    span = cgutils.alloca_once_value(builder, zero)
-    with _while(builder, lambda: builder.icmp_signed("<", builder.load(size), rows)):
-        half = builder.load(size)
+    size = variable(builder, const(LANES))
+    span = variable(builder, zero)
+    with _while(builder, lambda: builder.icmp_signed("<", size.read(builder), rows)):
+        half = size.read(builder)
         meet_turned(half)
-        builder.store(builder.lshr(half, one), span)
-        with _while(builder, lambda: builder.icmp_signed(">=", builder.load(span), const(LANES))):
-            meet(builder.load(span))
-            builder.store(builder.lshr(builder.load(span), one), span)
-        with cgutils.for_range_slice(builder, zero, rows, const(LANES)) as (first, _):
+        span.write(builder, builder.lshr(half, one))
+        with _while(builder, lambda: builder.icmp_signed(">=", span.read(builder), const(LANES))):
+            meet(span.read(builder))
+            span.write(builder, builder.lshr(span.read(builder), one))
+        with for_steps(builder, zero, rows, const(LANES)) as first:
             meet_within(first)
-        builder.store(builder.shl(half, one), size)
+        size.write(builder, builder.shl(half, one))
 
 
 @intrinsic
@@ -405,7 +407,7 @@ def vector_rank_side_by_side(
             builder.icmp_signed("<=", held, splat(builder, rows, lanes)),
         )
         held = builder.select(ours, held, ir.Constant(held.type, [0] * lanes))
-        tied = cgutils.alloca_once_value(builder, ir.Constant(bits, [0] * lanes))
+        tied = variable(builder, ir.Constant(bits, [0] * lanes))
 
         def finish(parts: list[Any], row: Any, before: list[Any] | None) -> None:
             code = parts[-1]
@@ -418,9 +420,9 @@ def vector_rank_side_by_side(
             differing = builder.xor(parts[0], before[0])
             limit = ir.Constant(differing.type, [1 << 32 if table.packed else 1] * lanes)
             equal = builder.icmp_unsigned("<", differing, limit)
-            builder.store(builder.bitcast(equal, ir.IntType(8)), builder.gep(same.data, [row]))
+            same.data.write(builder, builder.bitcast(equal, ir.IntType(8)), row)
             counts = builder.icmp_signed(">=", held, splat(builder, row, lanes))
-            builder.store(builder.or_(builder.load(tied), builder.and_(equal, counts)), tied)
+            tied.write(builder, builder.or_(tied.read(builder), builder.and_(equal, counts)))
 
         with builder.if_else(builder.icmp_signed("<=", rows, const(LANES))) as (few, many):
             with few:
@@ -428,16 +430,16 @@ def vector_rank_side_by_side(
                 for place, parts in enumerate(block):
                     finish(parts, const(place), block[place - 1] if place else None)
             with many:
-                with cgutils.for_range_slice(builder, const(0), rows, const(LANES)) as (first, _):
+                with for_steps(builder, const(0), rows, const(LANES)) as first:
                     block = _sorted_block(builder, element, scores, codes, held, none, first)
                     for place, parts in enumerate(block):
                         table.store(builder, parts, builder.add(first, const(place)))
                 _merge_rows(builder, table, rows)
                 start = table.load(builder, const(0))
                 finish(start, const(0), None)
-                with cgutils.for_range_slice(builder, const(1), rows, const(1)) as (row, _):
+                with for_steps(builder, const(1), rows, const(1)) as row:
                     finish(table.load(builder, row), row, table.load(builder, builder.sub(row, const(1))))
-        return builder.zext(builder.bitcast(builder.load(tied), ir.IntType(8)), long)
+        return builder.zext(builder.bitcast(tied.read(builder), ir.IntType(8)), long)
 
     numbers = types.int64
     return numbers(scores, codes, kept, numbers, numbers, numbers, keys, ranked, same), own_function(
@@ -462,19 +464,19 @@ def vector_count_among(typing: Any, scores: Any, own: Any, firsts: Any, sizes: A
             load(builder, own.data, const(v * LANES), element.vector(LANES), element.size) for v in range(2)
         ]
         none = ir.Constant(counts, [0] * LANES)
-        ahead, equal = ([cgutils.alloca_once_value(builder, none) for _ in vectors] for _ in range(2))
-        with cgutils.for_range(builder, scores.shape[0]) as loop:
-            score = builder.load(builder.gep(scores.data, [loop.index]), align=element.size)
+        ahead, equal = ([variable(builder, none) for _ in vectors] for _ in range(2))
+        with for_range(builder, scores.shape[0]) as index:
+            score = scores.data.read(builder, index)
             each = splat(builder, score, LANES)
             for v, vector in enumerate(vectors):
                 for sums, mask in (
                     (ahead[v], element.greater(builder, each, vector)),
                     (equal[v], element.equal(builder, each, vector)),
                 ):
-                    builder.store(builder.sub(builder.load(sums), builder.sext(mask, counts)), sums)
+                    sums.write(builder, builder.sub(sums.read(builder), builder.sext(mask, counts)))
         for v in range(2):
-            store(builder, builder.load(ahead[v]), firsts.data, const(v * LANES), 4)
-            store(builder, builder.load(equal[v]), sizes.data, const(v * LANES), 4)
+            store(builder, ahead[v].read(builder), firsts.data, const(v * LANES), 4)
+            store(builder, equal[v].read(builder), sizes.data, const(v * LANES), 4)
 
     return types.void(scores, own, firsts, sizes), own_function("count_among", emit)
 

@@ -8,7 +8,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from fastndcg.kernels.compiling import block
@@ -17,6 +16,8 @@ from fastndcg.kernels.llvm import (
     SIDE_BY_SIDE,
     Data,
     const,
+    for_range,
+    for_steps,
     lane_numbers,
     load,
     own_function,
@@ -24,6 +25,7 @@ from fastndcg.kernels.llvm import (
     reduced,
     splat,
     store,
+    variable,
 )
 from fastndcg.kernels.tables import Array
 
@@ -49,11 +51,11 @@ def vector_gains_of_codes(typing: Any, codes: Any, gains: Any, rows: Any, out: A
         table = ir.Constant(doubles, ir.Undefined)
         for place in range(SIDE_BY_SIDE):
             there = builder.select(builder.icmp_signed("<", const(place), last), const(place), last)
-            gain = builder.load(builder.gep(gains.data, [there]))
+            gain = gains.data.read(builder, there)
             table = builder.insert_element(table, gain, const(place, 32))
         kind = ir.VectorType(ir.IntType(32), SIDE_BY_SIDE)
-        with cgutils.for_range(builder, rows) as loop:
-            row = builder.mul(loop.index, const(SIDE_BY_SIDE))
+        with for_range(builder, rows) as index:
+            row = builder.mul(index, const(SIDE_BY_SIDE))
             wide = builder.zext(load(builder, codes.data, row, kind, 4), numbers)
             place = builder.and_(wide, ir.Constant(numbers, [SIDE_BY_SIDE - 1] * SIDE_BY_SIDE))
             found = ir.Constant(doubles, ir.Undefined)
@@ -95,36 +97,34 @@ def vector_average_side_by_side(
     def emit(builder: Any, gains: Data, same: Data, kept: Data, rows: Any, sizes: Data, out: Data) -> None:
         zero, one = ir.Constant(doubles, [0.0] * lanes), ir.Constant(doubles, [1.0] * lanes)
         held = load(builder, kept.data, const(0), numbers, 8)
-        total, size = (cgutils.alloca_once_value(builder, zero) for _ in range(2))
+        total, size = (variable(builder, zero) for _ in range(2))
 
         def joined(row: Any) -> Any:
-            bits = builder.load(builder.gep(same.data, [row]))
+            bits = same.data.read(builder, row)
             return builder.bitcast(bits, ir.VectorType(ir.IntType(1), lanes))
 
-        builder.store(const(0, 8), same.data)
-        with cgutils.for_range(builder, rows) as loop:
-            row, at = loop.index, builder.mul(loop.index, const(lanes))
+        same.data.write(builder, const(0, 8))
+        with for_range(builder, rows) as index:
+            row, at = index, builder.mul(index, const(lanes))
             goes_on = joined(row)
             is_document = builder.icmp_signed(">", held, splat(builder, row, lanes))
             for sums, array, own in (
                 (total, gains, load(builder, gains.data, at, doubles, 8)),
                 (size, sizes, builder.select(is_document, one, zero)),
             ):
-                before = builder.select(goes_on, builder.load(sums), zero)
-                builder.store(builder.fadd(own, before), sums)
-                store(builder, builder.load(sums), array.data, at, 8)
-        ended = cgutils.alloca_once_value(
-            builder, ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes)
-        )
-        with cgutils.for_range(builder, rows) as loop:  # from the last rank of a group back to its first
-            row = builder.sub(builder.sub(rows, const(1)), loop.index)
+                before = builder.select(goes_on, sums.read(builder), zero)
+                sums.write(builder, builder.fadd(own, before))
+                store(builder, sums.read(builder), array.data, at, 8)
+        ended = variable(builder, ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes))
+        with for_range(builder, rows) as index:  # from the last rank of a group back to its first
+            row = builder.sub(builder.sub(rows, const(1)), index)
             at = builder.mul(row, const(lanes))
             for sums, array in ((total, gains), (size, sizes)):
                 own = load(builder, array.data, at, doubles, 8)
-                builder.store(builder.select(builder.load(ended), own, builder.load(sums)), sums)
-            builder.store(builder.not_(joined(row)), ended)
+                sums.write(builder, builder.select(ended.read(builder), own, sums.read(builder)))
+            ended.write(builder, builder.not_(joined(row)))
             with builder.if_then(builder.icmp_signed("<", row, out.shape[0])):
-                store(builder, builder.fdiv(builder.load(total), builder.load(size)), out.data, at, 8)
+                store(builder, builder.fdiv(total.read(builder), size.read(builder)), out.data, at, 8)
 
     return types.void(gains, same, kept, types.int64, sizes, out), own_function("average_side_by_side", emit)
 
@@ -145,44 +145,44 @@ def vector_count_codes(
     byte = ir.IntType(8)
 
     def emit(builder: Any, codes: Data, start: Any, stop: Any, levels: Any, counts: Data, lane: Any) -> None:
-        pointer, n = builder.gep(codes.data, [start]), builder.sub(stop, start)
+        pointer, n = codes.data.at(builder, start), builder.sub(stop, start)
         # those of level 0 are the others: counts that were just stored could not yet be loaded as a vector
-        others = cgutils.alloca_once_value(builder, n)
+        others = variable(builder, n)
 
         def count_few(first: Any, lanes: int) -> None:
             wanted = [builder.add(builder.trunc(first, byte), const(i, 8)) for i in range(COUNTED)]
             sought = [splat(builder, code, lanes) for code in wanted]
-            found = [cgutils.alloca_once_value(builder, const(0)) for _ in wanted]
+            found = [variable(builder, const(0)) for _ in wanted]
 
             def count(offset: Any, fresh: Any) -> None:
                 vector = load(builder, pointer, offset, ir.VectorType(byte, lanes), 1)
                 for code, sum_ in zip(sought, found, strict=True):
                     mask = builder.icmp_unsigned("==", vector, code)
                     mask = mask if fresh is None else builder.and_(mask, fresh)
-                    builder.store(builder.add(builder.load(sum_), population(builder, mask)), sum_)
+                    sum_.write(builder, builder.add(sum_.read(builder), population(builder, mask)))
 
             full = builder.sdiv(n, const(lanes))
-            with cgutils.for_range(builder, full) as loop:
-                count(builder.mul(loop.index, const(lanes)), None)
+            with for_range(builder, full) as index:
+                count(builder.mul(index, const(lanes)), None)
             done, end = builder.mul(full, const(lanes)), builder.sub(n, const(lanes))
             seen = splat(builder, builder.trunc(builder.sub(done, end), byte), lanes)
             count(end, builder.icmp_unsigned(">=", lane_numbers(lanes, 8), seen))
             for i, sum_ in enumerate(found):
-                count_of_code = builder.load(sum_)
+                count_of_code = sum_.read(builder)
                 place = builder.add(builder.mul(builder.add(first, const(i)), counts.shape[1]), lane)
-                builder.store(count_of_code, builder.gep(counts.data, [place]))
-                builder.store(builder.sub(builder.load(others), count_of_code), others)
+                counts.data.write(builder, count_of_code, place)
+                others.write(builder, builder.sub(others.read(builder), count_of_code))
 
         is_wide = builder.icmp_signed(">=", n, const(_WIDE))
         with (
-            cgutils.for_range_slice(builder, const(1), levels, const(COUNTED)) as (first, _),
+            for_steps(builder, const(1), levels, const(COUNTED)) as first,
             builder.if_else(is_wide) as (wide, narrow),
         ):
             with wide:
                 count_few(first, _WIDE)
             with narrow:
                 count_few(first, LANES)
-        builder.store(builder.load(others), builder.gep(counts.data, [lane]))
+        counts.data.write(builder, others.read(builder), lane)
 
     taken = types.void(codes, types.int64, types.int64, types.int64, counts, types.int64)
     return taken, own_function("count_codes", emit, unrolled=False)
@@ -233,24 +233,24 @@ def vector_fill_ideals(
         ideals: Data, lengths: Data,
     ) -> None:  # fmt: skip
         none = ir.Constant(numbers, [0] * SIDE_BY_SIDE)
-        at = cgutils.alloca_once_value(builder, none)
-        with cgutils.for_range(builder, levels) as loop:
-            level = builder.load(builder.gep(falling.data, [loop.index]))
-            gain = splat(builder, builder.load(builder.gep(gains.data, [level])), SIDE_BY_SIDE)
-            first = builder.load(at)
+        at = variable(builder, none)
+        with for_range(builder, levels) as index:
+            level = falling.data.read(builder, index)
+            gain = splat(builder, gains.data.read(builder, level), SIDE_BY_SIDE)
+            first = at.read(builder)
             counted = load(builder, counts.data, builder.mul(level, const(SIDE_BY_SIDE)), numbers, 8)
             skipped = splat(builder, builder.icmp_signed("==", level, left_out), SIDE_BY_SIDE)
             stop = builder.add(first, builder.select(skipped, none, counted))
-            builder.store(stop, at)
+            at.write(builder, stop)
             # lanes whose documents of the level end earlier are written over by the levels that follow
             start, end = reduced(builder, "smin", first), reduced(builder, "smax", stop)
             end = builder.select(builder.icmp_signed("<", end, depth), end, depth)
-            with cgutils.for_range_slice(builder, start, end, const(1)) as (rank, _):
+            with for_steps(builder, start, end, const(1)) as rank:
                 place = builder.mul(rank, const(SIDE_BY_SIDE))
                 own = builder.icmp_signed(">=", splat(builder, rank, SIDE_BY_SIDE), first)
                 held = load(builder, ideals.data, place, doubles, 8)
                 store(builder, builder.select(own, gain, held), ideals.data, place, 8)
-        filled, most = builder.load(at), splat(builder, depth, SIDE_BY_SIDE)
+        filled, most = at.read(builder), splat(builder, depth, SIDE_BY_SIDE)
         filled = builder.select(builder.icmp_signed("<", filled, most), filled, most)
         store(builder, filled, lengths.data, const(0), 8)
 
@@ -277,7 +277,7 @@ class _Side(NamedTuple):
     sums: Any  # where they are held
 
     def store(self, builder: Any, summed: Data, sums: Data, place: Any) -> None:
-        store(builder, builder.load(self.sums), sums.data, place, 8)
+        store(builder, self.sums.read(builder), sums.data, place, 8)
         reached = builder.select(builder.icmp_signed(">", self.stop, self.first), self.stop, self.first)
         store(builder, reached, summed.data, place, 8)
 
@@ -285,17 +285,17 @@ class _Side(NamedTuple):
 def _add_ranks(builder: Any, sides: list[_Side], discounts: Data, start: Any, end: Any) -> None:
     """Add discounted gains of the ranks from `start` to before `end`, of each query those that are wanted."""
     doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
-    with cgutils.for_range_slice(builder, start, end, const(1)) as (rank, _):
-        discount = splat(builder, builder.load(builder.gep(discounts.data, [rank])), SIDE_BY_SIDE)
+    with for_steps(builder, start, end, const(1)) as rank:
+        discount = splat(builder, discounts.data.read(builder, rank), SIDE_BY_SIDE)
         here = splat(builder, rank, SIDE_BY_SIDE)
         for side in sides:
             gain = load(builder, side.gains.data, builder.mul(rank, const(SIDE_BY_SIDE)), doubles, 8)
             wanted = builder.and_(
                 builder.icmp_signed(">=", here, side.first), builder.icmp_signed("<", here, side.stop)
             )
-            total = builder.load(side.sums)
+            total = side.sums.read(builder)
             more = builder.fadd(total, builder.fmul(gain, discount))
-            builder.store(builder.select(wanted, more, total), side.sums)
+            side.sums.write(builder, builder.select(wanted, more, total))
 
 
 @intrinsic
@@ -306,7 +306,7 @@ def vector_add_discounted(typing: Any, gains: Any, discounts: Any, stops: Any, s
     def emit(builder: Any, gains: Data, discounts: Data, stops: Data, summed: Data, sums: Data) -> None:
         first = load(builder, summed.data, const(0), numbers, 8)
         stop = load(builder, stops.data, const(0), numbers, 8)
-        total = cgutils.alloca_once_value(builder, load(builder, sums.data, const(0), doubles, 8))
+        total = variable(builder, load(builder, sums.data, const(0), doubles, 8))
         side = _Side(gains, first, stop, total)
         start, end = reduced(builder, "smin", first), reduced(builder, "smax", stop)
         _add_ranks(builder, [side], discounts, start, end)
@@ -394,7 +394,7 @@ def vector_sum_row(
                 )
                 for kind, held in ((numbers, summed), (doubles, sums))
             )
-            sides.append(_Side(rows, first, stop, cgutils.alloca_once_value(builder, total)))
+            sides.append(_Side(rows, first, stop, variable(builder, total)))
 
         def lesser(one: Any, other: Any) -> Any:
             return builder.select(builder.icmp_signed("<", one, other), one, other)
@@ -409,7 +409,7 @@ def vector_sum_row(
             _add_ranks(builder, [side], discounts, rest, end)
         for side, place in zip(sides, places, strict=True):
             side.store(builder, summed, sums, place)
-        total, ideal = (builder.load(side.sums) for side in sides)
+        total, ideal = (side.sums.read(builder) for side in sides)
         zero, one, nearly, nothing = (
             ir.Constant(doubles, [value] * SIDE_BY_SIDE) for value in (0.0, 1.0, _NEARLY_ONE, float("nan"))
         )
