@@ -33,8 +33,10 @@ Reading, and putting in order:
 
 And how it is compiled:
 
-    compiling    decorators for drivers and blocks, and what is kept of them on disk
-    caching      where it is kept
+    compiling    decorators for drivers and blocks, with Numba's public parts
+    private_numba
+                 the same in less time, with private parts of versions that are known
+    caching      where compiled drivers are kept
     llvm         what vector blocks are written with
 
 Importing one of these modules imports Numba and compiles nothing.

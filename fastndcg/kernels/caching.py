@@ -21,6 +21,7 @@ from pathlib import Path
 import numba
 
 import fastndcg
+from fastndcg.errors import warn
 
 _WEEK = 7 * 24 * 3600  # seconds after which a folder of other kernels of this version is removed
 
@@ -62,6 +63,15 @@ def make(kept: Path) -> None:
         with suppress(OSError):
             if other != kept and now - other.stat().st_mtime > _WEEK:
                 shutil.rmtree(other, ignore_errors=True)
+
+
+@cache
+def tell_unkept(where: str) -> None:
+    """Warn once that nothing is kept."""
+    warn(
+        f"compiled kernels cannot be kept in {where}. Every process compiles them again, which takes it many seconds; "
+        "set NUMBA_CACHE_DIR to a folder that can be written."
+    )
 
 
 def holds(function: str) -> bool:

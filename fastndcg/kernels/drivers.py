@@ -6,11 +6,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from fastndcg.kernels.compiling import driver
+from fastndcg.kernels.compiling import driver, private
 from fastndcg.kernels.llvm import const, pointer_of
 from fastndcg.kernels.memory import batch_for, longest_list, scratch_for, work_for
 from fastndcg.kernels.scoring import score_queries_of_levels, score_queries_of_values
@@ -75,10 +74,7 @@ def address_of(serial: Any, *arguments: Any) -> Any:
         return serial
     kind = serial, _kind_of(arguments)
     if kind not in _addresses:
-        kinds = tuple(serial.typeof_pyval(argument) for argument in arguments)
-        serial.compile(kinds)
-        compiled = serial.overloads[kinds]
-        _addresses[kind] = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+        _addresses[kind] = private.address_of(serial, arguments)
     return _addresses[kind]
 
 
@@ -103,21 +99,9 @@ def plain_call_at(serial: Any, chunks: Array, documents: Documents, plan: Plan, 
     return 0
 
 
-@intrinsic
-def compiled_call_at(typing: Any, address: Any, chunks: Any, documents: Any, plan: Any, out: Any) -> Any:
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        convention, kinds = context.call_conv, signature.args[1:]
-        function = builder.inttoptr(
-            arguments[0], convention.get_function_type(types.none, kinds).as_pointer()
-        )
-        status, _ = convention.call_function(builder, function, types.none, kinds, arguments[1:])
-        return builder.zext(status.is_error, ir.IntType(64))
-
-    return types.int64(address, chunks, documents, plan, out), generate
-
-
-call_at = plain_call_at if numba.config.DISABLE_JIT else compiled_call_at
+call_at = plain_call_at if private is None else private.call_at
+# whether there is a parallel driver: without it threads of Python run the serial one, of which a second copy would be compiled
+IS_PARALLEL = bool(numba.config.DISABLE_JIT) or private is not None
 
 
 def plain_take_next(taken: Array) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from fastndcg.kernels.compiling import UNWRAPPED, allocating, apart, block
+from fastndcg.kernels.compiling import BLOCK, allocating, apart, block
 from fastndcg.kernels.lists import collect
 from fastndcg.kernels.memory import Batch, Work
 from fastndcg.kernels.sorting import sort_falling
@@ -403,7 +403,7 @@ def fold_lists(
 fold_lists_compiled = block(fold_lists)
 
 
-@overload(fold_lists, jit_options={"_nrt": False, **UNWRAPPED})
+@overload(fold_lists, jit_options=BLOCK)
 def _fold_lists(
     ranked: Any,
     distinct: Any,

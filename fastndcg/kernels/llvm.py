@@ -72,6 +72,11 @@ def pointer_of(context: Any, builder: Any, kind: Any, array: Any) -> Pointer:
     return Pointer(Pointer(held.address, ir.PointerType()).read(builder), element_kind(kind.dtype))
 
 
+def unpacked(builder: Any, value: Any, n: int) -> list[Any]:
+    """The n parts of a tuple or an array of LLVM's."""
+    return [builder.extract_value(value, place) for place in range(n)]
+
+
 def element_kind(dtype: Any) -> Any:
     """LLVM's type of an element of an array."""
     if isinstance(dtype, types.Float):
@@ -254,13 +259,10 @@ def _taken_apart(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]
         if kind.layout != "C":
             raise TypeError(f"{kind} is not contiguous; pass the array that it is a part of")
         array = context.make_array(kind)(context, builder, value)
-        return [array.data, *(builder.extract_value(array.shape, axis) for axis in range(kind.ndim))]
+        return [array.data, *unpacked(builder, array.shape, kind.ndim)]
     if isinstance(kind, types.BaseTuple):
-        return [
-            each
-            for place, part in enumerate(kind.types)
-            for each in _taken_apart(context, builder, part, builder.extract_value(value, place))
-        ]
+        parts = zip(kind.types, unpacked(builder, value, len(kind.types)), strict=True)
+        return [each for part, held in parts for each in _taken_apart(context, builder, part, held)]
     return [value]
 
 

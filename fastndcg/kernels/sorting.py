@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from fastndcg.kernels.compiling import UNWRAPPED, allocating, block, empty
+from fastndcg.kernels.compiling import BLOCK, allocating, block, empty
 from fastndcg.kernels.tables import Array
 
 INSERTION = 24  # values up to which insertion sort beats quicksort
@@ -97,7 +97,7 @@ def _falling_keys(scores: Array, n: int, keys: Array) -> None:
             keys[i] = (1 << bits - 1) - 1 - key if key >= 0 else key & (1 << bits) - 1
 
 
-@overload(_falling_keys, jit_options={"_nrt": False, **UNWRAPPED})
+@overload(_falling_keys, jit_options=BLOCK)
 def _falling_keys_typed(scores: Any, n: Any, keys: Any) -> Any:
     narrow = scores.dtype == types.float32
     signed = np.int32 if narrow else np.int64

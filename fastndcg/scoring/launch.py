@@ -6,8 +6,8 @@ Where a host makes Numba's own threads dangerous, threads of Python run the seri
     omp          ends a child, forked after any parallel kernel was ready to run, that runs one
     none         THREADING_LAYER names a layer that cannot be loaded
 
-One call at a time has threads; calls beside it run the serial driver alone. A process that forks waits until nothing is being
-compiled, since the child would wait forever for a lock that nobody holds there.
+One call at a time has threads; calls beside it run the serial driver alone. With a version of Numba that is not known, threads of
+Python run it as well. A process that forks waits until nothing is being compiled (`kernels.private_numba`).
 """
 
 from __future__ import annotations
@@ -240,11 +240,13 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
 
 
 def _run_parallel(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
+    from fastndcg.kernels import drivers
+
     if not _one_at_a_time.acquire(blocking=False):
         serial(chunks, *arguments)
         return
     try:
-        if _numba_threads_are_safe():
+        if drivers.IS_PARALLEL and _numba_threads_are_safe():
             _run_on_numba_threads(serial, threads, chunks, *arguments)
         else:
             _run_on_python_threads(serial, threads, chunks, *arguments)
@@ -310,43 +312,22 @@ def _numba_threads_are_safe() -> bool:
 
 
 def _layer_is_loaded() -> bool:
-    parallel = sys.modules.get("numba.np.ufunc.parallel")
-    return bool(getattr(parallel, "_is_initialized", False))
+    try:
+        return bool(sys.modules["numba"].threading_layer())
+    except (KeyError, AttributeError, ValueError):  # Numba is not imported, or not yet, or has chosen none
+        return False
 
 
 # whether this process may be a child of one that had loaded a layer: what was loaded before this module may be inherited
 _inherited = _layer_is_loaded()
 
 
-_held = threading.local()  # the compiler's lock, in a thread that forks
-
-
-def _before_fork() -> None:
-    """Hold the compiler; a child would find its lock held, and what it compiled half done."""
-    module = sys.modules.get("numba.core.compiler_lock")
-    lock = getattr(getattr(module, "global_compiler_lock", None), "_lock", None)
-    if lock is not None:
-        lock.acquire()
-    _held.lock = lock
-
-
-def _after_fork_in_parent() -> None:
-    lock, _held.lock = getattr(_held, "lock", None), None
-    if lock is not None:
-        lock.release()
-
-
 def _after_fork_in_child() -> None:
     global _one_at_a_time, _inherited
-    _after_fork_in_parent()
     # the child inherits the lock as it was: held, maybe, by a thread that the child does not have
     _one_at_a_time = threading.Lock()
     _inherited = _inherited or _layer_is_loaded()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,288 @@
+"""Private parts of Numba: the one module that touches them. `compiling` imports it where it knows the version, and does without else.
+
+DRIVER, BLOCK    options for njit, which compile without what Numba does again and again
+apart            a block that stays a function of its own
+empty            np.empty, compiled once
+keep             where a driver is kept, and how it is loaded
+address_of       where the code of a driver is
+call_at          a call of the code that is there
+
+A process that forks waits until nothing is being compiled, since the child would wait forever for a lock that nobody holds there.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numba
+from llvmlite import binding, ir
+from numba import types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator, NullCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, Flags
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.imputils import impl_ret_new_ref
+from numba.core.runtime import _nrt_python
+from numba.extending import intrinsic
+
+from fastndcg.kernels import caching
+from fastndcg.kernels.llvm import const, own_function, unpacked
+
+# ---- compiling ----
+
+
+class _Flags(Flags):
+    """Numba's flags, compared by those that are set.
+
+    They are part of what Numba looks up for each function that an operation may be. By all there are that took a tenth of a
+    cold compilation.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._values == other._values if isinstance(other, _Flags) else super().__eq__(other))
+
+    def __hash__(self) -> int:
+        return _HASH_OF_FLAGS
+
+
+_HASH_OF_FLAGS = hash(Flags())  # theirs is of the names of options, so that all are the same
+
+
+class _Quick(Compiler):
+    """Numba's compiler, without what it does again and again."""
+
+    def __init__(
+        self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, local: Any
+    ) -> None:
+        super().__init__(typing, target, library, args, returned, _Flags(flags), local)
+        # of a copy that is this compiler's own. To ask LLVM for the size of each variable took a tenth of the time
+        self.state.targetctx.get_abi_sizeof = partial(_size_of, self.state.targetctx.target_data)
+
+
+def _size_of(target: Any, kind: Any) -> int:
+    """Bytes of a value of one of LLVM's types."""
+    name = str(kind)
+    if name not in _sizes:
+        _sizes[name] = kind.get_abi_size(target)
+    return _sizes[name]
+
+
+_sizes: dict[str, int] = {}
+
+
+class _LinkedLibrary(JITCodeLibrary):
+    """The code of a block, which only drivers optimise and make machine code of, as a part of themselves.
+
+    Numba would do so for each block by itself, and again in each of its callers: that took a third of a cold compilation.
+    """
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """There is no code here to run in an environment."""
+
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002, as Numba calls it
+        """What Python calls instead, to be told that the block cannot be called."""
+        return binding.address_of_symbol("PyObject_Call") or 0
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+class _Linked(_Quick):
+    """The compiler of blocks."""
+
+    def define_pipelines(self) -> Any:
+        self.state.library = _LinkedLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+DRIVER: dict[str, Any] = {"no_cfunc_wrapper": True, "pipeline_class": _Quick}
+# Without what lets Python call a function: for tables and scratch memory it took a fifth of a cold compilation. And without reference
+# counting, since blocks do not allocate: with it, an atomic addition for each array that a query's blocks touch took 2 microseconds
+# a query.
+BLOCK: dict[str, Any] = {
+    "no_cfunc_wrapper": True,
+    "no_cpython_wrapper": True,
+    "pipeline_class": _Linked,
+    "_nrt": False,
+}
+ALLOCATING: dict[str, Any] = {**BLOCK, "_nrt": True}
+
+
+def apart(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """A block, compiled with these options, that gets no more of its contiguous arrays than data and lengths."""
+    compiled = numba.njit(forceinline=True, **options)(function)
+
+    def typed(typing: Any, *arguments: Any) -> Any:
+        signature = typing.resolve_value_type(compiled).get_call_type(typing, arguments, {})
+        result = compiled.get_compile_result(signature)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            def emit(inside: Any, *given: Any) -> Any:
+                values = [
+                    _as_passed(context, inside, kind, value)
+                    for kind, value in zip(signature.args, given, strict=True)
+                ]
+                return context.call_internal_no_propagate(inside, result.fndesc, signature, values)[1]
+
+            context.add_linking_libs([result.library])
+            return own_function(function.__name__, emit)(context, builder, signature, arguments)
+
+        return signature, generate
+
+    parameters = list(inspect.signature(function).parameters.values())
+    first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    typed.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
+    typed.__name__ = function.__name__
+    return intrinsic(typed)
+
+
+def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
+    """What compiled code takes for a contiguous array, a tuple or a number that was taken apart."""
+    if isinstance(kind, types.BaseTuple):
+        parts = [_as_passed(context, builder, *each) for each in zip(kind.types, given, strict=True)]
+        return context.make_tuple(builder, kind, parts)
+    if not isinstance(kind, types.Array):
+        return given
+    from numba.np.arrayobj import populate_array  # here, because only compiling needs it: 20 ms
+
+    array = context.make_array(kind)(context, builder)
+    itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    strides = [const(itemsize)]
+    for length in reversed(given.shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    populate_array(array, given.data.address, given.shape, strides, itemsize, None)
+    return array._getvalue()
+
+
+@intrinsic
+def empty(typing: Any, shape: Any, kind: Any) -> Any:
+    """As `np.empty`, which Numba compiles as a function of its own for each dtype and number of dimensions, 0.05 s each."""
+    returned = types.Array(kind.dtype, len(shape) if isinstance(shape, types.BaseTuple) else 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from numba.np.arrayobj import _empty_nd_impl  # here, because only compiling needs it: 20 ms
+
+        lengths = [arguments[0]]
+        if isinstance(signature.args[0], types.BaseTuple):
+            lengths = unpacked(builder, arguments[0], len(signature.args[0]))
+        made = _empty_nd_impl(context, builder, returned, lengths)
+        return impl_ret_new_ref(context, builder, returned, made._getvalue())
+
+    return returned(shape, kind), generate
+
+
+# ---- keeping what was compiled ----
+
+
+class _Folder(InTreeCacheLocator):
+    """The folder where drivers are kept, which may be one that can only be read."""
+
+    def __init__(self, function: Any, file: str, kept: Path) -> None:
+        super().__init__(function, file)
+        self._cache_path = str(kept)
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _Folder | None:
+        kept = caching.folder()
+        return None if kept is None else cls(function, file, kept)
+
+    def ensure_cache_path(self) -> None:
+        caching.make(Path(self._cache_path))
+
+    def get_source_stamp(self) -> str:
+        return ""  # the folder's name has a digest of the source
+
+
+class _Located(CompileResultCacheImpl):
+    _locator_classes = (_Folder,)
+
+
+class _Kept(FunctionCache):
+    """Numba's cache of a driver, in our folder; what cannot be read or written is compiled again by the next process.
+
+    A driver is loaded without what only compiling needs. Numba would first register all functions that it can compile, and import
+    SciPy where it is installed: that took 0.3 s of the 0.8 s of a first score. A driver that has to be compiled after all waits
+    for it then.
+    """
+
+    _impl_class = _Located
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # the one part that code needs to run: where the functions are that give it memory
+        for name, address in _nrt_python.c_helpers.items():
+            binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        with suppress(OSError):
+            return super()._load_overload(sig, target_context)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            caching.tell_unkept(f"{self._cache_path}: {error.strerror or error}")
+
+
+class _Nowhere(NullCache):
+    """In place of a cache where there is no folder for one."""
+
+    def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ARG002, as Numba calls it
+        caching.tell_unkept("a folder of the user, who has none")
+
+
+def keep(dispatcher: Any, function: Any) -> None:
+    try:
+        dispatcher._cache = _Kept(function)  # code that lacks a part ends the process
+    except (
+        RuntimeError
+    ):  # without a home, or where none of the places that Numba was told to take can be written
+        dispatcher._cache = _Nowhere()
+
+
+# ---- calling the code of a driver ----
+
+
+def address_of(dispatcher: Any, arguments: tuple[Any, ...]) -> int:
+    """Where the compiled code of a driver for such arguments is; it is compiled now where it was not before."""
+    kinds = tuple(dispatcher.typeof_pyval(argument) for argument in arguments)
+    dispatcher.compile(kinds)
+    compiled = dispatcher.overloads[kinds]
+    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+
+
+@intrinsic
+def call_at(typing: Any, address: Any, chunks: Any, documents: Any, plan: Any, out: Any) -> Any:
+    """Call the code of a serial driver; returns 1 where it failed."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        convention, kinds = context.call_conv, signature.args[1:]
+        # Numba asks the pointer what function it points to
+        pointer = ir.PointerType(convention.get_function_type(types.none, kinds))
+        function = builder.inttoptr(arguments[0], pointer)
+        status, _ = convention.call_function(builder, function, types.none, kinds, arguments[1:])
+        return builder.zext(status.is_error, ir.IntType(64))
+
+    return types.int64(address, chunks, documents, plan, out), generate
+
+
+# ---- forks ----
+
+if hasattr(os, "register_at_fork"):
+    _lock = global_compiler_lock._lock
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
