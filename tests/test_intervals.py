@@ -57,6 +57,9 @@ def test_students_distribution_at_its_ends() -> None:
         and math.isnan(t_two_sided(1, 0))
         and math.isnan(t_quantile(0.05, 0))
     )
+    assert t_quantile(0.05, 1e-5) == math.inf and t_quantile(0.05, 0.02) > 1e60
+    row = scores_of([0.1, 0.5], weight=[1e-9, 1.0]).summary(0.95).rows[0]
+    assert (row["low"], row["high"]) == (-math.inf, math.inf)
     # Gosset's own: half of Cauchy's distribution lies within 1 of 0
     assert t_two_sided(1, 1) == pytest.approx(0.5, rel=1e-14)
     assert t_quantile(0.05, 1) == pytest.approx(math.tan(math.pi * 0.475), rel=1e-13)

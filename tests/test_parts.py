@@ -190,8 +190,8 @@ def test_summaries_of_parts_are_that_of_the_whole(n_queries: int, n_parts: int, 
     for values in (False, True):
         found = [parts.add_up(task, [part], values=values) for part in tables if len(part)]
         sums = parts.Sums.total(len(task.measures), pickle.loads(pickle.dumps(found)))
-        summary = parts.summary_of(task, sums, values=values).to_arrow()
-        expected = engines.here(table, task.measures, weight=weight).summary().to_arrow()
+        summary = parts.summary_of(task, sums, values=values, confidence=0.9).to_arrow()
+        expected = engines.here(table, task.measures, weight=weight).summary(confidence=0.9).to_arrow()
         assert engines.rows_of(summary) == engines.rows_of(expected.select(summary.column_names))
         assert ("median" in summary.column_names) == values
 
@@ -251,9 +251,14 @@ def test_summaries_without_quartiles_show_none() -> None:
     assert "median" not in summary._repr_html_()
 
 
-@given(st.integers(1, 80), st.integers(1, 5), st.sampled_from([None, "country", "traffic"]), st.booleans())
+@given(
+    st.integers(1, 80),
+    st.integers(1, 5),
+    st.sampled_from([None, "country", "traffic", ("traffic", "country")]),
+    st.booleans(),
+)
 def test_means_of_parts_are_those_of_the_whole(
-    n_queries: int, n_parts: int, by: str | None, weighted: bool
+    n_queries: int, n_parts: int, by: str | tuple[str, ...] | None, weighted: bool
 ) -> None:
     measures = ["nDCG@10", "nDCG(ties='worst', empty='nan')@3", "RR(empty='skip')"]
     weight = "weight" if weighted else None
@@ -262,14 +267,19 @@ def test_means_of_parts_are_those_of_the_whole(
         table, measures, weight="traffic" if weighted else None, keep=["country", "traffic"]
     )
     results = scores.to_arrow()
-    asked = parts.means_asked(results.column_names, measures, by=by, weight=weight)
-    kind = None if by is None else results.schema.field(by).type
+    asked = parts.means_asked(results.column_names, measures, by=by, weight=weight, confidence=0.9)
+    kinds = [results.schema.field(name).type for name in asked.by]
     cut = [results.slice(start, n_parts) for start in range(0, len(results), n_parts)]
-    found = parts.means_of(asked, kind, [parts.sums_by(asked, part) for part in cut])
+    found = parts.means_of(asked, kinds, [parts.sums_by(asked, part) for part in cut])
     if by is None:
-        expected = [scores.mean() | {"queries": scores.n_queries}]
+        summary = scores.summary(0.9).rows
+        expected = [{"queries": scores.n_queries, "small": scores.n_queries < 30}]
+        for row in summary:
+            name = row["measure"]
+            expected[0] |= {name: row["mean"], f"{name}_low": row["low"], f"{name}_high": row["high"]}
     else:
-        expected = scores.by(by).sort_by(by).to_pylist()
+        table = scores.by(by, confidence=0.9).sort_by([(name, "ascending") for name in asked.by])
+        expected = table.select(found.column_names).to_pylist()
     assert [_exact(row) for row in found.to_pylist()] == [_exact(row) for row in expected]
 
 
@@ -279,15 +289,15 @@ def _exact(row: dict[str, Any]) -> dict[str, Any]:
 
 def test_means_of_no_part() -> None:
     asked = parts.means_asked(["AP", "country"], "AP", by=None, weight=None)
-    assert parts.means_of(asked, None, [])["queries"].to_pylist() == [0]
+    assert parts.means_of(asked, [], [])["queries"].to_pylist() == [0]
     asked = parts.means_asked(["AP", "country"], "AP", by="country", weight=None)
-    assert parts.means_of(asked, pa.string(), []).num_rows == 0
+    assert parts.means_of(asked, [pa.string()], []).num_rows == 0
 
 
 def test_groups_of_nan_are_one() -> None:
     asked = parts.means_asked(["AP", "price"], "AP", by="price", weight=None)
     part = pa.table({"price": [math.nan, 1.0], "AP": [0.5, 1.0]})
-    found = parts.means_of(asked, pa.float64(), [parts.sums_by(asked, part), parts.sums_by(asked, part)])
+    found = parts.means_of(asked, [pa.float64()], [parts.sums_by(asked, part), parts.sums_by(asked, part)])
     assert found["queries"].to_pylist() == [2, 2]
 
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 from fastndcg.adapters import parts
 from fastndcg.errors import ColumnError
 from fastndcg.sources.arrow import is_list, table_of
+from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
@@ -135,6 +136,7 @@ def summary(
     convention: str | Convention | None = None,
     partitions: int | None = None,
     quartiles: bool = False,
+    confidence: float | None = None,
 ) -> Summary:
     """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
 
@@ -147,6 +149,8 @@ def summary(
         As in `evaluate`.
     quartiles : bool
         True adds quartiles, for which the values themselves, 8 bytes for each query and measure, are collected.
+    confidence : float, optional
+        As in 0.95: adds intervals of the means, `low` and `high`, as `Scores.summary` does.
 
     Raises
     ------
@@ -162,6 +166,8 @@ def summary(
     measure      mean       std       min       max  queries  empty
     nDCG@10  0.815465  0.260972  0.630930  1.000000        2      0
     """
+    if confidence is not None:
+        check_confidence(confidence)
     task, rows = _rows(
         df,
         measures,
@@ -178,11 +184,16 @@ def summary(
         convention=convention,
     )
     sums = parts.Sums.total(len(task.measures), _of_each_partition(_sums, rows, task, quartiles))
-    return parts.summary_of(task, sums, values=quartiles)
+    return parts.summary_of(task, sums, values=quartiles, confidence=confidence)
 
 
 def means(
-    scores: DataFrame, measures: Measures, *, by: str | None = None, weight: str | None = None
+    scores: DataFrame,
+    measures: Measures,
+    *,
+    by: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    confidence: float | None = None,
 ) -> pa.Table:
     """Exact means of values that `evaluate` computed, of all queries or of each group of them.
 
@@ -194,16 +205,18 @@ def means(
         With a column for each measure, under its notation; not by a convention, whose mean `summary` has, as it takes more than
         values; persist it, or write it and read it back, to compute values once.
     measures : one or several of Measure, notation, or ir_measures object
-    by : str, optional
-        Column to group by, as it was kept.
+    by : str or sequence of str, optional
+        Columns to group by, as they were kept.
     weight : str, optional
         Column with the weight of each query, "weight" in what `evaluate` returned.
+    confidence : float, optional
+        As in 0.95: adds `small`, true for groups of less than 30 queries, and after each mean its `_low` and `_high`.
 
     Returns
     -------
     pyarrow.Table
-        The column, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
-        `by=None` one row, without the column.
+        The columns, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
+        `by=None` one row, without columns to group by.
 
     Raises
     ------
@@ -211,10 +224,14 @@ def means(
         A column that is missing; also what `evaluate` raises when values are computed only now.
     """
     _check_frame("scores", scores)
-    asked = parts.means_asked(list(scores.columns), measures, by=by, weight=weight)
+    asked = parts.means_asked(list(scores.columns), measures, by=by, weight=weight, confidence=confidence)
     found = _of_each_partition(_groups, scores[asked.names], asked)
-    kinds = [kind for kind, _ in found if kind is not None and not pa.types.is_null(kind)]
-    return parts.means_of(asked, kinds[0] if kinds else None, [groups for _, groups in found])
+    # of a partition that holds nothing but nulls a type is not known
+    kinds = [
+        next((kind for kind in of_parts if not pa.types.is_null(kind)), pa.null())
+        for of_parts in zip(*(kinds for kinds, _ in found), strict=True)
+    ]
+    return parts.means_of(asked, kinds, [groups for _, groups in found])
 
 
 # ---- in a worker ----
@@ -237,11 +254,10 @@ def _sums(frame: pd.DataFrame, task: parts.Task, values: bool) -> parts.Sums:
     return parts.add_up(task, [table_of(frame, task.names)], values=values)
 
 
-def _groups(frame: pd.DataFrame, asked: parts.Means) -> tuple[pa.DataType | None, parts.Groups]:
+def _groups(frame: pd.DataFrame, asked: parts.Means) -> tuple[list[pa.DataType], parts.Groups]:
     table = table_of(frame, asked.names)
-    return None if asked.by is None else _plain_type(table.schema.field(asked.by).type), parts.sums_by(
-        asked, table
-    )
+    kinds = [_plain_type(table.schema.field(name).type) for name in asked.by]
+    return kinds, parts.sums_by(asked, table)
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

@@ -26,10 +26,11 @@ from fastndcg.convention.declarations import Convention, as_convention
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
-from fastndcg.scores import Scores, Summary, groups_of
+from fastndcg.scores import Scores, Summary, groups_of, interval_of
 from fastndcg.sources.arrow import grouped_rows, is_list, rankings_from_table
 from fastndcg.sources.columns import Columns, Wanted, check_column, choose
 from fastndcg.statistics import Moments, quartiles
+from fastndcg.statistics.intervals import SMALL, check_confidence
 
 if TYPE_CHECKING:
     from fastndcg.typing import NaN
@@ -320,18 +321,22 @@ def add_up(task: Task, tables: Iterable[pa.Table], *, values: bool) -> Sums:
     return Sums.total(len(task.measures), [Sums.of(score(task, table)[0], values=values) for table in tables])
 
 
-def summary_of(task: Task, sums: Sums, *, values: bool) -> Summary:
+def summary_of(task: Task, sums: Sums, *, values: bool, confidence: float | None = None) -> Summary:
     """The summary that `Scores.summary` gives of all queries at once, with quartiles where values were kept."""
     rows = []
+    weighted = task.wanted.weight is not None
+    heeds = weighted and (task.convention is None or task.convention.weights != "ignored")
     for row, column in enumerate(task.columns):
         moments = sums.moments[row]
         numbers: dict[str, Any] = {
             "measure": column,
-            "mean": moments.mean(weighted=task.wanted.weight is not None),
-            "std": moments.std(),
+            "mean": moments.mean(weighted=weighted),
         }
         if task.convention is not None and sums.means is not None:
             numbers["mean"] = sums.means[row].mean(task.convention)
+        if confidence is not None:
+            numbers |= interval_of(numbers["mean"], moments, confidence, weighted=heeds)
+        numbers["std"] = moments.std()
         numbers["min"], numbers["max"] = moments.range()
         if values:
             kept = np.empty(0) if sums.values is None else sums.values[row]
@@ -374,39 +379,51 @@ class Means(NamedTuple):
 
     measures: tuple[Measure, ...]
     columns: tuple[str, ...]  # as in `Task`
-    by: str | None
+    by: tuple[str, ...]
     weight: str | None
+    confidence: float | None
 
     @property
     def names(self) -> list[str]:
         """Columns to read."""
-        return [*filter(None, dict.fromkeys([self.by, self.weight])), *self.columns]
+        return [*dict.fromkeys([*self.by, *([] if self.weight is None else [self.weight])]), *self.columns]
 
 
-def means_asked(names: Sequence[str], measures: Measures, *, by: str | None, weight: str | None) -> Means:
+def means_asked(
+    names: Sequence[str],
+    measures: Measures,
+    *,
+    by: str | Sequence[str] | None,
+    weight: str | None,
+    confidence: float | None = None,
+) -> Means:
     """What is asked, checked against the columns of the results."""
     known = as_measures(measures)
-    means = Means(known, tuple(map(str, known)), by, weight)
-    for argument, name in (("by", by), ("weight", weight)):
-        if name is not None:
-            check_column(names, argument, name)
+    groups = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    if confidence is not None:
+        check_confidence(confidence)
+    means = Means(known, tuple(map(str, known)), groups, weight, confidence)
+    for name in means.by:
+        check_column(names, "by", name)
+    if weight is not None:
+        check_column(names, "weight", weight)
     for column in means.columns:
         check_column(names, "measures", column)
     return means
 
 
-Groups = list[tuple[Any, Sums]]
+Groups = list[tuple[tuple[Any, ...], Sums]]
 
 
 def sums_by(means: Means, table: pa.Table) -> Groups:
-    """Sums of each group of a part of the results; of the only one, None, where there is no column to group by."""
+    """Sums of each group of a part of the results; of the only one where there is no column to group by."""
     values = np.stack([table[column].to_numpy() for column in means.columns])
     weight = None if means.weight is None else table[means.weight].to_numpy()
-    if means.by is None:
-        distinct, rows = [None], [np.arange(len(table))]
-    else:
-        (groups,), rows = groups_of([table[means.by]])
-        distinct = groups.to_pylist()
+    distinct: list[tuple[Any, ...]] = [()]
+    rows = [np.arange(len(table))]
+    if means.by:
+        groups, rows = groups_of([table[name] for name in means.by])
+        distinct = list(zip(*(column.to_pylist() for column in groups), strict=True))
     nothing = np.zeros(values.shape, np.bool_)
     return [
         (
@@ -425,23 +442,41 @@ def sums_by(means: Means, table: pa.Table) -> Groups:
     ]
 
 
-def means_of(means: Means, kind: pa.DataType | None, parts: Iterable[Groups]) -> pa.Table:
-    """The table that `Scores.by` gives of all queries at once, but ascending, null last; `kind` is the type of the groups."""
-    found: dict[Any, tuple[Any, list[Sums]]] = {}
+def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]) -> pa.Table:
+    """The table that `Scores.by` gives of all queries at once, but ascending, null last; `kinds` are the types of the groups.
+
+    Values tell no empty query from one of value 0, so that none are counted.
+    """
+    found: dict[Any, tuple[tuple[Any, ...], list[Sums]]] = {}
     for part in parts:
-        for value, sums in part:
-            key = "NaN" if value != value else (value,)  # noqa: PLR0124 - NaN, which no two parts would agree on
-            found.setdefault(key, (value, []))[1].append(sums)
-    if means.by is None and not found:
-        found["none"] = (None, [])
-    totals = [(value, Sums.total(len(means.measures), sums)) for value, sums in found.values()]
-    columns: dict[str, Any] = {} if means.by is None else {means.by: pa.array([v for v, _ in totals], kind)}
+        for values, sums in part:
+            # NaN, which no two parts would agree on, has a name
+            key = tuple("NaN" if value != value else (value,) for value in values)  # noqa: PLR0124
+            found.setdefault(key, (values, []))[1].append(sums)
+    if not means.by and not found:
+        found[()] = ((), [])
+    totals = [(values, Sums.total(len(means.measures), sums)) for values, sums in found.values()]
+    columns: dict[str, Any] = {
+        name: pa.array([values[place] for values, _ in totals], kinds[place] if kinds else None)
+        for place, name in enumerate(means.by)
+    }
     columns["queries"] = pa.array([sums.queries for _, sums in totals], pa.int64())
+    if means.confidence is not None:
+        columns["small"] = pa.array([sums.queries < SMALL for _, sums in totals], pa.bool_())
+    weighted = means.weight is not None
     for row, column in enumerate(means.columns):
-        of_groups = [sums.moments[row].mean(weighted=means.weight is not None) for _, sums in totals]
-        columns[column] = pa.array(of_groups, pa.float64())
+        of_groups = [sums.moments[row] for _, sums in totals]
+        averages = [moments.mean(weighted=weighted) for moments in of_groups]
+        columns[column] = pa.array(averages, pa.float64())
+        if means.confidence is not None:
+            ends = [
+                interval_of(mean, moments, means.confidence, weighted=weighted)
+                for mean, moments in zip(averages, of_groups, strict=True)
+            ]
+            for end in ("low", "high"):
+                columns[f"{column}_{end}"] = pa.array([each[end] for each in ends], pa.float64())
     table = pa.table(columns)
-    return table if means.by is None else table.sort_by(means.by)
+    return table.sort_by([(name, "ascending") for name in means.by]) if means.by else table
 
 
 # ---- one query, or lists of them, for user-defined functions ----

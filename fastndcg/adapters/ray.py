@@ -26,6 +26,7 @@ from ray.exceptions import RayError
 
 from fastndcg.adapters import parts
 from fastndcg.sources.arrow import is_list
+from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -134,6 +135,7 @@ def summary(
     convention: str | Convention | None = None,
     partitions: int | None = None,
     quartiles: bool = False,
+    confidence: float | None = None,
 ) -> Summary:
     """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
 
@@ -145,6 +147,8 @@ def summary(
         As in `evaluate`.
     quartiles : bool
         True adds quartiles, for which the values themselves, 8 bytes for each query and measure, are collected.
+    confidence : float, optional
+        As in 0.95: adds intervals of the means, `low` and `high`, as `Scores.summary` does.
 
     Raises
     ------
@@ -155,6 +159,8 @@ def summary(
     --------
         print(summary(ray.data.read_parquet("predictions.parquet"), ["nDCG@10", "RR"]))
     """
+    if confidence is not None:
+        check_confidence(confidence)
     task, rows = _rows(
         dataset,
         measures,
@@ -171,11 +177,18 @@ def summary(
         convention=convention,
     )
     found = _received(rows, lambda table: parts.add_up(task, [table], values=quartiles))
-    return parts.summary_of(task, parts.Sums.total(len(task.measures), found), values=quartiles)
+    return parts.summary_of(
+        task, parts.Sums.total(len(task.measures), found), values=quartiles, confidence=confidence
+    )
 
 
 def means(
-    scores: Dataset, measures: Measures, *, by: str | None = None, weight: str | None = None
+    scores: Dataset,
+    measures: Measures,
+    *,
+    by: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    confidence: float | None = None,
 ) -> pa.Table:
     """Exact means of values that `evaluate` computed, of all queries or of each group of them.
 
@@ -187,16 +200,18 @@ def means(
         With a column for each measure, under its notation; not by a convention, whose mean `summary` has, as it takes more than
         values. Materialize it, or write it and read it back, to compute values once.
     measures : one or several of Measure, notation, or ir_measures object
-    by : str, optional
-        Column to group by, as it was kept.
+    by : str or sequence of str, optional
+        Columns to group by, as they were kept.
     weight : str, optional
         Column with the weight of each query, "weight" in what `evaluate` returned.
+    confidence : float, optional
+        As in 0.95: adds `small`, true for groups of less than 30 queries, and after each mean its `_low` and `_high`.
 
     Returns
     -------
     pyarrow.Table
-        The column, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
-        `by=None` one row, without the column.
+        The columns, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
+        `by=None` one row, without columns to group by.
 
     Raises
     ------
@@ -210,9 +225,9 @@ def means(
     _check_dataset("scores", scores)
     with plain_errors():
         schema = _schema(scores)
-    asked = parts.means_asked(schema.names, measures, by=by, weight=weight)
+    asked = parts.means_asked(schema.names, measures, by=by, weight=weight, confidence=confidence)
     found = _received(scores.select_columns(asked.names), lambda table: parts.sums_by(asked, table))
-    return parts.means_of(asked, None if by is None else schema.field(by).type, found)
+    return parts.means_of(asked, [schema.field(name).type for name in asked.by], found)
 
 
 def plain_errors() -> AbstractContextManager[None]:

@@ -29,6 +29,7 @@ from pyspark.sql.types import DoubleType, StructField, StructType
 from fastndcg.adapters import parts
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.sources.arrow import is_list
+from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -142,6 +143,7 @@ def summary(
     convention: str | Convention | None = None,
     partitions: int | None = None,
     quartiles: bool = False,
+    confidence: float | None = None,
 ) -> Summary:
     """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
 
@@ -153,12 +155,16 @@ def summary(
         As in `evaluate`.
     quartiles : bool
         True adds quartiles, for which the values themselves, 8 bytes for each query and measure, come to the driver.
+    confidence : float, optional
+        As in 0.95: adds intervals of the means, `low` and `high`, as `Scores.summary` does.
 
     Raises
     ------
     ColumnError, MeasureError, InputTypeError, InputError
         As `evaluate` does, those of the data included: as they are, without Spark's traces.
     """
+    if confidence is not None:
+        check_confidence(confidence)
     task, rows = _rows(
         df,
         measures,
@@ -180,11 +186,16 @@ def summary(
         yield from parts.sent(parts.add_up(task, tables, values=quartiles)).to_batches()
 
     sums = parts.Sums.total(len(task.measures), _received(rows, of_partition))
-    return parts.summary_of(task, sums, values=quartiles)
+    return parts.summary_of(task, sums, values=quartiles, confidence=confidence)
 
 
 def means(
-    scores: DataFrame, measures: Measures, *, by: str | None = None, weight: str | None = None
+    scores: DataFrame,
+    measures: Measures,
+    *,
+    by: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    confidence: float | None = None,
 ) -> pa.Table:
     """Exact means of values that `evaluate` computed, of all queries or of each group of them.
 
@@ -197,16 +208,18 @@ def means(
         With a column for each measure, under its notation; not by a convention, whose mean `summary` has, as it takes more than
         values.
     measures : one or several of Measure, notation, or ir_measures object
-    by : str, optional
-        Column to group by, as it was kept.
+    by : str or sequence of str, optional
+        Columns to group by, as they were kept.
     weight : str, optional
         Column with the weight of each query, "weight" in what `evaluate` returned.
+    confidence : float, optional
+        As in 0.95: adds `small`, true for groups of less than 30 queries, and after each mean its `_low` and `_high`.
 
     Returns
     -------
     pyarrow.Table
-        The column, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
-        `by=None` one row, without the column.
+        The columns, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
+        `by=None` one row, without columns to group by.
 
     Raises
     ------
@@ -214,15 +227,15 @@ def means(
         A column that is missing; also what `evaluate` raises when values are computed only now.
     """
     _check_frame("scores", scores)
-    asked = parts.means_asked(scores.columns, measures, by=by, weight=weight)
+    asked = parts.means_asked(scores.columns, measures, by=by, weight=weight, confidence=confidence)
     rows = _selected(scores, asked.names)
-    kind = None if by is None else _arrow_field(scores.schema[by]).type
+    kinds = [_arrow_field(scores.schema[name]).type for name in asked.by]
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in parts.joined(_named(batches, asked.names)):
             yield from parts.sent(parts.sums_by(asked, table)).to_batches()
 
-    return parts.means_of(asked, kind, _received(rows, of_partition))
+    return parts.means_of(asked, kinds, _received(rows, of_partition))
 
 
 def plain_errors() -> AbstractContextManager[None]:

@@ -99,8 +99,11 @@ def t_quantile(outside: float, freedom: float) -> float:
     from statistics import NormalDist  # here, because it brings random
 
     t = -NormalDist().inv_cdf(outside / 2)
-    for _ in range(100):  # Newton's method from the left of a convex function, which never oversteps
-        step = (t_two_sided(t, freedom) - outside) / (2 * t_density(t, freedom))
+    for _ in range(1000):  # Newton's method from the left of a convex function, which never oversteps
+        density = t_density(t, freedom)
+        if not density:  # freedom is next to nothing: one value has all the weight
+            return math.inf
+        step = (t_two_sided(t, freedom) - outside) / (2 * density)
         t += step
         if abs(step) <= 1e-15 * t:
             break
