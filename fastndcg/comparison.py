@@ -467,6 +467,11 @@ class Comparison:
         counts = one.counts[place] & other.counts[place]
         return one.values[place][counts], other.values[place][counts], counts
 
+    def _mean(self, place: int, name: str, values: Float64, weight: Float64 | None) -> float:
+        """Of the queries that count for a pair, which mostly are all that count for the system."""
+        whole = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
+        return self.means[str(self.measures[place])][name] if whole else sums.mean(values, weight)
+
     def _paired_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
         own, theirs, counts = self._values(place, system, baseline)
         weight = _of(self._samples[system].weight, counts)
@@ -485,8 +490,8 @@ class Comparison:
             "measure": measure,
             "system": system,
             "baseline": baseline,
-            "mean": sums.mean(own, weight),
-            "baseline_mean": sums.mean(theirs, weight),
+            "mean": self._mean(place, system, own, weight),
+            "baseline_mean": self._mean(place, baseline, theirs, weight),
             "difference": found.difference,
             "p": p,
             **found.numbers(self._options.confidence),

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg.scores import Scores
+from fastndcg.statistics import sums
 from fastndcg.statistics.intervals import t_quantile, t_two_sided
 from fastndcg.statistics.sums import Moments
 
 pytestmark = pytest.mark.pure
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def scores_of(values: Any, *, measure: str = "nDCG", weight: Any = None, **columns: Any) -> Scores:
@@ -217,3 +220,28 @@ def test_the_order_of_queries_changes_no_bit(seed: int) -> None:
         one = scores_of(values, weight=w).summary(0.95).rows[0]
         other = scores_of(values[order], weight=None if w is None else w[order]).summary(0.95).rows[0]
         assert one == other
+
+
+# ---- exact sums ----
+
+
+@given(st.lists(st.tuples(FINITE, FINITE), max_size=20), st.integers(1, 7))
+def test_exact_sums_of_kernels_are_those_of_fractions(pairs: list[tuple[float, float]], parts: int) -> None:
+    left, right = (
+        (np.array(side, np.float64) for side in zip(*pairs, strict=True)) if pairs else (np.empty(0),) * 2
+    )
+    wanted = sum(map(Fraction, left.tolist()), Fraction(0))
+    products = sum(
+        (Fraction(a) * Fraction(b) for a, b in zip(left.tolist(), right.tolist(), strict=True)), Fraction(0)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sums, "_BETWEEN_CARRIES", parts)
+        assert sums._sum_of_digits(left) == sums.exact_sum(left) == wanted
+        assert sums._sum_of_digits(left, right) == sums.exact_sum_of_products(left, right) == products
+
+
+def test_exact_sums_of_many_values() -> None:
+    values = np.random.default_rng(0).normal(size=70_000) * 10.0 ** np.random.default_rng(1).integers(
+        -300, 300, 70_000
+    )
+    assert sums.exact_sum(values[::-1]) == sum(map(Fraction, values.tolist()))

@@ -22,6 +22,7 @@ Scoring, from what Python calls down to vectors:
     powers       2^grade, for Python and for kernels; imports no Numba
     returned     nDCG over an ideal of the returned documents, which is no sum over ranks
     intents      measures of several intents
+    exact        sums without rounding
     resampling   random signs, orders and draws, for tests and intervals
 
 Reading, and putting in order:

@@ -18,6 +18,8 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
 _HALF = 26  # bits of the low part of a mantissa; the high part has 27
+_COMPILED = 1 << 16  # values that are worth loading a kernel for
+_BETWEEN_CARRIES = 1 << 28  # values that a kernel adds up at a time
 _BLOCK = 1 << 20  # values summed at a time: 2**20 parts of 27 bits stay exact in a float64
 
 
@@ -28,6 +30,8 @@ def exact_sum(values: npt.ArrayLike) -> Fraction:
     1.0
     """
     array = np.asarray(values, dtype=np.float64)
+    if array.size >= _COMPILED and _has_compiler():
+        return _sum_of_digits(array)
     total = Fraction(0)
     for start in range(0, array.size, _BLOCK):
         total += _sum_scaled(*_split(array[start : start + _BLOCK]))
@@ -40,6 +44,8 @@ def exact_sum_of_products(left: Float64, right: Float64) -> Fraction:
     >>> float(exact_sum_of_products(np.array([0.1, 0.2]), np.array([3.0, 1.0]))) == 0.5
     True
     """
+    if left.size >= _COMPILED and _has_compiler():
+        return _sum_of_digits(left, right)
     total = Fraction(0)
     for start in range(0, left.size, _BLOCK):
         a, a_exponent = _split(left[start : start + _BLOCK])
@@ -172,6 +178,26 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
         return float("nan"), float("nan"), float("nan")
     q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
     return q25, median, q75
+
+
+def _has_compiler() -> bool:
+    import numba
+
+    return not numba.config.DISABLE_JIT
+
+
+def _sum_of_digits(*factors: Float64) -> Fraction:
+    """The same sums, by the kernels."""
+    from fastndcg.kernels import exact
+
+    add: Any = exact.add_values if len(factors) == 1 else exact.add_products
+    total = 0
+    for start in range(0, factors[0].size, _BETWEEN_CARRIES):
+        digits = np.zeros(exact.DIGITS, np.int64)
+        parts = (factor[start : start + _BETWEEN_CARRIES] for factor in factors)
+        add(*(np.ascontiguousarray(part, np.float64).view(np.int64) for part in parts), digits)
+        total += sum(digit << (exact.BITS * place) for place, digit in enumerate(digits.tolist()) if digit)
+    return Fraction(total, 1 << (1074 * len(factors)))
 
 
 def _split(values: Float64) -> tuple[Int64, Int64]:
