@@ -13,7 +13,7 @@ import ast
 import math
 import operator
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from types import MappingProxyType
@@ -198,10 +198,15 @@ def _refuse(name: str, got: object, wanted: str, hint: str = "") -> NoReturn:
     raise MeasureError(f"{name}={got!r} is not known: {name} is {wanted}.{hint}")
 
 
+def _plain(word: str) -> str:
+    """A subclass of str, such as NumPy's or of an enumeration, as the str that it equals: others print otherwise."""
+    return word if type(word) is str else "".join(word)
+
+
 def _choice(name: str, *choices: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if isinstance(value, str) and value in choices:
-            return value
+            return _plain(value)
         _refuse(name, value, "one of " + ", ".join(map(repr, choices)), suggest(str(value), choices))
 
     return read
@@ -221,6 +226,10 @@ def _finite(name: str, value: Any) -> float:
         number = float("no number" if isinstance(value, str | bytes) else value)
     except (TypeError, ValueError):
         raise MeasureError(f"{name} holds {value!r}, where a number was wanted") from None
+    except OverflowError:
+        raise MeasureError(
+            f"{name} holds a number beyond float64, where one up to 1.8e308 was wanted"
+        ) from None
     if not math.isfinite(number):
         raise MeasureError(f"{name} holds {number}, where a finite number was wanted")
     return number + 0.0  # -0.0 and 0.0 are one value, and print alike
@@ -249,14 +258,14 @@ _DISCOUNTS = {
 def _read_gain(value: Any) -> str | Numbers | GradeGains | Function:
     wanted = "'linear', 'exp2', 'binary', a sequence or mapping grade -> gain, or a function of the grade"
     if isinstance(value, str):
-        return value if value in _GAINS else _refuse("gain", value, wanted, suggest(value, _GAINS))
+        return _plain(value) if value in _GAINS else _refuse("gain", value, wanted, suggest(value, _GAINS))
     if isinstance(value, GradeGains | Numbers | Function):
         return value
     if isinstance(value, Mapping):
         return _grade_gains("gain", value, overrides=False)
     if callable(value):
         return Function.of(value)
-    if isinstance(value, Iterable):
+    if isinstance(value, Iterable) and not isinstance(value, bytes | Set):
         return _sequence("gain", value)
     return _refuse("gain", value, wanted)
 
@@ -272,7 +281,9 @@ def _read_discount(value: Any) -> str | float | Numbers | Function:
     wanted = "'log2', 'jarvelin', 'reciprocal', 'ln', a base of the logarithm above 1, a sequence, or a function of the rank"
     if isinstance(value, str):
         return (
-            value if value in _DISCOUNTS else _refuse("discount", value, wanted, suggest(value, _DISCOUNTS))
+            _plain(value)
+            if value in _DISCOUNTS
+            else _refuse("discount", value, wanted, suggest(value, _DISCOUNTS))
         )
     if isinstance(value, Numbers | Function):
         return value
@@ -280,7 +291,7 @@ def _read_discount(value: Any) -> str | float | Numbers | Function:
         return _refuse("discount", value, wanted)
     if callable(value):
         return Function.of(value)
-    if isinstance(value, Iterable):
+    if isinstance(value, Iterable) and not isinstance(value, bytes | Set):
         return _sequence("discount", value)
     base = _finite("discount", value)
     return base if base > 1 else _refuse("discount", value, wanted)
@@ -289,7 +300,7 @@ def _read_discount(value: Any) -> str | float | Numbers | Function:
 def _read_empty(value: Any) -> str | float:
     if isinstance(value, str):
         return (
-            value
+            _plain(value)
             if value in ("nan", "skip")
             else _refuse("empty", value, "a number, 'nan' or 'skip'", suggest(value, ("nan", "skip")))
         )
@@ -445,7 +456,7 @@ UNJUDGED = Parameter(
     _read_grade("unjudged", none=True),
     "grade that documents without a judgment are taken to have",
 )
-BETA = Parameter("beta", 1.0, _read_between("beta", 0, math.inf), "how much recall weighs beside precision")
+BETA = Parameter("beta", 1.0, _read_between("beta", 0, 1e100), "how much recall weighs beside precision")
 PERSISTENCE = Parameter("p", 0.8, _read_between("p", 0, 1), "probability of going on to the next document")
 RECALL = Parameter(
     "recall", None, _read_recall, "recall from which on the best precision counts; written IPrec@0.1"
@@ -953,7 +964,12 @@ def _ir_measures_spelling(parameters: dict[str, Any]) -> dict[str, Any]:
     read = dict(parameters)
     if "dcg" in read:
         dcg = _choice("dcg", "log2", "exp-log2")(read.pop("dcg"))
-        read.setdefault("gain", "exp2" if dcg == "exp-log2" else "linear")
+        gain = "exp2" if dcg == "exp-log2" else "linear"
+        given = read.setdefault("gain", gain)
+        if not isinstance(given, str) or given != gain:
+            raise MeasureError(
+                f"dcg={dcg!r} and gain={given!r} are both given: dcg is ir_measures' word for the gain; take one of them"
+            )
     if "gains" in read:
         gains = read.pop("gains")
         if "gain" in read and read["gain"] != "linear":
@@ -1045,6 +1061,8 @@ def table() -> list[dict[str, str]]:
 
 # ---- notation ----
 
+_SHOWN = 200  # characters of a text that is no notation
+
 
 @lru_cache(maxsize=1024)
 def _parse_plain(text: str) -> tuple[Measure, ...]:
@@ -1082,10 +1100,9 @@ def parse(text: str) -> Measure:
 def _read_notation(text: str) -> Iterator[Measure]:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        raise MeasureError(
-            f"{text!r} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10"
-        ) from None
+        ast.unparse(tree)  # what is nested too deep for it is for no reader
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise _no_notation(text) from None
     last: Measure | None = None
     for node in tree.elts if isinstance(tree, ast.Tuple) else [tree]:
         if isinstance(node, ast.Constant) and last is not None and last.is_cut:
@@ -1095,8 +1112,19 @@ def _read_notation(text: str) -> Iterator[Measure]:
         yield last
 
 
+def _no_notation(text: str) -> MeasureError:
+    shown = repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
+    return MeasureError(
+        f"{shown} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10"
+    )
+
+
 def _read_measure(node: ast.expr, text: str) -> Measure:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+    if (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.MatMult)
+        and not isinstance(node.left, ast.BinOp)
+    ):
         return _read_measure(node.left, text).__matmul__(_read_value(node.right, text))
     if isinstance(node, ast.Name):
         return _named(node.id)
@@ -1106,17 +1134,22 @@ def _read_measure(node: ast.expr, text: str) -> Measure:
         }
         if len(parameters) == len(node.keywords):
             return _named(node.func.id)(**parameters)
-    raise MeasureError(
-        f"{text!r} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10"
-    )
+    raise _no_notation(text)
 
 
 def _read_value(node: ast.expr, text: str) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "function":
-        return Function.named(*(ast.literal_eval(argument) for argument in node.args))
+        match [_read_value(argument, text) for argument in node.args]:
+            case [str(name)]:
+                return Function.named(name)
+            case [str(name), int(number)]:
+                return Function.named(name, number)
+        raise MeasureError(
+            f"{ast.unparse(node)} in {text!r} names no function; pass the function itself, as in nDCG(gain=function)"
+        )
     try:
         return ast.literal_eval(node)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         raise MeasureError(
             f"{ast.unparse(node)} in {text!r} is not a value; write numbers plain and words in quotes, as in gain='exp2'"
         ) from None

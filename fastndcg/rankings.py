@@ -270,7 +270,7 @@ class Rankings:
         >>> Rankings.from_dense([[1, 0, 2], [0, 1, 0]], [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
         Rankings(2 queries, 6 documents, relevance int64, scores float64)
         """
-        true, score = np.asarray(y_true), np.asarray(y_score)
+        true, score = np.asarray(unmasked("y_true", y_true)), np.asarray(unmasked("y_score", y_score))
         if true.ndim != 2 or true.shape != score.shape:
             raise InputError(
                 f"y_true has shape {true.shape} and y_score {score.shape}; wanted two equal shapes (n_queries, n_docs_per_query)"
@@ -894,7 +894,24 @@ def _combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 # ---- casting at the door ----
 
 
+def unmasked(name: str, values: Any) -> Any:
+    """Values as they are, but for masked arrays of NumPy: their data where nothing is masked.
+
+    Raises `InputError` for a masked value.
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    masked = np.ma.getmaskarray(values).ravel()
+    if masked.any():
+        raise InputError(
+            f"{name} has {_count(int(masked.sum()), 'masked value')}; the first is at position {int(np.argmax(masked))}. Drop those "
+            "rows, or fill them, as in values.filled(0); documents without a judgment have is_judged=False."
+        )
+    return values.data
+
+
 def _as_array(name: str, values: Any) -> Array:
+    values = unmasked(name, values)
     if isinstance(values, np.ndarray):
         array = values
     elif isinstance(values, pa.Array | pa.ChunkedArray):
@@ -1095,7 +1112,7 @@ def _kept_columns(queries: Any, n_queries: int) -> pa.Table | None:
 
 
 def _arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | pa.ChunkedArray:
-    column = values
+    column = values = unmasked(name, values)
     if not isinstance(values, pa.Array | pa.ChunkedArray):
         try:
             if hasattr(values, "__arrow_c_stream__"):
@@ -1124,7 +1141,10 @@ def _flatten(name: str, lists: Any) -> tuple[Int64, Array]:
         raise InputTypeError(
             f"{name} is a {type(lists).__name__}; wanted a list for each query, as in [[3, 0], [1, 2, 0]]"
         )
-    arrays = [np.asarray(values) for values in lists]
+    arrays = [
+        np.asarray(unmasked(f"{name} of query {query}", values))
+        for query, values in enumerate(unmasked(name, lists))
+    ]
     for query, array in enumerate(arrays):
         if array.ndim != 1:
             raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -167,3 +168,116 @@ def test_a_list_of_discounts_reaches_as_deep_as_the_ideal_of_a_scale() -> None:
 def test_what_a_discount_function_returns_is_a_number() -> None:
     with pytest.raises(fn.MeasureError, match=r"returned 'x' for rank 1; a discount is a number"):
         fn.evaluate(fn.Rankings.from_lists([[1]]), fn.DCG(discount=lambda rank: "x"))
+
+
+# ---- numbers too large ----
+
+
+@pytest.mark.parametrize(
+    ("n", "ones", "k"), [(1100, 2, 550), (10_000, 1, 100), (100_000, 1, 100), (2000, 1000, 1000), (2000, 1000, 300)]
+)  # fmt: skip
+def test_ideals_of_what_was_returned_of_large_ties(n: int, ones: int, k: int) -> None:
+    """The number of relevant documents on the first ranks is hypergeometric; numbers of ways are beyond float64."""
+    relevance = np.zeros(n, int)
+    relevance[:ones] = 1
+    rankings = fn.Rankings.from_offsets([0, n], relevance, np.zeros(n))
+    discounts = [1 / math.log2(rank + 1) for rank in range(1, k + 1)]
+    whole, ways = math.comb(n, k), math.comb(n - ones, k)  # to draw k documents, and to draw no relevant one
+    nothing, ratio, ideal = Fraction(ways, whole), Fraction(0), Fraction(0)
+    for hits in range(1, min(ones, k) + 1):
+        drawn = math.comb(ones, hits) * math.comb(n - ones, k - hits)
+        best = math.fsum(discounts[:hits])
+        ideal += Fraction(drawn, whole) * Fraction(best)
+        ratio += Fraction(drawn, whole) * Fraction(hits / k * math.fsum(discounts) / best)
+    got = fn.evaluate(
+        rankings, [fn.nDCG(ideal="returned") @ k, fn.nDCG(ideal="returned", empty="nan") @ k, fn.IDCG(ideal="returned") @ k]
+    ).values[:, 0]  # fmt: skip
+    assert got.tolist() == pytest.approx(
+        [float(ratio), float(ratio / (1 - nothing)), float(ideal)], rel=1e-12, abs=0
+    )
+
+
+@pytest.mark.pure
+def test_sums_beyond_float64_are_refused() -> None:
+    rankings = fn.Rankings.from_lists([[10, 9]], [[0.5, 0.4]])
+    for measure in (fn.nDCG(discount=[1e308, 1e308]), fn.DCG(discount=lambda rank: 1e308), fn.SDCG(max_rel=10, discount=[1e308] * 2)):  # fmt: skip
+        with pytest.raises(
+            fn.InputError, match=r"the discount 1e\+308 of .* is too large to sum over 2 ranks"
+        ):
+            fn.evaluate(rankings, measure)
+    with pytest.raises(
+        fn.InputError, match=r"the gain 1e\+308 of grade 10 in CG.* is too large to sum over 2"
+    ):
+        fn.evaluate(rankings, fn.CG(gain={9: 1, 10: 1e308}))
+    intents = fn.Rankings.from_lists([[1, 1]], [[0.5, 0.4]], intents=[[1], [1]])
+    with pytest.raises(fn.InputError, match=r"the discount 1e\+308 of alpha_DCG.* is too large"):
+        fn.evaluate(intents, fn.alpha_DCG(discount=[1e308] * 2))
+    # as large as they may be
+    assert fn.evaluate(rankings, fn.nDCG(discount=[1e306, 1e306])).values.tolist() == [[1.0]]
+    scores = fn.evaluate(fn.Rankings.from_lists([[1, 0], [0, 1]]), fn.DCG(gain={1: 1e200, 0: 0}) @ 1)
+    (row,) = scores.summary().rows
+    assert (row["mean"], row["std"]) == (5e199, pytest.approx(1e200 / math.sqrt(2), rel=1e-15))
+
+
+# ---- what is no number, no notation, no list ----
+
+
+@pytest.mark.pure
+def test_masked_values_are_refused() -> None:
+    masked, whole = np.ma.array([9.0, 1.0], mask=[True, False]), np.ma.array([9.0, 1.0])
+    wanted = "scores has 1 masked value; the first is at position 0. Drop those rows, or fill them"
+    rankings, lists = fn.Rankings.from_offsets, fn.Rankings.from_lists
+    for build in (
+        lambda values: rankings([0, 2], [1, 0], values),
+        lambda values: fn.Rankings.from_groups([2], [1, 0], values),
+        lambda values: fn.Rankings.from_query_ids([7, 7], [1, 0], values),
+        lambda values: lists([[1, 0]], [values]),
+    ):
+        with pytest.raises(fn.InputError, match=wanted.replace("scores has", "scores(?: of query 0)? has")):
+            build(masked)
+        assert fn.evaluate(build(whole), "RR").values.tolist() == [[1.0]]
+    with pytest.raises(fn.InputError, match="relevance has 1 masked value"):
+        rankings([0, 2], masked, [1, 2])
+    with pytest.raises(fn.InputError, match="query_ids has 1 masked value"):
+        rankings([0, 1, 2], [1, 0], [1, 2], query_ids=np.ma.array([1, 2], mask=[True, False]))
+    with pytest.raises(fn.InputError, match="y_score has 1 masked value"):
+        fn.Rankings.from_dense([[1, 0]], masked.reshape(1, 2))
+    with pytest.raises(fn.InputError, match="y_true has 1 masked value"):
+        fn.ndcg_score(masked.reshape(1, 2), [[1, 0]])
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nDCG(gain=function())", "nDCG(gain=function([1]))", "nDCG(gain=function('a', 'b'))", "nDCG(gain=function(*'ab'))",
+        "nDCG(gain=function('no such', 2))", "nDCG(rel=1" + "0" * 400 + ")", "nDCG(empty=-1" + "0" * 400 + ")",
+        "nDCG(rel=" + "-" * 3000 + "1)", "(" * 150 + "nDCG" + ")" * 150 + "@", "nDCG" + "@5" * 3000, "nDCG@10@5", "nDCG@10@5, 3",
+        "nDCG(gain=" + "[" * 180 + "]" * 180 + ")", "nDCG(dcg='exp-log2', gain='linear')", "nDCG(dcg='log2', gain=[1, 2])",
+        "nDCG(gain=b'ab')", "nDCG(discount=b'ab')", "nDCG(gain={1, 2})", "F(beta=1e200)", "nDCG(rel=1, rel=2)", "nDCG(**{})",
+        "nDCG(rel=1j)", "nDCG(rel=...)", "nDCG(gain={'a': 1})", "nDCG(gain={**{}})", "nDCG@(1, 2)", "nDCG@'5'", "\0", "\ud800",
+        "nDCG(gain=f'{1}')", "IPrec@[1]", "5", "nDCG, 5", "", " ", "nDCG(rel=0xg)", "nDCG(gain={(): 1})", "nDCG(ties={})",
+    ],
+    ids=lambda text: ascii(text)[:30],
+)  # fmt: skip
+def test_what_is_no_notation(text: str) -> None:
+    for _ in range(2):  # nothing of it is kept
+        with pytest.raises(fn.MeasureError) as caught:
+            fn.parse(text)
+        assert len(str(caught.value)) < 8000
+
+
+@pytest.mark.pure
+def test_words_that_are_a_subclass_of_str_print_as_they_are_read() -> None:
+    class Word(str):
+        __slots__ = ()
+
+        def __repr__(self) -> str:
+            return f"Word.{self.upper()}"
+
+        __str__ = __repr__
+
+    for kind in (np.str_, Word):
+        measure = fn.nDCG(ties=kind("worst"), gain=kind("exp2"), discount=kind("ln"), empty=kind("skip"))
+        assert str(measure) == "nDCG(gain='exp2', discount='ln', ties='worst', empty='skip')"
+        assert fn.parse(str(measure)) == measure

@@ -79,7 +79,7 @@ def _score(
     scored, keys = _scored(rankings, condensed)
     pool_offsets, pool, ordered = _pool(rankings)
     for measure in measures:
-        _check(measure, scored[1], pool)
+        _check(measure, len(pool.grades) + len(scored[1].grades), scored[1], pool)
     documents = _documents(*scored, worths)
     judged = documents if pool is scored[1] else _documents(pool_offsets, pool, worths)
     chances = rankings.intent_probabilities
@@ -207,7 +207,7 @@ def _worth(measure: Measure) -> tuple[Worth, float]:
     return plan.worth_of(measure), 1.0
 
 
-def _check(measure: Measure, *sides: IntentGrades) -> None:
+def _check(measure: Measure, longest: int, *sides: IntentGrades) -> None:
     """Refuse grades that the measure has no gain for, or that it cannot bear."""
     worth, _ = _worth(measure)
     occurring = np.unique(np.concatenate([_coded(side.grades)[0] for side in sides]))
@@ -223,6 +223,7 @@ def _check(measure: Measure, *sides: IntentGrades) -> None:
                 f"{measure} is not defined for the gain {gain:g} of grade {grade:g} of an intent; wanted finite gains from 0, as in "
                 f"{measure.name}(rel=1)"
             )
+        plan.check_sum(measure, gain, f"grade {grade:g} of an intent", longest)
 
 
 def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], longest: int) -> IntentRows:

@@ -209,16 +209,36 @@ def _check_gains(
                 f"{measure} is not defined for grade {shown}, which occurs at {_first_place(rankings, grade)}: the highest of its scale is "
                 f"{worth.top:g}. Name the scale, as in ERR(max_rel={shown})."
             )
-        if abs(gain) * rankings.longest > _MOST_GAIN:
-            raise InputError(
-                f"the gain {gain:g} of grade {shown} in {measure} is too large to sum over {rankings.longest} documents; "
-                "use smaller gains, nDCG does not change with their scale"
-            )
+        check_sum(measure, gain, f"grade {shown}", rankings.longest)
         if gain < 0 and measure.definition.over == "ideal":
             raise InputError(
                 f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs at {_first_place(rankings, grade)}. "
                 "Map it to 0 or more, as in nDCG(rel=1), or drop those rows."
             )
+
+
+def check_sum(measure: Measure, gain: float, of: str, longest: int) -> None:
+    """Refuse a gain that is too large to be summed over so many ranks, or is made so by a discount."""
+    ranks = max(longest, ranks_discounted(measure, longest))
+    if abs(gain) * ranks > _MOST_GAIN:
+        raise InputError(
+            f"the gain {gain:g} of {of} in {measure} is too large to sum over {ranks} documents; "
+            "use smaller gains, nDCG does not change with their scale"
+        )
+    largest = _largest_discount(measure, longest)
+    if largest > _MOST_GAIN / (max(abs(gain), 1.0) * max(ranks, 1)):
+        raise InputError(
+            f"the discount {largest:g} of {measure} times the gain {gain:g} of {of} is too large to sum over {ranks} ranks; "
+            "use smaller discounts, nDCG does not change with their scale"
+        )
+
+
+def _largest_discount(measure: Measure, longest: int) -> float:
+    discount = measure.params.get("discount")
+    if isinstance(discount, Numbers | Function):
+        table = discount_table(discount, ranks_discounted(measure, longest))
+        return float(np.abs(table).max(initial=0.0)) if np.isfinite(table).all() else 0.0
+    return math.log2(discount) if isinstance(discount, float) else 1.0  # that of the first rank
 
 
 def _listed(gain: object) -> str:

@@ -77,6 +77,18 @@ def mean(values: Float64, weight: Float64 | None = None) -> float:
     return float(exact_sum_of_products(values, weight) / total) if total else float("nan")
 
 
+def root(square: Fraction) -> float:
+    """The square root of a fraction that may be too large for a float64, or too small.
+
+    >>> root(Fraction(10) ** 400)
+    1e+200
+    """
+    if not square:
+        return 0.0
+    places = (square.numerator.bit_length() - square.denominator.bit_length()) // 2
+    return math.ldexp(math.sqrt(square / Fraction(4) ** places), places)
+
+
 class Moments(NamedTuple):
     """Exact sums over some values of one measure; those of parts merge into exactly those of the whole.
 
@@ -143,7 +155,7 @@ class Moments(NamedTuple):
         """Standard deviation of the sample; NaN for fewer than two values, or a NaN among them."""
         if self.n_values < 2 or self.undefined:
             return float("nan")
-        return math.sqrt((self.squares - self.total**2 / self.n_values) / (self.n_values - 1))
+        return root((self.squares - self.total**2 / self.n_values) / (self.n_values - 1))
 
     def error(self, *, weighted: bool = False) -> tuple[float, float]:
         """Standard error of the mean, and its degrees of freedom; NaN for fewer than two values, or a NaN among them.
