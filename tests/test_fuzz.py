@@ -24,7 +24,18 @@ def test_damage_begins_where_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["parquet", "parquet_run", "parquet_scores", "trec_run", "trec_qrels", "letor", "npy", "numbers", "csv"],
+    [
+        "parquet",
+        "parquet_run",
+        "parquet_scores",
+        "trec_run",
+        "trec_qrels",
+        "letor",
+        "npy",
+        "numbers",
+        "csv",
+        "notation",
+    ],
 )
 def test_a_short_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the kernels as plain Python, which find each index that is out of bounds."""
