@@ -22,6 +22,7 @@ Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 20  # rows that a check looks at together, so that its temporary arrays stay small
+_TOGETHER = 1 << 16  # rows whose documents are compared together: their table stays in the cache
 _TABLE = 1 << 16  # ids that a table may always have room for
 
 
@@ -471,6 +472,7 @@ class Rankings:
         fields["propensity"] = None
         self._check_scores(nan)
         self._check_grades()
+        self._check_doc_ids()
         return self
 
     def _add_intents(self, intents: Any, judged_intents: Any, intent_probabilities: Any) -> None:
@@ -731,6 +733,38 @@ class Rankings:
                 "Drop those rows, or give unjudged documents grade 0 and False in is_judged=."
             )
 
+    def _check_doc_ids(self) -> None:
+        """Refuse a document that is in the ranking of its query twice; null is no document's id."""
+        if self.doc_ids is None:
+            return
+        first = 0
+        while first < self.n_queries:  # a block of queries at a time
+            last = int(np.searchsorted(self.offsets, self.offsets[first] + _TOGETHER, side="right")) - 1
+            last = max(last, first + 1)
+            start, stop = int(self.offsets[first]), int(self.offsets[last])
+            ids = _plain_strings(self.doc_ids[start:stop])
+            if pa.types.is_dictionary(ids.type):
+                ids = _plain_strings(ids.cast(ids.type.value_type))
+            coded = _combined(ids.dictionary_encode())
+            codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            query = np.repeat(np.arange(last - first), np.diff(self.offsets[first : last + 1]))
+            keys = query * len(coded.dictionary) + codes
+            keys = np.sort(keys[codes >= 0] if coded.indices.null_count else keys)
+            twice = np.flatnonzero(keys[1:] == keys[:-1])
+            if len(twice):
+                of_query, code = divmod(int(keys[twice[0]]), len(coded.dictionary))
+                name = coded.dictionary[code].as_py()
+                raise InputError(
+                    f"document {_quoted(name)} of query {self.name_of(first + of_query)} is there twice. A document has one entry for a "
+                    "query: drop one of the two."
+                )
+            first = last
+
+    def _with_doc_ids(self, doc_ids: pa.Array | pa.ChunkedArray | None) -> Self:
+        """The same rankings with ids of documents, none of which a query has twice."""
+        self.__dict__["doc_ids"] = doc_ids
+        return self
+
     def _check_probabilities(self) -> None:
         """Refuse a query with an intent that has no probability."""
         chances = self.intent_probabilities
@@ -764,8 +798,7 @@ class Rankings:
 
     def name_of(self, query: int) -> str:
         """Id of a query as messages show it: strings in quotes."""
-        name = self.query_ids[query].as_py()
-        return f'"{name}"' if isinstance(name, str) else str(name)
+        return _quoted(self.query_ids[query].as_py())
 
 
 _STATE = (
@@ -1173,6 +1206,10 @@ def _all_whole(values: Array) -> bool:
         bool((np.floor(values[i : i + _BLOCK]) == values[i : i + _BLOCK]).all())
         for i in range(0, len(values), _BLOCK)
     )
+
+
+def _quoted(name: object) -> str:
+    return f'"{name}"' if isinstance(name, str) else str(name)
 
 
 def _count(number: int, noun: str) -> str:

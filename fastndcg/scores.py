@@ -435,7 +435,10 @@ class Summary:
         rows = [
             [
                 *(row[name] for name in self.names),
-                *(f"{row[name]:.6f}" for name in self._numbers),
+                *(
+                    f"{row[name]:.6f}" if row["queries"] else "no queries" if name == "mean" else "-"
+                    for name in self._numbers
+                ),
                 *(f"{row[name]:,}" for name in self._COUNTS),
             ]
             for row in self.rows

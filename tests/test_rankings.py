@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import strategies as ours
 from hypothesis import given
@@ -565,3 +568,88 @@ def test_from_query_ids_of_categoricals() -> None:
         fn.Rankings.from_query_ids(
             pa.DictionaryArray.from_arrays([0, 1], pa.array(["b", None])), [1, 2], [2, 1]
         )
+
+
+# ---- a document and a query are there once ----
+
+
+@pytest.mark.pure
+def test_a_document_twice_is_refused_by_every_constructor() -> None:
+    """Three copies of one document counted as three: R@2 was 0.5, and nDCG@2 1.0."""
+    ids, long = ["a", "b", "a"], {"query_id": ["q"] * 3, "doc_id": ["a", "b", "a"]}
+    long |= {"relevance": [1, 0, 1], "score": [3.0, 2.0, 1.0]}
+    lists = pa.table(
+        {"query_id": ["q"], "doc_id": [ids], "relevance": [[1, 0, 1]], "score": [[3.0, 2.0, 1.0]]}
+    )
+    for kind in (
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.binary(),
+        pa.dictionary(pa.int8(), pa.string()),
+    ):
+        given = (
+            pa.array(ids).cast(kind)
+            if not pa.types.is_dictionary(kind)
+            else pa.array(ids).dictionary_encode()
+        )
+        with pytest.raises(fn.InputError, match="document .*a.* of query 0 is there twice"):
+            fn.Rankings.from_lists([[1, 0, 1]], doc_ids=given)
+    message = (
+        'document "a" of query "q" is there twice. A document has one entry for a query: drop one of the two.'
+    )
+    for build in (
+        lambda: fn.Rankings.from_query_ids(["q", "p", "q"], [1, 0, 1], [3, 2, 1], doc_ids=["a", "a", "a"]),
+        lambda: fn.Rankings.from_groups([2], [1, 0], [2, 1], doc_ids=["a", "a"], query_ids=["q"]),
+        lambda: fn.Rankings.from_arrow(pa.table(long), doc_id="doc_id"),
+        lambda: fn.Rankings.from_arrow(lists, doc_id="doc_id"),
+    ):
+        with pytest.raises(fn.InputError, match=re.escape(message)):
+            build()
+    with pytest.raises(fn.InputError, match="document 7 of query 1 is there twice"):
+        fn.Rankings.from_groups([1, 3], [1, 1, 0, 1], [1, 3, 2, 1], doc_ids=[7, 7, 8, 7])
+    # one document of several queries, and documents without an id, are what they are
+    fn.Rankings.from_groups([2, 2], [1, 0, 1, 0], [2, 1, 2, 1], doc_ids=["a", "b", "b", "a"])
+    fn.Rankings.from_groups([2, 2], [1, 0, 1, 0], [2, 1, 2, 1], doc_ids=[None, None, "b", None])
+
+
+@pytest.mark.pure
+def test_a_document_twice_is_refused_by_readers_and_streams(tmp_path: Path) -> None:
+    columns = {
+        "query_id": ["p", "q", "q"],
+        "doc_id": ["a", "b", "b"],
+        "relevance": [1, 0, 1],
+        "score": [3.0, 2.0, 1.0],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "twice.parquet")
+    for read in (fn.read_parquet, lambda path, **words: fn.evaluate(fn.scan_parquet(path, **words), "nDCG")):
+        with pytest.raises(fn.InputError, match='document "b" of query "q" is there twice'):
+            read(tmp_path / "twice.parquet", doc_id="doc_id")
+
+
+@pytest.mark.pure
+def test_a_document_twice_among_many() -> None:
+    n = 200_000
+    ids = np.arange(n) % 1000
+    fn.Rankings.from_groups([1000] * 200, np.zeros(n, int), np.zeros(n), doc_ids=ids)
+    ids[-1] = ids[-2]
+    with pytest.raises(fn.InputError, match="document 998 of query 199 is there twice"):
+        fn.Rankings.from_groups([1000] * 200, np.zeros(n, int), np.zeros(n), doc_ids=ids)
+
+
+@pytest.mark.pure
+def test_two_rows_of_lists_of_one_query_are_refused() -> None:
+    table = pa.table(
+        {"qid": ["b", "a", "a"], "label": [[1], [1, 0], [1]], "score": [[0.3], [0.2, 0.1], [0.3]]}
+    )
+    with pytest.raises(
+        fn.InputError, match=r'query "a" has several rows of lists.*explode\(\["label", "score"\]\)'
+    ):
+        fn.Rankings.from_arrow(table)
+    assert fn.Rankings.from_arrow(table[:2]).n_queries == 2
+
+
+@pytest.mark.pure
+def test_no_queries_have_no_mean() -> None:
+    scores = fn.evaluate(fn.Rankings.from_lists([], []), "nDCG@10")
+    assert "no queries" in repr(scores) and "nan" not in repr(scores)

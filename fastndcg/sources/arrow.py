@@ -572,6 +572,11 @@ def _from_lists(
     def place(row: int) -> str:
         return f"query {_number_of(row, numbers) if ids is None else _shown(ids[row])}"
 
+    if ids is not None and (repeated := _first_repeated(ids)) is not None:
+        raise InputError(
+            f"{place(repeated)} has several rows of lists; in list-column form a query is one row. Make a row of each document first, "
+            f'as in data.explode(["{columns.relevance}", "{columns.score}"]), and rows of one query are one query.'
+        )
     offsets, grades = _ragged(columns.relevance, table[columns.relevance], place)
 
     def values_of(name: str) -> tuple[pa.ChunkedArray, Callable[[int], str]]:
@@ -612,6 +617,16 @@ def _from_lists(
         queries=pa.table(kept) if kept else None,
         **more,
     )
+
+
+def _first_repeated(ids: pa.ChunkedArray) -> int | None:
+    """The first row whose id a row before it has."""
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.cast(ids.type.value_type)
+    codes = ids.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    new = np.zeros(len(codes), np.bool_)
+    new[np.unique(codes, return_index=True)[1]] = True
+    return None if new.all() else int(np.argmin(new))
 
 
 def _row_numbers(rows: int, numbers: int | Int64) -> Int64 | None:

@@ -803,10 +803,9 @@ def join(
         run.values if in_place else run.values[rows],
         judged=(pool_offsets, values[: len(judged_rows)][pool_kept]),
         is_judged=is_judged,
-        doc_ids=run.docs if in_place else _of_kind(run_docs, run.docs, rows, threads),
         query_ids=queries,
         **intents,
-    )
+    )._with_doc_ids(run.docs if in_place else _of_kind(run_docs, run.docs, rows, threads))
 
 
 def _of_kind(
