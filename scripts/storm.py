@@ -1,0 +1,338 @@
+"""A storm of random queries and measures: each value against the oracle, and the same bits however it is computed.
+
+    python -m scripts.storm --minutes 5                 gusts of queries until the time is over; the seed is printed
+    python -m scripts.storm --seed 7 --gust 1234        one gust again
+    python -m scripts.storm --replay storm-failures/7-1234.json
+
+Every gust draws queries (lengths around those at which kernels change their way, dtypes, ties, unjudged documents, pools, weights)
+and measures with any parameters, evaluates these together, and compares: with `tests/bulk.py`, or `tests/oracle.py` for what that
+lacks, to 1e-12; and bit by bit with each measure alone, two threads, a stream, shuffled rows, and kernels that are not compiled. A
+failure is shrunk to few documents and measures and written to a file that `--replay` reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+import bulk  # noqa: E402, the tests' own
+from strategies import Asked, Ragged  # noqa: E402
+
+import fastndcg as fn  # noqa: E402
+from fastndcg.streams import RankingsStream  # noqa: E402
+from scripts.storm_gusts import Gust, draw, joined, queries_of, read, smallest, written  # noqa: E402
+
+Array = npt.NDArray[Any]
+Random = np.random.Generator
+
+RELATIVE = 1e-12
+REFUSALS = (fn.InputError, fn.MeasureError)
+CHECKS = ("oracle", "alone", "threads", "stream", "shuffled", "plain")
+
+
+# ---- what must hold ----
+
+
+class Parts(RankingsStream):
+    """Rankings a few queries at a time."""
+
+    grouped = True
+
+    def __init__(self, rankings: fn.Rankings, step: int) -> None:
+        self._rankings, self._step = rankings, step
+
+    def __iter__(self) -> Iterator[fn.Rankings]:
+        return self.in_order()
+
+    def in_order(self) -> Generator[fn.Rankings, None, None]:
+        for first in range(0, self._rankings.n_queries, self._step):
+            yield self._rankings[first : first + self._step]
+
+    def regrouped(self) -> Generator[Any, None, None]:
+        raise NotImplementedError
+
+    def nothing(self) -> fn.Rankings:
+        return self._rankings[:0]
+
+
+def shuffled(table: Ragged, rng: Random) -> Ragged:
+    """The same documents in another order within their queries, and so the pools."""
+
+    def order(lengths: Sequence[int]) -> Array:
+        query = np.repeat(np.arange(len(lengths)), lengths)
+        return np.lexsort((rng.random(len(query)), query))
+
+    rows = order(table.lengths)
+    flags = None if table.is_judged is None else table.is_judged[rows]
+    pool = None if table.pool_relevance is None else table.pool_relevance[order(table.pool_lengths or [])]
+    return Ragged(
+        table.lengths,
+        table.relevance[rows],
+        table.scores[rows],
+        flags,
+        table.pool_lengths,
+        pool,
+        table.weight,
+    )
+
+
+class Plain:
+    """A process whose kernels are not compiled."""
+
+    def __init__(self) -> None:
+        self._child = subprocess.Popen(
+            [sys.executable, __file__, "--plain"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        )  # fmt: skip
+
+    def values(self, gust: Gust) -> Array:
+        to, back = self._child.stdin, self._child.stdout
+        if to is None or back is None:
+            raise RuntimeError("the child has no pipes")
+        pickle.dump(gust, to)
+        to.flush()
+        answer = pickle.load(back)  # noqa: S301, of this script itself
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @staticmethod
+    def serve() -> None:
+        while True:
+            try:
+                gust = pickle.load(sys.stdin.buffer)  # noqa: S301, as above
+            except EOFError:
+                return
+            try:
+                answer = evaluate(gust)
+            except Exception as error:  # noqa: BLE001, what it is the parent judges
+                answer = error
+            pickle.dump(answer, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+
+
+_plain: list[Plain] = []
+
+
+def evaluate(gust: Gust, **options: Any) -> Array:
+    return fn.evaluate(
+        gust.table.rankings(), [one.measure for one in gust.asked], **{"threads": 1} | options
+    ).values
+
+
+def complaint(gust: Gust, check: str) -> str | None:
+    """What is wrong with a gust by one of CHECKS; None where nothing is, or where the package refuses it."""
+    rng = np.random.default_rng(len(gust.table.relevance))
+    try:
+        values = evaluate(gust)
+    except REFUSALS:
+        return None
+    except Exception as error:  # noqa: BLE001, all else is a fault
+        return f"{type(error).__name__}: {error}"
+    if check == "oracle":
+        return next(
+            (
+                wrong
+                for one, got in zip(gust.asked, values, strict=True)
+                if (wrong := differs(gust.table, one, got))
+            ),
+            None,
+        )
+    if check == "alone":
+        others = np.concatenate([evaluate(Gust(gust.table, [one])) for one in gust.asked])
+    elif check == "threads":
+        others = evaluate(gust, threads=2)
+    elif check == "stream":
+        step = int(rng.integers(1, len(gust.table.lengths) + 1))
+        stream = Parts(gust.table.rankings(), max(step, len(gust.table.lengths) // 20))
+        others = fn.evaluate(stream, [one.measure for one in gust.asked], threads=1).values
+    elif check == "shuffled":
+        kept = [i for i, one in enumerate(gust.asked) if dict(one.parameters).get("ties") != "input"]
+        values, others = values[kept], evaluate(Gust(shuffled(gust.table, rng), gust.asked))[kept]
+        gust = gust._replace(asked=[gust.asked[i] for i in kept])
+    else:
+        _plain or _plain.append(Plain())
+        others = _plain[0].values(gust)
+    rows, queries = np.nonzero(values.view(np.int64) != others.view(np.int64))
+    if not len(rows):
+        return None
+    row, query = int(rows[0]), int(queries[0])
+    return f"{check}: {gust.asked[row].measure}, query {query}: {values[row, query]!r} and {others[row, query]!r}"
+
+
+def differs(table: Ragged, asked: Asked, got: Array) -> str | None:
+    wanted = expected(table, asked)
+    if wanted is None:
+        return None
+    bound = np.abs(wanted)
+    if table.relevance.dtype.kind != "u" and table.relevance.size and table.relevance.min() < 0:
+        bound = np.maximum(bound, 1.0)  # terms of both signs
+    with np.errstate(invalid="ignore"):
+        wrong = np.flatnonzero(
+            ~((np.abs(got - wanted) <= RELATIVE * bound) | (np.isnan(got) & np.isnan(wanted)))
+        )
+    if not len(wrong):
+        checked[asked.name] += len(got)
+        return None
+    return f"oracle: {asked.measure}, query {wrong[0]}: got {got[wrong[0]]!r}, wanted {wanted[wrong[0]]!r}"
+
+
+checked: Counter[str] = Counter()  # values of each measure that are as the oracle has them
+
+
+batches: list[tuple[Ragged, bulk.Batch]] = []  # of the table that was asked for last
+
+
+def expected(table: Ragged, asked: Asked) -> Array | None:
+    """Values by an oracle; None where these are too many orders of tied documents to list."""
+    words = dict(asked.parameters)
+    if asked.name in bulk.LINEAR or asked.name in bulk.OTHERS:
+        batch = bulk.batch_of(
+            np.array(table.offsets), table.relevance, table.scores, table.is_judged, table.pool
+        )
+        try:
+            return bulk.score(asked.name, batch, asked.cutoff, **words)
+        except ValueError:
+            return None
+    if max(table.lengths, default=0) > 6 or len(table.lengths) > 1000:
+        return None
+    return np.array(asked.expected(table.queries()))
+
+
+# ---- making failures small ----
+
+
+def shrunk(gust: Gust, check: str) -> Gust:
+    """Fewer measures, queries and documents that fail in the same check."""
+    table = gust.table
+    asked = smallest(gust.asked, lambda some: bool(some) and complaint(Gust(table, some), check) is not None)
+
+    def fails(queries: list[Any]) -> bool:
+        try:
+            return complaint(Gust(joined(queries, table), asked), check) is not None
+        except ValueError:
+            return False
+
+    queries = smallest(queries_of(table), fails)
+    for place in range(min(len(queries), 20)):
+        for part in (0, 1):  # documents, and the pool
+            queries = _without(queries, place, part, fails)
+    return Gust(joined(queries, table), asked)
+
+
+def _without(queries: list[Any], place: int, part: int, fails: Callable[[list[Any]], bool]) -> list[Any]:
+    """The same queries, of which one has fewer items in one of its parts."""
+
+    def put(items: list[Any]) -> list[Any]:
+        changed = list(queries[place])
+        changed[part] = items
+        return [*queries[:place], tuple(changed), *queries[place + 1 :]]
+
+    return put(smallest(queries[place][part], lambda items: fails(put(items))))
+
+
+# ---- the storm ----
+
+
+def accepted(gust: Gust) -> Gust:
+    """Without the measures that refuse these queries."""
+    try:
+        evaluate(gust)
+    except REFUSALS:
+        kept = []
+        for one in gust.asked:
+            try:
+                evaluate(Gust(gust.table, [one]))
+            except REFUSALS:
+                refused[one.name] += 1
+            else:
+                kept.append(one)
+        return gust._replace(asked=kept)
+    except Exception:  # noqa: BLE001, what is wrong is said by the check that follows
+        return gust
+    return gust
+
+
+refused: Counter[str] = Counter()
+
+
+def blow(seed: int, number: int, *, every: bool) -> list[tuple[Gust, str, str]]:
+    """One gust: what failed, by which check, and how. Checks that take long are made of few gusts, unless `every`."""
+    rng = np.random.default_rng([seed, number])
+    gust, found = draw(rng), []
+    gust = accepted(gust)
+    chance = {"oracle": 1.0, "alone": 0.2, "threads": 0.2, "stream": 0.1, "shuffled": 0.2, "plain": 0.03}
+    for check in CHECKS if gust.asked else ():
+        if not every and rng.random() > chance[check]:
+            continue
+        one = gust
+        if check == "plain":
+            one = gust._replace(
+                table=joined(queries_of(gust.table)[: 3000 // (max(gust.table.lengths) + 1) + 1], gust.table)
+            )
+            one = accepted(one)
+        for _ in range(3):  # one measure at a time hides no other
+            wrong = complaint(one, check) if one.asked else None
+            if wrong is None:
+                break
+            found.append((shrunk(one, check), check, wrong))
+            guilty = {str(each.measure) for each in found[-1][0].asked}
+            one = one._replace(asked=[each for each in one.asked if str(each.measure) not in guilty])
+        values_made[check] += len(gust.asked) * len(gust.table.lengths)
+    return found
+
+
+values_made: Counter[str] = Counter()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--gust", type=int, default=None, help="only this one, with all checks")
+    parser.add_argument("--replay", type=Path, default=None)
+    parser.add_argument("--failures", type=Path, default=Path("storm-failures"), help="folder for what fails")
+    parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.plain:
+        Plain.serve()
+        return 0
+    if given.replay is not None:
+        gust, check = read(given.replay)
+        wrong = complaint(gust, check)
+        print(wrong or f"{given.replay} passes: {check}")
+        return int(wrong is not None)
+    seed = int.from_bytes(os.urandom(4), "little") if given.seed is None else given.seed
+    print(f"seed {seed}", flush=True)
+    end, number, failures = time.monotonic() + 60 * given.minutes, given.gust or 0, 0
+    while given.gust in (None, number) and time.monotonic() < end:
+        for gust, check, wrong in blow(seed, number, every=given.gust is not None):
+            given.failures.mkdir(parents=True, exist_ok=True)
+            path = given.failures / f"{seed}-{number}-{failures}.json"
+            path.write_text(written(gust, check, complaint(gust, check) or wrong))
+            failures += 1
+            print(f"{path}: {wrong}", flush=True)
+        number += 1
+    print(f"{number} gusts, {failures} failures; compared with an oracle: {dict(checked.most_common())}")
+    print(f"values in each check: {dict(values_made)}; measures refused: {dict(refused)}")
+    return int(failures > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,230 @@
+"""Gusts of the storm: queries at random and what is asked of them, made small, and as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import bulk
+import numpy as np
+import numpy.typing as npt
+import strategies as ours
+from strategies import Asked, Ragged
+
+from fastndcg.measures import DEFINITIONS
+
+Array = npt.NDArray[Any]
+Random = np.random.Generator
+
+EDGES = (0, 1, 2, 7, 8, 9, 15, 16, 17, 18, 24, 25, 31, 32, 33, 47, 48, 49, 63, 64, 65, 96, 127, 128, 129)
+# queries of a gust, and their lengths
+REGIMES: dict[str, tuple[int, Callable[[Random, int], Array]]] = {
+    "rush": (60000, lambda rng, n: rng.integers(0, int(rng.choice([4, 9, 12])), n)),
+    "tiny": (4000, lambda rng, n: rng.integers(0, 6, n)),
+    "short": (3000, lambda rng, n: rng.integers(0, 41, n)),
+    "edges": (800, lambda rng, n: rng.choice(EDGES, n)),
+    "one edge": (500, lambda rng, n: rng.choice(EDGES) + rng.integers(-1, 2, n).clip(0)),
+    "hundreds": (60, lambda rng, n: rng.choice((255, 256, 257, 300, 511, 512, 513, 700), n)),
+    "thousands": (8, lambda rng, n: rng.choice((1023, 1024, 1025, 2048, 2049, 8191, 8192, 8193), n)),
+    "mixed": (250, lambda rng, n: np.where(rng.random(n) < 0.02, 1030, rng.integers(0, 70, n))),
+}
+OFTEN = ("rush", "rush", "tiny", "short", "short", "edges", "one edge", "hundreds", "thousands", "mixed")
+# grades, and the dtypes that hold them
+GRADES: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "levels": ((0, 1, 2, 3, 4), ours.GRADE_DTYPES),
+    "two": ((0, 1), ("bool", *ours.GRADE_DTYPES)),
+    "signed": ((-2, -1, 0, 1, 2), ("int8", "int16", "int64", "float32", "float64")),
+    "all bytes": (tuple(range(256)), ("uint8", "int32", "float32", "float64")),
+    "255 levels": (tuple(range(254, -1, -1)), ("uint8", "int16", "float64")),
+    "tenths": (ours.TENTHS, ("float32", "float64")),
+    "quarters": ((0, 0.25, 0.5, 1, 2.75, 4), ("float16", "float32", "float64", ">f8")),
+    "far apart": ((0, 1, 3, 1000, 70000), ("int32", "uint32", "float32", "float64")),
+}
+CUTOFFS = (1, 2, 3, 4, 5, 10, 15, 16, 17, 20, 31, 32, 33, 64, 100, 128, 255, 257, 1000, 1024, 9000)
+VALUES: dict[str, tuple[Any, ...]] = {
+    "gain": ("linear", "exp2", "binary", *ours.COARSE_GAINS, ours.cubed),
+    "discount": tuple(one for one in ours.DISCOUNTS if not isinstance(one, list)),
+    "ties": ours.TIES, "empty": ours.EMPTIES, "judged_only": (True,), "unjudged": (0, 1, 3), "relative": (True,),
+    "ideal": (*ours.IDEALS, "judged_uncut", "judged_returned"), "rel": (1, 2, 0.25, 3), "recall": (0, 0.1, 0.5, 0.75, 1.0),
+    "denominator": ("min(n_relevant, k)",), "beta": (0.5, 2.0, 3), "p": (0.5, 0.8, 0.95), "min_rel": (0, 1), "max_rel": (4, 5, 8.5),
+}  # fmt: skip
+FUNCTIONS = {one.__name__: one for one in (ours.cubed, ours.square_root, ours._steps)}
+NAMES = (*bulk.LINEAR, *bulk.OTHERS, "infAP")
+
+
+class Gust(NamedTuple):
+    """Queries, and what is asked of them."""
+
+    table: Ragged
+    asked: list[Asked]
+
+
+# ---- drawing ----
+
+
+def draw(rng: Random, regime: str | None = None) -> Gust:
+    regime = regime or OFTEN[rng.integers(len(OFTEN))]
+    n, lengths_of = REGIMES[regime]
+    lengths = lengths_of(rng, int(rng.integers(n // 4, n)) + 1)
+    kind = list(GRADES)[rng.integers(len(GRADES))]
+    alphabet, dtypes = GRADES[kind]
+    dtype = np.dtype(dtypes[rng.integers(len(dtypes))])
+    some = [grade for grade in alphabet if grade >= 0 or dtype.kind != "u"]
+    shares = rng.dirichlet(np.full(len(some), 0.5)) if rng.random() < 0.7 else None
+    size = int(lengths.sum())
+    relevance = rng.choice(some, size, p=shares).astype(dtype)
+    table = Ragged(lengths.tolist(), relevance, draw_scores(rng, lengths), note=kind)
+    if rng.random() < 0.5:
+        table.is_judged = rng.random(size) < rng.choice([0.0, 0.5, 0.9, 1.0])
+    if rng.random() < 0.5:
+        flags = np.ones(size, np.bool_) if table.is_judged is None else table.is_judged
+        more = rng.integers(0, int(rng.choice([1, 3, 20])), len(lengths))
+        query = np.concatenate(
+            [np.repeat(np.arange(len(lengths)), lengths)[flags], np.repeat(np.arange(len(lengths)), more)]
+        )
+        grades = np.concatenate([relevance[flags], rng.choice(some, int(more.sum())).astype(dtype)])
+        order = np.argsort(query, kind="stable")
+        table.pool_lengths = np.bincount(query, minlength=len(lengths)).tolist()
+        table.pool_relevance = grades[order].astype(rng.choice([dtype.str, "f8"]))
+    if rng.random() < 0.3:
+        table.weight = rng.random(len(lengths)).round(2).tolist()
+    names = ["nDCG", "nDCG", "nDCG", "DCG", "DCG", "DCG", *rng.choice(NAMES, 4).tolist()]
+    asked = [draw_measure(rng, name, kind) for name in names]
+    return Gust(table, [*{str(one.measure): one for one in asked}.values()])
+
+
+def draw_scores(rng: Random, lengths: Array) -> Array:
+    dtype = np.dtype(ours.SCORE_DTYPES[rng.integers(len(ours.SCORE_DTYPES))])
+    size = int(lengths.sum())
+    spread = np.repeat(lengths, lengths)
+    how = rng.integers(5)
+    if how == 0:
+        scores: Array = np.concatenate([rng.permutation(n) for n in lengths] or [np.empty(0, int)])
+    elif how == 1:
+        scores = (rng.random(size) * rng.choice([1, 2, 4])).astype(int)
+    elif how == 2:
+        scores = (rng.random(size) * (spread / rng.choice([1, 2, 8]) + 1)).astype(int)
+    elif dtype.kind == "f":
+        scores = (
+            rng.choice([0.0, -0.0, 1.5, np.inf, -np.inf, 0.1, 1e-30], size)
+            if how == 3
+            else rng.standard_normal(size)
+        )
+    elif dtype.kind == "b":
+        scores = rng.integers(0, 2, size)
+    else:
+        edges = np.iinfo(dtype)
+        return rng.choice(np.array([edges.min, edges.min + 1, 0, 1, edges.max - 1, edges.max], dtype), size)
+    if dtype.kind in "biu":
+        scores = scores % (2 if dtype.kind == "b" else min(np.iinfo(dtype).max, 1 << 60))
+    return scores.astype(dtype)
+
+
+def draw_measure(rng: Random, name: str, kind: str) -> Asked:
+    definition, words = DEFINITIONS[name], dict[str, Any]()
+    needed = {"SDCG": ("max_rel",), "IPrec": ("recall",)}.get(name, ())
+    for parameter in definition.parameters:
+        values = VALUES.get(parameter.name)
+        if values is not None and (parameter.name in needed or rng.random() < 0.35):
+            words[parameter.name] = values[rng.integers(len(values))]
+    if name == "ERR":
+        words["max_rel"] = 8 if kind in ("all bytes", "255 levels", "far apart") else 4
+    if words.get("judged_only"):
+        words.pop("unjudged", None)  # what is dropped has no grade
+    if not isinstance(words.get("gain", ""), str) and kind not in ("levels", "two"):
+        words["gain"] = "linear"  # others list grades that do not occur
+    if kind in ("all bytes", "255 levels", "far apart") and words.get("gain") == "exp2":
+        words["gain"] = "linear"
+    if kind == "signed" and "gain" in definition.worth:
+        words["rel"] = max(words.get("rel", 0), 0.25)
+    if "gain" not in words and "rel" not in words and "gain" in definition.worth and rng.random() < 0.1:
+        words["gains"] = ours.OVERRIDES[rng.integers(len(ours.OVERRIDES))]
+    cutoff = int(rng.choice(CUTOFFS)) if definition.cut == "rank" and rng.random() < 0.8 else None
+    return Asked(name, cutoff, tuple(words.items()))
+
+
+# ---- making them small ----
+
+
+def smallest(items: list[Any], fails: Callable[[list[Any]], bool]) -> list[Any]:
+    """Few of these items with which it still fails."""
+    size = len(items)
+    while size:
+        size = (size + 1) // 2 if size > 1 else 0
+        first = 0
+        while size and first < len(items):
+            less = items[:first] + items[first + size :]
+            if fails(less):
+                items = less
+            else:
+                first += size
+        if size == 1:
+            break
+    return items
+
+
+def queries_of(table: Ragged) -> list[Any]:
+    """For each query its documents, as (grade, score, flag), its pool, and its weight."""
+    flags = np.ones(len(table.relevance), np.bool_) if table.is_judged is None else table.is_judged
+    rows = list(zip(table.relevance, table.scores, flags, strict=True))
+    pool, found = table.pool, []
+    for query in range(len(table.lengths)):
+        own = rows[table.offsets[query] : table.offsets[query + 1]]
+        grades = [] if pool is None else list(pool[1][pool[0][query] : pool[0][query + 1]])
+        found.append((own, grades, None if table.weight is None else table.weight[query]))
+    return found
+
+
+def joined(queries: list[Any], like: Ragged) -> Ragged:
+    """The table of these queries, of the dtypes of another one."""
+    rows = [row for own, _, _ in queries for row in own]
+    columns = [
+        np.array([row[i] for row in rows], kind)
+        for i, kind in enumerate((like.relevance.dtype, like.scores.dtype, np.bool_))
+    ]
+    table = Ragged([len(own) for own, _, _ in queries], columns[0], columns[1])
+    table.is_judged = None if like.is_judged is None else columns[2]
+    if like.pool_relevance is not None:
+        table.pool_lengths = [len(pool) for _, pool, _ in queries]
+        table.pool_relevance = np.array(
+            [grade for _, pool, _ in queries for grade in pool], like.pool_relevance.dtype
+        )
+    table.weight = None if like.weight is None else [weight for _, _, weight in queries]
+    return table
+
+
+# ---- files ----
+
+
+def written(gust: Gust, check: str, wrong: str) -> str:
+    def plain(value: Any) -> Any:
+        if callable(value):
+            return {"function": value.__name__}
+        return {"mapping": [*value.items()]} if isinstance(value, dict) else value
+
+    columns = {
+        name: getattr(gust.table, name) for name in ("relevance", "scores", "is_judged", "pool_relevance")
+    }
+    return json.dumps({
+        "check": check, "wrong": wrong, "measures": [str(one.measure) for one in gust.asked],
+        "asked": [(one.name, one.cutoff, [(word, plain(value)) for word, value in one.parameters]) for one in gust.asked],
+        "lists": {name: getattr(gust.table, name) for name in ("lengths", "pool_lengths", "weight")},
+        "arrays": {name: None if one is None else (one.dtype.str, one.tolist()) for name, one in columns.items()},
+    })  # fmt: skip
+
+
+def read(path: Path) -> tuple[Gust, str]:
+    def value_of(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return FUNCTIONS[value["function"]] if "function" in value else dict(value["mapping"])
+
+    data = json.loads(path.read_text())
+    arrays = {name: None if one is None else np.array(one[1], one[0]) for name, one in data["arrays"].items()}
+    asked = [
+        Asked(name, cutoff, tuple((word, value_of(value)) for word, value in words))
+        for name, cutoff, words in data["asked"]
+    ]
+    return Gust(Ragged(**data["lists"], **arrays), asked), data["check"]

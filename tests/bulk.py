@@ -1,0 +1,357 @@
+"""The measures of `oracle` for many queries at once, in NumPy: a second opinion that is fast enough for millions.
+
+Queries are padded to rows of one width. A measure is a function of fully ordered rows, as in `oracle`; measures that are linear
+in what a document is worth take the mean worth of a tied group for "average", the others the mean over all ways to break ties,
+of lists of at most MOST_WAYS documents. Gains and discounts of single grades and ranks are those of `oracle`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import oracle
+
+Array = npt.NDArray[Any]
+
+MOST_WAYS = 5  # documents of a list all of whose orders are listed: 120
+
+
+class Batch(NamedTuple):
+    """Queries as rows. Scores are whole numbers in the order of the scores that they stand for."""
+
+    grades: Array  # float64 (n, width)
+    scores: Array  # int64 (n, width)
+    present: Array  # bool (n, width): where there is a document
+    judged: Array  # bool (n, width)
+    pool: Array | None  # float64 (n, width of pools): grades of judged documents
+    in_pool: Array | None  # bool
+    distinct: Array  # float64: all grades there are
+    orders: dict[
+        bool, Array
+    ]  # orders in which tied documents stay as they are, with unjudged ones dropped and without
+
+
+def padded(offsets: Array, values: Array, fill: Any) -> tuple[Array, Array]:
+    """Ragged values as rows of one width, and where there are any."""
+    lengths = np.diff(offsets)
+    there = np.arange(int(lengths.max(initial=1))) < lengths[:, None]
+    rows = np.full(there.shape, fill)
+    rows[there] = values
+    return rows, there
+
+
+def batch_of(offsets: Array, grades: Array, scores: Array, judged: Array | None, pool: Any) -> Batch:
+    codes = np.unique(scores, return_inverse=True)[1].astype(np.int64)
+    rows, present = padded(offsets, grades.astype(np.float64), 0.0)
+    flags = present if judged is None else padded(offsets, judged, False)[0]
+    pooled = (None, None) if pool is None else padded(pool[0], pool[1].astype(np.float64), 0.0)
+    distinct = np.unique(np.concatenate([[0.0], grades, [] if pool is None else pool[1]]).astype(np.float64))
+    return Batch(rows, padded(offsets, codes, 0)[0], present, flags, *pooled, distinct, {})
+
+
+class Ranked(NamedTuple):
+    """Rows in rank order, and what measures ask about their queries."""
+
+    worth: Array  # float64 (n, width): by rank, of tied groups the mean where orders are averaged; 0 beyond the list
+    single: Array  # the worth of the document of each rank itself
+    grades: Array
+    judged: Array
+    shown: Array  # int64 (n,): documents of the list, those dropped left out
+    pool: Array  # float64 (n, width of pools), -inf where there is nothing
+    some: Array  # bool (n,): whether the query has documents, returned or judged
+    distinct: Array
+
+    def relevant(self, rel: float) -> Array:
+        """R of each query."""
+        return np.count_nonzero(self.pool >= rel, axis=1).astype(np.float64)
+
+    def top(self, cutoff: int | None) -> Array:
+        """Worth on the first ranks, and 0 on the others."""
+        return self.worth if cutoff is None else np.where(self.ranks() <= cutoff, self.worth, 0.0)
+
+    def ranks(self) -> Array:
+        return np.arange(1, self.worth.shape[1] + 1)
+
+
+def by_grade(function: Callable[[oracle.Document], float], grades: Array, distinct: Array) -> Array:
+    """A function of single grades, of all, which are among the `distinct`; NaN where it refuses one, which must not count."""
+
+    def of(grade: float) -> float:
+        try:
+            return float(function(oracle.Document(int(grade) if grade == int(grade) else grade)))
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError):
+            return np.nan
+
+    return np.array([of(grade) for grade in distinct.tolist()])[np.searchsorted(distinct, grades)]
+
+
+def discounts(discount: Any, n: int) -> Array:
+    weigh = oracle.discount_function(discount)
+    return np.array([weigh(rank) for rank in range(1, n + 1)], np.float64)
+
+
+def ratio(value: Array, by: Array) -> Array:
+    """Undefined where it would divide by 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(by != 0, value / np.where(by != 0, by, 1), np.nan)
+
+
+# ---- measures of rows in rank order; NaN stands for "undefined" ----
+
+
+def dcg(ranked: Ranked, cutoff: int | None, discount: Any = "log2", **_: Any) -> Array:
+    worth = ranked.top(cutoff)
+    depth = min(worth.shape[1], cutoff or worth.shape[1])
+    weights = discounts(discount, depth)
+    return np.where(ranked.some, (worth[:, :depth] * weights).sum(axis=1), np.nan)
+
+
+def idcg(
+    ranked: Ranked, cutoff: int | None, ideal: str = "judged", discount: Any = "log2", gain: Any = "linear", rel: Any = None,
+    gains: Any = None, **_: Any,
+) -> Array:  # fmt: skip
+    worth = oracle.gain_function(gain, rel, gains)
+    there = ranked.pool > -np.inf
+    judged = np.where(there, by_grade(worth, np.where(there, ranked.pool, 0.0), ranked.distinct), -np.inf)
+    shown, depth = ranked.shown[:, None], judged.shape[1]
+    scored = np.where(ranked.ranks() <= shown, ranked.single, -np.inf)
+    if ideal in ("judged", "judged_uncut", "judged_returned"):
+        best = -np.sort(-judged, axis=1)
+        if ideal == "judged_returned":
+            best[np.arange(1, depth + 1) > shown] = -np.inf
+    elif ideal == "scored":
+        best = -np.sort(-scored, axis=1)
+    elif ideal == "returned":
+        best = -np.sort(-np.where(ranked.ranks() <= (cutoff or scored.shape[1]), scored, -np.inf), axis=1)
+    else:
+        top = judged.max(axis=1, initial=0.0)
+        if gain == "binary" or (gains is None and not isinstance(gain, str) and not callable(gain)):
+            top = np.full_like(top, oracle.highest_gain(gain, rel, gains, []))
+        n = shown[:, 0] if cutoff is None else np.full(len(top), cutoff)
+        best = np.where(np.arange(int(n.max(initial=0))) < n[:, None], top[:, None], -np.inf)
+    best = np.where(best > -np.inf, best, 0.0)
+    if cutoff is not None and ideal != "judged_uncut":
+        best = best[:, :cutoff]
+    return np.where(ranked.some, (best * discounts(discount, best.shape[1])).sum(axis=1), np.nan)
+
+
+def ndcg(ranked: Ranked, cutoff: int | None, **words: Any) -> Array:
+    return ratio(dcg(ranked, cutoff, **words), np.nan_to_num(idcg(ranked, cutoff, **words)))
+
+
+def num_ret(ranked: Ranked, cutoff: int | None, **_: Any) -> Array:
+    return ranked.top(cutoff).sum(axis=1)
+
+
+def num_rel(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: Any) -> Array:
+    return ranked.relevant(rel)
+
+
+def precision(ranked: Ranked, cutoff: int | None, rel: float = 1, relative: bool = False, **_: Any) -> Array:
+    n = ranked.shown.astype(np.float64) if cutoff is None else np.full(len(ranked.shown), float(cutoff))
+    n = np.minimum(n, ranked.relevant(rel)) if relative else n
+    return np.where(ranked.some, ratio(num_ret(ranked, cutoff), n), np.nan)
+
+
+def recall(ranked: Ranked, cutoff: int | None, rel: float = 1, **_: Any) -> Array:
+    return ratio(num_ret(ranked, cutoff), ranked.relevant(rel))
+
+
+def f_measure(ranked: Ranked, cutoff: int | None, rel: float = 1, beta: float = 1.0, **_: Any) -> Array:
+    """By hits, R and k, where the oracle goes by precision and recall."""
+    n, relevant = ranked.shown if cutoff is None else cutoff, ranked.relevant(rel)
+    hits = num_ret(ranked, cutoff)
+    return np.where(relevant > 0, ratio((1 + beta**2) * hits, beta**2 * relevant + n), np.nan)
+
+
+def r_precision(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: Any) -> Array:
+    relevant = ranked.relevant(rel)
+    return ratio((ranked.worth * (ranked.ranks() <= relevant[:, None])).sum(axis=1), relevant)
+
+
+def set_average_precision(ranked: Ranked, _: int | None, rel: float = 1, **__: Any) -> Array:
+    return np.nan_to_num(precision(ranked, None, rel)) * recall(ranked, None, rel)
+
+
+def rank_biased_precision(ranked: Ranked, cutoff: int | None, p: float = 0.8, **_: Any) -> Array:
+    weights = p ** (ranked.ranks() - 1.0)
+    return np.where(ranked.some, (1 - p) * (ranked.top(cutoff) * weights).sum(axis=1), np.nan)
+
+
+def rank_biased_residual(ranked: Ranked, cutoff: int | None, p: float = 0.8, **_: Any) -> Array:
+    n = ranked.shown if cutoff is None else np.minimum(ranked.shown, cutoff)
+    return rank_biased_precision(ranked, cutoff, p) + p ** n.astype(np.float64)
+
+
+def judged_share(ranked: Ranked, cutoff: int | None, **_: Any) -> Array:
+    n = ranked.shown if cutoff is None else np.minimum(ranked.shown, cutoff)
+    return ratio(num_ret(ranked, cutoff), n)
+
+
+def scaled_dcg(ranked: Ranked, cutoff: int | None, discount: Any = "log2", **_: Any) -> Array:
+    n = ranked.shown if cutoff is None else np.full(len(ranked.shown), cutoff)
+    whole = np.append(0.0, np.cumsum(discounts(discount, int(n.max(initial=0)))))
+    return np.where(ranked.some, ratio(dcg(ranked, cutoff, discount), whole[n]), np.nan)
+
+
+# Measures that are not linear: each rank adds what those above it decide.
+
+
+def success(ranked: Ranked, cutoff: int | None, rel: float = 1, **_: Any) -> Array:
+    return np.where(ranked.relevant(rel) > 0, ranked.top(cutoff).max(axis=1, initial=0.0), np.nan)
+
+
+def reciprocal_rank(ranked: Ranked, cutoff: int | None, rel: float = 1, **_: Any) -> Array:
+    first = (ranked.top(cutoff) / ranked.ranks()).max(axis=1, initial=0.0)
+    return np.where(ranked.relevant(rel) > 0, first, np.nan)
+
+
+def average_precision(
+    ranked: Ranked, cutoff: int | None, rel: float = 1, denominator: str = "n_relevant", **_: Any
+) -> Array:
+    hits, relevant = ranked.top(cutoff), ranked.relevant(rel)
+    if cutoff is not None and denominator != "n_relevant":
+        relevant = np.minimum(relevant, cutoff)
+    return ratio((hits * np.cumsum(hits, axis=1) / ranked.ranks()).sum(axis=1), relevant)
+
+
+def interpolated_precision(
+    ranked: Ranked, _cutoff: int | None, recall: float = 0.0, rel: float = 1, **_: Any
+) -> Array:
+    found, relevant = np.cumsum(ranked.worth, axis=1), ranked.relevant(rel)
+    reached = (ranked.worth > 0) & (found >= np.floor(recall * relevant + 0.9)[:, None])
+    best = np.where(reached, found / ranked.ranks(), 0.0).max(axis=1, initial=0.0)
+    return np.where(relevant > 0, best, np.nan)
+
+
+def expected_reciprocal_rank(ranked: Ranked, cutoff: int | None, max_rel: float = 4, **_: Any) -> Array:
+    stop = (2.0 ** np.maximum(ranked.grades, 0) - 1.0) / 2.0**max_rel * ranked.judged
+    reading = np.cumprod(np.hstack([np.ones((len(stop), 1)), 1.0 - stop[:, :-1]]), axis=1)[:, : stop.shape[1]]
+    chance = stop * reading / ranked.ranks()
+    return np.where(ranked.some, (chance if cutoff is None else chance[:, :cutoff]).sum(axis=1), np.nan)
+
+
+def binary_preference(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: Any) -> Array:
+    relevant = ranked.relevant(rel)[:, None]
+    others = np.count_nonzero((ranked.pool >= 0) & (ranked.pool < rel), axis=1)[:, None]
+    above = np.cumsum(ranked.judged & (ranked.grades >= 0) & (ranked.grades < rel), axis=1)
+    share = np.where(above > 0, ratio(np.minimum(above, relevant), np.minimum(others, relevant)), 0.0)
+    return ratio((ranked.worth * (1.0 - share)).sum(axis=1), relevant[:, 0])
+
+
+LINEAR: dict[str, Callable[..., Array]] = {
+    "nDCG": ndcg, "DCG": dcg, "IDCG": idcg, "CG": lambda ranked, cutoff, **words: dcg(ranked, cutoff, lambda rank: 1.0),
+    "P": precision, "R": recall, "F": f_measure, "Rprec": r_precision, "NumRet": num_ret, "NumRel": num_rel,
+    "RBP": rank_biased_precision, "RBPresidual": rank_biased_residual, "Judged": judged_share, "SDCG": scaled_dcg,
+    "SetP": precision, "SetR": recall, "SetF": f_measure, "SetAP": set_average_precision,
+}  # fmt: skip
+OTHERS: dict[str, Callable[..., Array]] = {
+    "AP": average_precision, "RR": reciprocal_rank, "Success": success, "IPrec": interpolated_precision,
+    "ERR": expected_reciprocal_rank, "Bpref": binary_preference,
+}  # fmt: skip
+GRADED = ("nDCG", "DCG", "IDCG", "CG")
+
+
+# ---- ranking ----
+
+
+def worth_of(name: str, batch: Batch, words: dict[str, Any]) -> Array:
+    """What each document is worth to a measure; ties are broken by it for "worst" and "best"."""
+    if name in GRADED:
+        gain = oracle.gain_function(words.get("gain", "linear"), words.get("rel"), words.get("gains"))
+        return np.where(
+            batch.judged, by_grade(gain, np.where(batch.judged, batch.grades, 0.0), batch.distinct), 0.0
+        )
+    if name == "Judged":
+        return np.where(batch.judged, 1.0, 0.0)
+    if name == "RBPresidual":
+        return np.where(batch.judged, 0.0, 1.0)
+    if name == "ERR":
+        return np.where(batch.judged, np.maximum(batch.grades, 0.0), 0.0)
+    if name == "SDCG":
+        low, high = words.get("min_rel", 0), words["max_rel"]
+        return np.where(batch.judged, (np.clip(batch.grades, low, high) - low) / (high - low), 0.0)
+    rel = words.get("rel", None if name == "NumRet" else 1)
+    return np.ones(batch.grades.shape) if rel is None else (batch.judged & (batch.grades >= rel)) * 1.0
+
+
+def averaged(worth: Array, scores: Array) -> Array:
+    """The mean worth of the tied group of each rank."""
+    n, width = worth.shape
+    if not worth.size:
+        return worth
+    starts = np.ones((n, width), np.bool_)
+    starts[:, 1:] = scores[:, 1:] != scores[:, :-1]
+    group = np.cumsum(starts.ravel()) - 1
+    return (np.bincount(group, worth.ravel()) / np.bincount(group))[group].reshape(n, width)
+
+
+def has_ties(batch: Batch, judged_only: bool = False) -> bool:
+    present = batch.present & batch.judged if judged_only else batch.present
+    alone = np.where(present, batch.scores, -1 - np.arange(batch.scores.shape[1]))
+    alone.sort(axis=1)
+    return bool((alone[:, 1:] == alone[:, :-1]).any())
+
+
+def score(
+    name: str, batch: Batch, cutoff: int | None = None, *, ties: str = "average", judged_only: bool = False, empty: Any = 0.0,
+    unjudged: Any = None, **words: Any,
+) -> Array:  # fmt: skip
+    """The value of each query, as `oracle.score` has it. Raises `ValueError` for too many orders of tied documents."""
+    n, width = batch.grades.shape
+    grades, judged, present = batch.grades, batch.judged & batch.present, batch.present
+    pool = np.where(judged, grades, -np.inf) if batch.pool is None else batch.pool
+    if batch.in_pool is not None:
+        pool = np.where(batch.in_pool, pool, -np.inf)
+    distinct = batch.distinct
+    if unjudged is not None:
+        pool = np.hstack([pool, np.where(present & ~judged, float(unjudged), -np.inf)])
+        grades, judged = np.where(judged, grades, float(unjudged)), present
+        distinct = np.union1d(distinct, [unjudged])
+    some = present.any(axis=1) | (pool > -np.inf).any(axis=1)
+    if judged_only:
+        present = present & judged
+    batch = batch._replace(grades=grades, judged=judged, present=present, distinct=distinct)
+    worth = np.where(present, worth_of(name, batch, words), 0.0)
+    place = np.broadcast_to(np.arange(width), (n, width))
+
+    def as_given() -> Array:
+        if judged_only not in batch.orders:
+            batch.orders[judged_only] = np.lexsort((place, -batch.scores, ~present), axis=-1)
+        return batch.orders[judged_only]
+
+    def ordered(order: Array, *, mean: bool = False) -> Array:
+        taken = [
+            np.take_along_axis(rows, order, axis=1) for rows in (worth, grades, judged, batch.scores, present)
+        ]
+        by_rank = averaged(taken[0], np.where(taken[4], taken[3], -1)) if mean else taken[0]
+        ranked = Ranked(
+            by_rank, taken[0], taken[1], taken[2] & taken[4], present.sum(axis=1), pool, some, distinct
+        )
+        return (LINEAR | OTHERS)[name](ranked, cutoff, **words)
+
+    def broken_by(*keys: Array) -> Array:
+        return ordered(np.lexsort((*keys, -batch.scores, ~present), axis=-1))
+
+    linear = name in LINEAR and words.get("ideal") != "returned"
+    shown = np.nan if empty in ("nan", "skip") else float(empty)
+    if ties in ("worst", "best"):
+        values = broken_by(place, worth if ties == "worst" else -worth)
+    elif ties == "input" or not has_ties(batch, judged_only):
+        values = ordered(as_given())
+    elif linear:
+        values = ordered(as_given(), mean=True)
+    elif width <= MOST_WAYS:
+        ways = np.array([broken_by(place[:, list(way)]) for way in itertools.permutations(range(width))])
+        undefined = np.isnan(ways)
+        ways[undefined] = shown
+        left = ~np.isnan(ways)
+        values = ratio(np.where(left, ways, 0.0).sum(axis=0), left.sum(axis=0))
+        values[undefined.all(axis=0)] = np.nan
+    else:
+        raise ValueError(f"orders of {width} documents are too many to list")
+    return np.where(np.isnan(values), shown, values)
