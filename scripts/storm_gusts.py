@@ -30,7 +30,20 @@ REGIMES: dict[str, tuple[int, Callable[[Random, int], Array]]] = {
     "thousands": (8, lambda rng, n: rng.choice((1023, 1024, 1025, 2048, 2049, 8191, 8192, 8193), n)),
     "mixed": (250, lambda rng, n: np.where(rng.random(n) < 0.02, 1030, rng.integers(0, 70, n))),
 }
-OFTEN = ("rush", "rush", "tiny", "short", "short", "edges", "one edge", "hundreds", "thousands", "mixed")
+OFTEN = (
+    "rush",
+    "rush",
+    "tiny",
+    "short",
+    "short",
+    "edges",
+    "one edge",
+    "hundreds",
+    "thousands",
+    "mixed",
+    "crossed",
+    "crossed",
+)
 # grades, and the dtypes that hold them
 GRADES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "levels": ((0, 1, 2, 3, 4), ours.GRADE_DTYPES),
@@ -66,6 +79,10 @@ class Gust(NamedTuple):
 
 def draw(rng: Random, regime: str | None = None) -> Gust:
     regime = regime or OFTEN[rng.integers(len(OFTEN))]
+    if regime == "crossed":  # every parameter of every measure, and propensities
+        seed = int(rng.integers(1 << 31))
+        table = ours.crossed_table(seed, longest=int(rng.choice([6, 140])))
+        return Gust(table, ours.crossed_measures(seed, table))
     n, lengths_of = REGIMES[regime]
     lengths = lengths_of(rng, int(rng.integers(n // 4, n)) + 1)
     kind = list(GRADES)[rng.integers(len(GRADES))]
@@ -166,12 +183,13 @@ def smallest(items: list[Any], fails: Callable[[list[Any]], bool]) -> list[Any]:
 
 
 def queries_of(table: Ragged) -> list[Any]:
-    """For each query its documents, as (grade, score, flag), its pool, and its weight."""
-    flags = np.ones(len(table.relevance), np.bool_) if table.is_judged is None else table.is_judged
-    rows = list(zip(table.relevance, table.scores, flags, strict=True))
-    pool, found = table.pool, []
+    """For each query its documents, as (grade, score, flag, propensity), its pool, and its weight."""
+    ones = np.ones(len(table.relevance))
+    flags, chances = (ones if column is None else column for column in (table.is_judged, table.propensity))
+    rows = list(zip(table.relevance, table.scores, flags, chances, strict=True))
+    offsets, pool, found = table.offsets, table.pool, []
     for query in range(len(table.lengths)):
-        own = rows[table.offsets[query] : table.offsets[query + 1]]
+        own = rows[offsets[query] : offsets[query + 1]]
         grades = [] if pool is None else list(pool[1][pool[0][query] : pool[0][query + 1]])
         found.append((own, grades, None if table.weight is None else table.weight[query]))
     return found
@@ -180,12 +198,11 @@ def queries_of(table: Ragged) -> list[Any]:
 def joined(queries: list[Any], like: Ragged) -> Ragged:
     """The table of these queries, of the dtypes of another one."""
     rows = [row for own, _, _ in queries for row in own]
-    columns = [
-        np.array([row[i] for row in rows], kind)
-        for i, kind in enumerate((like.relevance.dtype, like.scores.dtype, np.bool_))
-    ]
+    kinds = (like.relevance.dtype, like.scores.dtype, np.bool_, np.float64)
+    columns = [np.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
     table = Ragged([len(own) for own, _, _ in queries], columns[0], columns[1])
     table.is_judged = None if like.is_judged is None else columns[2]
+    table.propensity = None if like.propensity is None else columns[3]
     if like.pool_relevance is not None:
         table.pool_lengths = [len(pool) for _, pool, _ in queries]
         table.pool_relevance = np.array(
@@ -205,7 +222,8 @@ def written(gust: Gust, check: str, wrong: str) -> str:
         return {"mapping": [*value.items()]} if isinstance(value, dict) else value
 
     columns = {
-        name: getattr(gust.table, name) for name in ("relevance", "scores", "is_judged", "pool_relevance")
+        name: getattr(gust.table, name)
+        for name in ("relevance", "scores", "is_judged", "pool_relevance", "propensity")
     }
     return json.dumps({
         "check": check, "wrong": wrong, "measures": [str(one.measure) for one in gust.asked],

@@ -229,7 +229,7 @@ def interpolated_precision(
 
 
 def expected_reciprocal_rank(ranked: Ranked, cutoff: int | None, max_rel: float = 4, **_: Any) -> Array:
-    stop = (2.0 ** np.maximum(ranked.grades, 0) - 1.0) / 2.0**max_rel * ranked.judged
+    stop = (2.0 ** np.where(ranked.judged, ranked.grades, 0).clip(0) - 1.0) / 2.0**max_rel
     reading = np.cumprod(np.hstack([np.ones((len(stop), 1)), 1.0 - stop[:, :-1]]), axis=1)[:, : stop.shape[1]]
     chance = stop * reading / ranked.ranks()
     return np.where(ranked.some, (chance if cutoff is None else chance[:, :cutoff]).sum(axis=1), np.nan)
