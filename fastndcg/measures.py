@@ -872,9 +872,9 @@ class Measure:
             number = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
         except TypeError:
             number = 0
-        if number < 1:
+        if not 1 <= number < 1 << 53:
             raise MeasureError(
-                f"cutoff {cutoff!r} of {self.name} is not a whole number from 1, as in {self.name}@10"
+                f"cutoff {cutoff!r} of {self.name} is not a whole number from 1 up to 2^53, as in {self.name}@10"
             )
         return Measure(self.definition, self._values, number)
 
