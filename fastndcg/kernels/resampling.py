@@ -54,7 +54,7 @@ def flip_signs(seed: int, first: int, values: Array, sums: Array) -> None:
     The sum of eight values for each of their 256 signs is looked up, so that a flip takes an eighth of an addition.
     """
     n_resamples = sums.shape[0]
-    streams = np.empty(n_resamples, np.uint64)
+    streams, words = np.empty(n_resamples, np.uint64), np.empty(n_resamples, np.uint64)
     for r in range(n_resamples):
         streams[r] = stream_of(seed, first + r)
         sums[r] = 0
@@ -69,8 +69,10 @@ def flip_signs(seed: int, first: int, values: Array, sums: Array) -> None:
                 for signs in range(size):
                     tables[group, size + signs] = tables[group, signs] + value
                     tables[group, signs] -= value
+        for r in range(n_resamples):  # apart from the next loop these are vectors: two thirds of the time
+            words[r] = random_word(word(streams[r]), b)
         for r in range(n_resamples):
-            bits = random_word(word(streams[r]), b)
+            bits = word(words[r])
             sums[r] += (
                 tables[0, bits & _BYTE]
                 + tables[1, (bits >> _BY_8) & _BYTE]
