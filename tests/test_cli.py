@@ -268,7 +268,7 @@ def test_wrong_input_is_one_line_and_exit_1(
     line = only_line(result.stderr)
     assert re.search(message, line), line
     assert "Traceback" not in line
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert not result.stdout
     assert sorted(os.listdir(tmp_path)) == before
 
@@ -287,7 +287,7 @@ def test_wrong_input_is_one_line_and_exit_1(
 def test_wrong_names_are_one_line_and_exit_1(predictions: Path, words: list[str], message: str) -> None:
     result = run("score", predictions, *words)
     assert message in only_line(result.stderr)
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert not result.stdout
 
 
@@ -332,7 +332,7 @@ def test_unwritable_output(predictions: Path, tmp_path: Path, words: list[str], 
     before = sorted(os.listdir(tmp_path))
     result = run(*(word.format(path=predictions) for word in words), "--out", tmp_path / name)
     assert "cannot be written" in only_line(result.stderr)
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert not result.stdout
     assert sorted(os.listdir(tmp_path)) == before
 
@@ -348,7 +348,7 @@ def test_output_over_the_input_is_refused(predictions: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/null").exists(), reason="there is no device to protect")
 def test_output_over_a_device_is_refused(predictions: Path) -> None:
     result = run("score", predictions, "--out", "/dev/null")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "is not a file" in only_line(result.stderr)
 
 
@@ -412,7 +412,7 @@ def test_without_the_extra_one_line_says_how_to_get_it() -> None:
 
 def test_failing_process_leaves_one_line(tmp_path: Path) -> None:
     done = in_process_of_its_own("score", tmp_path / "nowhere.parquet")
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert "nowhere.parquet" in only_line(done.stderr)
 
 
@@ -445,7 +445,7 @@ class TestPosix:
             done = subprocess.run(
                 command("score", predictions), stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
             )
-        assert done.returncode == 1
+        assert done.returncode == 3
         assert "No space left" in only_line(done.stderr.partition("\n")[2])
 
     @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

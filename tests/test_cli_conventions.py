@@ -82,7 +82,7 @@ def test_one_query_alone(path: Path) -> None:
         fn.evaluate(rankings, "nDCG@10", convention="catboost")["nDCG@10"][at]
     )
     missing = run("conventions", path, "--query", "303")
-    assert missing.exit_code == 1 and 'there is no query "303"' in missing.stderr
+    assert missing.exit_code == 3 and 'there is no query "303"' in missing.stderr
 
 
 def test_without_a_cutoff_each_tool_has_its_own(path: Path) -> None:
@@ -127,4 +127,4 @@ def test_what_needs_data_says_so(path: Path) -> None:
     result = run("conventions", "--explain", "sklearn", "lightgbm")
     assert result.exit_code == 2 and "need data" in result.stderr
     refused = run("conventions", path, "--explain", "sklearn", "recpack")
-    assert refused.exit_code == 1 and "there is no way from sklearn to recpack" in refused.stderr
+    assert refused.exit_code == 3 and "there is no way from sklearn to recpack" in refused.stderr

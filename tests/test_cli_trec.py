@@ -85,7 +85,7 @@ def test_parquet_files(tmp_path):
     )
     assert "columns: query of qrels=qid, query of run=query_id, doc_id=docid" in result.stderr
     failed = run_cli("score", "--qrels", qrels, "--run", run)
-    assert failed.exit_code == 1
+    assert failed.exit_code == 3
     assert "q.parquet: " in failed.stderr
     assert failed.stderr.count("\n") == 1
     assert '--query "' in failed.stderr
@@ -112,7 +112,7 @@ def test_wrong_usage(paths, arguments, message):
 def test_faults_are_one_line(paths, tmp_path):
     (tmp_path / "run.txt").write_text("301 Q0 C 1 2.5\n")
     result = run_cli("score", "--qrels", paths[0], "--run", paths[1])
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "run.txt, line 1: 5 fields" in result.stderr
     assert result.stderr.count("\n") == 1
     assert (
@@ -189,5 +189,5 @@ def test_few_queries_in_common(paths, tmp_path):
     (tmp_path / "few.txt").write_text("q301 Q0 B 1 2.5 me\n")
     for command in (["score", "--qrels", qrels, "--run"], ["trec_eval", qrels]):
         refused = run_cli(*command, str(tmp_path / "few.txt"))
-        assert refused.exit_code == 1
+        assert refused.exit_code == 3
         assert 'have no query in common: "301", "302", "303" there, "q301" here.' in refused.stderr

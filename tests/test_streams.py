@@ -644,7 +644,7 @@ def test_files_that_may_not_grow(tmp_path: Path, spool: Path, mixed: bool, limit
     done = run(
         LIMITED, str(limit), "score", str(path), "--memory", "10KB", "--out", str(out), TMPDIR=str(spool)
     )
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 3, done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert ("temporary file" if mixed else "out.parquet") in done.stderr
     assert "cannot be written: File too large" in done.stderr

@@ -1,7 +1,7 @@
 """The command line, outside and looking in: results go to stdout, all else to stderr.
 
-A command that fails says why in one line and exits with 1; wrong usage exits with 2, Ctrl-C with 130. What a command
-writes appears whole or not at all.
+A command that fails says why in one line and exits with 3, a gate that does not hold with 1, wrong usage with 2, Ctrl-C with
+130. What a command writes appears whole or not at all.
 """
 
 # ruff: noqa: I001 - commands in the order that the help has them

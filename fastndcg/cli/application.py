@@ -24,6 +24,7 @@ from fastndcg.errors import (
 )
 
 P = ParamSpec("P")
+GATE, FAILED = 1, 3  # exit codes: a condition that did not hold, and a command that could not do its work
 
 
 # plain help and errors: a message that a box wraps is no longer one line
@@ -93,13 +94,16 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
             with _plain_warnings(as_option):
                 function(*arguments, **options)
         except FastndcgError as error:
-            end(1, as_option(error))
+            end(FAILED, as_option(error))
         except BrokenPipeError:
             end(141)  # the reader of the pipe has what it wanted: what a shell shows for other tools
         except OSError as error:
-            end(1, str(error))
+            end(FAILED, str(error))
         except MemoryError:
-            end(1, "There is not enough memory for this input. Score it in parts, or on a machine with more.")
+            end(
+                FAILED,
+                "There is not enough memory for this input. Score it in parts, or on a machine with more.",
+            )
         except KeyboardInterrupt:
             end(130, "Interrupted.")
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import typer
 
 from fastndcg.api import evaluate
-from fastndcg.cli.application import command, end
+from fastndcg.cli.application import GATE, command, end
 from fastndcg.cli.conventions import find_convention, needs_ids
 from fastndcg.cli.options import DocIdOption, Format, FormatOption, Missing, NaN, ThreadsOption
 from fastndcg.cli.output import Progress, write_summary
@@ -323,7 +323,7 @@ def _hold(gates: list[tuple[Measure, float]], scored: list[_Scored]) -> None:
             if not means[str(measure)] >= bound
         ]
     if failed:
-        end(1, "--fail-under: " + "; ".join(failed))
+        end(GATE, "--fail-under: " + "; ".join(failed))
 
 
 def _verdict(measure: Measure, bound: float, mean: float) -> str:
