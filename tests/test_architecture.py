@@ -277,6 +277,21 @@ def test_compiled_functions_live_in_kernels(name: str) -> None:
                 )
 
 
+def test_private_parts_of_numba_are_touched_in_one_module() -> None:
+    """Public are numba, its types and what is for extensions, and of llvmlite what it writes code with and what knows the processor."""
+    public = {"numba", "numba.extending", "llvmlite"}
+    for name, path in MODULES.items():
+        if name == "fastndcg.kernels.private_numba":
+            continue
+        for node in ast.walk(TREES[path]):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                modules = [node.module or ""]
+                if node.module == "llvmlite":
+                    assert {alias.name for alias in node.names} <= {"ir", "binding"}, path.name
+            assert {module for module in modules if module.split(".")[0] in COMPILER} <= public, path.name
+
+
 def test_no_fastmath() -> None:
     assert "fastmath" not in {
         keyword.arg

@@ -478,6 +478,7 @@ def test_rows_of_queries_side_by_side() -> None:
                 np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.skipif(compiling.private is None, reason="it is a block like any other")
 def test_apart_takes_no_part_of_an_array() -> None:
     """A block set apart would take what is beside a column for its next row."""
     block = keep_all

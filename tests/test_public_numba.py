@@ -1,0 +1,76 @@
+"""With a version of Numba that is not known, or that lacks a private part, everything works: `public_numba` makes this one such."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+from fastndcg.kernels import compiling
+
+HERE = Path(__file__).parent
+pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+
+# short lists and long ones, with ties and without, one thread and two; rows in any order
+VALUES = """
+import hashlib
+import numpy as np
+import fastndcg as fn
+from fastndcg.kernels import compiling
+random = np.random.default_rng(3)
+lengths = np.append(random.integers(0, 300, 2000), [700, 20000])
+grades = random.integers(0, 4, lengths.sum()).astype(np.uint8)
+scores = random.integers(0, 400, lengths.sum()).astype(np.float32)
+scores[: len(scores) // 2] += random.random(len(scores) // 2, np.float32)
+rankings = fn.Rankings.from_groups(lengths, grades, scores)
+measures = ["nDCG@10", "nDCG", "nDCG(gain='exp2', ties='worst')@40"]
+one, two = (fn.evaluate(rankings, measures, threads=threads).values for threads in (1, 2))
+assert one.tobytes() == two.tobytes()
+shuffled = random.permutation(3000)
+ids = np.repeat(np.arange(30), 100)[shuffled]
+again = fn.evaluate(fn.Rankings.from_query_ids(ids, grades[:3000], scores[:3000]), "nDCG@10", threads=1).values
+print(compiling.private is None, hashlib.sha256(one.tobytes() + again.tobytes()).hexdigest())
+"""
+
+
+def run(*arguments: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)]), "NUMBA_NUM_THREADS": "2"} | environment,
+        cwd=HERE.parent, capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_the_same_bits_without_private_parts(tmp_path: Path) -> None:
+    """What was compiled so is kept, and found by the next process."""
+    found = run("-c", "import public_numba" + VALUES, NUMBA_CACHE_DIR=str(tmp_path)).split()
+    assert [found[0], *run("-c", VALUES).split()[1:]] == ["True", found[1]]
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")}
+    assert kept
+    assert run("-c", "import public_numba" + VALUES, NUMBA_CACHE_DIR=str(tmp_path)).split() == found
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")} == kept
+
+
+def test_blocks_of_vectors_without_private_parts(tmp_path: Path) -> None:
+    """Tests of the kernels themselves, run so."""
+    chosen = "rounded_as_python or blanks or replace_undefined or bound_of_top or rank_tied"
+    tests = ["tests/test_text.py", "tests/test_kernels.py", "-k", chosen]
+    run(
+        "-m", "pytest", "-q", "-n", "0", "-p", "public_numba", "-p", "no:cacheprovider", *tests,
+        NUMBA_CACHE_DIR=str(tmp_path),
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not compiling.KNOWN, reason="this version is not known")
+def test_a_known_version_that_lacks_a_name() -> None:
+    code = "from fastndcg.kernels import compiling\nprint(compiling.private is None)"
+    assert run("-c", code) == "False\n"
+    assert run("-c", "import public_numba\n" + code) == "True\n"
+    lacking = "import numba.core.codegen\ndel numba.core.codegen.JITCodeLibrary\n"
+    assert run("-c", lacking + code) == "True\n"
