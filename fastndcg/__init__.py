@@ -24,6 +24,9 @@ Where everything is:
     sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings
     trec_eval       what trec_eval prints, byte for byte
     files           files that appear whole or not at all
+    arrays          offsets, views and order of arrays
+    arrow_types     Arrow arrays of all types brought to the few that are computed with
+    grouping        rows grouped by query
     typing          types of parameters and options, for annotations
     errors          every error that is raised
     adapters        Spark, Dask, Ray, boosters: what people already have, outside, looking in

@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from fastndcg import statistics
 from fastndcg.api import evaluate
+from fastndcg.arrays import unmasked
 from fastndcg.errors import InputError
 from fastndcg.measures import DCG, Measure, nDCG
-from fastndcg.rankings import Rankings, unmasked
+from fastndcg.rankings import Rankings
 from fastndcg.scoring.plan import discount_table
 
 

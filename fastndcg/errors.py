@@ -69,3 +69,13 @@ def suggest(word: str, candidates: Iterable[str]) -> str:
         by_lower.setdefault(candidate.lower(), candidate)
     near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
     return f' Did you mean "{by_lower[near[0]]}"?' if near else ""
+
+
+def count_of(number: int, noun: str) -> str:
+    """A number and what it counts.
+
+    >>> count_of(1, "entry"), count_of(1200, "entry"), count_of(2, "null")
+    ('1 entry', '1,200 entries', '2 nulls')
+    """
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else several}"

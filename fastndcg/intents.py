@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fastndcg.arrays import offsets_from
 from fastndcg.errors import InputError, InputTypeError
 
 Array = npt.NDArray[Any]
@@ -33,7 +34,7 @@ class IntentGrades(NamedTuple):
         array([2, 1, 0])
         """
         lengths = np.where(rows >= 0, np.diff(self.offsets)[rows] if len(self.offsets) > 1 else 0, 0)
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        offsets = offsets_from(lengths)
         entries = np.repeat(self.offsets[:-1][rows] if len(lengths) else offsets[:-1], lengths)
         entries += np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
         return IntentGrades(*map(_read_only, (offsets, self.numbers[entries], self.grades[entries])))
@@ -170,7 +171,7 @@ def _of_lists(name: str, values: Any) -> IntentGrades:
     numbers = np.arange(len(flat)) - np.repeat(offsets[:-1], np.diff(offsets))
     if flat.null_count:
         judged = flat.is_valid().to_numpy(zero_copy_only=False)
-        offsets = np.concatenate([[0], np.cumsum(judged)])[offsets]
+        offsets = offsets_from(judged)[offsets]
         numbers, flat = numbers[judged], flat.drop_null()
     return IntentGrades(offsets, numbers, _plain_grades(flat.to_numpy(zero_copy_only=False)))
 
@@ -213,7 +214,7 @@ def _flat(lists: pa.Array) -> tuple[Int64, pa.Array]:
         lengths[judged] = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
     else:
         lengths[:] = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
-    return np.concatenate([[0], np.cumsum(lengths)]), lists.flatten()
+    return offsets_from(lengths), lists.flatten()
 
 
 def _plain_grades(grades: Array) -> Array:

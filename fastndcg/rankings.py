@@ -10,7 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.errors import InputError, InputTypeError
+from fastndcg.arrays import arrow_column, as_array, offsets_from, read_only, unmasked
+from fastndcg.arrow_types import combined, plain_strings
+from fastndcg.errors import InputError, InputTypeError, count_of
+from fastndcg.grouping import group_by_query
 from fastndcg.intents import IntentGrades, Probabilities, intent_grades, probabilities
 
 if TYPE_CHECKING:
@@ -23,7 +26,6 @@ Int64 = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 20  # rows that a check looks at together, so that its temporary arrays stay small
 _TOGETHER = 1 << 16  # rows whose documents are compared together: their table stays in the cache
-_TABLE = 1 << 16  # ids that a table may always have room for
 
 
 class JudgedPool(NamedTuple):
@@ -197,12 +199,12 @@ class Rankings:
             raise InputError(
                 f"group has a negative size, {sizes[first]} at position {first}; each is the number of documents of a query"
             )
-        total, rows = int(sizes.sum()), len(_as_array("relevance", relevance))
+        total, rows = int(sizes.sum()), len(as_array("relevance", relevance))
         if total != rows:
             raise InputError(
                 f"group adds up to {total} documents, but relevance has {rows}; give the size of every query, in row order"
             )
-        return cls.from_offsets(np.concatenate([[0], np.cumsum(sizes)]), relevance, scores, **columns)
+        return cls.from_offsets(offsets_from(sizes), relevance, scores, **columns)
 
     @classmethod
     def from_query_ids(
@@ -245,7 +247,7 @@ class Rankings:
             if columns.get("intents") is not None:
                 columns["intents"] = intent_grades("intents", columns["intents"], len(rows)).take(rows)
             if columns.get("doc_ids") is not None:
-                doc_ids = _arrow_column("doc_ids", columns["doc_ids"], len(rows))
+                doc_ids = arrow_column("doc_ids", columns["doc_ids"], len(rows))
                 columns["doc_ids"] = doc_ids.take(pa.array(rows))
         return cls.from_offsets(grouped.offsets, relevance, scores, query_ids=grouped.query_ids, **columns)
 
@@ -302,7 +304,7 @@ class Rankings:
         array([1, 0, 2, 1, 0])
         """
         lengths, flat = _flatten("relevance", relevance)
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        offsets = offsets_from(lengths)
         if scores is None:
             rank_order = np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1)
             return cls.from_offsets(offsets, flat, rank_order, **columns)
@@ -462,9 +464,9 @@ class Rankings:
         self = object.__new__(cls)
         fields = self.__dict__
         fields["offsets"], fields["relevance"], fields["scores"] = offsets, grades, values
-        fields["_query_ids"] = None if query_ids is None else _arrow_column("query_ids", query_ids, n_queries)
+        fields["_query_ids"] = None if query_ids is None else arrow_column("query_ids", query_ids, n_queries)
         fields["_kept"] = _kept_columns(queries, n_queries)
-        fields["doc_ids"] = None if doc_ids is None else _arrow_column("doc_ids", doc_ids, len(grades))
+        fields["doc_ids"] = None if doc_ids is None else arrow_column("doc_ids", doc_ids, len(grades))
         fields["is_judged"] = None if is_judged is None else _flags(is_judged, len(grades))
         fields["weight"] = None if weight is None else _weight(weight, n_queries)
         fields["judged"] = None if judged is None else _pool(judged, n_queries)
@@ -713,7 +715,7 @@ class Rankings:
             self.__dict__["scores"] = read_only(np.where(missing, scores.dtype.type(-np.inf), scores))
             return
         raise InputError(
-            f"scores has {_count(int(missing.sum()), 'NaN value')}; the first is at {self.place(int(np.argmax(missing)))}. "
+            f"scores has {count_of(int(missing.sum()), 'NaN value')}; the first is at {self.place(int(np.argmax(missing)))}. "
             'Drop those rows or pass nan="last".'
         )
 
@@ -729,7 +731,7 @@ class Rankings:
             first = int(np.argmax(bad))
             where = self.place(first) if name == "relevance" else f"row {first} of the pool"
             raise InputError(
-                f"{name} has {_count(int(bad.sum()), 'value')} that are not finite; the first is {values[first]} at {where}. "
+                f"{name} has {count_of(int(bad.sum()), 'value')} that are not finite; the first is {values[first]} at {where}. "
                 "Drop those rows, or give unjudged documents grade 0 and False in is_judged=."
             )
 
@@ -742,10 +744,10 @@ class Rankings:
             last = int(np.searchsorted(self.offsets, self.offsets[first] + _TOGETHER, side="right")) - 1
             last = max(last, first + 1)
             start, stop = int(self.offsets[first]), int(self.offsets[last])
-            ids = _plain_strings(self.doc_ids[start:stop])
+            ids = plain_strings(self.doc_ids[start:stop])
             if pa.types.is_dictionary(ids.type):
-                ids = _plain_strings(ids.cast(ids.type.value_type))
-            coded = _combined(ids.dictionary_encode())
+                ids = plain_strings(ids.cast(ids.type.value_type))
+            coded = combined(ids.dictionary_encode())
             codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
             query = np.repeat(np.arange(last - first), np.diff(self.offsets[first : last + 1]))
             keys = query * len(coded.dictionary) + codes
@@ -807,201 +809,14 @@ _STATE = (
 )  # fmt: skip
 
 
-# ---- grouping rows by query ----
-
-
-class Grouped(NamedTuple):
-    """Rows grouped by query: `rows` in query order, or None where they stand in that order already."""
-
-    query_ids: pa.Array | pa.ChunkedArray
-    offsets: Int64
-    rows: Int64 | None
-
-
-def group_by_query(query_ids: Any) -> Grouped:
-    """Group rows by query id; queries in order of first appearance, rows of a query in their own order.
-
-    >>> group_by_query([5, 3, 5]).rows
-    array([0, 2, 1])
-    """
-    ids = _id_column(query_ids)
-    codes = _run_codes(ids)
-    changes = codes[1:] != codes[:-1]
-    n_runs = int(np.count_nonzero(changes)) + bool(len(codes))
-    if (codes[1:] >= codes[:-1]).all():
-        together = True
-    elif 2 * n_runs >= len(codes):
-        # most runs are one row long, so all rows will be numbered anyway, at 5 ns each; sorting the runs took 33
-        numbered = _numbers_of(ids, codes)
-        together = numbered.n_values == n_runs
-    else:
-        numbered = None
-        together = len(np.unique(codes[np.append(True, changes)])) == n_runs
-    if together:
-        starts = np.flatnonzero(np.append(True, changes)) if n_runs else np.empty(0, np.int64)
-        return Grouped(
-            ids.take(pa.array(starts)), np.append(starts, len(codes)).astype(np.int64, copy=False), None
-        )
-
-    from fastndcg.kernels.rows import rows_by_code
-
-    codes, n_values = _numbers_of(ids, codes) if numbered is None else numbered
-    offsets, rows = rows_by_code(codes, n_values)
-    found = ids.take(pa.array(rows[offsets[:-1]]))
-    return Grouped(found.dictionary_decode() if pa.types.is_dictionary(found.type) else found, offsets, rows)
-
-
-class _Numbers(NamedTuple):
-    """The number of each row's id; distinct ids are numbered in order of first appearance."""
-
-    codes: Int64
-    n_values: int
-
-
-def _numbers_of(ids: pa.Array, codes: Array) -> _Numbers:
-    from fastndcg.kernels.rows import codes_by_first_appearance
-
-    if pa.types.is_dictionary(ids.type):
-        lowest, size = 0, len(ids.dictionary)
-    else:
-        lowest, highest = int(codes.min()), int(codes.max())
-        size = highest - lowest + 1
-        if size > 2 * len(codes) + _TABLE or highest >= 2**63:
-            encoded = ids.dictionary_encode()  # numbers values as they appear
-            return _Numbers(_run_codes(encoded).astype(np.int64), len(encoded.dictionary))
-    # a table of all ids there could be took 2 ns a row, where hashing took 6 to 24
-    indices = codes.astype(np.int64, copy=False)
-    codes, first_rows = codes_by_first_appearance(read_only(indices - lowest if lowest else indices), size)
-    return _Numbers(codes, len(first_rows))
-
-
-def _id_column(query_ids: Any) -> pa.Array:
-    """Query ids as one Arrow array without nulls; strings as dictionaries, so that equality is one integer compare."""
-    column = _arrow_column("query_ids", query_ids)
-    if pa.types.is_floating(column.type):
-        raise InputTypeError(
-            f"query_ids is {column.type}; wanted integers or strings, so cast them, as in query_ids.astype('int64')"
-        )
-    if pa.types.is_nested(column.type) or (pa.types.is_null(column.type) and len(column)):
-        raise InputTypeError(f"query_ids is {column.type}; wanted integers or strings")
-    if column.null_count:
-        first = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise InputError(
-            f"query_ids has {_count(column.null_count, 'null')}; the first is at row {first}. Drop those rows or name their query."
-        )
-    if pa.types.is_dictionary(column.type):
-        column = _combined(column)
-        import pyarrow.compute as pc
-
-        values = _plain_strings(column.dictionary)
-        if values.null_count or pc.count_distinct(values).as_py() != len(values):
-            return _id_column(values.take(column.indices))
-        return pa.DictionaryArray.from_arrays(column.indices, values)
-    column = _plain_strings(column)
-    return _combined(column if pa.types.is_integer(column.type) else column.dictionary_encode())
-
-
-def _plain_strings(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Views of strings as strings, which all of Arrow's functions know."""
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.large_string())
-    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
-
-
-def _run_codes(ids: pa.Array) -> Array:
-    codes = ids.indices if pa.types.is_dictionary(ids.type) else ids
-    return codes.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-
-def _combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    if pa.types.is_dictionary(column.type):
-        column = column.unify_dictionaries()
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
-
-
 # ---- casting at the door ----
 
 
-def unmasked(name: str, values: Any) -> Any:
-    """Values as they are, but for masked arrays of NumPy: their data where nothing is masked.
-
-    Raises `InputError` for a masked value.
-    """
-    if not isinstance(values, np.ma.MaskedArray):
-        return values
-    masked = np.ma.getmaskarray(values).ravel()
-    if masked.any():
-        raise InputError(
-            f"{name} has {_count(int(masked.sum()), 'masked value')}; the first is at position {int(np.argmax(masked))}. Drop those "
-            "rows, or fill them, as in values.filled(0); documents without a judgment have is_judged=False."
-        )
-    return values.data
-
-
-def _as_array(name: str, values: Any) -> Array:
-    values = unmasked(name, values)
-    if isinstance(values, np.ndarray):
-        array = values
-    elif isinstance(values, pa.Array | pa.ChunkedArray):
-        if values.null_count:
-            raise InputError(f"{name} has {_count(values.null_count, 'null')}; drop those rows or fill them")
-        array = _combined(values).to_numpy(zero_copy_only=False)
-    else:
-        try:
-            array = np.asarray(values)
-        except (TypeError, ValueError) as error:
-            raise InputTypeError(f"{name} is not an array of numbers: {error}") from None
-    if array.ndim != 1:
-        raise InputError(
-            f"{name} has shape {array.shape}; wanted one dimension. Use from_dense for a matrix, from_lists for lists."
-        )
-    return array
-
-
 def _reordered(name: str, values: Any, rows: Int64) -> Array:
-    array = _as_array(name, values)
+    array = as_array(name, values)
     if len(array) != len(rows):
         raise InputError(f"{name} has {len(array)} values for {len(rows)} query ids; give one for each row")
     return array[rows]
-
-
-def falling_keys(scores: Array) -> Int64:
-    """Keys that rise where scores fall, equal where they are equal.
-
-    >>> falling_keys(np.array([0.5, -0.0, 2.0, 0.0])).argsort(kind="stable")
-    array([2, 0, 1, 3])
-    """
-    if scores.dtype == np.uint64:
-        rising = (scores ^ np.uint64(1 << 63)).view(np.int64)
-    elif scores.dtype.kind in "bui":
-        rising = scores.astype(np.int64)
-    else:
-        bits = (scores.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes -0.0 the zero it equals
-        rising = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
-    return ~rising
-
-
-def offsets_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
-    """Offsets of the chosen documents alone.
-
-    >>> offsets_of(np.array([True, False, True]), np.array([0, 2, 3]))
-    array([0, 1, 2])
-    """
-    return read_only(np.concatenate([[0], np.cumsum(chosen, dtype=np.int64)])[offsets])
-
-
-def read_only(array: Array) -> Array:
-    """A view that cannot be written to: all arrays have one flag, as Numba would compile a second kernel for writeable ones."""
-    if not array.flags.writeable:
-        return array
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _plain(array: Array) -> Array:
@@ -1015,7 +830,7 @@ def _kind_error(name: str, array: Array, wanted: str) -> InputTypeError:
 
 
 def _relevance(name: str, values: npt.ArrayLike) -> Array:
-    array = _as_array(name, values)
+    array = as_array(name, values)
     if not len(array) and array.dtype.kind in "OfU":
         return read_only(np.empty(0, np.float64))
     if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
@@ -1028,7 +843,7 @@ def _relevance(name: str, values: npt.ArrayLike) -> Array:
 
 
 def _scores(values: npt.ArrayLike) -> Array:
-    array = _as_array("scores", values)
+    array = as_array("scores", values)
     if not len(array) and array.dtype.kind in "OU":
         return read_only(np.empty(0, np.float64))
     if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
@@ -1041,7 +856,7 @@ def _scores(values: npt.ArrayLike) -> Array:
 
 
 def _integers(name: str, values: npt.ArrayLike) -> Int64:
-    array = _as_array(name, values)
+    array = as_array(name, values)
     if array.dtype.kind not in "ui" and (len(array) or array.dtype.kind != "f"):
         raise _kind_error(name, array, "integers")
     if array.dtype == np.uint64 and len(array) and array.max() > np.iinfo(np.int64).max:
@@ -1088,7 +903,7 @@ def _pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> Judged
 
 
 def _flags(values: npt.ArrayLike, rows: int) -> npt.NDArray[np.bool_]:
-    array = _as_array("is_judged", values)
+    array = as_array("is_judged", values)
     if array.dtype.kind != "b" and len(array):
         raise _kind_error("is_judged", array, "True and False")
     if len(array) != rows:
@@ -1097,7 +912,7 @@ def _flags(values: npt.ArrayLike, rows: int) -> npt.NDArray[np.bool_]:
 
 
 def _weight(values: npt.ArrayLike, n_queries: int) -> npt.NDArray[np.float64]:
-    array = _as_array("weight", values)
+    array = as_array("weight", values)
     if array.dtype.kind not in "buif" and len(array):
         raise _kind_error("weight", array, "numbers")
     if len(array) != n_queries:
@@ -1111,7 +926,7 @@ def _weight(values: npt.ArrayLike, n_queries: int) -> npt.NDArray[np.float64]:
 
 
 def _propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.float64]:
-    array = _as_array("propensity", values)
+    array = as_array("propensity", values)
     if array.dtype.kind not in "buif" and len(array):
         raise _kind_error("propensity", array, "probabilities")
     if len(array) != rankings.n_docs:
@@ -1123,7 +938,7 @@ def _propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.flo
     if bad.any():
         first = int(np.argmax(bad))
         raise InputError(
-            f"propensity has {_count(int(bad.sum()), 'value')} that are not above 0 and up to 1; the first is {propensity[first]} at "
+            f"propensity has {count_of(int(bad.sum()), 'value')} that are not above 0 and up to 1; the first is {propensity[first]} at "
             f"{rankings.place(first)}. A propensity is the probability that the document was seen; give a small one, not 0, to "
             "what was hardly ever seen, and cut its weight with clip=."
         )
@@ -1144,30 +959,13 @@ def _kept_columns(queries: Any, n_queries: int) -> pa.Table | None:
     return table
 
 
-def _arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | pa.ChunkedArray:
-    column = values = unmasked(name, values)
-    if not isinstance(values, pa.Array | pa.ChunkedArray):
-        try:
-            if hasattr(values, "__arrow_c_stream__"):
-                column = pa.chunked_array(values)
-            elif isinstance(values, np.ndarray) and values.dtype.kind in "iu":
-                column = pa.array(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("=")))
-            else:
-                column = pa.array(values)
-        except (TypeError, ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InputTypeError(f"{name} is no column of ids: {error}") from None
-    if rows is not None and len(column) != rows:
-        raise InputError(f"{name} has {len(column)} values where {rows} were wanted")
-    return column
-
-
 def _flatten(name: str, lists: Any) -> tuple[Int64, Array]:
     """Lengths and values of a list for each query."""
     if isinstance(lists, pa.Array | pa.ChunkedArray):
         import pyarrow.compute as pc
 
-        column = _combined(lists)
-        return pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64), _as_array(
+        column = combined(lists)
+        return pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64), as_array(
             name, column.flatten()
         )
     if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
@@ -1210,7 +1008,3 @@ def _all_whole(values: Array) -> bool:
 
 def _quoted(name: object) -> str:
     return f'"{name}"' if isinstance(name, str) else str(name)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

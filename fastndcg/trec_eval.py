@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastndcg.arrays import offsets_from
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.sources import trec
 from fastndcg.sources.lines import PathLike, Progress, path_of, told
@@ -54,7 +55,7 @@ class Ranked:
         self.is_hit: Bools = grades >= level
         self.hit_query, self.hit_place = self.query[self.is_hit], self.place[self.is_hit]
         self.found = np.bincount(self.hit_query, minlength=self.n_queries)
-        self.hit_offsets = np.concatenate([[0], np.cumsum(self.found)])
+        self.hit_offsets = offsets_from(self.found)
         pool_query = np.repeat(np.arange(self.n_queries), np.diff(pool_offsets))
         self.pool_query = pool_query
         self.relevant = np.bincount(pool_query[pool >= level], minlength=self.n_queries)
@@ -81,7 +82,7 @@ class Ranked:
 
     def counted(self, of_documents: Bools) -> Int64:
         """How many such documents there are up to and with each document, within its query."""
-        counts = np.concatenate([[0], np.cumsum(of_documents)])
+        counts = offsets_from(of_documents)
         within: Int64 = counts[1:] - counts[self.offsets[:-1]][self.query]
         return within
 
@@ -159,7 +160,7 @@ def _gained(ranked: Ranked, named: Gains) -> Gained:
     order = order[of_pool[order] > 0]
     query = ranked.pool_query[order]
     sizes = np.bincount(query, minlength=ranked.n_queries)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = offsets_from(sizes)
     return Gained(gains[ranked.grades - UNJUDGED], of_pool[order], query, offsets)
 
 
@@ -798,7 +799,7 @@ def _ranked(
     grades = grades[rows]
     if stand_in and (sizes == 0).any() and most != 0:
         # release 10 gives a query that the run lacks a document outside the pool
-        grades = np.insert(grades, np.concatenate([[0], np.cumsum(sizes)])[:-1][sizes == 0], OUTSIDE)
+        grades = np.insert(grades, offsets_from(sizes)[:-1][sizes == 0], OUTSIDE)
         sizes = np.maximum(sizes, 1)
     if judged_only:
         query = np.repeat(np.arange(len(sizes)), sizes)
@@ -807,9 +808,9 @@ def _ranked(
     pool_offsets, pool = rankings.judged if rankings.judged is not None else (rankings.offsets, grades[:0])
     pool_rows, pool_sizes = _rows_of(pool_offsets, order, None)
     return Ranked(
-        np.concatenate([[0], np.cumsum(sizes)]),
+        offsets_from(sizes),
         grades,
-        np.concatenate([[0], np.cumsum(pool_sizes)]),
+        offsets_from(pool_sizes),
         pool[pool_rows].astype(np.int64),
         level,
         collection,
@@ -948,9 +949,9 @@ def _of_returned(run: Run) -> Run:
     rows, sizes = _rows_of(ranked.offsets, kept, None)
     pool_rows, pool_sizes = _rows_of(ranked.pool_offsets, kept, None)
     of_returned = Ranked(
-        np.concatenate([[0], np.cumsum(sizes)]),
+        offsets_from(sizes),
         ranked.grades[rows],
-        np.concatenate([[0], np.cumsum(pool_sizes)]),
+        offsets_from(pool_sizes),
         ranked.pool[pool_rows],
         ranked.level,
         ranked.collection,

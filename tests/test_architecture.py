@@ -175,6 +175,9 @@ KERNELS = [name for name in MODULES if name.split(".")[1:2] == ["kernels"]]
 FLOOR = (
     ("errors", "typing"),
     ("kernels",),
+    ("arrow_types",),
+    ("arrays",),
+    ("grouping",),
     ("files", "intents", "statistics", "measures"),
     ("rankings", "scores"),
     ("streams",),

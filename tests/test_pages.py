@@ -335,7 +335,7 @@ def test_what_is_compiled_is_known_in_the_next_process(tmp_path: Path) -> None:
         from fastndcg.kernels.compiling import is_compiled
         from fastndcg.kernels.pages import values_of_pages
         from fastndcg.kernels.rows import find_changes
-        from fastndcg.rankings import read_only
+        from fastndcg.arrays import read_only
         before = is_compiled(find_changes)
         find_changes(read_only(np.arange(9)), np.empty(9, np.int64))
         print(before, is_compiled(find_changes), is_compiled(values_of_pages))

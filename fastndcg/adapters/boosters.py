@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.api import evaluate
+from fastndcg.arrays import offsets_from
 from fastndcg.convention.declarations import as_convention
 from fastndcg.convention.evaluation import resolve_all
 from fastndcg.errors import InputError
@@ -35,7 +36,7 @@ def unscored(offsets: Any, relevance: Any, weight: Any = None) -> Rankings:
 
 
 def offsets_of(sizes: Any) -> Array:
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    return offsets_from(sizes)
 
 
 class Meter:

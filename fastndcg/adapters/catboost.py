@@ -20,7 +20,7 @@ import numpy.typing as npt
 from fastndcg.adapters.boosters import Meter, offsets_of, printed, unscored
 from fastndcg.adapters.parts import one_measure
 from fastndcg.errors import InputError
-from fastndcg.rankings import group_by_query
+from fastndcg.grouping import group_by_query
 
 if TYPE_CHECKING:
     from fastndcg.convention.declarations import Convention

@@ -16,7 +16,7 @@ import numpy as np
 
 from fastndcg.adapters.boosters import Meter, offsets_of, unscored
 from fastndcg.errors import InputError
-from fastndcg.rankings import group_by_query
+from fastndcg.grouping import group_by_query
 
 if TYPE_CHECKING:
     from typing import Self

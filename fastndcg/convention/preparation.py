@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fastndcg.arrays import offsets_from
 from fastndcg.errors import ConventionError
 from fastndcg.rankings import Rankings
 from fastndcg.scoring import ideals
@@ -101,7 +102,7 @@ def find_left_out(rankings: Rankings, convention: Convention) -> Bools:
     judged = np.diff(ideals.pool(rankings)[0]) > 0
     if convention.unjudged == "skip_irrelevant":
         offsets, relevance = ideals.pool(rankings)
-        gains = np.concatenate([[0], np.cumsum(ideals.gains(convention.measure(), relevance) > 0)])
+        gains = offsets_from(ideals.gains(convention.measure(), relevance) > 0)
         judged = np.diff(gains[offsets]) > 0
     out = ~returned & ~judged
     if convention.missing != "value":

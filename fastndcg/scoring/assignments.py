@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg import scoring
+from fastndcg.arrays import offsets_from
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures import DCG, IDCG, Function, Measure, Numbers
 from fastndcg.rankings import Rankings
@@ -73,7 +74,7 @@ def unjudged_of(rankings: Rankings) -> Unjudged:
     unjudged = (
         np.zeros(rankings.n_docs, np.bool_) if rankings.is_judged is None else ~rankings.is_judged[order]
     )
-    offsets = np.concatenate([[0], np.cumsum(unjudged)])[rankings.offsets]
+    offsets = offsets_from(unjudged)[rankings.offsets]
     return Unjudged(order, query, rank, rank[starts][group], size, np.flatnonzero(unjudged), offsets)
 
 
@@ -175,7 +176,7 @@ def assigned(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Flo
     """Rankings of these queries, with repetitions, whose unjudged documents have these grades, in the order of `unjudged`."""
     lengths, numbers = rankings.lengths[queries], unjudged.lengths[queries]
     rows = rows_of(rankings.offsets[queries], lengths)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    offsets = offsets_from(lengths)
     given = grades.astype(np.int64) if (grades == np.floor(grades)).all() else grades
     pools = () if rankings.judged is None else (rankings.judged.relevance.dtype,)
     dtype = np.result_type(rankings.relevance.dtype, *pools, given.dtype)
@@ -185,7 +186,7 @@ def assigned(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Flo
     judged = None
     if rankings.judged is not None:
         kept = np.diff(rankings.judged.offsets)[queries]
-        ends = np.concatenate([[0], np.cumsum(kept + numbers)]).astype(np.int64)
+        ends = offsets_from(kept + numbers)
         pool = np.empty(ends[-1], dtype)
         pool[rows_of(ends[:-1], kept)] = rankings.judged.relevance[
             rows_of(rankings.judged.offsets[queries], kept)

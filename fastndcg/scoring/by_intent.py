@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fastndcg.arrays import falling_keys, offsets_from, offsets_of, read_only
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.kernels.tables import GAIN, STOP
 from fastndcg.measures import Function, Measure
-from fastndcg.rankings import falling_keys, offsets_of, read_only
 from fastndcg.scoring import launch, plan
 from fastndcg.scoring.plan import Worth
 
@@ -170,7 +170,7 @@ def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, 
     kept = (table != 0).any(axis=0)[places]
     if not kept.all():
         places, numbers = places[kept], numbers[kept]
-        entries = np.concatenate([[0], np.cumsum(kept)])[entries]
+        entries = offsets_from(kept)[entries]
     worth = np.ascontiguousarray(table[:, places])
     return IntentDocuments(offsets, *map(read_only, (entries, numbers, worth)))
 

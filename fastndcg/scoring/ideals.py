@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastndcg.arrays import offsets_from, offsets_of
 from fastndcg.measures import DCG, Measure
-from fastndcg.rankings import Rankings, offsets_of
+from fastndcg.rankings import Rankings
 from fastndcg.scoring import launch, plan
 
 Float64 = npt.NDArray[np.float64]
@@ -62,7 +63,7 @@ def _laid_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.
     if measure.ideal == "judged_returned":
         order, query = order[(kept := place < _returned(rankings, measure)[query])], query[kept]
     lengths = np.bincount(query, minlength=rankings.n_queries)
-    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    ends = offsets_from(lengths)
     return Rankings.from_offsets(ends, grades[order], -np.arange(len(order), dtype=np.int64))
 
 

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fastndcg.arrays import read_only
 from fastndcg.errors import InputTypeError
 from fastndcg.kernels.tables import HELD, Documents
-from fastndcg.rankings import read_only
 from fastndcg.scoring import plan
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fastndcg.arrays import offsets_of
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.kernels import tables
 from fastndcg.kernels.powers import exp2
 from fastndcg.kernels.tables import Plan
 from fastndcg.measures import Function, GradeGains, Measure, Numbers
-from fastndcg.rankings import offsets_of
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Grades, Rankings

@@ -10,9 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.errors import ColumnError, InputError, InputTypeError
+from fastndcg.arrays import read_only
+from fastndcg.arrow_types import decoded, is_number
+from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
+from fastndcg.grouping import Grouped, group_by_query
 from fastndcg.intents import intent_grades
-from fastndcg.rankings import Grouped, Rankings, group_by_query, read_only
+from fastndcg.rankings import Rankings
 from fastndcg.sources.columns import Wanted, choose
 
 if TYPE_CHECKING:
@@ -175,12 +178,12 @@ def grouped_rows(table: pa.Table, wanted: Wanted, numbers: int | Int64 = 0) -> G
     array([0, 2, 3])
     """
     grouped = _grouped(checked_ids(table, wanted, numbers))
-    return grouped._replace(query_ids=_decoded(grouped.query_ids))
+    return grouped._replace(query_ids=decoded(grouped.query_ids))
 
 
 def plain_table(table: pa.Table) -> pa.Table:
     """The same values without dictionaries, views or other types that not every function of pyarrow knows."""
-    columns = [_decoded(_plain(column)) for column in table.columns]
+    columns = [decoded(_plain(column)) for column in table.columns]
     return pa.table(columns, names=table.column_names)
 
 
@@ -356,7 +359,7 @@ def _from_long(
     grouped = _grouped(ids) if grouped is None else grouped
     query_level = _QueryLevel(grouped, ids, numbers)
     kept = {name: query_level.column(name, table[name]) for name in wanted.keep}
-    kept |= {name: _decoded(column) for name, column in kept.items() if name in decode}
+    kept |= {name: decoded(column) for name, column in kept.items() if name in decode}
     if weight is not None and wanted.weight is not None:
         weight = query_level.column(wanted.weight, pa.chunked_array([pa.array(weight)])).to_numpy()
     rows = grouped.rows
@@ -375,7 +378,7 @@ def _from_long(
         lambda row: place(row if rows is None else int(rows[row])),
         is_judged=judged,
         doc_ids=doc_ids,
-        query_ids=_decoded(grouped.query_ids),
+        query_ids=decoded(grouped.query_ids),
         weight=weight,
         queries=pa.table(kept) if kept else None,
         **more,
@@ -398,7 +401,7 @@ def _grouped(ids: pa.ChunkedArray) -> Grouped:
         if bool((numbers[1:] > numbers[:-1]).all()):
             return Grouped(_whole(ids_of_runs), np.append(starts, len(ids)), None)
     ends = np.append(starts[1:], len(ids))
-    runs = group_by_query(_whole(_decoded(ids_of_runs)))
+    runs = group_by_query(_whole(decoded(ids_of_runs)))
     if runs.rows is None:
         return Grouped(runs.query_ids, np.append(starts[runs.offsets[:-1]], len(ids)), None)
     lengths = (ends - starts)[runs.rows]
@@ -545,7 +548,7 @@ class _QueryLevel:
 
     def _differing(self, column: pa.ChunkedArray) -> int | None:
         """The first row, in query order, that differs from the row before it in its query."""
-        encoded = _decoded(column).dictionary_encode(null_encoding="encode")
+        encoded = decoded(column).dictionary_encode(null_encoding="encode")
         codes = _joined([_view(chunk.indices) for chunk in encoded.chunks], np.int32)
         if self._rows is not None:
             codes = codes[self._rows]
@@ -602,7 +605,7 @@ def _from_lists(
         None if wanted.weight is None else _numbers(wanted.weight, table[wanted.weight], "weights", place)
     )
     kept = {name: _plain(table[name]) for name in wanted.keep}
-    kept |= {name: _decoded(column) for name, column in kept.items() if name in decode}
+    kept |= {name: decoded(column) for name, column in kept.items() if name in decode}
     return _checked(
         offsets,
         relevance,
@@ -612,7 +615,7 @@ def _from_lists(
         document,
         is_judged=judged,
         doc_ids=doc_ids,
-        query_ids=_row_numbers(len(table), numbers) if ids is None else _decoded(ids),
+        query_ids=_row_numbers(len(table), numbers) if ids is None else decoded(ids),
         weight=weight,
         queries=pa.table(kept) if kept else None,
         **more,
@@ -683,7 +686,7 @@ def _more(
         if bad.any():
             first = int(np.argmax(bad))
             raise InputError(
-                f'column "{wanted.propensity}" has {_count(bad.sum(), "value")} that are not above 0 and up to 1; the first is '
+                f'column "{wanted.propensity}" has {count_of(bad.sum(), "value")} that are not above 0 and up to 1; the first is '
                 f"{values[first]} at {place(first)}. A propensity is the probability that the document was seen: drop those rows, "
                 "or give what was hardly ever seen a small one."
             )
@@ -698,7 +701,7 @@ def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[i
     """A column of numbers as one array: a view of its buffer where it is one chunk."""
     column = _plain(column)
     if pa.types.is_dictionary(column.type):
-        column = _decoded(column)
+        column = decoded(column)
     kind = column.type
     if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.float64)
@@ -739,7 +742,7 @@ def with_nulls_as_nan(
     floats = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
     if floats is not numbers and len(floats) and abs(floats).max() >= 1 << 53:
         raise InputError(
-            f'column "{name}" has {_count(column.null_count, "null")} and whole numbers beyond 2^53, which floats cannot tell apart. '
+            f'column "{name}" has {count_of(column.null_count, "null")} and whole numbers beyond 2^53, which floats cannot tell apart. '
             "Drop the rows with nulls."
         )
     values = np.full(len(column), np.nan, floats.dtype)
@@ -849,15 +852,6 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def is_number(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds integers or floats."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def _decoded(column: Any) -> Any:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
 def _view(array: pa.Array) -> Array:
     view: Array = array.to_numpy(zero_copy_only=False)
     return view
@@ -902,7 +896,7 @@ def _name_the_column(
             kind = "NaN value" if np.isnan(values[bad]).all() else "infinite or NaN value"
             first = int(np.argmax(bad))
             raise InputError(
-                f'column "{name}" has {_count(bad.sum(), kind)}; the first is at {place(first)}. {steps}'
+                f'column "{name}" has {count_of(bad.sum(), kind)}; the first is at {place(first)}. {steps}'
             ) from None
     raise error
 
@@ -915,17 +909,13 @@ def _refuse_nulls(
 
         first = int(np.argmax(pc.is_null(column).to_numpy()))
         raise InputError(
-            f'column "{name}" has {_count(column.null_count, "null")}; the first is at {place(first)}. {step}'
+            f'column "{name}" has {count_of(column.null_count, "null")}; the first is at {place(first)}. {step}'
         )
 
 
 def _shown(scalar: pa.Scalar) -> str:
     value = scalar.as_py()
     return f'"{value}"' if isinstance(value, str) else repr(value)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _type_name(data: object) -> str:

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fastndcg.arrays import as_array
 from fastndcg.errors import ColumnError, InputError, SourceError
-from fastndcg.rankings import Rankings, _as_array
+from fastndcg.rankings import Rankings
 from fastndcg.sources.arrow import first_line, integers_if_written_so, with_nulls_as_nan
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
@@ -153,7 +154,7 @@ def _group_sizes(path: str, of: str, rows: int) -> Array:
 def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
     """The scores, and what to call where they are from."""
     if not isinstance(scores, str | os.PathLike):
-        return _as_array("scores", scores), "scores"
+        return as_array("scores", scores), "scores"
     path = os.fspath(scores)
     try:
         with open_unpacked(path) as stream:
@@ -202,8 +203,8 @@ def _parquet_scores(path: str, column: str | None) -> Array:
         raise ColumnError(f"{path}: {error}") from None
     values = read_columns(part, [wanted])[wanted]
     if values.null_count:
-        return with_nulls_as_nan(wanted, values, lambda present: _as_array(wanted, present))
-    return _as_array(wanted, values)
+        return with_nulls_as_nan(wanted, values, lambda present: as_array(wanted, present))
+    return as_array(wanted, values)
 
 
 def _one_number_a_line(path: str, kind: pa.DataType, wanted: str) -> Array:
@@ -223,4 +224,4 @@ def _one_number_a_line(path: str, kind: pa.DataType, wanted: str) -> Array:
         raise SourceError(f"{path}: {error}; wanted {wanted} on each line") from None
     except OSError as error:
         raise cannot_read(path, error) from None
-    return _as_array("number", table["number"])
+    return as_array("number", table["number"])

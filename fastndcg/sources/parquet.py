@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from fastndcg.arrow_types import is_number
 from fastndcg.errors import FastndcgError, InputError, InputTypeError, SourceError
-from fastndcg.sources.arrow import WORTH_COMPILING, first_line, is_list, is_number, rankings_from_table
+from fastndcg.sources.arrow import WORTH_COMPILING, first_line, is_list, rankings_from_table
 from fastndcg.sources.columns import Columns, Wanted, choose
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
 

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fastndcg.arrow_types import is_number
 from fastndcg.errors import InputError, InputTypeError, SourceError
-from fastndcg.rankings import Grouped, Rankings
+from fastndcg.grouping import Grouped
 from fastndcg.sources import parquet
 from fastndcg.sources.ahead import decoded_ahead
 from fastndcg.sources.arrow import (
     checked_ids,
     grouped_rows,
     is_list,
-    is_number,
     plain_table,
     rankings_from_table,
     runs_of,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from fastndcg.rankings import Rankings
     from fastndcg.sources.columns import Columns
     from fastndcg.typing import NaN
 

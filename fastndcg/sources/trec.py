@@ -19,9 +19,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest, warn
+from fastndcg.arrays import as_array, falling_keys, offsets_from, offsets_of, read_only
+from fastndcg.arrow_types import combined
+from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, count_of, suggest, warn
+from fastndcg.grouping import id_column
 from fastndcg.intents import IntentGrades
-from fastndcg.rankings import Rankings, _as_array, _combined, _id_column, falling_keys, offsets_of, read_only
+from fastndcg.rankings import Rankings
 from fastndcg.sources.arrow import with_nulls_as_nan
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
@@ -543,11 +546,11 @@ def _table_side(
             f"{name}: column {names[1]} is {doc.type}; wanted whole numbers or strings as document ids"
         )
     if value.null_count:  # of scores: refused or ranked as NaN is, for which pandas writes them
-        values = with_nulls_as_nan(names[2], value, lambda present: _as_array(names[2], present))
+        values = with_nulls_as_nan(names[2], value, lambda present: as_array(names[2], present))
     else:
-        values = _as_array(names[2], value)
+        values = as_array(names[2], value)
     side = _side(name, query, doc, values)._replace(is_text=is_text)
-    return _by_document(side, _combined(intent[0])) if intent else side
+    return _by_document(side, combined(intent[0])) if intent else side
 
 
 def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -562,7 +565,7 @@ def _side(
 ) -> Side:
     from fastndcg.kernels.rows import codes_by_first_appearance
 
-    ids = _id_column(_encoded(query))
+    ids = id_column(_encoded(query))
     indices = ids.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False).view()
     indices.flags.writeable = False
     codes, first_rows = codes_by_first_appearance(indices, len(ids.dictionary))
@@ -694,7 +697,7 @@ def _by_document(side: Side, names: pa.Array) -> Side:
     starts, values = np.flatnonzero(new), side.values[order]
     rows = order[starts]
     judged = values >= 0
-    ends = np.concatenate([[0], np.cumsum(judged)])[np.append(starts, len(order))]
+    ends = offsets_from(judged)[np.append(starts, len(order))]
     return side._replace(
         codes=codes[starts],
         docs=side.docs.take(pa.array(rows)),
@@ -870,7 +873,7 @@ def _check_common(qrels: Side, run: Side, common: Array, missing: Missing) -> No
             else "are left out"
         )
         warn(
-            f"{qrels.name} has {_count(judged, 'query')} and {run.name} {_count(returned, 'query')}; they have {len(common):,} in "
+            f"{qrels.name} has {count_of(judged, 'query')} and {run.name} {count_of(returned, 'query')}; they have {len(common):,} in "
             f"common. The other judged ones, {_sample(qrels.queries.take(pa.array(lacking)))}, {counted}. If that is not meant, compare how "
             "ids are written."
         )
@@ -897,10 +900,6 @@ def _shown(scalar: pa.Scalar) -> str:
 def _sample(ids: pa.Array) -> str:
     """The first ids, as a message has them."""
     return ", ".join(map(_shown, ids[:_SAMPLE])) + (" ..." if len(ids) > _SAMPLE else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun if number == 1 else noun[:-1] + 'ies'}"
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -955,7 +954,7 @@ def _plain_ids(ids: Any) -> pa.Array:
         kind = kind.value_type
     if not pa.types.is_integer(kind):
         ids = ids.cast(pa.large_binary() if _is_binary(kind) else pa.large_string())
-    return _combined(ids)
+    return combined(ids)
 
 
 def _grouped(codes: Array, n_codes: int) -> tuple[Array, Array]:

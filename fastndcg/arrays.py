@@ -1,0 +1,113 @@
+"""Small functions of arrays that all parts share: offsets, views, order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.arrow_types import combined
+from fastndcg.errors import InputError, InputTypeError, count_of
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+
+def offsets_from(lengths: npt.ArrayLike) -> Int64:
+    """Offsets of lists of these lengths, one after another.
+
+    >>> offsets_from([2, 0, 1])
+    array([0, 2, 2, 3])
+    """
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64, copy=False)
+
+
+def unmasked(name: str, values: Any) -> Any:
+    """Values as they are, but for masked arrays of NumPy: their data where nothing is masked.
+
+    Raises `InputError` for a masked value.
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    masked = np.ma.getmaskarray(values).ravel()
+    if masked.any():
+        raise InputError(
+            f"{name} has {count_of(int(masked.sum()), 'masked value')}; the first is at position {int(np.argmax(masked))}. Drop those "
+            "rows, or fill them, as in values.filled(0); documents without a judgment have is_judged=False."
+        )
+    return values.data
+
+
+def as_array(name: str, values: Any) -> Array:
+    values = unmasked(name, values)
+    if isinstance(values, np.ndarray):
+        array = values
+    elif isinstance(values, pa.Array | pa.ChunkedArray):
+        if values.null_count:
+            raise InputError(
+                f"{name} has {count_of(values.null_count, 'null')}; drop those rows or fill them"
+            )
+        array = combined(values).to_numpy(zero_copy_only=False)
+    else:
+        try:
+            array = np.asarray(values)
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(f"{name} is not an array of numbers: {error}") from None
+    if array.ndim != 1:
+        raise InputError(
+            f"{name} has shape {array.shape}; wanted one dimension. Use from_dense for a matrix, from_lists for lists."
+        )
+    return array
+
+
+def falling_keys(scores: Array) -> Int64:
+    """Keys that rise where scores fall, equal where they are equal.
+
+    >>> falling_keys(np.array([0.5, -0.0, 2.0, 0.0])).argsort(kind="stable")
+    array([2, 0, 1, 3])
+    """
+    if scores.dtype == np.uint64:
+        rising = (scores ^ np.uint64(1 << 63)).view(np.int64)
+    elif scores.dtype.kind in "bui":
+        rising = scores.astype(np.int64)
+    else:
+        bits = (scores.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes -0.0 the zero it equals
+        rising = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
+    return ~rising
+
+
+def offsets_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
+    """Offsets of the chosen documents alone.
+
+    >>> offsets_of(np.array([True, False, True]), np.array([0, 2, 3]))
+    array([0, 1, 2])
+    """
+    return read_only(offsets_from(chosen)[offsets])
+
+
+def read_only(array: Array) -> Array:
+    """A view that cannot be written to: all arrays have one flag, as Numba would compile a second kernel for writeable ones."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | pa.ChunkedArray:
+    column = values = unmasked(name, values)
+    if not isinstance(values, pa.Array | pa.ChunkedArray):
+        try:
+            if hasattr(values, "__arrow_c_stream__"):
+                column = pa.chunked_array(values)
+            elif isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+                column = pa.array(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("=")))
+            else:
+                column = pa.array(values)
+        except (TypeError, ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputTypeError(f"{name} is no column of ids: {error}") from None
+    if rows is not None and len(column) != rows:
+        raise InputError(f"{name} has {len(column)} values where {rows} were wanted")
+    return column
