@@ -82,7 +82,7 @@ def draw(rng: Random, regime: str | None = None) -> Gust:
     if regime == "crossed":  # every parameter of every measure, and propensities
         seed = int(rng.integers(1 << 31))
         table = ours.crossed_table(seed, longest=int(rng.choice([6, 140])))
-        return Gust(table, ours.crossed_measures(seed, table))
+        return Gust(table, each_once(ours.crossed_measures(seed, table)))
     n, lengths_of = REGIMES[regime]
     lengths = lengths_of(rng, int(rng.integers(n // 4, n)) + 1)
     kind = list(GRADES)[rng.integers(len(GRADES))]
@@ -109,7 +109,11 @@ def draw(rng: Random, regime: str | None = None) -> Gust:
         table.weight = rng.random(len(lengths)).round(2).tolist()
     names = ["nDCG", "nDCG", "nDCG", "DCG", "DCG", "DCG", *rng.choice(NAMES, 4).tolist()]
     asked = [draw_measure(rng, name, kind) for name in names]
-    return Gust(table, [*{str(one.measure): one for one in asked}.values()])
+    return Gust(table, each_once(asked))
+
+
+def each_once(asked: list[Asked]) -> list[Asked]:
+    return [*{one.measure: one for one in asked}.values()]
 
 
 def draw_scores(rng: Random, lengths: Array) -> Array:
