@@ -20,7 +20,7 @@ from fastndcg.api import evaluate
 from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureError, suggest
 from fastndcg.measures import Measure, as_measure
 from fastndcg.rankings import Rankings
-from fastndcg.scores import Scores, html_table, text_table
+from fastndcg.scores import Scores, groups_of, html_table, text_table
 from fastndcg.statistics import sums
 from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, scipy, wilcoxon
 from fastndcg.statistics.intervals import SMALL, check_confidence
@@ -168,6 +168,17 @@ class _Sample(NamedTuple):
     weight: Float64 | None
     clusters: Int64 | None
     queries: pa.Table
+
+    def of(self, rows: Int64) -> _Sample:
+        """Some of the queries."""
+        queries = self.queries.take(pa.array(rows))
+        return _Sample(
+            self.values[:, rows],
+            self.counts[:, rows],
+            _of(self.weight, rows),
+            _of(self.clusters, rows),
+            queries,
+        )
 
 
 class _Matched(NamedTuple):
@@ -362,7 +373,7 @@ def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float
 
 
 def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.Table:
-    """A row for each matched query, from the first system that has it."""
+    """A row for each matched query, from the first system that has it; kept columns that it lacks from any that has all queries."""
     left = np.ones(len(next(iter(places.values()))), np.bool_)
     tables: list[pa.Table] = []
     order: list[Int64] = []
@@ -376,10 +387,16 @@ def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.T
             )
             tables.append(scores.queries if is_whole else scores.queries.take(pa.array(place[chosen])))
             order.append(chosen)
-    if len(tables) == 1:
-        return tables[0]
-    joined = pa.concat_tables(tables, promote_options="permissive")
-    return joined.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
+    common = tables[0]
+    if len(tables) > 1:
+        joined = pa.concat_tables(tables, promote_options="permissive")
+        common = joined.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
+    for name, scores in scored.items():
+        more = [column for column in scores.queries.column_names[1:] if column not in common.column_names]
+        if more and (places[name] >= 0).all():
+            for column in more:
+                common = common.append_column(column, scores.queries[column].take(pa.array(places[name])))
+    return common
 
 
 def _clusters(cluster: Any, queries: pa.Table) -> Int64:
@@ -603,24 +620,101 @@ class Comparison:
         MeasureError, InputError
             A measure that was not compared; systems that were not; independent samples.
         """
+        table = self.differences(measure, system, baseline=baseline)
+        far = np.abs(table["difference"].to_numpy())
+        far[np.isnan(far)] = 0
+        chosen = np.argsort(-far, kind="stable")[: max(n, 0)]
+        return table.take(pa.array(chosen[far[chosen] > 0]))
+
+    def differences(
+        self, measure: object, system: str | None = None, *, baseline: str | None = None
+    ) -> pa.Table:
+        """Every query with its values of two systems, in the order of the first system's queries.
+
+        Parameters
+        ----------
+        measure : Measure, notation, or ir_measures object
+        system, baseline : str, optional
+            As of `movers`.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of queries, `baseline` and `system`, the values of the two, and `difference`; NaN where there is no value.
+
+        Raises
+        ------
+        MeasureError, InputError
+            A measure that was not compared; systems that were not; independent samples.
+        """
         name = self._name(measure)
         if not self._options.paired:
             raise InputError(
-                "independent samples share no query, so that none moves; compare with paired=True"
+                "independent samples share no query, so that none has a difference; compare with paired=True"
             )
         place = [str(known) for known in self.measures].index(name)
-        pair = self._pair(system, baseline)
-        own, theirs, counts = self._values(place, *pair)
-        differences = own - theirs
-        far = np.abs(differences)
-        far[np.isnan(far)] = 0
-        chosen = np.argsort(-far, kind="stable")[: max(n, 0)]
-        chosen = chosen[far[chosen] > 0]
-        table = self._samples[pair[0]].queries.take(pa.array(np.flatnonzero(counts)[chosen]))
-        columns = {"baseline": theirs, "system": own, "difference": differences}
-        for column, values in columns.items():
-            table = table.append_column(column, pa.array(values[chosen]))
+        own, theirs = (self._samples[one] for one in self._pair(system, baseline))
+        columns = {"baseline": theirs.values[place], "system": own.values[place]}
+        table = own.queries
+        for column, values in (columns | {"difference": columns["system"] - columns["baseline"]}).items():
+            table = table.append_column(column, pa.array(values))
         return table
+
+    def slices(self, columns: str | Sequence[str]) -> dict[tuple[Any, ...], Comparison]:
+        """The same comparison of each group of queries.
+
+        Parameters
+        ----------
+        columns : str or sequence of str
+            Kept columns; of several, a group for each combination of their values that occurs.
+
+        Returns
+        -------
+        dict of tuples, the values of the columns, to Comparison
+            In order of first appearance.
+
+        Raises
+        ------
+        ColumnError
+            A column that was not kept.
+        InputError
+            Independent samples, one of which has no query of a group.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings
+        >>> bm25 = Rankings.from_lists([[0, 1], [1, 0], [0, 2]], queries={"country": ["de", "fr", "de"]})
+        >>> rerank = Rankings.from_lists([[1, 0], [1, 0], [2, 0]], queries={"country": ["de", "fr", "de"]})
+        >>> compared = compare({"bm25": bm25, "rerank": rerank}, measures="RR")
+        >>> {group: of_group.rows[0]["difference"] for group, of_group in compared.slices("country").items()}
+        {('de',): 0.5, ('fr',): 0.0}
+        """
+        names = [columns] if isinstance(columns, str) else list(columns)
+        if not names:
+            raise ColumnError('no column is named to group by; name one, as in slices("country")')
+        places: dict[tuple[Any, ...], dict[str, Int64]] = {}
+        for system, sample in self._samples.items():
+            kept = sample.queries.column_names
+            for name in names:
+                if name not in kept:
+                    raise ColumnError(
+                        f'there is no column "{name}"; kept were: {", ".join(kept)}. Name it in keep=.{suggest(name, kept)}'
+                    )
+            values, rows = groups_of([sample.queries[name] for name in names])
+            keys = zip(*(column.to_pylist() for column in values), strict=True)
+            for key, of_group in zip(keys, rows, strict=True):
+                places.setdefault(key, {})[system] = of_group
+        found = {}
+        for key, of_systems in places.items():
+            for system in self.systems:
+                if system not in of_systems:
+                    group = ", ".join(map("{}={!r}".format, names, key))
+                    raise InputError(
+                        f'"{system}" has no query where {group}; leave such queries out of all systems'
+                    )
+            samples = {name: self._samples[name].of(rows) for name, rows in of_systems.items()}
+            found[key] = Comparison(self.measures, _Matched(samples, {}), self._options)
+        return found
 
     def no_worse_than(
         self, baseline: str, margin: float = 0.0, *, system: str | None = None
@@ -833,8 +927,8 @@ class Comparison:
         return f"<p>{html.escape(self._heading())}</p>{html_table(self.texts())}{notes}"
 
 
-def _of(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
-    return None if column is None else column[counts]
+def _of(column: npt.NDArray[Any] | None, rows: Bools | Int64) -> Any:
+    return None if column is None else column[rows]
 
 
 def _instead(nonzero: int) -> str:

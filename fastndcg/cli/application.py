@@ -79,7 +79,17 @@ def _as_option(message: str, options: dict[str, str]) -> str:
             return match[0].replace(f'{verb} {name}="{value}"', f'{verb} {options[name]} "{value}"')
         return "" if verb == "pass" else match[0]
 
-    return re.sub(r'(,? or |; |, )?(as in|pass) (\w+)="(.*?)"( to [^.,;]*)?', replaced, message)
+    message = re.sub(r'(,? or |; |, )?(as in|pass) (\w+)="(.*?)"( to [^.,;]*)?', replaced, message)
+    return _ARGUMENT.sub(
+        lambda match: f"{options[match[1]]} {match[3]}" if match[1] in options else match[0],
+        message.replace("paired=False", options.get("unpaired", "paired=False")),
+    )
+
+
+# an argument that is no parameter in the notation of a measure, as in missing="drop" or margin=-1
+_ARGUMENT = re.compile(
+    r"\b(baseline|test|correction|confidence|missing|margin|resamples|seed)=(['\"]?)([\w.+-]*\w)\2"
+)
 
 
 def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:

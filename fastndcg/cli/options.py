@@ -30,6 +30,32 @@ class NaN(StrEnum):
     last = "last"
 
 
+class Layout(StrEnum):
+    """How a comparison is written."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+    latex = "latex"
+
+
+class Test(StrEnum):
+    """Tests of a difference."""
+
+    t = "t"
+    randomisation = "randomisation"
+    wilcoxon = "wilcoxon"
+    tukey = "tukey"
+
+
+class Correction(StrEnum):
+    """Corrections for several pairs."""
+
+    holm = "holm"
+    bh = "bh"
+
+
 FormatOption = Annotated[Format, typer.Option("--format", help="How results are written to stdout.")]
 
 
@@ -40,4 +66,59 @@ ThreadsOption = Annotated[
 
 DocIdOption = Annotated[
     str | None, typer.Option(help="Column of document ids, by which some tools order ties.")
+]
+
+
+MeasureOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measure", "-m", help="As in nDCG(gain='exp2')@1,3,5; repeatable.", show_default="nDCG@10"
+    ),
+]
+
+
+QueryOption = Annotated[str | None, typer.Option(help="Column of query ids.")]
+
+
+RelevanceOption = Annotated[str | None, typer.Option(help="Column of grades.")]
+
+
+WeightOption = Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")]
+
+
+IsJudgedOption = Annotated[
+    str | None, typer.Option(help="Column that is false for documents without a judgment.")
+]
+
+
+IntentsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of each document's grades for intent 0, 1, ..., as lists; with --qrels, of a judgment's intent."
+    ),
+]
+
+
+PropensityOption = Annotated[
+    str | None,
+    typer.Option(help="Column of the probability that a document was seen, for measures with ips=True."),
+]
+
+
+NaNOption = Annotated[NaN, typer.Option(help="Documents with a NaN score: refused, or ranked last.")]
+
+
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="As in 512MB. PATH that takes more is scored a part at a time: same values, any size.",
+        show_default="1GB",
+    ),
+]
+
+
+QrelsOption = Annotated[
+    str | None,
+    typer.Option(help="Instead of PATH, with --run: judgments, as TREC qrels, Parquet or CSV."),
 ]

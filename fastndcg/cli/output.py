@@ -17,7 +17,7 @@ from fastndcg.cli.options import Format
 if TYPE_CHECKING:
     from typing import Self
 
-    from fastndcg.scores import Summary
+    from fastndcg.scores import Scores, Summary
 
 
 def write(text: str) -> None:
@@ -30,21 +30,81 @@ def write(text: str) -> None:
         raise
 
 
-def write_summary(summary: Summary, format: Format, facts: dict[str, Any]) -> None:  # noqa: A002 - the option's name
+Rows = list[dict[str, Any]]
+
+
+def write_summary(
+    summary: Summary,
+    format: Format,  # noqa: A002 - the option's name
+    facts: dict[str, Any],
+    slices: Rows | None = None,
+) -> None:
+    """The means, and those of slices if any, which CSV, one table, has instead."""
     if format is Format.json:
-        rows = [{name: json_number(value) for name, value in row.items()} for row in summary.rows]
-        write(json.dumps(facts | {"measures": rows}, indent=2, allow_nan=False) + "\n")
+        rows = {"measures": summary.rows} | ({} if slices is None else {"slices": slices})
+        write_json(facts | rows)
     elif format is Format.csv:
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, list(summary.rows[0]))
-        writer.writeheader()
-        writer.writerows(
-            {name: "" if json_number(value) is None else value for name, value in row.items()}
-            for row in summary.rows
-        )
-        write(text.getvalue())
+        write_csv(summary.rows if slices is None else slices)
     else:
         write(_table(summary))
+        if slices is not None:
+            write(f"\n{slices_table(slices, list(slices[0]).index('mean'))}\n")
+
+
+def write_json(whole: dict[str, Any]) -> None:
+    write(json.dumps(_finite(whole), indent=2, allow_nan=False, default=str) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for NaN, however deep it lies."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list) else json_number(value)
+
+
+def write_csv(rows: Rows) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(
+        {name: "" if json_number(value) is None else value for name, value in row.items()} for row in rows
+    )
+    write(text.getvalue())
+
+
+def slices_of(scores: Scores, by: list[str], confidence: float | None) -> Rows:
+    """A row for each slice and measure: its queries, how many of them are empty, and if it is small."""
+    rows = []
+    for group in scores.by(by, confidence or 0.95).to_pylist():
+        for measure in map(str, scores.measures):
+            numbers = {"mean": group[measure]}
+            if confidence is not None:
+                numbers |= {end: group[f"{measure}_{end}"] for end in ("low", "high")}
+            counts = {
+                "queries": group["queries"],
+                "empty": group[f"{measure}_empty"],
+                "small": group["small"],
+            }
+            rows.append({name: group[name] for name in by} | {"measure": measure} | numbers | counts)
+    return rows
+
+
+def slices_table(rows: Rows, left: int) -> str:
+    """Slices as people read them: names at the left, and a mark on small ones."""
+    from fastndcg.scores import text_table
+
+    names = [name for name in rows[0] if name != "small"]
+    texts = [[*names, ""]]
+    for row in rows:
+        numbers = [_shown(row[name]) for name in names[left:]]
+        texts.append([*(str(row[name]) for name in names[:left]), *numbers, "small" if row["small"] else ""])
+    return "\n".join(line.rstrip() for line in text_table(texts, left=left).splitlines())
+
+
+def _shown(number: float | None) -> str:
+    if number is None:
+        return ""
+    return f"{number:.6f}" if isinstance(number, float) else f"{number:,}"
 
 
 def json_number(value: Any) -> Any:

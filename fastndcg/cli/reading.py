@@ -56,6 +56,15 @@ def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
     return gates
 
 
+def check_confidence(confidence: float) -> None:
+    from fastndcg.statistics.intervals import check_confidence
+
+    try:
+        check_confidence(confidence)
+    except InputError as error:
+        end(2, str(error).replace("confidence=", "--confidence "))
+
+
 def read_rankings(
     paths: list[str],
     query: str | None,
@@ -176,12 +185,13 @@ def _usual_doc_id(find: Callable[[str], object]) -> str | None:
     return found[0] if found else None
 
 
-def tell(queries: int, documents: int, taken: dict[str, str | None], name: str | None = None) -> None:
+def tell(queries: int, documents: int | None, taken: dict[str, str | None], name: str | None = None) -> None:
     """Say on stderr what was read; once nothing can fail, so that a failing command leaves one line there."""
     named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
     listed = f"; columns: {named}" if named else ""
     of_run = "" if name is None else f"{name}: "
-    sys.stderr.write(f"{of_run}{queries:,} queries, {documents:,} documents{listed}\n")
+    of_what = "stored results" if documents is None else f"{documents:,} documents"
+    sys.stderr.write(f"{of_run}{queries:,} queries, {of_what}{listed}\n")
 
 
 def check_sources(
@@ -249,12 +259,15 @@ def _taken(
     return taken
 
 
-def name_runs(paths: list[str]) -> list[str | None]:
+def name_runs(paths: list[str], given: str = "--run") -> list[str | None]:
     """What each of several runs is called: its file's name without endings, or its path where others have that name too."""
     if len(paths) < 2:
         return [None]
     for path, times in Counter(paths).items():
         if times > 1:
-            end(2, f"--run: {path} is given {times} times; give each run once")
+            end(
+                2,
+                f"{given}: {path} is given {times} times; give each {'run' if given == '--run' else 'file'} once",
+            )
     stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
     return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -15,9 +14,27 @@ import typer
 from fastndcg.api import evaluate
 from fastndcg.cli.application import GATE, command, end
 from fastndcg.cli.conventions import find_convention, needs_ids
-from fastndcg.cli.options import DocIdOption, Format, FormatOption, Missing, NaN, ThreadsOption
-from fastndcg.cli.output import Progress, write_summary
+from fastndcg.cli.options import (
+    DocIdOption,
+    Format,
+    FormatOption,
+    IntentsOption,
+    IsJudgedOption,
+    MeasureOption,
+    MemoryOption,
+    Missing,
+    NaN,
+    NaNOption,
+    PropensityOption,
+    QrelsOption,
+    QueryOption,
+    RelevanceOption,
+    ThreadsOption,
+    WeightOption,
+)
+from fastndcg.cli.output import Progress, slices_of, write_summary
 from fastndcg.cli.reading import (
+    check_confidence,
     check_sources,
     doc_id_column,
     is_csv,
@@ -47,10 +64,7 @@ def score(
             metavar="PATH...", help="Parquet or CSV files, a folder, a glob, or a URI that pyarrow knows."
         ),
     ] = None,
-    qrels: Annotated[
-        str | None,
-        typer.Option(help="Instead of PATH, with --run: judgments, as TREC qrels, Parquet or CSV."),
-    ] = None,
+    qrels: QrelsOption = None,
     run: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,35 +78,18 @@ def score(
             show_default="zero",
         ),
     ] = None,
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--measure", "-m", help="As in nDCG(gain='exp2')@1,3,5; repeatable.", show_default="nDCG@10"
-        ),
-    ] = None,
-    query: Annotated[str | None, typer.Option(help="Column of query ids.")] = None,
-    relevance: Annotated[str | None, typer.Option(help="Column of grades.")] = None,
+    measure: MeasureOption = None,
+    query: QueryOption = None,
+    relevance: RelevanceOption = None,
     score: Annotated[str | None, typer.Option(help="Column of scores.")] = None,
     keep: Annotated[
         list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")
     ] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")] = None,
-    is_judged: Annotated[
-        str | None, typer.Option(help="Column that is false for documents without a judgment.")
-    ] = None,
-    intents: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of each document's grades for intent 0, 1, ..., as lists; with --qrels, of a judgment's intent."
-        ),
-    ] = None,
-    propensity: Annotated[
-        str | None,
-        typer.Option(help="Column of the probability that a document was seen, for measures with ips=True."),
-    ] = None,
-    nan: Annotated[
-        NaN, typer.Option(help="Documents with a NaN score: refused, or ranked last.")
-    ] = NaN.refuse,
+    weight: WeightOption = None,
+    is_judged: IsJudgedOption = None,
+    intents: IntentsOption = None,
+    propensity: PropensityOption = None,
+    nan: NaNOption = NaN.refuse,
     like: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="As this tool computes nDCG; `fastndcg conventions` lists them."),
@@ -101,13 +98,15 @@ def score(
     out: Annotated[Path | None, typer.Option(help="Parquet file to write each query's values to.")] = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
-    memory: Annotated[
-        str | None,
+    memory: MemoryOption = None,
+    by: Annotated[
+        list[str] | None,
         typer.Option(
-            metavar="SIZE",
-            help="As in 512MB. PATH that takes more is scored a part at a time: same values, any size.",
-            show_default="1GB",
+            help="Query-level column: means of each of its values, and of each combination if repeated."
         ),
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="As in 0.95: adds the interval of each mean, low to high.")
     ] = None,
     fail_under: Annotated[
         list[str] | None,
@@ -131,13 +130,22 @@ def score(
       fastndcg score --qrels diversity.qrels --run run.txt -m alpha_nDCG@20 -m ERR_IA@20
       fastndcg score predictions.csv.gz --doc-id docno
       fastndcg score predictions.parquet --keep country --out per_query.parquet
+      fastndcg score predictions.parquet --by country --by device --confidence 0.95
       fastndcg score predictions.parquet -m nDCG@10 --like lightgbm
       fastndcg score canary.parquet --fail-under "nDCG@10=0.35" --format json
     """
     gates = read_gates(fail_under or [])
     measures = read_measures(measure or ([] if gates else ["nDCG@10"]), gates)
-    paths = paths or []
-    only_paths = {"--keep": keep, "--weight": weight, "--is-judged": is_judged, "--propensity": propensity}
+    paths, by = paths or [], list(dict.fromkeys(by or []))
+    if confidence is not None:
+        check_confidence(confidence)
+    only_paths = {
+        "--keep": keep,
+        "--by": by,
+        "--weight": weight,
+        "--is-judged": is_judged,
+        "--propensity": propensity,
+    }
     check_sources(paths, qrels, run, {"--missing": missing}, only_paths)
     if keep and out is None:
         end(
@@ -148,72 +156,45 @@ def score(
         _check_out(out, [*paths, *(run or []), *([] if qrels is None else [qrels])])
     convention = None if like is None else find_convention("--like", like)
     more = {} if like is None else {"like": like}
-    if paths and is_csv(paths):
-        if memory is not None:
-            end(2, "--memory has no meaning with CSV, which is read whole; give Parquet to score it in parts")
-    elif paths:
-        of_paths = {
+    if paths:
+        columns = {
             "query": query,
             "relevance": relevance,
             "score": score,
-            "keep": keep or [],
+            "keep": list(dict.fromkeys([*(keep or []), *by])),
             "weight": weight,
             "is_judged": is_judged,
             "intents": intents,
             "propensity": propensity,
         }
-        ids = doc_id_column(paths, of_paths, doc_id, wanted=needs_ids(convention))
-        stream, bar = scan_rankings(paths, memory, **of_paths, doc_id=ids, nan=nan, threads=threads)
-        if stream is not None:
-            scores, documents = _score_stream(stream, bar, measures, convention, out)
-            taken = {role: getattr(stream.columns, role) for role in ("query", "relevance", "score")}
-            more_roles = {"is_judged": is_judged, "intents": intents, "propensity": propensity}
-            taken |= {role: name for role, name in more_roles.items() if name}
-            taken |= {} if ids is None else {"doc_id": ids}
-            _report([_Scored(scores, documents, taken)], format, more, gates)
-            return
-    each: Iterator[tuple[Rankings, dict[str, str | None]]]
-    if qrels is not None and run:
-        named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
-        of_intents = intents or any(each.way == "intents" for each in measures)
-        each = read_qrels_runs(qrels, run, named, missing or Missing.zero, nan, threads, intents=of_intents)
-    else:
-        one = read_rankings(
-            paths,
-            query,
-            relevance,
-            score,
-            keep or [],
-            weight,
-            nan,
-            threads,
-            doc_id,
-            with_ids=needs_ids(convention),
-            is_judged=is_judged,
-            intents=intents,
-            propensity=propensity,
-        )
-        each = iter([one])
+        one = score_paths(paths, columns, measures, convention, doc_id, nan, threads, memory, out)
+        _report([one], format, more, gates, by, confidence)
+        return
+    named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
+    of_intents = intents or any(each.way == "intents" for each in measures)
+    each = read_qrels_runs(
+        str(qrels), run or [], named, missing or Missing.zero, nan, threads, intents=of_intents
+    )
     scored = [
-        _Scored(
+        Scored(
             evaluate(rankings, measures, convention=convention, threads=threads),
             rankings.n_docs,
             columns,
             name,
-            qrels is not None and rankings.intents is not None and not rankings.intents.numbers.any(),
+            rankings.intents is not None and not rankings.intents.numbers.any(),
         )
         for name, (rankings, columns) in zip(name_runs(run or []), each, strict=True)
     ]
     if out is not None:
         _write_out(out, scored)
-    _report(scored, format, more, gates)
+    _report(scored, format, more, gates, by, confidence)
 
 
-class _Scored(NamedTuple):
+class Scored(NamedTuple):
     """What is known of one input."""
 
     scores: Scores
-    documents: int
+    documents: int | None  # None of stored results
     columns: dict[str, str | None]
     run: str | None = None  # its name, where there are several
     has_one_intent: bool = False  # though intents were asked for
@@ -224,7 +205,42 @@ class _Scored(NamedTuple):
         return facts if self.run is None else {"run": self.run} | facts
 
 
-def _write_out(out: Path, scored: list[_Scored]) -> None:
+def score_paths(
+    paths: list[str],
+    columns: dict[str, Any],
+    measures: list[Measure],
+    convention: Convention | None,
+    doc_id: str | None,
+    nan: NaN,
+    threads: int | None,
+    memory: str | None,
+    out: Path | None = None,
+) -> Scored:
+    """Scores of what lies in paths, which are one input: at once, or a part at a time where it is too large for that."""
+    with_ids = needs_ids(convention)
+    if not is_csv(paths):
+        ids = doc_id_column(paths, columns, doc_id, wanted=with_ids)
+        stream, bar = scan_rankings(paths, memory, **columns, doc_id=ids, nan=nan, threads=threads)
+        if stream is not None:
+            scores, documents = _score_stream(stream, bar, measures, convention, out)
+            taken = {role: getattr(stream.columns, role) for role in ("query", "relevance", "score")}
+            more = ("is_judged", "intents", "propensity")
+            taken |= {role: columns[role] for role in more if columns[role]}
+            return Scored(scores, documents, taken | ({} if ids is None else {"doc_id": ids}))
+    elif memory is not None:
+        end(2, "--memory has no meaning with CSV, which is read whole; give Parquet to score it in parts")
+    rankings, found = read_rankings(
+        paths, **columns, doc_id=doc_id, nan=nan, threads=threads, with_ids=with_ids
+    )
+    scored = Scored(
+        evaluate(rankings, measures, convention=convention, threads=threads), rankings.n_docs, found
+    )
+    if out is not None:
+        _write_out(out, [scored])
+    return scored
+
+
+def _write_out(out: Path, scored: list[Scored]) -> None:
     """The values of each query, after the name of its run where there are several."""
     from fastndcg.scores import results_file
 
@@ -237,16 +253,21 @@ def _write_out(out: Path, scored: list[_Scored]) -> None:
 
 
 def _report(
-    scored: list[_Scored],
+    scored: list[Scored],
     format: Format,  # noqa: A002 - the option's name
     more: dict[str, Any],
     gates: list[tuple[Measure, float]],
+    by: list[str],
+    confidence: float | None,
 ) -> None:
     from fastndcg.scores import Summary
 
     rows: list[dict[str, Any]] = []
     for each in scored:
-        rows += [({} if each.run is None else {"run": each.run}) | row for row in each.scores.summary().rows]
+        rows += [
+            ({} if each.run is None else {"run": each.run}) | row
+            for row in each.scores.summary(confidence).rows
+        ]
     if any(each.has_one_intent for each in scored):
         sys.stderr.write(
             "no query has more than one intent; is the second field of the qrels the intent, and no iteration?\n"
@@ -254,7 +275,8 @@ def _report(
     for each in scored:
         tell(each.scores.n_queries, each.documents, each.columns, each.run)
     facts = scored[0].facts if len(scored) == 1 else {"runs": [each.facts for each in scored]}
-    write_summary(Summary(rows), format, facts | more)
+    slices = slices_of(scored[0].scores, by, confidence) if by else None
+    write_summary(Summary(rows), format, facts | more, slices)
     _hold(gates, scored)
 
 
@@ -313,7 +335,7 @@ def _score_stream(
     return scores, results.documents
 
 
-def _hold(gates: list[tuple[Measure, float]], scored: list[_Scored]) -> None:
+def _hold(gates: list[tuple[Measure, float]], scored: list[Scored]) -> None:
     failed = []
     for each in scored:
         means, of_run = each.scores.mean(), "" if each.run is None else f"{each.run}: "

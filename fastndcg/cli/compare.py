@@ -1,0 +1,393 @@
+"""`fastndcg compare`: which of several systems is better, how sure that is, and gates on it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import typer
+
+from fastndcg.api import evaluate
+from fastndcg.cli.application import GATE, command, end
+from fastndcg.cli.gates import read_gate
+from fastndcg.cli.options import (
+    Correction,
+    DocIdOption,
+    IntentsOption,
+    IsJudgedOption,
+    Layout,
+    MeasureOption,
+    MemoryOption,
+    Missing,
+    NaN,
+    NaNOption,
+    PropensityOption,
+    QrelsOption,
+    QueryOption,
+    RelevanceOption,
+    Test,
+    ThreadsOption,
+    WeightOption,
+)
+from fastndcg.cli.output import slices_table, write, write_csv, write_json
+from fastndcg.cli.reading import (
+    check_confidence,
+    check_sources,
+    name_runs,
+    read_measures,
+    read_qrels_runs,
+    tell,
+)
+from fastndcg.cli.score import Scored, score_paths
+from fastndcg.errors import InputError, suggest
+from fastndcg.measures import Measure
+from fastndcg.scores import Scores, text_table
+from fastndcg.statistics.intervals import SMALL
+
+if TYPE_CHECKING:
+    from fastndcg.comparison import Comparison
+
+
+@command
+def compare(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH...",
+            help="A system each: predictions as Parquet or CSV, or what `fastndcg score --out` wrote.",
+        ),
+    ] = None,
+    qrels: QrelsOption = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(help="With --qrels: a system each, as a TREC run, Parquet or CSV; repeatable."),
+    ] = None,
+    measure: MeasureOption = None,
+    score: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of scores; of one PATH repeatable, a system each."),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="System that all others are compared with: a file's name without endings, or a column of scores.",
+            show_default="each with each",
+        ),
+    ] = None,
+    test: Annotated[Test, typer.Option(help="What p is of; t is the paired t-test.")] = Test.t,
+    correction: Annotated[
+        Correction | None, typer.Option(help="For several pairs: Holm's, or Benjamini and Hochberg's.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of all intervals.")] = 0.95,
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Differences up to it are ties.")] = 0.0,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Column of what queries depend on, as their user: errors are those of clusters."),
+    ] = None,
+    missing: Annotated[
+        str,
+        typer.Option(
+            metavar="refuse|drop|NUMBER",
+            help="Queries that a system lacks: refused, left out for all, or counted with this value.",
+        ),
+    ] = "refuse",
+    unpaired: Annotated[
+        bool,
+        typer.Option("--unpaired", help="Independent samples, whose queries are not the same: Welch's t."),
+    ] = False,
+    resamples: Annotated[int, typer.Option(help="Of randomisation and tukey: how often to draw.")] = 100_000,
+    seed: Annotated[int, typer.Option(help="Of randomisation and tukey: what the draws depend on.")] = 0,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Query-level column: compare within each of its values, and each combination if repeated."
+        ),
+    ] = None,
+    movers: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Show the N queries that differ most, for each pair.")
+    ] = 0,
+    no_worse_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Exit with 1 unless the interval excludes a loss to this system greater than --margin.",
+        ),
+    ] = None,
+    margin: Annotated[
+        float | None, typer.Option(help="The loss that --no-worse-than accepts.", show_default="0")
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(help="Text file, an id a line: none of these may lose more than --margin itself."),
+    ] = None,
+    query: QueryOption = None,
+    relevance: RelevanceOption = None,
+    weight: WeightOption = None,
+    is_judged: IsJudgedOption = None,
+    intents: IntentsOption = None,
+    propensity: PropensityOption = None,
+    nan: NaNOption = NaN.refuse,
+    doc_id: DocIdOption = None,
+    format: Annotated[  # noqa: A002 - the option's name
+        Layout, typer.Option("--format", help="How results are written to stdout.")
+    ] = Layout.table,
+    threads: ThreadsOption = None,
+    memory: MemoryOption = None,
+) -> None:
+    """Compare systems by the measures of their queries: differences, intervals, p, wins and losses.
+
+    Queries are matched by their ids, in any order. Results of an earlier run, which `fastndcg score --out` wrote, take the place of any
+    file of predictions. A system is called by its file's name without endings, or by its column of scores.
+
+    With --no-worse-than the others are compared with that system, and the gate holds for each measure, within each slice of --by, and
+    for each query of --queries; stderr says which failed and by how much. CSV has one table: the slices, where there are some. It needs
+    SciPy, which the extra stats installs.
+
+    \b
+    Examples:
+      fastndcg compare base.parquet new.parquet -m nDCG@10
+      fastndcg compare predictions.parquet --score bm25 --score rerank --movers 10
+      fastndcg compare --qrels qrels.txt --run bm25.txt --run rerank.txt --test randomisation
+      fastndcg compare base.parquet new.parquet --no-worse-than base --margin 0.002 --by country
+      fastndcg compare last_week.parquet new.parquet --no-worse-than last_week --queries canaries.txt
+    """
+    from fastndcg.comparison import compare as compare_systems
+
+    gate = read_gate(no_worse_than, margin, baseline, queries, unpaired=unpaired)
+    check_confidence(confidence)
+    if movers and format not in (Layout.table, Layout.json):
+        end(2, f"--movers is a table of its own, for which --format {format.value} has no place; take json")
+    if by and format in (Layout.markdown, Layout.latex):
+        end(
+            2,
+            f"--format {format.value} is a table of means without slices; take table, json or csv with --by",
+        )
+    paths, runs, scores = paths or [], run or [], score or []
+    by = list(dict.fromkeys(by or []))
+    only_paths = {"--by": by, "--cluster": cluster, "--weight": weight, "--is-judged": is_judged}
+    check_sources(paths, qrels, run, {}, only_paths | {"--propensity": propensity})
+    if len(scores) > 1 and len(paths) != 1:
+        end(2, "--score is repeatable for one PATH alone; give one column, or one file")
+    asked = read_measures(measure, []) if measure else []
+    stored = _stored([*paths, *runs], relevance, scores)
+    if not asked:
+        known = list(stored.values())
+        asked = [each for each in (known or [[]])[0] if all(each in other for other in known)]
+        asked = asked or read_measures(["nDCG@10"], [])
+    named = {"query": query, "relevance": relevance}
+    if paths:
+        more = {"is_judged": is_judged, "intents": intents, "propensity": propensity}
+        kept = list(dict.fromkeys([*by, *([] if cluster is None else [cluster])]))
+        columns = named | {"keep": kept, "weight": weight} | more
+        scored = _of_paths(paths, scores, columns, asked, stored, doc_id, nan, threads, memory)
+    else:
+        of_files = named | {"doc_id": doc_id, "score": next(iter(scores), None)}
+        scored = _of_runs(str(qrels), runs, of_files, asked, stored, missing, nan, threads, intents)
+    systems: dict[str, Scored] = {}
+    for each in scored:
+        if each.run in systems:
+            end(2, f'two systems are called "{each.run}"; rename a file')
+        systems[str(each.run)] = each
+    if len(systems) < 2:
+        end(2, "one system is given; wanted two or more: of PATH, of --score for one PATH, or of --run")
+    for option, name in (("--no-worse-than", no_worse_than), ("--baseline", baseline)):
+        if name is not None and name not in systems:
+            known = ", ".join(systems)
+            raise InputError(f'{option}: "{name}" is none of the systems: {known}.{suggest(name, systems)}')
+    compared = compare_systems(
+        {name: each.scores for name, each in systems.items()},
+        no_worse_than if baseline is None else baseline,
+        test=test.value,
+        correction=None if correction is None else correction.value,
+        confidence=confidence,
+        tolerance=tolerance,
+        cluster=cluster,
+        paired=not unpaired,
+        missing=_number_or_word(missing),
+        resamples=resamples,
+        seed=seed,
+        threads=threads,
+    )
+    slices = compared.slices(by) if by else {}
+    failed = [] if gate is None else gate.failures(compared, slices, by)
+    _report(compared, slices, by, movers, format, systems)
+    if failed:
+        end(GATE, "--no-worse-than: " + "; ".join(failed))
+
+
+def _number_or_word(missing: str) -> str | float:
+    try:
+        return float(missing)
+    except ValueError:
+        return missing
+
+
+# ---- systems ----
+
+
+def _stored(paths: list[str], relevance: str | None, scores: list[str]) -> dict[str, list[Measure]]:
+    """The measures of those files that are results of an earlier run."""
+    from fastndcg.sources.results import measures_of_results
+
+    found = {path: measures_of_results(path, relevance, next(iter(scores), None)) for path in paths}
+    return {path: measures for path, measures in found.items() if measures}
+
+
+def _of_results(path: str, name: str, stored: list[Measure], asked: list[Measure]) -> list[Scored]:
+    """The system whose results a file holds, or those of its column `run`."""
+    from fastndcg.sources.results import read_results
+
+    return [
+        Scored(scores, None, {}, name if run is None else run)
+        for run, scores in read_results(path, stored, asked).items()
+    ]
+
+
+def _of_paths(
+    paths: list[str],
+    scores: list[str],
+    columns: dict[str, Any],
+    asked: list[Measure],
+    stored: dict[str, list[Measure]],
+    doc_id: str | None,
+    nan: NaN,
+    threads: int | None,
+    memory: str | None,
+) -> Iterator[Scored]:
+    names = name_runs(paths, "PATH") if len(paths) > 1 else [Path(paths[0]).stem]
+    for score in scores:
+        if scores.count(score) > 1:
+            end(2, f"--score: {score} is given {scores.count(score)} times; give each column once")
+    for path, name in zip(paths, names, strict=True):
+        if path in stored:
+            yield from _of_results(path, str(name), stored[path], asked)
+            continue
+        for column in scores or (None,):
+            of_score = columns | {"score": column}
+            scored = score_paths([path], of_score, asked, None, doc_id, nan, threads, memory)
+            yield scored._replace(run=column if len(scores) > 1 else name)
+
+
+def _of_runs(
+    qrels: str,
+    runs: list[str],
+    columns: dict[str, str | None],
+    asked: list[Measure],
+    stored: dict[str, list[Measure]],
+    missing: str,
+    nan: NaN,
+    threads: int | None,
+    intents: str | None,
+) -> Iterator[Scored]:
+    """Each run, with those judged queries that it has, or all where missing ones count."""
+    names = dict(zip(runs, name_runs(runs) if len(runs) > 1 else [Path(runs[0]).stem], strict=True))
+    to_read = [run for run in runs if run not in stored]
+    of_intents = intents or any(each.way == "intents" for each in asked)
+    each = read_qrels_runs(qrels, to_read, columns, Missing.zero, nan, threads, intents=of_intents)
+    fresh: dict[str, Scored] = {}
+    has: dict[str, Any] = {}
+    for run, (rankings, taken) in zip(to_read, each, strict=True):
+        has[run] = np.diff(rankings.offsets) > 0
+        fresh[run] = Scored(evaluate(rankings, asked, threads=threads), rankings.n_docs, taken, names[run])
+    nobody = ~np.logical_or.reduce(list(has.values())) if has else np.zeros(0, np.bool_)
+    counted = _number_or_word(missing)
+    if nobody.any() and isinstance(counted, str):
+        ids = next(iter(fresh.values())).scores.queries[0].filter(pa.array(nobody))
+        first = ", ".join(map(str, ids[:3].to_pylist())) + (", ..." if len(ids) > 3 else "")
+        sys.stderr.write(
+            f"no run has documents for {len(ids):,} judged queries, which are left out: {first}\n"
+        )
+    for run in runs:
+        if run in stored:
+            yield from _of_results(run, str(names[run]), stored[run], asked)
+        else:
+            scores = fresh[run].scores
+            rows, values = has[run], scores.values.copy()
+            if not isinstance(counted, str):
+                rows, values[:, nobody] = rows | nobody, counted
+            queries = scores.queries.filter(pa.array(rows))
+            yield fresh[run]._replace(
+                scores=Scores(asked, values[:, rows], scores._empty[:, rows], queries, None)
+            )
+
+
+# ---- output ----
+
+
+def _report(
+    compared: Comparison,
+    slices: dict[tuple[Any, ...], Comparison],
+    by: list[str],
+    movers: int,
+    layout: Layout,
+    systems: dict[str, Scored],
+) -> None:
+    for name, each in systems.items():
+        tell(each.scores.n_queries, each.documents, each.columns, name)
+    of_slices = [
+        dict(zip(by, key, strict=True)) | row | {"small": _is_small(row)}
+        for key, of_slice in slices.items()
+        for row in of_slice.rows
+    ]
+    moved = list(_movers(compared, movers)) if movers else []
+    if layout is Layout.table:
+        parts = [repr(compared)]
+        if of_slices:
+            shown = [
+                *by,
+                "measure",
+                "system",
+                "baseline",
+                "mean",
+                "difference",
+                "low",
+                "high",
+                "queries",
+                "small",
+            ]
+            parts.append(
+                slices_table([{name: row[name] for name in shown} for row in of_slices], len(by) + 3)
+            )
+        parts += [_movers_text(**pair) for pair in moved]
+        write("\n\n".join(parts) + "\n")
+        return
+    if layout is Layout.json:
+        facts = {"systems": [system.facts for system in systems.values()]} | json.loads(compared.to_json())
+        facts |= {"slices": of_slices} if by else {}
+        lists = [pair | {"queries": pair["queries"].to_pylist()} for pair in moved]
+        write_json(facts | ({"movers": lists} if movers else {}))
+        return
+    for caution in compared.cautions:
+        sys.stderr.write(f"caution: {caution}\n")
+    if layout is Layout.csv:
+        write_csv(of_slices or compared.rows)
+        return
+    write(compared.to_markdown() if layout is Layout.markdown else compared.to_latex())
+
+
+def _is_small(row: dict[str, Any]) -> bool:
+    return bool(row["queries"] < SMALL)
+
+
+def _movers(compared: Comparison, n: int) -> Iterator[dict[str, Any]]:
+    pairs = dict.fromkeys((row["measure"], row["system"], row["baseline"]) for row in compared.rows)
+    for measure, system, baseline in pairs:
+        table = compared.movers(measure, system, n, baseline=baseline)
+        yield {"measure": measure, "system": system, "baseline": baseline, "queries": table}
+
+
+def _movers_text(measure: str, system: str, baseline: str, queries: pa.Table) -> str:
+    if not len(queries):
+        return f"{measure}, {system} against {baseline}: no query differs"
+    names = [*queries.column_names[:-3], baseline, system, "difference"]
+    rows = [
+        [f"{value:.6f}" if isinstance(value, float) else str(value) for value in row]
+        for row in zip(*(column.to_pylist() for column in queries.columns), strict=True)
+    ]
+    return f"{measure}, {system} against {baseline}:\n{text_table([names, *rows], left=len(names) - 3)}"

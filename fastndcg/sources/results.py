@@ -1,0 +1,127 @@
+"""Stored results: what `Scores.write_parquet` and `fastndcg score --out` wrote, as `Scores` again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastndcg.errors import InputError, MeasureError, SourceError, suggest
+from fastndcg.measures import Measure, parse
+from fastndcg.scores import Scores
+from fastndcg.sources.columns import USUAL_NAMES
+from fastndcg.sources.messages import reading
+
+
+def measures_of_results(path: str, relevance: str | None = None, score: str | None = None) -> list[Measure]:
+    """The measures of a Parquet file of results, by its last columns; none for any other file.
+
+    A file that has a column of grades and one of scores, by these or their usual names, is one of predictions.
+    """
+    import pyarrow.parquet as pq
+
+    from fastndcg.sources.paths import find_files
+
+    try:
+        file = find_files([path])[0]
+        with file.filesystem.open_input_file(file.path) as opened:
+            schema = pq.read_schema(opened)
+    except (SourceError, OSError, pa.ArrowException):
+        return []  # whoever reads it as predictions says what is wrong with it
+    names = {*schema.names, *(name.lower() for name in schema.names)}
+    if all(
+        names & {named, *USUAL_NAMES[role]} for role, named in (("relevance", relevance), ("score", score))
+    ):
+        return []
+    measures: list[Measure] = []
+    for field in reversed(list(schema)[1:]):  # the first is the id
+        measure = _measure_of(field)
+        if measure is None:
+            break
+        measures.insert(0, measure)
+    return measures
+
+
+def _measure_of(field: pa.Field) -> Measure | None:
+    try:
+        measure = parse(field.name) if pa.types.is_float64(field.type) else None
+    except MeasureError:
+        return None
+    return measure if str(measure) == field.name else None
+
+
+def read_results(path: str, stored: list[Measure], wanted: list[Measure]) -> dict[str | None, Scores]:
+    """Scores by the name of their run, None where results are not of several runs.
+
+    Parameters
+    ----------
+    path : str
+        A Parquet file, folder or pattern.
+    stored : list of Measure
+        As `measures_of_results` found them.
+    wanted : list of Measure
+        Which of them to read.
+
+    Raises
+    ------
+    SourceError, InputError
+        Files that cannot be read, without rows or with nulls as ids; weights that are none.
+    MeasureError
+        A measure that was not stored.
+    """
+    import pyarrow.parquet as pq
+
+    from fastndcg.sources.paths import find_files
+
+    names = [str(measure) for measure in stored]
+    for measure in wanted:
+        if measure not in stored:
+            raise MeasureError(
+                f"{measure} is not among the results in {path}; these are: {', '.join(names)}.{suggest(str(measure), names)}"
+            )
+    tables = []
+    for file in find_files([path]):
+        with reading(path), file.filesystem.open_input_file(file.path) as opened:
+            tables.append(pq.read_table(opened))
+    try:
+        table = pa.concat_tables(tables)
+    except pa.ArrowException as error:
+        raise SourceError(
+            f"the files of {path} hold different columns; give results of one kind ({error})"
+        ) from None
+    if not len(table):
+        raise InputError(
+            f"{path} has no rows, so there is nothing to compare. Give results of a query or more."
+        )
+    is_several = table.column_names[0] == "run" and table.column_names[1] not in names
+    ids = table.column_names[is_several]
+    if table[ids].null_count:
+        raise InputError(
+            f'column "{ids}" of {path} has {table[ids].null_count:,} nulls; give each query its id'
+        )
+    found: dict[str | None, Scores] = {}
+    runs = dict.fromkeys(table["run"].to_pylist()) if is_several else {None: None}
+    for run in runs:
+        part = table.filter(pa.compute.equal(table["run"], run)).drop_columns("run") if is_several else table
+        found[run] = _scores_of(path, part, names, wanted)
+    return found
+
+
+def _scores_of(path: str, table: pa.Table, names: list[str], wanted: list[Measure]) -> Scores:
+    queries = table.drop_columns(names)
+    values = np.array([table[str(measure)].to_numpy() for measure in wanted], np.float64)
+    weight = None
+    if queries.column_names[-1] == "weight" and len(queries.column_names) > 1:
+        weight = _weights(path, queries["weight"])
+    return Scores(wanted, values, np.isnan(values), queries, weight)
+
+
+def _weights(path: str, column: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    try:
+        weight: np.ndarray[Any, np.dtype[np.float64]] = column.cast(pa.float64()).to_numpy()
+    except pa.ArrowException:
+        weight = np.full(1, np.nan)
+    if not (np.isfinite(weight) & (weight >= 0)).all():
+        raise InputError(f'column "weight" of {path} holds something else than finite numbers from 0')
+    return weight

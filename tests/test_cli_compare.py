@@ -1,0 +1,366 @@
+"""`fastndcg compare`: the numbers of `fn.compare` from files of every kind, its gates, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from test_cli import only_line, run
+
+import fastndcg as fn
+
+pytest.importorskip("scipy")
+
+QUERIES, DOCUMENTS = 118, 9
+COUNTRIES = ["de", "fr", None, "jp"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Predictions of three systems over the same documents, each with its rows in another order, one with a query less."""
+    folder = tmp_path_factory.mktemp("systems")
+    random = np.random.default_rng(3)
+    n = QUERIES * DOCUMENTS
+    query = np.repeat(np.arange(QUERIES), DOCUMENTS)
+    grades = random.integers(0, 4, n)
+    grades[query % 17 == 0] = 0  # empty queries
+    base = np.round(grades + random.normal(0, 2.0, n), 1)  # with ties
+    table = pa.table(
+        {
+            "qid": pa.array([f"q-{one}" for one in query]),
+            "docno": np.tile(np.arange(DOCUMENTS), QUERIES),
+            "label": grades,
+            "country": pa.array([COUNTRIES[one % 4] for one in query]),
+            "device": pa.array(query % 2),
+            "user": pa.array(query // 3),
+            "importance": (1 + query % 5).astype(np.float64),
+        }
+    )
+    scores = {
+        "base": base,
+        "better": grades + random.normal(0, 1.0, n),
+        "worse": np.where(query % 4 == 1, -grades, base),  # in France alone
+    }
+    wide = table
+    for name, values in scores.items():
+        wide = wide.append_column(name, pa.array(values))
+        system = table.append_column("score", pa.array(values)).take(pa.array(random.permutation(n)))
+        pq.write_table(system, folder / f"{name}.parquet")
+    pq.write_table(wide, folder / "wide.parquet")
+    short = pq.read_table(folder / "better.parquet")
+    pq.write_table(short.filter(pc.not_equal(short["qid"], "q-5")), folder / "short.parquet")
+    return folder
+
+
+def scores_of(path: Path, measures: object, **options: Any) -> fn.Scores:
+    return fn.evaluate(fn.read_parquet(path, **options), measures)
+
+
+def rows_of(*words: object, code: int = 0) -> list[dict[str, Any]]:
+    result = run("compare", *words, "--format", "json")
+    assert result.exit_code == code, result.stderr
+    rows: list[dict[str, Any]] = json.loads(result.stdout)["rows"]
+    return rows
+
+
+def near(rows: list[dict[str, Any]], compared: fn.Comparison) -> bool:
+    """The same numbers, NaN as null."""
+    plain = [
+        {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in row.items()
+        }
+        for row in compared.rows
+    ]
+    return rows == plain
+
+
+OPTIONS = [
+    ([], {}),
+    (
+        ["--test", "randomisation", "--resamples", 500, "--seed", 7],
+        {"test": "randomisation", "resamples": 500, "seed": 7},
+    ),
+    (
+        ["--test", "tukey", "--resamples", 300, "--baseline", "base"],
+        {"test": "tukey", "resamples": 300, "baseline": "base"},
+    ),
+    (["--test", "wilcoxon", "--correction", "bh"], {"test": "wilcoxon", "correction": "bh"}),
+    (
+        ["--correction", "holm", "--confidence", 0.9, "--tolerance", 0.05],
+        {"correction": "holm", "confidence": 0.9, "tolerance": 0.05},
+    ),
+    (["--cluster", "user"], {"cluster": "user"}),
+    (["--unpaired"], {"paired": False}),
+]
+
+
+@pytest.mark.parametrize(("words", "options"), OPTIONS, ids=[" ".join(map(str, case[0])) for case in OPTIONS])
+def test_files_give_the_numbers_of_compare(
+    folder: Path, words: list[object], options: dict[str, Any]
+) -> None:
+    names, measures = ("base", "better", "worse"), ["nDCG@5", "RR", "nDCG(empty='skip')@3"]
+    kept = ["user"] if "cluster" in options else []
+    systems = {name: scores_of(folder / f"{name}.parquet", measures, keep=kept) for name in names}
+    paths = [folder / f"{name}.parquet" for name in names]
+    given = [word for measure in measures for word in ("-m", measure)]
+    assert near(rows_of(*paths, *given, *words), fn.compare(systems, **options))
+
+
+def test_weights_and_columns_of_scores(folder: Path) -> None:
+    wide = folder / "wide.parquet"
+    systems = {
+        name: scores_of(wide, "nDCG@10", score=name, weight="importance")
+        for name in ("worse", "better", "base")
+    }
+    columns = ("--score", "worse", "--score", "better", "--score", "base")
+    assert near(rows_of(wide, *columns, "--weight", "importance"), fn.compare(systems))
+    # stored results bring their weights with them
+    paths = []
+    for name in systems:
+        out = folder / f"weighted_{name}.parquet"
+        assert run("score", wide, "--score", name, "--weight", "importance", "--out", out).exit_code == 0
+        paths.append(out)
+    renamed = {f"weighted_{name}": scores for name, scores in systems.items()}
+    assert near(rows_of(*paths), fn.compare(renamed))
+
+
+def test_stored_results_are_as_good_as_predictions(folder: Path, tmp_path: Path) -> None:
+    measures = "nDCG@5", "nDCG(gain='exp2', empty='nan')@3", "nDCG(empty='skip')@3"
+    given = [word for measure in measures for word in ("-m", measure)]
+    names = ("base", "better", "worse")
+    for name in names:
+        out = tmp_path / f"{name}.parquet"
+        assert run("score", folder / f"{name}.parquet", *given, "--out", out).exit_code == 0
+    fresh = [folder / f"{name}.parquet" for name in names]
+    expected = rows_of(*fresh, *given)
+    assert rows_of(*(tmp_path / f"{name}.parquet" for name in names)) == expected  # their measures
+    assert rows_of(tmp_path / "base.parquet", *fresh[1:]) == expected
+    mixed = rows_of(fresh[0], tmp_path / "better.parquet", fresh[2], "-m", "nDCG@5")
+    assert mixed == [row for row in expected if row["measure"] == "nDCG@5"]
+    # a slice of what one of the two kept
+    words = (tmp_path / "base.parquet", fresh[1], "--by", "country", "-m", "nDCG@5", "--format", "csv")
+    slices = list(csv.DictReader(io.StringIO(run("compare", *words).stdout)))
+    assert [row["country"] for row in slices] != [""] and len(slices) == 4
+    result = run("compare", tmp_path / "base.parquet", fresh[1], "-m", "AP")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "AP is not among the results" in only_line(result.stderr)
+
+
+def write_trec(folder: Path, source: Path, drop: tuple[str, ...] = ()) -> dict[str, Path]:
+    table = pq.read_table(source).to_pylist()
+    qrels = "".join(f"{row['qid']} 0 {row['docno']} {row['label']}\n" for row in table)
+    (folder / "qrels.txt").write_text(qrels)
+    paths = {"qrels": folder / "qrels.txt"}
+    for name in ("base", "better"):
+        lacks = drop if name == "better" else drop[:1]
+        lines = [f"{r['qid']} Q0 {r['docno']} 0 {r[name]!r} x\n" for r in table if r["qid"] not in lacks]
+        paths[name] = folder / f"{name}.txt"
+        paths[name].write_text("".join(lines))
+    return paths
+
+
+def test_runs_and_queries_that_they_lack(folder: Path, tmp_path: Path) -> None:
+    paths = write_trec(tmp_path, folder / "wide.parquet", drop=("q-1", "q-2", "q-3"))
+    words = ("--qrels", paths["qrels"], "--run", paths["base"], "--run", paths["better"], "-m", "nDCG@5")
+    refused = run("compare", *words)
+    assert (refused.exit_code, refused.stdout) == (3, "")
+    assert "\"better\" lacks 2 queries that others have: 'q-2', 'q-3'." in refused.stderr
+    assert "Pass --missing drop" in refused.stderr and "as in --missing 0.0." in refused.stderr
+    dropped = run("compare", *words, "--missing", "drop", "--format", "json")
+    assert "no run has documents for 1 judged queries, which are left out: q-1" in dropped.stderr
+    assert json.loads(dropped.stdout)["missing"] == {"better": ["q-2", "q-3"]}
+    assert json.loads(dropped.stdout)["rows"][0]["queries"] == QUERIES - 3
+    zero = {
+        name: fn.evaluate(fn.read_trec(paths["qrels"], paths[name]), "nDCG@5") for name in ("base", "better")
+    }
+    assert near(rows_of(*words, "--missing", "0"), fn.compare(zero))
+    # a run of an earlier day, stored
+    out = tmp_path / "earlier.parquet"
+    run("score", *words, "--out", out)
+    whole = write_trec(tmp_path, folder / "wide.parquet")
+    result = run(
+        "compare", "--qrels", whole["qrels"], "--run", out, "--run", whole["better"], "--format", "json"
+    )
+    assert result.exit_code == 2  # "better" twice
+    assert 'two systems are called "better"' in only_line(result.stderr)
+    both = rows_of(out)
+    assert (both[0]["system"], both[0]["baseline"]) == ("better", "base")
+
+
+def test_gates_are_those_of_no_worse_than(folder: Path) -> None:
+    names = ("base", "better", "worse")
+    systems = {name: scores_of(folder / f"{name}.parquet", "nDCG@5") for name in names}
+    for name in names[1:]:
+        for margin in (0.0, 0.002, 0.05, 0.3):
+            compared = fn.compare({one: systems[one] for one in ("base", name)})
+            held = compared.no_worse_than("base", margin)["nDCG@5"]
+            paths = (folder / "base.parquet", folder / f"{name}.parquet", "-m", "nDCG@5")
+            result = run("compare", *paths, "--no-worse-than", "base", "--margin", margin)
+            assert result.exit_code == (0 if held else 1)
+            last = result.stderr.splitlines()[-1]
+            if held:
+                assert "--no-worse-than" not in result.stderr
+            else:
+                low = compared.rows[0]["low"]
+                assert f"nDCG@5 of {name} may lose {-low:.6g} to base, {-low - margin:.6g} more than" in last
+            assert result.stdout.startswith("2 systems")
+
+
+def test_a_gate_of_slices_names_the_one_that_failed(folder: Path) -> None:
+    paths = (folder / "base.parquet", folder / "worse.parquet", "-m", "nDCG@5")
+    gate = ("--no-worse-than", "base", "--margin", "0.25")
+    assert run("compare", *paths, *gate).exit_code == 0
+    result = run("compare", *paths, *gate, "--by", "country")
+    assert result.exit_code == 1
+    line = result.stderr.splitlines()[-1]
+    assert line.count("may lose") == 1 and "nDCG@5 of worse where country=fr may lose" in line
+    result = run("compare", *paths, *gate, "--by", "country", "--by", "device", "--format", "json")
+    slices = json.loads(result.stdout)["slices"]
+    assert [(row["country"], row["device"]) for row in slices if row["small"] is False]
+    keep = ["country", "device"]
+    systems = {name: scores_of(folder / f"{name}.parquet", "nDCG@5", keep=keep) for name in ("base", "worse")}
+    expected = fn.compare(systems).slices(keep)
+    assert [(row["country"], row["device"]) for row in slices] == list(expected)
+    assert [row["low"] for row in slices] == [each.rows[0]["low"] for each in expected.values()]
+
+
+def test_canaries(folder: Path, tmp_path: Path) -> None:
+    ids = tmp_path / "ids.txt"
+    paths = (folder / "base.parquet", folder / "worse.parquet", "-m", "nDCG@5")
+    gate = ("--no-worse-than", "base", "--margin", "0.25", "--queries", ids)
+    ids.write_bytes("\ufeffq-2\r\n\r\nq-3\r\nq-2\r\n".encode())
+    assert run("compare", *paths, *gate).exit_code == 0
+    ids.write_text("q-2\nq-5\nq-9")
+    result = run("compare", *paths, *gate)
+    base, worse = (scores_of(folder / f"{name}.parquet", "nDCG@5") for name in ("base", "worse"))
+    before, after = (
+        dict(zip(one.queries["query_id"].to_pylist(), one["nDCG@5"], strict=True)) for one in (base, worse)
+    )
+    failing = [one for one in ("q-2", "q-5", "q-9") if after[one] - before[one] < -0.25]
+    assert failing and result.exit_code == 1
+    line = result.stderr.splitlines()[-1]
+    for one in failing:
+        assert f"nDCG@5 of worse for query {one} loses {before[one] - after[one]:.6g} to base" in line
+    assert line.count("for query") == len(failing)
+    ids.write_text("q-2\nq-2000\nQ-2\nq 3\nx\n")
+    result = run("compare", *paths, *gate)
+    assert (result.exit_code, result.stdout) == (3, "")
+    line = result.stderr.splitlines()[-1]
+    assert "4 of 5 ids" in line and "'q-2000', 'Q-2', 'q 3', ..." in line
+
+
+WRONG: list[tuple[list[object], int, str]] = [
+    (["base"], 2, "one system is given"),
+    ([], 2, "nothing to score"),
+    (["base", "base"], 2, "is given 2 times"),
+    (["base", "better", "--margin", "0.1"], 2, "--margin has no meaning without --no-worse-than"),
+    (["base", "better", "--queries", "ids.txt"], 2, "--queries has no meaning without --no-worse-than"),
+    (["base", "better", "--no-worse-than", "bse"], 3, 'Did you mean "base"?'),
+    (["base", "better", "--baseline", "bse"], 3, 'Did you mean "base"?'),
+    (["base", "better", "--no-worse-than", "base", "--margin", "-1"], 2, "-1 is no loss to accept"),
+    (["base", "better", "--no-worse-than", "base", "--baseline", "better"], 2, "differ; name one system"),
+    (
+        ["base", "better", "--no-worse-than", "base", "--queries", "nowhere.txt"],
+        3,
+        "nowhere.txt cannot be read",
+    ),
+    (["base", "better", "--confidence", "95"], 2, "--confidence 95.0 is no share between 0 and 1"),
+    (["base", "better", "--missing", "zero"], 3, "--missing zero is not known"),
+    (["base", "better", "--by", "nowhere"], 3, "nowhere"),
+    (["base", "better", "--by", "label"], 3, "label"),
+    (["base", "better", "--cluster", "nowhere"], 3, "nowhere"),
+    (["base", "short"], 3, "\"short\" lacks 1 query that others have: 'q-5'. Pass --missing drop"),
+    (["base", "better", "--score", "a", "--score", "b"], 2, "--score is repeatable for one PATH"),
+    (["wide", "--score", "base", "--score", "base"], 2, "base is given 2 times"),
+    (["wide", "--score", "base", "--score", "bettr"], 3, 'Did you mean "better"?'),
+    (["base", "better", "--test", "tukey", "--correction", "holm"], 3, "leave --correction holm out"),
+    (
+        ["base", "better", "--test", "wilcoxon", "--unpaired"],
+        3,
+        "--test wilcoxon and --unpaired do not go together",
+    ),
+    (["base", "better", "--format", "csv", "--movers", "3"], 2, "--movers is a table of its own"),
+    (["base", "better", "--qrels", "x"], 2, "--qrels and --run go together"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"), WRONG, ids=[" ".join(map(str, case[0])) for case in WRONG]
+)
+def test_wrong_input_is_one_line(folder: Path, words: list[object], code: int, message: str) -> None:
+    files = {"base", "better", "short", "wide"}
+    options = next((place for place, word in enumerate(words) if str(word).startswith("-")), len(words))
+    paths = [folder / f"{word}.parquet" if word in files else word for word in words[:options]]
+    result = run("compare", *paths, *words[options:])
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert message in only_line(result.stderr), result.stderr
+
+
+def test_layouts(folder: Path) -> None:
+    paths = (folder / "base.parquet", folder / "better.parquet", "-m", "nDCG@5")
+    compared = fn.compare(
+        {name: scores_of(folder / f"{name}.parquet", "nDCG@5") for name in ("base", "better")}
+    )
+    assert run("compare", *paths, "--format", "markdown").stdout == compared.to_markdown()
+    assert run("compare", *paths, "--format", "latex").stdout == compared.to_latex()
+    (row,) = csv.DictReader(io.StringIO(run("compare", *paths, "--format", "csv").stdout))
+    assert float(row["difference"]) == compared.rows[0]["difference"]
+    assert list(row) == list(compared.rows[0])
+    shown = json.loads(run("compare", *paths, "--format", "json", "--movers", 4).stdout)
+    assert shown["movers"][0]["queries"] == compared.movers("nDCG@5", n=4).to_pylist()
+    assert [one["documents"] for one in shown["systems"]] == [QUERIES * DOCUMENTS] * 2
+    text = run("compare", *paths, "--movers", 4, "--by", "country").stdout
+    assert "nDCG@5, better against base:" in text and "None" in text
+
+
+# ---- score ----
+
+
+def test_score_by_columns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder / "base.parquet"
+    keep = ["country", "device"]
+    scores = scores_of(path, "nDCG@5", keep=keep, weight="importance")
+    expected = scores.by(keep, confidence=0.9)
+    words = (path, "-m", "nDCG@5", "--by", "country", "--by", "device", "--weight", "importance")
+    facts = json.loads(run("score", *words, "--confidence", 0.9, "--format", "json").stdout)
+    for name in (*keep, "queries", "small"):
+        assert [row[name] for row in facts["slices"]] == expected[name].to_pylist()
+    for name, column in (("mean", ""), ("low", "_low"), ("high", "_high"), ("empty", "_empty")):
+        assert [row[name] for row in facts["slices"]] == expected[f"nDCG@5{column}"].to_pylist()
+    (row,) = scores.summary(0.9).rows
+    assert facts["measures"] == [row]
+    lines = list(csv.DictReader(io.StringIO(run("score", *words, "--format", "csv").stdout)))
+    assert [float(line["mean"]) for line in lines] == expected["nDCG@5"].to_pylist()
+    assert "low" not in lines[0] and {line["small"] for line in lines} <= {"True", "False"}
+    text = run("score", *words, "--confidence", 0.9).stdout
+    assert text.count("  small\n") == expected["small"].to_pylist().count(True) > 0
+    assert text.count("nDCG@5") == 1 + len(expected)
+    monkeypatch.setattr("fastndcg.sources.scan._LEAST_MEMORY", 1)
+    streamed = run("score", *words, "--confidence", 0.9, "--format", "json", "--memory", "4KB")
+    assert streamed.exit_code == 0, streamed.stderr
+    assert json.loads(streamed.stdout) == facts
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--by", "nowhere"], 3, "nowhere"),
+        (["--by", "label"], 3, "label"),
+        (["--confidence", "95"], 2, "Did you mean 0.95?"),
+        (["--confidence", "0"], 2, "is no share between 0 and 1"),
+    ],
+)
+def test_score_refuses(folder: Path, words: list[str], code: int, message: str) -> None:
+    result = run("score", folder / "base.parquet", *words)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert message in only_line(result.stderr)
