@@ -148,7 +148,7 @@ def test_nan_scores_rank_last_on_demand(tmp_path: Path) -> None:
     path = tmp_path / "nan.parquet"
     pq.write_table(table(score=[float("nan"), *SCORES[1:]]), path)
     refused = run("score", path)
-    assert (refused.exit_code, "pass --nan" in only_line(refused.stderr)) == (1, True)
+    assert (refused.exit_code, "pass --nan" in only_line(refused.stderr)) == (3, True)
     last = fn.Rankings.from_query_ids(QUERY_IDS, LABELS, [-math.inf, *SCORES[1:]])
     assert (
         means(run("score", path, "--nan", "last", "--format", "json")) == fn.evaluate(last, "nDCG@10").mean()

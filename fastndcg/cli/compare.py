@@ -198,8 +198,8 @@ def compare(
         end(2, "one system is given; wanted two or more: of PATH, of --score for one PATH, or of --run")
     for option, name in (("--no-worse-than", no_worse_than), ("--baseline", baseline)):
         if name is not None and name not in systems:
-            known = ", ".join(systems)
-            raise InputError(f'{option}: "{name}" is none of the systems: {known}.{suggest(name, systems)}')
+            names = ", ".join(systems)
+            raise InputError(f'{option}: "{name}" is none of the systems: {names}.{suggest(name, systems)}')
     compared = compare_systems(
         {name: each.scores for name, each in systems.items()},
         no_worse_than if baseline is None else baseline,
