@@ -391,3 +391,42 @@ def test_movers_of_a_pair() -> None:
         found.movers("nDCG@1", "d")
     with pytest.raises(fn.InputError, match="independent samples"):
         compared([0.1, 0.2], [0.2, 0.1], paired=False).movers("nDCG@1")
+
+
+def test_slices_are_comparisons_of_their_queries() -> None:
+    values, country = drawn(8, 60), np.array(["de", "fr", "jp"])[np.arange(60) % 3]
+    order = np.random.default_rng(8).permutation(60)
+    kept = {"country": country}
+    systems = {
+        "a": scores_of(values[0], queries=kept),
+        "b": scores_of(values[1][order], order, queries={"country": country[order]}),
+    }
+    for options in ({}, {"test": "randomisation", "resamples": 200}, {"paired": False}):
+        slices = fn.compare(systems, **options).slices("country")
+        assert list(slices) == [("de",), ("fr",), ("jp",)]
+        for (name,), of_slice in slices.items():
+            alone = {key: scores_of(value[country == name]) for key, value in zip("ab", values, strict=True)}
+            expected = fn.compare(alone, **options).rows
+            for row, wanted in zip(of_slice.rows, expected, strict=True):
+                numbers = [name for name in row if name not in ("p", "p_adjusted") or "test" not in options]
+                assert [row[key] for key in numbers] == [pytest.approx(wanted[key]) for key in numbers]
+    with pytest.raises(fn.ColumnError, match='Did you mean "country"'):
+        fn.compare(systems).slices("contry")
+
+
+def test_a_column_of_one_system_serves_all() -> None:
+    values, order = drawn(9, 12), np.random.default_rng(9).permutation(12)
+    a = scores_of(values[0])
+    b = scores_of(values[1][order], order, queries={"half": order % 2})
+    slices = fn.compare({"a": a, "b": b}).slices("half")
+    assert {key: each.rows[0]["queries"] for key, each in slices.items()} == {(0,): 6, (1,): 6}
+    expected = (values[1] - values[0])[np.arange(12) % 2 == 1].mean()
+    assert slices[1,].rows[0]["difference"] == pytest.approx(expected)
+
+
+def test_differences_have_every_query() -> None:
+    table = compared([0.1, math.nan, 0.3], [0.1, 0.2, 0.8]).differences(MEASURE)
+    assert table["baseline"].to_pylist()[::2] == [0.1, 0.3]
+    assert np.array_equal(table["difference"].to_numpy(), [0.0, math.nan, 0.5], equal_nan=True)
+    with pytest.raises(fn.InputError, match="share no query"):
+        compared([0.1, 0.3], [0.1, 0.2, 0.8], paired=False).differences(MEASURE)
