@@ -399,7 +399,7 @@ def test_slices_are_comparisons_of_their_queries() -> None:
     kept = {"country": country}
     systems = {
         "a": scores_of(values[0], queries=kept),
-        "b": scores_of(values[1][order], order, queries={"country": country[order]}),
+        "b": scores_of(values[1][order], query_ids=order, queries={"country": country[order]}),
     }
     for options in ({}, {"test": "randomisation", "resamples": 200}, {"paired": False}):
         slices = fn.compare(systems, **options).slices("country")
@@ -417,7 +417,7 @@ def test_slices_are_comparisons_of_their_queries() -> None:
 def test_a_column_of_one_system_serves_all() -> None:
     values, order = drawn(9, 12), np.random.default_rng(9).permutation(12)
     a = scores_of(values[0])
-    b = scores_of(values[1][order], order, queries={"half": order % 2})
+    b = scores_of(values[1][order], query_ids=order, queries={"half": order % 2})
     slices = fn.compare({"a": a, "b": b}).slices("half")
     assert {key: each.rows[0]["queries"] for key, each in slices.items()} == {(0,): 6, (1,): 6}
     expected = (values[1] - values[0])[np.arange(12) % 2 == 1].mean()
@@ -425,8 +425,8 @@ def test_a_column_of_one_system_serves_all() -> None:
 
 
 def test_differences_have_every_query() -> None:
-    table = compared([0.1, math.nan, 0.3], [0.1, 0.2, 0.8]).differences(MEASURE)
+    table = compared([0.1, math.nan, 0.3], [0.1, 0.2, 0.8]).differences("nDCG@1")
     assert table["baseline"].to_pylist()[::2] == [0.1, 0.3]
     assert np.array_equal(table["difference"].to_numpy(), [0.0, math.nan, 0.5], equal_nan=True)
     with pytest.raises(fn.InputError, match="share no query"):
-        compared([0.1, 0.3], [0.1, 0.2, 0.8], paired=False).differences(MEASURE)
+        compared([0.1, 0.3], [0.1, 0.2, 0.8], paired=False).differences("nDCG@1")
