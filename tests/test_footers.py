@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -229,3 +230,22 @@ def test_every_bit_of_a_footer(tmp_path: Path) -> None:
 def test_damaged_files_that_were_misread() -> None:
     options = {"query": "qid", "relevance": "label", "score": "score"}
     assert judged_in_a_child(DAMAGED, options) == []
+
+
+@pytest.mark.pure
+def test_a_damaged_dictionary_page_is_refused(tmp_path: Path) -> None:
+    """pyarrow hands out indices beyond a dictionary whose header says that it has no values."""
+    table = rows().set_column(0, "qid", pa.array([f"query-{i // 10}" for i in range(30)]))
+    good, path, other = written(table), tmp_path / "a.parquet", tmp_path / "b.parquet"
+    other.write_bytes(good)
+    refused = 0
+    for place in range(4, 60):  # the header of the first dictionary, and what it holds
+        for byte in (0, 1, 40, good[place] ^ 128):
+            path.write_bytes(good[:place] + bytes([byte]) + good[place + 1 :])
+            for read in (read_parquet, lambda path: fn.read_qrels_run(path, other)):
+                try:
+                    with warnings.catch_warnings(action="ignore", category=fn.FastndcgWarning):
+                        read(path)
+                except fn.FastndcgError:
+                    refused += 1
+    assert refused > 50

@@ -543,15 +543,18 @@ class _ByPyarrow:
 
     @staticmethod
     def _checked(table: pa.Table) -> pa.Table:
-        """A table whose texts are UTF-8, which pyarrow finds out no sooner than somebody looks at one."""
+        """A table whose texts are UTF-8 and in their dictionaries, which pyarrow does not find out before it looks at one."""
         for name, column in zip(table.column_names, table.columns, strict=True):
-            for chunk in column.chunks:
-                array = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
-                if _is_text(array.type.value_type if is_list(array.type) else array.type):
-                    try:
-                        array.validate(full=True)
-                    except pa.ArrowInvalid as error:
-                        raise pa.ArrowInvalid(f'column "{name}": {first_line(error)}') from None
+            kind = (
+                column.type.value_type
+                if is_list(column.type) or pa.types.is_dictionary(column.type)
+                else column.type
+            )
+            for chunk in column.chunks if _is_text(kind) else ():
+                try:
+                    chunk.validate(full=True)
+                except pa.ArrowInvalid as error:
+                    raise pa.ArrowInvalid(f'column "{name}": {first_line(error)}') from None
         return table
 
     @staticmethod
