@@ -167,7 +167,12 @@ def functions_held(measures: Iterable[Measure]) -> Iterator[None]:
         yield
 
 
+_MOST_CUTOFF = 10**100  # Python refuses to print integers of some thousand digits
+
+
 def _number(value: float) -> str:
+    if isinstance(value, int):
+        return str(value)
     whole = math.isfinite(value) and value == int(value) and abs(value) < 2**53
     return str(int(value)) if whole else repr(value)
 
@@ -872,9 +877,10 @@ class Measure:
             number = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
         except TypeError:
             number = 0
-        if not 1 <= number < 1 << 53:
+        if not 1 <= number <= _MOST_CUTOFF:
+            shown = repr(cutoff) if number <= _MOST_CUTOFF else "beyond 10^100"
             raise MeasureError(
-                f"cutoff {cutoff!r} of {self.name} is not a whole number from 1 up to 2^53, as in {self.name}@10"
+                f"cutoff {shown} of {self.name} is not a whole number from 1, as in {self.name}@10"
             )
         return Measure(self.definition, self._values, number)
 
