@@ -893,7 +893,9 @@ class Comparison:
         options = self._options
         of_test = {
             "t": "paired t-test" if options.paired else "Welch's t-test",
+            "randomisation": "randomised signs",
             "wilcoxon": "Wilcoxon's signed ranks",
+            "tukey": "randomised Tukey",
         }
         corrected = {None: "", "holm": ", corrected by Holm", "bh": ", corrected by Benjamini and Hochberg"}
         counts = sorted({row["queries"] for row in self.rows})

@@ -439,7 +439,7 @@ class Summary:
                     f"{row[name]:.6f}" if row["queries"] else "no queries" if name == "mean" else "-"
                     for name in self._numbers
                 ),
-                *(f"{row[name]:,}" for name in self._COUNTS),
+                *("" if row[name] is None else f"{row[name]:,}" for name in self._COUNTS),
             ]
             for row in self.rows
         ]

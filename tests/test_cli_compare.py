@@ -351,6 +351,36 @@ def test_score_by_columns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert json.loads(streamed.stdout) == facts
 
 
+def test_score_reads_what_it_wrote(folder: Path, tmp_path: Path) -> None:
+    out, words = tmp_path / "stored.parquet", ("--by", "country", "--confidence", 0.9, "--format", "json")
+    given = ("-m", "nDCG@5", "-m", "nDCG(empty='skip')@3")
+    fresh = json.loads(
+        run("score", folder / "base.parquet", *given, "--weight", "importance", "--out", out, *words).stdout
+    )
+    again = run("score", out, *words)
+    assert "118 queries, stored results; columns: query=query_id, weight=weight\n" in again.stderr
+    stored = json.loads(again.stdout)
+    for rows in (
+        *(each["measures"] for each in (fresh, stored)),
+        *(each["slices"] for each in (fresh, stored)),
+    ):
+        for row in rows:
+            if row["measure"] == "nDCG@5":
+                assert (row.pop("empty") is None) == (rows in (stored["measures"], stored["slices"]))
+    assert [stored[name] for name in ("measures", "slices")] == [
+        fresh[name] for name in ("measures", "slices")
+    ]
+    assert (
+        run("score", out).stdout.splitlines()[1].rstrip().endswith("118")
+    )  # and nobody knows how many are empty
+    gate = run("score", out, "--fail-under", "nDCG@5=0.99")
+    assert gate.exit_code == 1 and "below 0.99" in gate.stderr
+    assert run("score", out, "-m", "AP").exit_code == 3
+    assert "Name it in --keep." in only_line(run("score", out, "--by", "device").stderr)
+    refused = run("score", out, "--weight", "importance")
+    assert refused.exit_code == 2 and "stored results, not predictions" in only_line(refused.stderr)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from test_intervals import scores_of
 
 import fastndcg as fn
+from fastndcg.comparison import TESTS
 from fastndcg.statistics.comparison import Spread, benjamini_hochberg, holm, noncentralities, queries_needed
 
 if TYPE_CHECKING:
@@ -430,3 +431,9 @@ def test_differences_have_every_query() -> None:
     assert np.array_equal(table["difference"].to_numpy(), [0.0, math.nan, 0.5], equal_nan=True)
     with pytest.raises(fn.InputError, match="share no query"):
         compared([0.1, 0.3], [0.1, 0.2, 0.8], paired=False).differences("nDCG@1")
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_every_test_shows_itself(test: str) -> None:
+    found = compared(*drawn(4, 25), test=test, resamples=100)
+    assert "systems, 25 queries; p of " in repr(found) and "p of " in found._repr_html_()

@@ -71,6 +71,7 @@ def _as_option(message: str, options: dict[str, str]) -> str:
     What a command has no option for, it does not propose.
     """
     message = message.replace('intent="', 'intents="')  # one option names the column of either
+    message = message.replace("Name it in keep=.", "Name it in --keep.")
     message = message.replace("as in read_trec(qrels, run, intents=True)", "as in --qrels and --run")
 
     def replaced(match: re.Match[str]) -> str:

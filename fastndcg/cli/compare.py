@@ -43,7 +43,7 @@ from fastndcg.cli.reading import (
     read_qrels_runs,
     tell,
 )
-from fastndcg.cli.score import Scored, score_paths
+from fastndcg.cli.score import Scored, score_paths, stored_results
 from fastndcg.errors import InputError, suggest
 from fastndcg.measures import Measure
 from fastndcg.scores import Scores, text_table
@@ -239,16 +239,6 @@ def _stored(paths: list[str], relevance: str | None, scores: list[str]) -> dict[
     return {path: measures for path, measures in found.items() if measures}
 
 
-def _of_results(path: str, name: str, stored: list[Measure], asked: list[Measure]) -> list[Scored]:
-    """The system whose results a file holds, or those of its column `run`."""
-    from fastndcg.sources.results import read_results
-
-    return [
-        Scored(scores, None, {}, name if run is None else run)
-        for run, scores in read_results(path, stored, asked).items()
-    ]
-
-
 def _of_paths(
     paths: list[str],
     scores: list[str],
@@ -266,7 +256,8 @@ def _of_paths(
             end(2, f"--score: {score} is given {scores.count(score)} times; give each column once")
     for path, name in zip(paths, names, strict=True):
         if path in stored:
-            yield from _of_results(path, str(name), stored[path], asked)
+            results = stored_results(path, stored[path], asked)
+            yield from (each._replace(run=each.run or name) for each in results)
             continue
         for column in scores or (None,):
             of_score = columns | {"score": column}
@@ -305,7 +296,8 @@ def _of_runs(
         )
     for run in runs:
         if run in stored:
-            yield from _of_results(run, str(names[run]), stored[run], asked)
+            results = stored_results(run, stored[run], asked)
+            yield from (each._replace(run=each.run or names[run]) for each in results)
         else:
             scores = fresh[run].scores
             rows, values = has[run], scores.values.copy()

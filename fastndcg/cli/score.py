@@ -156,6 +156,27 @@ def score(
         _check_out(out, [*paths, *(run or []), *([] if qrels is None else [qrels])])
     convention = None if like is None else find_convention("--like", like)
     more = {} if like is None else {"like": like}
+    from fastndcg.sources.results import measures_of_results
+
+    stored = measures_of_results(paths[0], relevance, score) if len(paths) == 1 else []
+    if stored:
+        of_predictions = only_paths | {
+            "--like": like,
+            "--query": query,
+            "--relevance": relevance,
+            "--score": score,
+        }
+        for option, value in (of_predictions | {"--doc-id": doc_id, "--intents": intents}).items():
+            if value and option != "--by":
+                end(
+                    2, f"{option} has no meaning with {paths[0]}, which holds stored results, not predictions"
+                )
+        asked = measures if measure or gates else stored
+        results = stored_results(paths[0], stored, asked)
+        if out is not None:
+            _write_out(out, results)
+        _report(results, format, more, gates, by, confidence)
+        return
     if paths:
         columns = {
             "query": query,
@@ -199,10 +220,27 @@ class Scored(NamedTuple):
     run: str | None = None  # its name, where there are several
     has_one_intent: bool = False  # though intents were asked for
 
+    def knows_empty(self, measure: Measure) -> bool:
+        """Whether it is known which queries are empty: stored results show it by their NaN alone."""
+        return self.documents is not None or measure.params.get("empty") in ("nan", "skip")
+
     @property
     def facts(self) -> dict[str, Any]:
         facts = {"queries": self.scores.n_queries, "documents": self.documents, "columns": self.columns}
         return facts if self.run is None else {"run": self.run} | facts
+
+
+def stored_results(path: str, stored: list[Measure], asked: list[Measure]) -> list[Scored]:
+    """What `--out` wrote to a file, of each run if it has a column of runs."""
+    from fastndcg.sources.results import read_results
+
+    scored = []
+    for run, scores in read_results(path, stored, asked).items():
+        taken: dict[str, str | None] = {"query": scores.queries.column_names[0]}
+        if scores.weight is not None:
+            taken["weight"] = "weight"
+        scored.append(Scored(scores, None, taken, run))
+    return scored
 
 
 def score_paths(
@@ -263,11 +301,14 @@ def _report(
     from fastndcg.scores import Summary
 
     rows: list[dict[str, Any]] = []
+    slices: list[dict[str, Any]] = []
     for each in scored:
-        rows += [
-            ({} if each.run is None else {"run": each.run}) | row
-            for row in each.scores.summary(confidence).rows
-        ]
+        of_run = {} if each.run is None else {"run": each.run}
+        found = each.scores.summary(confidence).rows, slices_of(each.scores, by, confidence) if by else []
+        known = {str(measure): each.knows_empty(measure) for measure in each.scores}
+        for into, of_each in zip((rows, slices), found, strict=True):
+            for row in of_each:
+                into.append(of_run | row | ({} if known[row["measure"]] else {"empty": None}))
     if any(each.has_one_intent for each in scored):
         sys.stderr.write(
             "no query has more than one intent; is the second field of the qrels the intent, and no iteration?\n"
@@ -275,8 +316,7 @@ def _report(
     for each in scored:
         tell(each.scores.n_queries, each.documents, each.columns, each.run)
     facts = scored[0].facts if len(scored) == 1 else {"runs": [each.facts for each in scored]}
-    slices = slices_of(scored[0].scores, by, confidence) if by else None
-    write_summary(Summary(rows), format, facts | more, slices)
+    write_summary(Summary(rows), format, facts | more, slices if by else None)
     _hold(gates, scored)
 
 
