@@ -35,7 +35,7 @@ Bools = npt.NDArray[np.bool_]
 
 TESTS = ("t", "randomisation", "wilcoxon", "tukey")
 
-_COLUMNS = {
+COLUMNS = {
     **dict.fromkeys(("measure", "system", "baseline"), pa.string()),
     **dict.fromkeys(("mean", "baseline_mean", "difference", "low", "high", "p", "p_adjusted"), pa.float64()),
     **dict.fromkeys(("effect", "effect_low", "effect_high"), pa.float64()),
@@ -476,7 +476,7 @@ class Comparison:
         correct = CORRECTIONS.get(self._options.correction or "", list)
         for row, adjusted in zip(rows, correct([row["p"] for row in rows]), strict=True):
             row["p_adjusted"] = adjusted
-        return [{name: row[name] for name in _COLUMNS} for row in rows]
+        return [{name: row[name] for name in COLUMNS} for row in rows]
 
     def _values(self, place: int, system: str, baseline: str) -> tuple[Float64, Float64, Bools]:
         """Values of two systems, and which count for both."""
@@ -800,7 +800,7 @@ class Comparison:
         system, and nonzero, the number of differences that are not 0 (null for independent samples); queries; and detectable, the difference
         that 4 of 5 such experiments would find.
         """
-        return pa.Table.from_pylist(self.rows, pa.schema(list(_COLUMNS.items())))
+        return pa.Table.from_pylist(self.rows, pa.schema(list(COLUMNS.items())))
 
     def to_pandas(self) -> pd.DataFrame:
         """`to_arrow` as a pandas DataFrame."""

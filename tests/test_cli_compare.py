@@ -225,7 +225,9 @@ def test_a_gate_of_slices_names_the_one_that_failed(folder: Path) -> None:
     line = result.stderr.splitlines()[-1]
     assert line.count("may lose") == 1 and "nDCG@5 of worse where country=fr may lose" in line
     result = run("compare", *paths, *gate, "--by", "country", "--by", "device", "--format", "json")
-    slices = json.loads(result.stdout)["slices"]
+    shown = json.loads(result.stdout)
+    slices, failed = shown["slices"], shown["gate"]["failed"]
+    assert len(failed) == 1 and failed[0] in result.stderr
     assert [(row["country"], row["device"]) for row in slices if row["small"] is False]
     keep = ["country", "device"]
     systems = {name: scores_of(folder / f"{name}.parquet", "nDCG@5", keep=keep) for name in ("base", "worse")}
@@ -277,6 +279,7 @@ WRONG: list[tuple[list[object], int, str]] = [
     (["base", "better", "--confidence", "95"], 2, "--confidence 95.0 is no share between 0 and 1"),
     (["base", "better", "--missing", "zero"], 3, "--missing zero is not known"),
     (["base", "better", "--by", "nowhere"], 3, "nowhere"),
+    (["base", "better", "--by", "system"], 2, "results have a column system of their own"),
     (["base", "better", "--by", "label"], 3, "label"),
     (["base", "better", "--cluster", "nowhere"], 3, "nowhere"),
     (["base", "short"], 3, "\"short\" lacks 1 query that others have: 'q-5'. Pass --missing drop"),
@@ -386,6 +389,7 @@ def test_score_reads_what_it_wrote(folder: Path, tmp_path: Path) -> None:
     [
         (["--by", "nowhere"], 3, "nowhere"),
         (["--by", "label"], 3, "label"),
+        (["--by", "mean"], 2, "results have a column mean of their own"),
         (["--confidence", "95"], 2, "Did you mean 0.95?"),
         (["--confidence", "0"], 2, "is no share between 0 and 1"),
     ],

@@ -14,7 +14,7 @@ import typer
 
 from fastndcg.api import evaluate
 from fastndcg.cli.application import GATE, command, end
-from fastndcg.cli.gates import read_gate
+from fastndcg.cli.gates import in_a_line, read_gate
 from fastndcg.cli.options import (
     Correction,
     DocIdOption,
@@ -39,6 +39,7 @@ from fastndcg.cli.reading import (
     check_confidence,
     check_sources,
     name_runs,
+    read_by,
     read_measures,
     read_qrels_runs,
     tell,
@@ -157,6 +158,7 @@ def compare(
       fastndcg compare base.parquet new.parquet --no-worse-than base --margin 0.002 --by country
       fastndcg compare last_week.parquet new.parquet --no-worse-than last_week --queries canaries.txt
     """
+    from fastndcg.comparison import COLUMNS
     from fastndcg.comparison import compare as compare_systems
 
     gate = read_gate(no_worse_than, margin, baseline, queries, unpaired=unpaired)
@@ -169,7 +171,7 @@ def compare(
             f"--format {format.value} is a table of means without slices; take table, json or csv with --by",
         )
     paths, runs, scores = paths or [], run or [], score or []
-    by = list(dict.fromkeys(by or []))
+    by = read_by(by, [*COLUMNS, "small"])
     only_paths = {"--by": by, "--cluster": cluster, "--weight": weight, "--is-judged": is_judged}
     check_sources(paths, qrels, run, {}, only_paths | {"--propensity": propensity})
     if len(scores) > 1 and len(paths) != 1:
@@ -216,9 +218,12 @@ def compare(
     )
     slices = compared.slices(by) if by else {}
     failed = [] if gate is None else gate.failures(compared, slices, by)
-    _report(compared, slices, by, movers, format, systems)
+    held = (
+        {} if gate is None else {"gate": {"baseline": gate.baseline, "margin": gate.margin, "failed": failed}}
+    )
+    _report(compared, slices, by, movers, format, systems, held)
     if failed:
-        end(GATE, "--no-worse-than: " + "; ".join(failed))
+        end(GATE, f"--no-worse-than: {in_a_line(failed)}")
 
 
 def _number_or_word(missing: str) -> str | float:
@@ -319,6 +324,7 @@ def _report(
     movers: int,
     layout: Layout,
     systems: dict[str, Scored],
+    held: dict[str, Any],
 ) -> None:
     for name, each in systems.items():
         tell(each.scores.n_queries, each.documents, each.columns, name)
@@ -353,7 +359,7 @@ def _report(
         facts = {"systems": [system.facts for system in systems.values()]} | json.loads(compared.to_json())
         facts |= {"slices": of_slices} if by else {}
         lists = [pair | {"queries": pair["queries"].to_pylist()} for pair in moved]
-        write_json(facts | ({"movers": lists} if movers else {}))
+        write_json(facts | ({"movers": lists} if movers else {}) | held)
         return
     for caution in compared.cautions:
         sys.stderr.write(f"caution: {caution}\n")

@@ -27,15 +27,14 @@ class Gate(NamedTuple):
     def failures(
         self, compared: Comparison, slices: dict[tuple[Any, ...], Comparison], by: list[str]
     ) -> list[str]:
-        """What failed and by how much, the first of it in words."""
+        """What failed and by how much, a text each."""
         failed = list(self._of_means(compared, ""))
         for key, of_slice in slices.items():
             where = ", ".join(f"{name}={value}" for name, value in zip(by, key, strict=True))
             failed += self._of_means(of_slice, f" where {where}")
         if self.ids:
             failed += self._of_queries(compared)
-        more = len(failed) - _MOST
-        return [*failed[:_MOST], f"and {more:,} more"] if more > 0 else failed
+        return failed
 
     def _of_means(self, compared: Comparison, where: str) -> Iterator[str]:
         for row in compared.rows:
@@ -82,6 +81,12 @@ class Gate(NamedTuple):
                 f"--queries: {len(unknown):,} of {len(self.ids):,} ids in {self.source} are of no query that was compared: {first}."
                 f"{suggest(unknown[0], known)} Correct the file, or take the ids out."
             )
+
+
+def in_a_line(failed: list[str]) -> str:
+    """The first of what failed, and how much more there is."""
+    more = len(failed) - _MOST
+    return "; ".join([*failed[:_MOST], f"and {more:,} more"] if more > 0 else failed)
 
 
 def _counted(queries: int) -> str:

@@ -65,6 +65,15 @@ def check_confidence(confidence: float) -> None:
         end(2, str(error).replace("confidence=", "--confidence "))
 
 
+def read_by(given: list[str] | None, taken: list[str]) -> list[str]:
+    """Columns of slices, each once; refused where results have a column of that name themselves."""
+    by = list(dict.fromkeys(given or []))
+    for name in by:
+        if name in taken:
+            end(2, f"--by: results have a column {name} of their own; give the column of slices another name")
+    return by
+
+
 def read_rankings(
     paths: list[str],
     query: str | None,

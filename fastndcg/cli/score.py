@@ -39,6 +39,7 @@ from fastndcg.cli.reading import (
     doc_id_column,
     is_csv,
     name_runs,
+    read_by,
     read_gates,
     read_measures,
     read_qrels_runs,
@@ -136,7 +137,10 @@ def score(
     """
     gates = read_gates(fail_under or [])
     measures = read_measures(measure or ([] if gates else ["nDCG@10"]), gates)
-    paths, by = paths or [], list(dict.fromkeys(by or []))
+    paths, by = (
+        paths or [],
+        read_by(by, ["run", "measure", "mean", "low", "high", "queries", "empty", "small"]),
+    )
     if confidence is not None:
         check_confidence(confidence)
     only_paths = {
