@@ -309,6 +309,40 @@ def test_wrong_input_is_one_line(folder: Path, words: list[object], code: int, m
     assert message in only_line(result.stderr), result.stderr
 
 
+def test_a_canary_that_a_run_lacks_is_known_from_stored_results(folder: Path, tmp_path: Path) -> None:
+    whole = write_trec(tmp_path, folder / "wide.parquet")
+    stored = tmp_path / "earlier.parquet"
+    words = ("--qrels", whole["qrels"], "-m", "nDCG@5")
+    assert run("score", *words, "--run", whole["base"], "--out", stored).exit_code == 0
+    paths = write_trec(tmp_path, folder / "wide.parquet", drop=("q-1", "q-2"))
+    ids = tmp_path / "ids.txt"
+    ids.write_text("q-1\nq-3\n")
+    words = (
+        *words,
+        "--run",
+        stored,
+        "--run",
+        paths["better"],
+        "--no-worse-than",
+        "earlier",
+        "--queries",
+        ids,
+    )
+    dropped = run("compare", *words, "--missing", "drop")
+    assert dropped.exit_code == 3
+    assert "no run has documents" not in dropped.stderr
+    assert "1 of 2 ids" in dropped.stderr and "'q-1'" in dropped.stderr
+    counted = run("compare", *words, "--missing", "0")
+    assert counted.exit_code == 1
+    assert "nDCG@5 of better for query q-1 loses" in counted.stderr.splitlines()[-1]
+
+
+def test_score_twice_names_what_takes_several(folder: Path) -> None:
+    result = run("score", folder / "wide.parquet", "--score", "base", "--score", "better")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "`fastndcg compare` takes several." in only_line(result.stderr)
+
+
 def test_layouts(folder: Path) -> None:
     paths = (folder / "base.parquet", folder / "better.parquet", "-m", "nDCG@5")
     compared = fn.compare(

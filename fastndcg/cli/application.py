@@ -146,7 +146,11 @@ class _Once(TyperCommand):
         for param, times in Counter(order).items():
             if times > 1 and param.param_type_name == "option" and not (param.multiple or param.is_flag):  # type: ignore[attr-defined]
                 name = max(param.opts, key=len)
-                end(2, f"{name} is given {times} times; it takes one value. Keep the one that is meant.")
+                several = " `fastndcg compare` takes several." if name == "--score" else ""
+                end(
+                    2,
+                    f"{name} is given {times} times; it takes one value. Keep the one that is meant.{several}",
+                )
         return super().parse_args(ctx, args)
 
 

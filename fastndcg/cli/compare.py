@@ -293,7 +293,7 @@ def _of_runs(
         fresh[run] = Scored(evaluate(rankings, asked, threads=threads), rankings.n_docs, taken, names[run])
     nobody = ~np.logical_or.reduce(list(has.values())) if has else np.zeros(0, np.bool_)
     counted = _number_or_word(missing)
-    if nobody.any() and isinstance(counted, str):
+    if nobody.any() and isinstance(counted, str) and not stored:
         ids = next(iter(fresh.values())).scores.queries[0].filter(pa.array(nobody))
         first = ", ".join(map(str, ids[:3].to_pylist())) + (", ..." if len(ids) > 3 else "")
         sys.stderr.write(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.cli.application import end
-from fastndcg.errors import InputError, SourceError, suggest
+from fastndcg.errors import InputError, SourceError
 
 if TYPE_CHECKING:
     from fastndcg.comparison import Comparison
@@ -79,7 +79,7 @@ class Gate(NamedTuple):
             first = ", ".join(map(repr, unknown[:3])) + (", ..." if len(unknown) > 3 else "")
             raise InputError(
                 f"--queries: {len(unknown):,} of {len(self.ids):,} ids in {self.source} are of no query that was compared: {first}."
-                f"{suggest(unknown[0], known)} Correct the file, or take the ids out."
+                " Correct the file, or take the ids out."
             )
 
 
