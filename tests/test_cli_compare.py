@@ -418,6 +418,22 @@ def test_score_reads_what_it_wrote(folder: Path, tmp_path: Path) -> None:
     assert refused.exit_code == 2 and "stored results, not predictions" in only_line(refused.stderr)
 
 
+def test_predictions_are_no_results_though_a_column_is_called_as_a_measure(
+    folder: Path, tmp_path: Path
+) -> None:
+    table = pq.read_table(folder / "base.parquet")
+    table = table.append_column("P", table["score"])
+    path = tmp_path / "predictions.parquet"
+    pq.write_table(table, path)
+    assert "1,062 documents" in run("score", path).stderr
+    pq.write_table(table.drop_columns("score"), path)
+    for words in (("score", path), ("compare", path, folder / "base.parquet")):
+        result = run(*words)
+        assert (result.exit_code, result.stdout) == (3, "")
+        assert 'since "qid" repeats' in only_line(result.stderr)
+    assert "1,062 documents" in run("score", path, "--score", "P").stderr
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

@@ -66,7 +66,7 @@ def read_results(path: str, stored: list[Measure], wanted: list[Measure]) -> dic
     Raises
     ------
     SourceError, InputError
-        Files that cannot be read, without rows or with nulls as ids; weights that are none.
+        Files that cannot be read, without rows, or whose ids are null or repeat; weights that are none.
     MeasureError
         A measure that was not stored.
     """
@@ -110,6 +110,11 @@ def read_results(path: str, stored: list[Measure], wanted: list[Measure]) -> dic
 
 def _scores_of(path: str, table: pa.Table, names: list[str], wanted: list[Measure]) -> Scores:
     queries = table.drop_columns(names)
+    if pa.compute.count_distinct(queries[0]).as_py() < len(queries):
+        raise InputError(
+            f'{path} has no column of grades and scores with a usual name, and is none of results, since "{queries.column_names[0]}" repeats. '
+            "Name the columns of predictions, as in --relevance and --score, or give each query one row."
+        )
     values = np.array([table[str(measure)].to_numpy() for measure in wanted], np.float64)
     weight = None
     if queries.column_names[-1] == "weight" and len(queries.column_names) > 1:
