@@ -30,7 +30,7 @@ def client() -> Iterator[Client]:
     engines.importable_by_workers()
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as running,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as running,
         Client(running) as connected,
     ):
         yield connected

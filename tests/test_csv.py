@@ -273,7 +273,7 @@ def test_the_command_line_reads_csv(tmp_path: Path) -> None:
         (["{0}", "{1}"], 2, "a.csv is CSV and {1} is not; give files of one kind"),
         (["{0}", "--memory", "1GB"], 2, "--memory has no meaning with CSV, which is read whole"),
         (["{0}", "--intents", "label"], 2, "--intents names a column of lists, which CSV has not"),
-        (["{0}", "--score", "s2"], 1, 'a.csv: there is no column "s2"'),
+        (["{0}", "--score", "s2"], 3, 'a.csv: there is no column "s2"'),
     ],
 )
 def test_what_csv_has_not(tmp_path: Path, words: list[str], code: int, message: str) -> None:

@@ -38,7 +38,7 @@ def cluster() -> Iterator[Client]:
     """Two worker processes; nothing runs on them unless a test makes their client the current one."""
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as running,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as running,
         Client(running, set_as_default=False) as client,
     ):
         client.run(os.environ.update, {"OMP_NUM_THREADS": "1"})

@@ -381,7 +381,7 @@ def messages() -> Iterator[tuple[dict[str, Any], str, str]]:
     yield (
         {"label": [1, 0, None, 1]},
         "AP",
-        'column "label" has 1 null; the first is in query "b". Drop those rows, or give unjudged documents grade 0 and is_judged=False.'
+        'column "label" has 1 null; the first is in query "b". Drop those rows, or give unjudged documents grade 0 and name a column that is false for them, as in is_judged="is_judged".'
         + part,
     )
     yield {"qid": ["a", None, "b", None]}, "AP", 'column "qid" has 2 nulls. Drop those rows.' + part

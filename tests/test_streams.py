@@ -179,11 +179,26 @@ def test_list_columns(tmp_path: Path, ids: bool) -> None:
         "label": pa.ListArray.from_arrays(whole.offsets.astype(np.int32), pa.array(whole.relevance)),
         "score": pa.LargeListArray.from_arrays(whole.offsets, pa.array(whole.scores)),
     }
-    names = {"qid": pa.array([f"q{number % 50}" for number in range(60)])} if ids else {}
+    names = {"qid": pa.array([f"q{number * 7 % 60}" for number in range(60)])} if ids else {}
     path = write(pa.table(names | lists), tmp_path / "lists.parquet", row_group_size=7)
     for memory in (300, SMALL, None):
         assert_same(scan_parquet(path, memory=memory), fn.read_parquet(path))
     assert len(list(scan_parquet(path, memory=SMALL))) > 2
+
+
+def test_two_rows_of_lists_of_one_query(tmp_path: Path) -> None:
+    """Wherever they stand: the same error as in memory."""
+    table = pa.table(
+        {
+            "qid": [f"q{number % 50}" for number in range(60)],
+            "label": [[1, 0]] * 60,
+            "score": [[0.5, 0.1]] * 60,
+        }
+    )
+    path = write(table, tmp_path / "lists.parquet", row_group_size=7)
+    for memory in (300, SMALL, None):
+        with pytest.raises(InputError, match='query "q0" has several rows of lists'):
+            list(scan_parquet(path, memory=memory).in_order())
 
 
 def test_hive_partitions_and_types_that_differ(tmp_path: Path) -> None:
@@ -372,7 +387,7 @@ def test_ids_that_rise_and_then_do_not(tmp_path: Path, spool: Path, text: bool) 
 def test_conventions(tmp_path: Path, spool: Path, mixed: bool) -> None:
     """Every tool's values, its mean, its summary and its segments, with weights and document ids."""
     table = rows(50, text=True)
-    table = table.append_column("docid", pa.array([f"d{row * 7919 % 1000}" for row in range(len(table))]))
+    table = table.append_column("docid", pa.array([f"d{row * 7919 % 100_003}" for row in range(len(table))]))
     path = write(shuffled(table) if mixed else table, tmp_path / "a.parquet")
     options = OPTIONS | {"doc_id": "docid"}
     whole = fn.read_parquet(path, **options)
@@ -739,7 +754,7 @@ def test_command_line_streams_what_is_large(tmp_path: Path) -> None:
     from fastndcg.cli import app
 
     for name, table in {"grouped": rows(300), "shuffled": shuffled(rows(300))}.items():
-        docs = pa.array([f"d{row * 7919 % 1000}" for row in range(len(table))])
+        docs = pa.array([f"d{row * 7919 % 100_003}" for row in range(len(table))])
         path = write(table.append_column("docid", docs), tmp_path / f"{name}.parquet")
         plain = None
         for like in ([], ["--like", "trec_eval"], ["--like", "lightgbm"]):

@@ -532,7 +532,7 @@ def test_files_that_are_not_what_was_meant(both, tmp_path):
     with pytest.raises(SourceError, match="run is Parquet; wanted a TREC file"):
         printed(qrels, run)
     result = cli("trec_eval", str(qrels), str(tmp_path / "nothing"))
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (3, "")
     assert "nothing does not exist" in result.stderr
 
 

@@ -78,8 +78,11 @@ def _score(
     worths = list(dict.fromkeys(_worth(measure) for measure in measures))
     scored, keys = _scored(rankings, condensed)
     pool_offsets, pool, ordered = _pool(rankings)
+    sides = (scored, (pool_offsets, pool))
+    longest = max(int(np.diff(offsets).max(initial=1)) for offsets, _ in sides)
+    terms = max(int(np.diff(grades.offsets[offsets]).max(initial=1)) for offsets, grades in sides)
     for measure in measures:
-        _check(measure, len(pool.grades) + len(scored[1].grades), scored[1], pool)
+        _check(measure, longest, terms, scored[1], pool)
     documents = _documents(*scored, worths)
     judged = documents if pool is scored[1] else _documents(pool_offsets, pool, worths)
     chances = rankings.intent_probabilities
@@ -87,7 +90,6 @@ def _score(
     chance_offsets, probabilities = (
         (read_only(np.empty(0, np.int64)), none) if chances is None else (chances.offsets, chances.values)
     )
-    longest = max(int(np.diff(offsets).max(initial=1)) for offsets in (scored[0], pool_offsets))
     table = _rows(measures, worths, longest)
     out = np.empty((len(measures), rankings.n_queries))
 
@@ -207,7 +209,7 @@ def _worth(measure: Measure) -> tuple[Worth, float]:
     return plan.worth_of(measure), 1.0
 
 
-def _check(measure: Measure, longest: int, *sides: IntentGrades) -> None:
+def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> None:
     """Refuse grades that the measure has no gain for, or that it cannot bear."""
     worth, _ = _worth(measure)
     occurring = np.unique(np.concatenate([_coded(side.grades)[0] for side in sides]))
@@ -223,7 +225,7 @@ def _check(measure: Measure, longest: int, *sides: IntentGrades) -> None:
                 f"{measure} is not defined for the gain {gain:g} of grade {grade:g} of an intent; wanted finite gains from 0, as in "
                 f"{measure.name}(rel=1)"
             )
-        plan.check_sum(measure, gain, f"grade {grade:g} of an intent", longest)
+        plan.check_sum(measure, gain, f"grade {grade:g} of an intent", longest, terms)
 
 
 def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], longest: int) -> IntentRows:

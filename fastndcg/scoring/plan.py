@@ -217,9 +217,9 @@ def _check_gains(
             )
 
 
-def check_sum(measure: Measure, gain: float, of: str, longest: int) -> None:
-    """Refuse a gain that is too large to be summed over so many ranks, or is made so by a discount."""
-    ranks = max(longest, ranks_discounted(measure, longest))
+def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int = 0) -> None:
+    """Refuse a gain that is too large to be summed over so many ranks, or terms, or is made so by a discount."""
+    ranks = max(longest, ranks_discounted(measure, longest), terms)
     if abs(gain) * ranks > _MOST_GAIN:
         raise InputError(
             f"the gain {gain:g} of {of} in {measure} is too large to sum over {ranks} documents; "

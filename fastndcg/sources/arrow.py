@@ -16,7 +16,7 @@ from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
 from fastndcg.grouping import Grouped, group_by_query
 from fastndcg.intents import intent_grades
 from fastndcg.rankings import Rankings
-from fastndcg.sources.columns import Wanted, choose
+from fastndcg.sources.columns import Columns, Wanted, choose
 
 if TYPE_CHECKING:
     from fastndcg.typing import NaN
@@ -576,10 +576,7 @@ def _from_lists(
         return f"query {_number_of(row, numbers) if ids is None else _shown(ids[row])}"
 
     if ids is not None and (repeated := _first_repeated(ids)) is not None:
-        raise InputError(
-            f"{place(repeated)} has several rows of lists; in list-column form a query is one row. Make a row of each document first, "
-            f'as in data.explode(["{columns.relevance}", "{columns.score}"]), and rows of one query are one query.'
-        )
+        raise several_rows_of_lists(ids[repeated], columns)
     offsets, grades = _ragged(columns.relevance, table[columns.relevance], place)
 
     def values_of(name: str) -> tuple[pa.ChunkedArray, Callable[[int], str]]:
@@ -619,6 +616,13 @@ def _from_lists(
         weight=weight,
         queries=pa.table(kept) if kept else None,
         **more,
+    )
+
+
+def several_rows_of_lists(query: pa.Scalar, columns: Columns) -> InputError:
+    return InputError(
+        f"query {_shown(query)} has several rows of lists; in list-column form a query is one row. Make a row of each document first, "
+        f'as in data.explode(["{columns.relevance}", "{columns.score}"]), and rows of one query are one query.'
     )
 
 

@@ -23,6 +23,7 @@ from fastndcg.sources.arrow import (
     plain_table,
     rankings_from_table,
     runs_of,
+    several_rows_of_lists,
 )
 from fastndcg.sources.footers import BYTES, PLACES, VALUES
 from fastndcg.streams import NotGroupedError, RankingsStream
@@ -207,8 +208,13 @@ class ParquetStream(RankingsStream):
         return is_list(self._dataset.types[self._wanted.columns.relevance])
 
     def _whole_lists(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
+        groups = None if self.columns.query is None else _Groups(self)
         for first_row, table in tables:
             if len(table):
+                if groups is not None:
+                    ids, _, continues = groups.of(table, first_row)
+                    if continues:
+                        raise self.refuse(ids, first_row)
                 yield self._rankings(table, first_row)
             self._tell(first_row + len(table))
 
@@ -328,17 +334,19 @@ class ParquetStream(RankingsStream):
         if self._progress is not None:
             self._progress(done, self.n_rows)
 
-    def refuse(self, ids: pa.Array, row: int) -> NotGroupedError:
+    def refuse(self, ids: pa.Array, row: int) -> InputError:
         """The error for a query that returns."""
         name = ids[0].as_py()
         shown = f'"{name}"' if isinstance(name, str) else str(name)
         try:
             with parquet.naming(self._paths):
+                if self._is_lists:
+                    raise several_rows_of_lists(ids[0], self.columns)
                 raise NotGroupedError(
                     f"query {shown} returns at row {row} after other queries, so rows are not grouped by "
                     f'"{self.columns.query}"; sort them by it, or pass grouped=None to have them regrouped on disk'
                 )
-        except NotGroupedError as error:
+        except InputError as error:
             return error
 
     def occurs_before(self, ids: pa.Array, row: int) -> bool:
@@ -471,7 +479,7 @@ class _Groups:
         for place in repeated.tolist():
             row = first_row + int(offsets[place])
             # rows that are regrouped are right, whether needed or not
-            if not stream.grouped or stream.occurs_before(ids[place:], row):
+            if not (stream.grouped or stream._is_lists) or stream.occurs_before(ids[place:], row):
                 raise stream.refuse(ids[place:], row)
         self._last = ids[-1]
         return ids, offsets, continues
