@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -57,71 +58,83 @@ if TYPE_CHECKING:
     from fastndcg.sources.scan import ParquetStream
 
 
+PathsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH...", help="Parquet or CSV files, a folder, a glob, or a URI that pyarrow knows."
+    ),
+]
+RunsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --qrels: predictions, as a TREC run, Parquet or CSV; repeatable, for a row for each run."
+    ),
+]
+MissingOption = Annotated[
+    Missing | None,
+    typer.Option(
+        help="With --qrels: a judged query that the run lacks counts with an empty ranking, or not at all.",
+        show_default="zero",
+    ),
+]
+ScoreOption = Annotated[str | None, typer.Option(help="Column of scores.")]
+KeepOption = Annotated[
+    list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")
+]
+LikeOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="As this tool computes nDCG; `fastndcg conventions` lists them."),
+]
+OutOption = Annotated[Path | None, typer.Option(help="Parquet file to write each query's values to.")]
+ByOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Query-level column: means of each of its values, and of each combination if repeated."
+    ),
+]
+ConfidenceOption = Annotated[
+    float | None, typer.Option(help="As in 0.95: adds the interval of each mean, low to high.")
+]
+FailUnderOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="MEASURE=NUMBER", help="Exit with 1 if the mean is below it, or NaN; repeatable."),
+]
+
+
 @command
 def score(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH...", help="Parquet or CSV files, a folder, a glob, or a URI that pyarrow knows."
-        ),
-    ] = None,
+    paths: PathsArgument = None,
     qrels: QrelsOption = None,
-    run: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="With --qrels: predictions, as a TREC run, Parquet or CSV; repeatable, for a row for each run."
-        ),
-    ] = None,
-    missing: Annotated[
-        Missing | None,
-        typer.Option(
-            help="With --qrels: a judged query that the run lacks counts with an empty ranking, or not at all.",
-            show_default="zero",
-        ),
-    ] = None,
+    run: RunsOption = None,
+    missing: MissingOption = None,
     measure: MeasureOption = None,
     query: QueryOption = None,
     relevance: RelevanceOption = None,
-    score: Annotated[str | None, typer.Option(help="Column of scores.")] = None,
-    keep: Annotated[
-        list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")
-    ] = None,
+    score: ScoreOption = None,
+    keep: KeepOption = None,
     weight: WeightOption = None,
     is_judged: IsJudgedOption = None,
     intents: IntentsOption = None,
     propensity: PropensityOption = None,
     nan: NaNOption = NaN.refuse,
-    like: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="As this tool computes nDCG; `fastndcg conventions` lists them."),
-    ] = None,
+    like: LikeOption = None,
     doc_id: DocIdOption = None,
-    out: Annotated[Path | None, typer.Option(help="Parquet file to write each query's values to.")] = None,
+    out: OutOption = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Query-level column: means of each of its values, and of each combination if repeated."
-        ),
-    ] = None,
-    confidence: Annotated[
-        float | None, typer.Option(help="As in 0.95: adds the interval of each mean, low to high.")
-    ] = None,
-    fail_under: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MEASURE=NUMBER", help="Exit with 1 if the mean is below it, or NaN; repeatable."
-        ),
-    ] = None,
+    by: ByOption = None,
+    confidence: ConfidenceOption = None,
+    fail_under: FailUnderOption = None,
 ) -> None:
     """Score predictions and print the means.
 
     PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual names are found
-    by themselves; stderr says which. CSV (.csv or .tsv, packed or not) has their names in its first line. With --qrels and --run, judgments and predictions are joined on query and document id;
-    documents of equal score are ordered by falling id, which measures with ties='input' see, as trec_eval orders them. Where a
-    measure is of several intents, as alpha_nDCG, the second field of TREC qrels is the intent.
+    by themselves; stderr says which. CSV (.csv or .tsv, packed or not) has their names in its first line.
+
+    With --qrels and --run, judgments and predictions are joined on query and document id. Documents of equal score are ordered by
+    falling id, as trec_eval orders them; measures with ties='input' see that order. Where a measure is of several intents, as
+    alpha_nDCG, the second field of TREC qrels is the intent.
 
     \b
     Examples:
@@ -137,10 +150,8 @@ def score(
     """
     gates = read_gates(fail_under or [])
     measures = read_measures(measure or ([] if gates else ["nDCG@10"]), gates)
-    paths, by = (
-        paths or [],
-        read_by(by, ["run", "measure", "mean", "low", "high", "queries", "empty", "small"]),
-    )
+    paths = paths or []
+    by = read_by(by, ["run", "measure", "mean", "low", "high", "queries", "empty", "small"])
     if confidence is not None:
         check_confidence(confidence)
     only_paths = {
@@ -163,56 +174,51 @@ def score(
     from fastndcg.sources.results import measures_of_results
 
     stored = measures_of_results(paths[0], relevance, score) if len(paths) == 1 else []
+    columns = {
+        "query": query,
+        "relevance": relevance,
+        "score": score,
+        "keep": list(dict.fromkeys([*(keep or []), *by])),
+        "weight": weight,
+        "is_judged": is_judged,
+        "intents": intents,
+        "propensity": propensity,
+    }
     if stored:
-        of_predictions = only_paths | {
-            "--like": like,
-            "--query": query,
-            "--relevance": relevance,
-            "--score": score,
-        }
-        for option, value in (of_predictions | {"--doc-id": doc_id, "--intents": intents}).items():
-            if value and option != "--by":
-                end(
-                    2, f"{option} has no meaning with {paths[0]}, which holds stored results, not predictions"
-                )
-        asked = measures if measure or gates else stored
-        results = stored_results(paths[0], stored, asked)
-        if out is not None:
-            _write_out(out, results)
-        _report(results, format, more, gates, by, confidence)
-        return
-    if paths:
-        columns = {
-            "query": query,
-            "relevance": relevance,
-            "score": score,
-            "keep": list(dict.fromkeys([*(keep or []), *by])),
-            "weight": weight,
-            "is_judged": is_judged,
-            "intents": intents,
-            "propensity": propensity,
-        }
-        one = score_paths(paths, columns, measures, convention, doc_id, nan, threads, memory, out)
-        _report([one], format, more, gates, by, confidence)
-        return
-    named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
-    of_intents = intents or any(each.way == "intents" for each in measures)
-    each = read_qrels_runs(
-        str(qrels), run or [], named, missing or Missing.zero, nan, threads, intents=of_intents
-    )
-    scored = [
-        Scored(
-            evaluate(rankings, measures, convention=convention, threads=threads),
-            rankings.n_docs,
-            columns,
-            name,
-            rankings.intents is not None and not rankings.intents.numbers.any(),
+        of_predictions = {"--" + role.replace("_", "-"): value for role, value in columns.items()}
+        _check_stored(paths[0], of_predictions | {"--keep": keep, "--like": like, "--doc-id": doc_id})
+        scored = stored_results(paths[0], stored, measures if measure or gates else stored)
+    elif paths:
+        scored = [score_paths(paths, columns, measures, convention, doc_id, nan, threads, memory, out)]
+    else:
+        named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
+        of_intents = bool(intents) or any(each.way == "intents" for each in measures)
+        sides = read_qrels_runs(
+            str(qrels), run or [], named, missing or Missing.zero, nan, threads, intents=of_intents
         )
-        for name, (rankings, columns) in zip(name_runs(run or []), each, strict=True)
-    ]
-    if out is not None:
+        scored = list(_score_runs(sides, run or [], measures, convention, threads))
+    if out is not None and (stored or not paths):
         _write_out(out, scored)
     _report(scored, format, more, gates, by, confidence)
+
+
+def _check_stored(path: str, options: dict[str, Any]) -> None:
+    for option, value in options.items():
+        if value:
+            end(2, f"{option} has no meaning with {path}, which holds stored results, not predictions")
+
+
+def _score_runs(
+    sides: Iterable[tuple[Rankings, dict[str, str | None]]],
+    runs: list[str],
+    measures: list[Measure],
+    convention: Convention | None,
+    threads: int | None,
+) -> Iterator[Scored]:
+    for name, (rankings, columns) in zip(name_runs(runs), sides, strict=True):
+        scores = evaluate(rankings, measures, convention=convention, threads=threads)
+        has_one_intent = rankings.intents is not None and not rankings.intents.numbers.any()
+        yield Scored(scores, rankings.n_docs, columns, name, has_one_intent)
 
 
 class Scored(NamedTuple):
