@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,79 +54,100 @@ if TYPE_CHECKING:
     from fastndcg.comparison import Comparison
 
 
+PathsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH...",
+        help="A system each: predictions as Parquet or CSV, or what `fastndcg score --out` wrote.",
+    ),
+]
+RunOption = Annotated[
+    list[str] | None,
+    typer.Option(help="With --qrels: a system each, as a TREC run, Parquet or CSV; repeatable."),
+]
+ScoreOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Column of scores; of one PATH repeatable, a system each."),
+]
+BaselineOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="System that all others are compared with: a file's name without endings, or a column of scores.",
+        show_default="each with each",
+    ),
+]
+TestOption = Annotated[Test, typer.Option(help="What p is of; t is the paired t-test.")]
+CorrectionOption = Annotated[
+    Correction | None, typer.Option(help="For several pairs: Holm's, or Benjamini and Hochberg's.")
+]
+ConfidenceOption = Annotated[float, typer.Option(help="Of all intervals.")]
+ToleranceOption = Annotated[float, typer.Option(min=0.0, help="Differences up to it are ties.")]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(help="Column of what queries depend on, as their user: errors are those of clusters."),
+]
+MissingOption = Annotated[
+    str,
+    typer.Option(
+        metavar="refuse|drop|NUMBER",
+        help="Queries that a system lacks: refused, left out for all, or counted with this value.",
+    ),
+]
+UnpairedOption = Annotated[
+    bool,
+    typer.Option("--unpaired", help="Independent samples, whose queries are not the same: Welch's t."),
+]
+ResamplesOption = Annotated[int, typer.Option(help="Of randomisation and tukey: how often to draw.")]
+SeedOption = Annotated[int, typer.Option(help="Of randomisation and tukey: what the draws depend on.")]
+ByOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Query-level column: compare within each of its values, and each combination if repeated."
+    ),
+]
+MoversOption = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Show the N queries that differ most, for each pair.")
+]
+NoWorseThanOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Exit with 1 unless the interval excludes a loss to this system greater than --margin.",
+    ),
+]
+MarginOption = Annotated[
+    float | None, typer.Option(help="The loss that --no-worse-than accepts.", show_default="0")
+]
+QueriesOption = Annotated[
+    Path | None,
+    typer.Option(help="Text file, an id a line: none of these may lose more than --margin itself."),
+]
+FormatOption = Annotated[Layout, typer.Option("--format", help="How results are written to stdout.")]
+
+
 @command
 def compare(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH...",
-            help="A system each: predictions as Parquet or CSV, or what `fastndcg score --out` wrote.",
-        ),
-    ] = None,
+    paths: PathsArgument = None,
     qrels: QrelsOption = None,
-    run: Annotated[
-        list[str] | None,
-        typer.Option(help="With --qrels: a system each, as a TREC run, Parquet or CSV; repeatable."),
-    ] = None,
+    run: RunOption = None,
     measure: MeasureOption = None,
-    score: Annotated[
-        list[str] | None,
-        typer.Option(help="Column of scores; of one PATH repeatable, a system each."),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="System that all others are compared with: a file's name without endings, or a column of scores.",
-            show_default="each with each",
-        ),
-    ] = None,
-    test: Annotated[Test, typer.Option(help="What p is of; t is the paired t-test.")] = Test.t,
-    correction: Annotated[
-        Correction | None, typer.Option(help="For several pairs: Holm's, or Benjamini and Hochberg's.")
-    ] = None,
-    confidence: Annotated[float, typer.Option(help="Of all intervals.")] = 0.95,
-    tolerance: Annotated[float, typer.Option(min=0.0, help="Differences up to it are ties.")] = 0.0,
-    cluster: Annotated[
-        str | None,
-        typer.Option(help="Column of what queries depend on, as their user: errors are those of clusters."),
-    ] = None,
-    missing: Annotated[
-        str,
-        typer.Option(
-            metavar="refuse|drop|NUMBER",
-            help="Queries that a system lacks: refused, left out for all, or counted with this value.",
-        ),
-    ] = "refuse",
-    unpaired: Annotated[
-        bool,
-        typer.Option("--unpaired", help="Independent samples, whose queries are not the same: Welch's t."),
-    ] = False,
-    resamples: Annotated[int, typer.Option(help="Of randomisation and tukey: how often to draw.")] = 100_000,
-    seed: Annotated[int, typer.Option(help="Of randomisation and tukey: what the draws depend on.")] = 0,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Query-level column: compare within each of its values, and each combination if repeated."
-        ),
-    ] = None,
-    movers: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Show the N queries that differ most, for each pair.")
-    ] = 0,
-    no_worse_than: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Exit with 1 unless the interval excludes a loss to this system greater than --margin.",
-        ),
-    ] = None,
-    margin: Annotated[
-        float | None, typer.Option(help="The loss that --no-worse-than accepts.", show_default="0")
-    ] = None,
-    queries: Annotated[
-        Path | None,
-        typer.Option(help="Text file, an id a line: none of these may lose more than --margin itself."),
-    ] = None,
+    score: ScoreOption = None,
+    baseline: BaselineOption = None,
+    test: TestOption = Test.t,
+    correction: CorrectionOption = None,
+    confidence: ConfidenceOption = 0.95,
+    tolerance: ToleranceOption = 0.0,
+    cluster: ClusterOption = None,
+    missing: MissingOption = "refuse",
+    unpaired: UnpairedOption = False,
+    resamples: ResamplesOption = 100_000,
+    seed: SeedOption = 0,
+    by: ByOption = None,
+    movers: MoversOption = 0,
+    no_worse_than: NoWorseThanOption = None,
+    margin: MarginOption = None,
+    queries: QueriesOption = None,
     query: QueryOption = None,
     relevance: RelevanceOption = None,
     weight: WeightOption = None,
@@ -135,9 +156,7 @@ def compare(
     propensity: PropensityOption = None,
     nan: NaNOption = NaN.refuse,
     doc_id: DocIdOption = None,
-    format: Annotated[  # noqa: A002 - the option's name
-        Layout, typer.Option("--format", help="How results are written to stdout.")
-    ] = Layout.table,
+    format: FormatOption = Layout.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
 ) -> None:
@@ -163,25 +182,15 @@ def compare(
 
     gate = read_gate(no_worse_than, margin, baseline, queries, unpaired=unpaired)
     check_confidence(confidence)
-    if movers and format not in (Layout.table, Layout.json):
-        end(2, f"--movers is a table of its own, for which --format {format.value} has no place; take json")
-    if by and format in (Layout.markdown, Layout.latex):
-        end(
-            2,
-            f"--format {format.value} is a table of means without slices; take table, json or csv with --by",
-        )
+    _check_layout(format, movers=bool(movers), by=bool(by))
     paths, runs, scores = paths or [], run or [], score or []
     by = read_by(by, [*COLUMNS, "small"])
     only_paths = {"--by": by, "--cluster": cluster, "--weight": weight, "--is-judged": is_judged}
     check_sources(paths, qrels, run, {}, only_paths | {"--propensity": propensity})
     if len(scores) > 1 and len(paths) != 1:
         end(2, "--score is repeatable for one PATH alone; give one column, or one file")
-    asked = read_measures(measure, []) if measure else []
     stored = _stored([*paths, *runs], relevance, scores)
-    if not asked:
-        known = list(stored.values())
-        asked = [each for each in (known or [[]])[0] if all(each in other for other in known)]
-        asked = asked or read_measures(["nDCG@10"], [])
+    asked = read_measures(measure, []) if measure else _measures_of_all(list(stored.values()))
     named = {"query": query, "relevance": relevance}
     if paths:
         more = {"is_judged": is_judged, "intents": intents, "propensity": propensity}
@@ -191,17 +200,7 @@ def compare(
     else:
         of_files = named | {"doc_id": doc_id, "score": next(iter(scores), None)}
         scored = _of_runs(str(qrels), runs, of_files, asked, stored, missing, nan, threads, intents)
-    systems: dict[str, Scored] = {}
-    for each in scored:
-        if each.run in systems:
-            end(2, f'two systems are called "{each.run}"; rename a file')
-        systems[str(each.run)] = each
-    if len(systems) < 2:
-        end(2, "one system is given; wanted two or more: of PATH, of --score for one PATH, or of --run")
-    for option, name in (("--no-worse-than", no_worse_than), ("--baseline", baseline)):
-        if name is not None and name not in systems:
-            names = ", ".join(systems)
-            raise InputError(f'{option}: "{name}" is none of the systems: {names}.{suggest(name, systems)}')
+    systems = _by_name(scored, {"--no-worse-than": no_worse_than, "--baseline": baseline})
     compared = compare_systems(
         {name: each.scores for name, each in systems.items()},
         no_worse_than if baseline is None else baseline,
@@ -234,6 +233,39 @@ def _number_or_word(missing: str) -> str | float:
 
 
 # ---- systems ----
+
+
+def _check_layout(layout: Layout, *, movers: bool, by: bool) -> None:
+    if movers and layout not in (Layout.table, Layout.json):
+        end(2, f"--movers is a table of its own, for which --format {layout.value} has no place; take json")
+    if by and layout in (Layout.markdown, Layout.latex):
+        end(
+            2,
+            f"--format {layout.value} is a table of means without slices; take table, json or csv with --by",
+        )
+
+
+def _measures_of_all(stored: list[list[Measure]]) -> list[Measure]:
+    """The measures that all stored results have; nDCG@10 where there are none."""
+    first = stored[0] if stored else []
+    shared = [measure for measure in first if all(measure in other for other in stored)]
+    return shared or read_measures(["nDCG@10"], [])
+
+
+def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[str, Scored]:
+    """Two or more systems by their names, those among them that options ask for."""
+    systems: dict[str, Scored] = {}
+    for each in scored:
+        if each.run in systems:
+            end(2, f'two systems are called "{each.run}"; rename a file')
+        systems[str(each.run)] = each
+    if len(systems) < 2:
+        end(2, "one system is given; wanted two or more: of PATH, of --score for one PATH, or of --run")
+    for option, name in wanted.items():
+        if name is not None and name not in systems:
+            names = ", ".join(systems)
+            raise InputError(f'{option}: "{name}" is none of the systems: {names}.{suggest(name, systems)}')
+    return systems
 
 
 def _stored(paths: list[str], relevance: str | None, scores: list[str]) -> dict[str, list[Measure]]:

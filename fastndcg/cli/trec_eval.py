@@ -35,61 +35,69 @@ def _defaults(declared: Declared) -> str:
     return f"; {','.join(f'{value:g}' for value in declared.default)}" if declared.default else ""
 
 
+QrelsArgument = Annotated[str, typer.Argument(metavar="QRELS", help="Judgments: query iteration doc grade.")]
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="Run: query Q0 doc rank score tag; - is standard input.")
+]
+MeasureOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measure",
+        "-m",
+        metavar="NAME[.PARAMETERS]",
+        help="As in ndcg_cut.5,10; repeatable; also official, set, all_trec.",
+        show_default="official",
+    ),
+]
+PerQueryOption = Annotated[bool, typer.Option("--query_eval_wanted", "-q", help="Values of each query too.")]
+CompleteOption = Annotated[
+    bool,
+    typer.Option("--complete_rel_info_wanted", "-c", help="Judged queries that the run lacks count as 0."),
+]
+NoSummaryOption = Annotated[bool, typer.Option("--nosummary", "-n", help="No values of all queries.")]
+JudgedOnlyOption = Annotated[
+    bool, typer.Option("--Judged_docs_only", "-J", help="Drop documents without a judgment.")
+]
+LevelOption = Annotated[
+    int, typer.Option("--level_for_rel", "-l", min=0, help="The smallest grade that is relevant.")
+]
+MostOption = Annotated[
+    int | None,
+    typer.Option("--Max_retrieved_per_topic", "-M", min=0, help="Documents of a query that are looked at."),
+]
+CollectionOption = Annotated[
+    int, typer.Option("--Number_docs_in_coll", "-N", min=0, help="Documents there are, for utility.")
+]
+ReleaseOption = Annotated[
+    int,
+    typer.Option(
+        min=9,
+        max=10,
+        help="9: 9.0.8, with scores as float32, its own levels of recall, and -q without queries that the run lacks.",
+    ),
+]
+Option = Annotated[
+    bool,
+    typer.Option(
+        "--measures", callback=_trec_eval_measures, is_eager=True, help="List the measures and exit."
+    ),
+]
+
+
 def trec_eval(
-    qrels: Annotated[str, typer.Argument(metavar="QRELS", help="Judgments: query iteration doc grade.")],
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Run: query Q0 doc rank score tag; - is standard input.")
-    ],
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--measure",
-            "-m",
-            metavar="NAME[.PARAMETERS]",
-            help="As in ndcg_cut.5,10; repeatable; also official, set, all_trec.",
-            show_default="official",
-        ),
-    ] = None,
-    per_query: Annotated[
-        bool, typer.Option("--query_eval_wanted", "-q", help="Values of each query too.")
-    ] = False,
-    complete: Annotated[
-        bool,
-        typer.Option(
-            "--complete_rel_info_wanted", "-c", help="Judged queries that the run lacks count as 0."
-        ),
-    ] = False,
-    no_summary: Annotated[bool, typer.Option("--nosummary", "-n", help="No values of all queries.")] = False,
-    judged_only: Annotated[
-        bool, typer.Option("--Judged_docs_only", "-J", help="Drop documents without a judgment.")
-    ] = False,
-    level: Annotated[
-        int, typer.Option("--level_for_rel", "-l", min=0, help="The smallest grade that is relevant.")
-    ] = 1,
-    most: Annotated[
-        int | None,
-        typer.Option(
-            "--Max_retrieved_per_topic", "-M", min=0, help="Documents of a query that are looked at."
-        ),
-    ] = None,
-    collection: Annotated[
-        int, typer.Option("--Number_docs_in_coll", "-N", min=0, help="Documents there are, for utility.")
-    ] = 0,
-    release: Annotated[
-        int,
-        typer.Option(
-            min=9,
-            max=10,
-            help="9: 9.0.8, with scores as float32, its own levels of recall, and -q without queries that the run lacks.",
-        ),
-    ] = 10,
+    qrels: QrelsArgument,
+    run: RunArgument,
+    measure: MeasureOption = None,
+    per_query: PerQueryOption = False,
+    complete: CompleteOption = False,
+    no_summary: NoSummaryOption = False,
+    judged_only: JudgedOnlyOption = False,
+    level: LevelOption = 1,
+    most: MostOption = None,
+    collection: CollectionOption = 0,
+    release: ReleaseOption = 10,
     threads: ThreadsOption = None,
-    _: Annotated[
-        bool,
-        typer.Option(
-            "--measures", callback=_trec_eval_measures, is_eager=True, help="List the measures and exit."
-        ),
-    ] = False,
+    _: Option = False,
 ) -> None:
     """Print what trec_eval prints, byte for byte.
 
