@@ -74,3 +74,9 @@ def test_a_known_version_that_lacks_a_name() -> None:
     assert run("-c", "import public_numba\n" + code) == "True\n"
     lacking = "import numba.core.codegen\ndel numba.core.codegen.JITCodeLibrary\n"
     assert run("-c", lacking + code) == "True\n"
+
+
+def test_the_tests_run_with_private_parts() -> None:
+    """To import that module here, as collecting it did, hides them from all tests after it."""
+    assert "public_numba" not in sys.modules
+    assert (compiling.private is not None) == compiling.KNOWN

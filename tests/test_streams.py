@@ -660,7 +660,9 @@ def test_files_that_may_not_grow(tmp_path: Path, spool: Path, mixed: bool, limit
         LIMITED, str(limit), "score", str(path), "--memory", "10KB", "--out", str(out), TMPDIR=str(spool)
     )
     assert done.returncode == 3, done.stderr
-    assert len(done.stderr.splitlines()) == 1, done.stderr
+    # kernels that are not kept yet can be kept as little
+    told = [line for line in done.stderr.splitlines() if "compiled kernels cannot be kept" not in line]
+    assert len(told) == 1, done.stderr
     assert ("temporary file" if mixed else "out.parquet") in done.stderr
     assert "cannot be written: File too large" in done.stderr
     assert os.listdir(tmp_path) == ["a.parquet"]
