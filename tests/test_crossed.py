@@ -48,13 +48,13 @@ def test_short_lists(seed: int) -> None:
     assert difference(table, ours.crossed_measures(seed, table)) is None
 
 
-@pytest.mark.parametrize("seed", range(1000, 1150))
+@pytest.mark.parametrize("seed", range(1000, 1060))
 def test_more_short_lists(seed: int) -> None:
     table = ours.crossed_table(seed)
     assert difference(table, ours.crossed_measures(seed, table, most=12)) is None
 
 
-@pytest.mark.parametrize("seed", range(2000, 2080))
+@pytest.mark.parametrize("seed", range(2000, 2040))
 def test_long_lists(seed: int) -> None:
     """Around the lengths where kernels change their way."""
     table = ours.crossed_table(seed, longest=600)

@@ -40,6 +40,6 @@ def test_damage_begins_where_it_is_asked_for() -> None:
 def test_a_short_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the kernels as plain Python, which find each index that is out of bounds."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    read, failures = fuzz.fuzz(fuzz.targets()[name], range(400), 0, tmp_path / "kept", seconds=3)
+    read, failures = fuzz.fuzz(fuzz.targets()[name], range(400), 0, tmp_path / "kept", seconds=2)
     assert read > 0
     assert failures == []
