@@ -128,7 +128,8 @@ def idcg(
     elif ideal == "returned":
         best = -np.sort(-np.where(ranked.ranks() <= (cutoff or scored.shape[1]), scored, -np.inf), axis=1)
     else:
-        top = judged.max(axis=1, initial=0.0)
+        top = judged.max(axis=1, initial=-np.inf)
+        top[top == -np.inf] = 0.0
         if gain == "binary" or (gains is None and not isinstance(gain, str) and not callable(gain)):
             top = np.full_like(top, oracle.highest_gain(gain, rel, gains, []))
         n = shown[:, 0] if cutoff is None else np.full(len(top), cutoff)
