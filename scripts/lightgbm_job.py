@@ -5,7 +5,7 @@
 
 reads both files, which are svmlight rows with the sizes of their queries in rank.train.query and rank.test.query. It stops by the
 first measure, writes the model to results/model.txt and a row for each query of rank.test to results/queries.parquet, and prints the
-summary. `--like lightgbm` computes nDCG as LightGBM prints it.
+summary. `--convention lightgbm` computes nDCG as LightGBM prints it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
         train,
         options.rounds,
         valid_sets=[valid],
-        feval=fnl.metric(options.measure, like=options.like),
+        feval=fnl.metric(options.measure, like=options.convention),
         callbacks=[
             lgb.early_stopping(options.patience, first_metric_only=True, verbose=False),
             lgb.log_evaluation(10),
@@ -47,7 +47,7 @@ def main() -> None:
     )
     predictions = np.asarray(model.predict(options.valid, num_iteration=model.best_iteration))
     scores = fn.evaluate(
-        fn.read_ltr(options.valid, scores=predictions), options.measure, convention=options.like
+        fn.read_ltr(options.valid, scores=predictions), options.measure, convention=options.convention
     )
     folder = Path(options.results)
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("valid", help="LETOR file to evaluate, with a .query file beside it")
     options.add_argument("results", help="folder to write to")
     options.add_argument("--measure", action="append", required=True, help="as in nDCG@10; repeatable")
-    options.add_argument("--like", help="compute nDCG as this tool, as in lightgbm")
+    options.add_argument("--convention", help="compute nDCG as this tool, as in lightgbm")
     options.add_argument("--rounds", type=int, default=200)
     options.add_argument("--patience", type=int, default=20, help="iterations without a better value")
     options.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""`fastndcg conventions` and `fastndcg score --like`."""
+"""`fastndcg conventions` and `fastndcg score --convention`."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def test_the_printed_steps_add_up(path: Path) -> None:
 def test_one_query_alone(path: Path) -> None:
     rankings = fn.read_parquet(path, doc_id="doc_id")
     at = rankings.query_ids.to_pylist().index("3")
-    rows = json.loads(run("conventions", path, "--query", "3", "-n", "catboost", "--format", "json").stdout)
+    rows = json.loads(run("conventions", path, "--id", "3", "-n", "catboost", "--format", "json").stdout)
     assert rows[0]["value"] == pytest.approx(
         fn.evaluate(rankings, "nDCG@10", convention="catboost")["nDCG@10"][at]
     )
-    missing = run("conventions", path, "--query", "303")
+    missing = run("conventions", path, "--id", "303")
     assert missing.exit_code == 3 and 'there is no query "303"' in missing.stderr
 
 
@@ -96,19 +96,31 @@ def test_without_a_cutoff_each_tool_has_its_own(path: Path) -> None:
 
 
 def test_score_like_a_tool(path: Path) -> None:
-    rows = json.loads(run("score", path, "-m", "nDCG@5", "--like", "trec_eval", "--format", "json").stdout)
+    asked = ("score", path, "-m", "nDCG@5", "--convention", "trec_eval", "--format", "json")
+    rows = json.loads(run(*asked).stdout)
     expected = fn.evaluate(fn.read_parquet(path, doc_id="doc_id"), "nDCG@5", convention="trec_eval").mean()[
         "nDCG@5"
     ]
-    assert rows["like"] == "trec_eval"
+    assert rows["convention"] == "trec_eval"
     assert rows["measures"][0]["mean"] == expected == float(f"{expected:.4f}")
     assert rows["columns"]["doc_id"] == "doc_id"
+
+
+def test_options_keep_their_earlier_names_and_do_not_show_them(path: Path) -> None:
+    today = run("score", path, "--convention", "lightgbm").stdout
+    for old in (["--like", "lightgbm"], ["--like=lightgbm"]):
+        assert run("score", path, *old).stdout == today
+    assert "--like" not in run("score", "--help").stdout
+    assert run("score", "--", "--like").stderr.startswith("--like does not exist")
+    one = run("conventions", path, "--query", "qid", "-n", "ranx").stdout
+    assert run("conventions", path, "--query-column", "qid", "-n", "ranx").stdout == one
+    assert "--query-column" not in run("conventions", "--help").stdout
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["score", "--like", "lightgmb"],
+        ["score", "--convention", "lightgmb"],
         ["conventions", "-n", "lightgmb"],
         ["conventions", "--explain", "lightgmb", "sklearn"],
     ],

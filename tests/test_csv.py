@@ -251,7 +251,7 @@ def test_the_command_line_reads_csv(tmp_path: Path) -> None:
     for name in ("a.csv", "a.tsv", "a.csv.gz"):
         path = tmp_path / name
         path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
-        for more in ([], ["--like", "trec_eval"]):
+        for more in ([], ["--convention", "trec_eval"]):
             result = CliRunner().invoke(app, ["score", str(path), "-m", "nDCG@10", "--format", "csv", *more])
             assert result.exit_code == 0, result.stderr
             assert result.stdout.splitlines()[1].startswith("nDCG@10," if not more else "nDCG")

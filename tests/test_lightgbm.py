@@ -194,7 +194,7 @@ def check_job(folder: Path, train: str, valid: str, like: str | None) -> None:
     options = "--measure nDCG@10 --measure nDCG@3 --rounds 30 --patience 15 --set num_leaves=7 --set min_data_in_leaf=10"
     options += " --set num_threads=1 --set metric=ndcg --set eval_at=10"
     if like is not None:
-        options += f" --like {like}"
+        options += f" --convention {like}"
     done = engines.run_script("lightgbm_job.py", train, valid, str(folder / "results"), *options.split())
     assert done.returncode == 0, done.stderr
     model = lgb.Booster(model_file=str(folder / "results" / "model.txt"))
@@ -224,7 +224,7 @@ def test_the_job(tmp_path: Path, like: str | None) -> None:
         files.append(written(tmp_path, name, lines, data.sizes))
     check_job(tmp_path, *files, like)
     failed = engines.run_script(
-        "lightgbm_job.py", *files, str(tmp_path), "--measure", "RR", "--like", "lightgbm"
+        "lightgbm_job.py", *files, str(tmp_path), "--measure", "RR", "--convention", "lightgbm"
     )
     assert failed.returncode == 1
     assert failed.stderr.splitlines()[-1].startswith("lightgbm_job: RR has no convention")

@@ -759,7 +759,7 @@ def test_command_line_streams_what_is_large(tmp_path: Path) -> None:
         docs = pa.array([f"d{row * 7919 % 100_003}" for row in range(len(table))])
         path = write(table.append_column("docid", docs), tmp_path / f"{name}.parquet")
         plain = None
-        for like in ([], ["--like", "trec_eval"], ["--like", "lightgbm"]):
+        for like in ([], ["--convention", "trec_eval"], ["--convention", "lightgbm"]):
             texts = []
             for number, memory in enumerate(("10KB", "1GB")):
                 out = tmp_path / f"{number}.parquet"

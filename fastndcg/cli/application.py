@@ -142,6 +142,7 @@ class _Once(TyperCommand):
     """A command that refuses an option of one value which is given several times: all but the last would be lost in silence."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        args = _with_todays_names(args, {name for param in self.params for name in param.opts})
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for param, times in Counter(order).items():
             if times > 1 and param.param_type_name == "option" and not (param.multiple or param.is_flag):  # type: ignore[attr-defined]
@@ -152,6 +153,21 @@ class _Once(TyperCommand):
                     f"{name} is given {times} times; it takes one value. Keep the one that is meant.{several}",
                 )
         return super().parse_args(ctx, args)
+
+
+# options that had another name before; the help does not show them
+_OLD_NAMES = {"--like": "--convention", "--query-column": "--query"}
+
+
+def _with_todays_names(args: list[str], options: set[str]) -> list[str]:
+    """Arguments with the present names of options; what follows `--` is no option."""
+    end = args.index("--") if "--" in args else len(args)
+    renamed = []
+    for argument in args[:end]:
+        name, equals, value = argument.partition("=")
+        new = _OLD_NAMES.get(name, name)
+        renamed.append(new + equals + value if new in options and name not in options else argument)
+    return renamed + args[end:]
 
 
 def _version(wanted: bool) -> None:

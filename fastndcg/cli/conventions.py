@@ -11,7 +11,15 @@ import pyarrow as pa
 import typer
 
 from fastndcg.cli.application import command, end
-from fastndcg.cli.options import DocIdOption, Format, FormatOption, ThreadsOption
+from fastndcg.cli.options import (
+    DocIdOption,
+    Format,
+    FormatOption,
+    QueryOption,
+    RelevanceOption,
+    ThreadsOption,
+    WeightOption,
+)
 from fastndcg.cli.output import json_number, write
 from fastndcg.cli.reading import read_rankings, tell
 from fastndcg.convention.comparison import CHOICES, compare_conventions, describe, explain_conventions
@@ -45,13 +53,13 @@ def conventions(
         tuple[str, str] | None,
         typer.Option(metavar="FROM TO", help="The way from one number to the other, a choice at a time."),
     ] = None,
-    only: Annotated[
-        str | None, typer.Option("--query", metavar="ID", help="Show it for this query alone.")
+    id: Annotated[  # noqa: A002 - the option's name
+        str | None, typer.Option(metavar="ID", help="Show it for this query alone.")
     ] = None,
-    query: Annotated[str | None, typer.Option("--query-column", help="Column of query ids.")] = None,
-    relevance: Annotated[str | None, typer.Option(help="Column of grades.")] = None,
+    query: QueryOption = None,
+    relevance: RelevanceOption = None,
     score: Annotated[str | None, typer.Option(help="Column of scores.")] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")] = None,
+    weight: WeightOption = None,
     doc_id: DocIdOption = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
@@ -66,12 +74,12 @@ def conventions(
       fastndcg conventions
       fastndcg conventions predictions.parquet -k 10
       fastndcg conventions predictions.parquet -k 10 --explain sklearn lightgbm
-      fastndcg conventions predictions.parquet -n lightgbm -n xgboost --query 17
+      fastndcg conventions predictions.parquet -n lightgbm -n xgboost --id 17
     """
     names = [find_convention("--name", each).name for each in name or known_conventions]
     if not paths:
-        if explain is not None or only is not None:
-            end(2, "--explain and --query need data: fastndcg conventions PATH --explain FROM TO")
+        if explain is not None or id is not None:
+            end(2, "--explain and --id need data: fastndcg conventions PATH --explain FROM TO")
         _write_conventions(names, format)
         return
     if explain is not None:
@@ -79,8 +87,8 @@ def conventions(
     rankings, columns = read_rankings(
         paths, query, relevance, score, [], weight, "refuse", threads, doc_id, with_ids=True
     )
-    if only is not None:
-        rankings = _one_query(rankings, only)
+    if id is not None:
+        rankings = _one_query(rankings, id)
     k = None if uncut else cutoff
     if explain is not None:
         table = explain_conventions(rankings, *explain, k, threads=threads)

@@ -81,7 +81,7 @@ ScoreOption = Annotated[str | None, typer.Option(help="Column of scores.")]
 KeepOption = Annotated[
     list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")
 ]
-LikeOption = Annotated[
+ConventionOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="As this tool computes nDCG; `fastndcg conventions` lists them."),
 ]
@@ -117,7 +117,7 @@ def score(
     intents: IntentsOption = None,
     propensity: PropensityOption = None,
     nan: NaNOption = NaN.refuse,
-    like: LikeOption = None,
+    convention: ConventionOption = None,
     doc_id: DocIdOption = None,
     out: OutOption = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
@@ -145,7 +145,7 @@ def score(
       fastndcg score predictions.csv.gz --doc-id docno
       fastndcg score predictions.parquet --keep country --out per_query.parquet
       fastndcg score predictions.parquet --by country --by device --confidence 0.95
-      fastndcg score predictions.parquet -m nDCG@10 --like lightgbm
+      fastndcg score predictions.parquet -m nDCG@10 --convention lightgbm
       fastndcg score canary.parquet --fail-under "nDCG@10=0.35" --format json
     """
     gates = read_gates(fail_under or [])
@@ -169,8 +169,8 @@ def score(
         )
     if out is not None:
         _check_out(out, [*paths, *(run or []), *([] if qrels is None else [qrels])])
-    convention = None if like is None else find_convention("--like", like)
-    more = {} if like is None else {"like": like}
+    rule = None if convention is None else find_convention("--convention", convention)
+    more = {} if convention is None else {"convention": convention}
     from fastndcg.sources.results import measures_of_results
 
     stored = measures_of_results(paths[0], relevance, score) if len(paths) == 1 else []
@@ -186,17 +186,19 @@ def score(
     }
     if stored:
         of_predictions = {"--" + role.replace("_", "-"): value for role, value in columns.items()}
-        _check_stored(paths[0], of_predictions | {"--keep": keep, "--like": like, "--doc-id": doc_id})
+        _check_stored(
+            paths[0], of_predictions | {"--keep": keep, "--convention": convention, "--doc-id": doc_id}
+        )
         scored = stored_results(paths[0], stored, measures if measure or gates else stored)
     elif paths:
-        scored = [score_paths(paths, columns, measures, convention, doc_id, nan, threads, memory, out)]
+        scored = [score_paths(paths, columns, measures, rule, doc_id, nan, threads, memory, out)]
     else:
         named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
         of_intents = bool(intents) or any(each.way == "intents" for each in measures)
         sides = read_qrels_runs(
             str(qrels), run or [], named, missing or Missing.zero, nan, threads, intents=of_intents
         )
-        scored = list(_score_runs(sides, run or [], measures, convention, threads))
+        scored = list(_score_runs(sides, run or [], measures, rule, threads))
     if out is not None and (stored or not paths):
         _write_out(out, scored)
     _report(scored, format, more, gates, by, confidence)
