@@ -16,6 +16,7 @@ Where everything is:
     kernels         every compiled function: rank each query once, fold it into all measures
     statistics      exact sums and means, confidence intervals, tests
     comparison      compare: which of several systems is better, and how sure that is
+    anchors         what the order of the returned documents could have made of a measure
     agreement       how far two rankings agree
     streams         rankings of any size, a part at a time
     convention      how each established tool computes nDCG, by name, and what makes two of them differ
@@ -36,6 +37,7 @@ Importing this package imports NumPy and pyarrow; Numba is imported, and kernels
 """
 
 from fastndcg.agreement import rank_agreement
+from fastndcg.anchors import Anchor, Anchors, anchors
 from fastndcg.api import evaluate, ndcg
 from fastndcg.comparison import Comparison, compare
 from fastndcg.convention.comparison import compare_conventions, explain_conventions
@@ -118,6 +120,8 @@ __all__ = [
     "RBP",
     "RR",
     "SDCG",
+    "Anchor",
+    "Anchors",
     "Bounds",
     "Bpref",
     "ColumnError",
@@ -157,6 +161,7 @@ __all__ = [
     "Summary",
     "alpha_DCG",
     "alpha_nDCG",
+    "anchors",
     "cohen_kappa",
     "compare",
     "compare_conventions",

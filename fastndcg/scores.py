@@ -404,13 +404,15 @@ def results_file(path: str | os.PathLike[str]) -> Iterator[ResultsFile]:
 
 
 class Summary:
-    """A row of numbers for each measure; shows itself as a table. Quartiles and intervals are left out where nobody computed them.
+    """A row of numbers for each measure; shows itself as a table. Quartiles, intervals and anchors are left out where nobody
+    computed them.
 
     Where the measures are of several runs, each row begins with the name of its run.
     """
 
     _NAMES = ("run", "measure")
-    _NUMBERS = ("mean", "low", "high", "std", "min", "q25", "median", "q75", "max")
+    _ANCHORS = ("worst", "random", "best", "position", "ceiling", "quality")
+    _NUMBERS = ("mean", "low", "high", "std", "min", "q25", "median", "q75", "max", *_ANCHORS)
     _COUNTS = ("queries", "empty")
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:

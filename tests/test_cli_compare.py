@@ -448,3 +448,49 @@ def test_score_refuses(folder: Path, words: list[str], code: int, message: str) 
     result = run("score", folder / "base.parquet", *words)
     assert (result.exit_code, result.stdout) == (code, "")
     assert message in only_line(result.stderr)
+
+
+# ---- worst, random, best ----
+
+
+def test_score_adds_anchors(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastndcg.sources.scan._LEAST_MEMORY", 1)
+    words = [folder / "base.parquet", "-m", "nDCG@3", "-m", "AP", "--anchors"]
+    found = fn.anchors(fn.read_parquet(folder / "base.parquet"), "nDCG@3, AP")
+    for more in ([], ["--memory", "4KB"]):
+        result = run("score", *words, "--format", "json", *more)
+        assert not result.exit_code, result.stderr
+        rows = json.loads(result.stdout)["measures"]
+        assert {row["measure"]: row["position"] for row in rows} == {
+            name: means["position"] for name, means in found.means().items()
+        }
+        assert [row["mean"] for row in rows] == [means["actual"] for means in found.means().values()]
+        assert "actual" not in rows[0] and rows[0]["std"] > 0
+    assert "ceiling   quality" in run("score", *words).stdout
+    columns = next(csv.reader(io.StringIO(run("score", *words, "--format", "csv").stdout)))
+    assert {"worst", "random", "best", "position", "ceiling", "quality"} <= set(columns)
+
+
+def test_score_of_qrels_adds_anchors_of_each_run(tmp_path: Path) -> None:
+    (tmp_path / "qrels.txt").write_text("q 0 a 1\nq 0 b 0\nq 0 c 2\n")
+    (tmp_path / "one.txt").write_text("q Q0 a 1 3 x\nq Q0 b 2 2 x\n")
+    (tmp_path / "two.txt").write_text("q Q0 b 1 3 x\nq Q0 c 2 2 x\nq Q0 a 3 1 x\n")
+    qrels = [tmp_path / "qrels.txt", "--run", tmp_path / "one.txt", "--run", tmp_path / "two.txt"]
+    result = run("score", "--qrels", *qrels, "-m", "R", "--anchors", "--format", "json")
+    rows = json.loads(result.stdout)["measures"]
+    assert [(row["run"], row["best"], row["ceiling"]) for row in rows] == [
+        ("one", 0.5, 0.5),
+        ("two", 1.0, 1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--convention", "trec_eval"], "--anchors and --convention do not go together"),
+        (["-m", "nDCG(ideal='returned')@1"], "has no known worst order"),
+    ],
+)
+def test_anchors_that_nobody_knows(folder: Path, words: list[str], message: str) -> None:
+    result = run("score", folder / "base.parquet", "--anchors", *words)
+    assert result.exit_code and message in only_line(result.stderr)

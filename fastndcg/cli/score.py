@@ -53,6 +53,7 @@ from fastndcg.files import check_writable
 from fastndcg.measures import Measure
 
 if TYPE_CHECKING:
+    from fastndcg.anchors import Anchors
     from fastndcg.rankings import Rankings
     from fastndcg.scores import ResultsFile, Scores
     from fastndcg.sources.scan import ParquetStream
@@ -92,6 +93,12 @@ ByOption = Annotated[
         help="Query-level column: means of each of its values, and of each combination if repeated."
     ),
 ]
+AnchorsOption = Annotated[
+    bool,
+    typer.Option(
+        "--anchors", help="Add the means of the worst, a random and the best order of what was returned."
+    ),
+]
 ConfidenceOption = Annotated[
     float | None, typer.Option(help="As in 0.95: adds the interval of each mean, low to high.")
 ]
@@ -125,6 +132,7 @@ def score(
     memory: MemoryOption = None,
     by: ByOption = None,
     confidence: ConfidenceOption = None,
+    anchors: AnchorsOption = False,
     fail_under: FailUnderOption = None,
 ) -> None:
     """Score predictions and print the means.
@@ -145,6 +153,7 @@ def score(
       fastndcg score predictions.csv.gz --doc-id docno
       fastndcg score predictions.parquet --keep country --out per_query.parquet
       fastndcg score predictions.parquet --by country --by device --confidence 0.95
+      fastndcg score predictions.parquet --anchors
       fastndcg score predictions.parquet -m nDCG@10 --convention lightgbm
       fastndcg score canary.parquet --fail-under "nDCG@10=0.35" --format json
     """
@@ -169,6 +178,8 @@ def score(
         )
     if out is not None:
         _check_out(out, [*paths, *(run or []), *([] if qrels is None else [qrels])])
+    if anchors and convention is not None:
+        end(2, "--anchors and --convention do not go together: orders of other tools' ties are not all known")
     rule = None if convention is None else find_convention("--convention", convention)
     more = {} if convention is None else {"convention": convention}
     from fastndcg.sources.results import measures_of_results
@@ -186,19 +197,20 @@ def score(
     }
     if stored:
         of_predictions = {"--" + role.replace("_", "-"): value for role, value in columns.items()}
-        _check_stored(
-            paths[0], of_predictions | {"--keep": keep, "--convention": convention, "--doc-id": doc_id}
-        )
+        others = {"--keep": keep, "--convention": convention, "--doc-id": doc_id, "--anchors": anchors}
+        _check_stored(paths[0], of_predictions | others)
         scored = stored_results(paths[0], stored, measures if measure or gates else stored)
     elif paths:
-        scored = [score_paths(paths, columns, measures, rule, doc_id, nan, threads, memory, out)]
+        scored = [
+            score_paths(paths, columns, measures, rule, doc_id, nan, threads, memory, out, anchored=anchors)
+        ]
     else:
         named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
         of_intents = bool(intents) or any(each.way == "intents" for each in measures)
         sides = read_qrels_runs(
             str(qrels), run or [], named, missing or Missing.zero, nan, threads, intents=of_intents
         )
-        scored = list(_score_runs(sides, run or [], measures, rule, threads))
+        scored = list(_score_runs(sides, run or [], measures, rule, threads, anchored=anchors))
     if out is not None and (stored or not paths):
         _write_out(out, scored)
     _report(scored, format, more, gates, by, confidence)
@@ -216,11 +228,16 @@ def _score_runs(
     measures: list[Measure],
     convention: Convention | None,
     threads: int | None,
+    *,
+    anchored: bool,
 ) -> Iterator[Scored]:
+    from fastndcg.anchors import anchors
+
     for name, (rankings, columns) in zip(name_runs(runs), sides, strict=True):
         scores = evaluate(rankings, measures, convention=convention, threads=threads)
         has_one_intent = rankings.intents is not None and not rankings.intents.numbers.any()
-        yield Scored(scores, rankings.n_docs, columns, name, has_one_intent)
+        found = anchors(rankings, measures, threads=threads) if anchored else None
+        yield Scored(scores, rankings.n_docs, columns, name, has_one_intent, found)
 
 
 class Scored(NamedTuple):
@@ -231,6 +248,16 @@ class Scored(NamedTuple):
     columns: dict[str, str | None]
     run: str | None = None  # its name, where there are several
     has_one_intent: bool = False  # though intents were asked for
+    anchors: Anchors | None = None
+
+    def summary(self, confidence: float | None) -> list[dict[str, Any]]:
+        """Rows of the summary, with anchors where they were asked for."""
+        rows = self.scores.summary(confidence).rows
+        if self.anchors is not None:
+            means = self.anchors.means()
+            for row in rows:
+                row |= {name: each for name, each in means[row["measure"]].items() if name != "actual"}
+        return rows
 
     def knows_empty(self, measure: Measure) -> bool:
         """Whether it is known which queries are empty: stored results show it by their NaN alone."""
@@ -265,8 +292,12 @@ def score_paths(
     threads: int | None,
     memory: str | None,
     out: Path | None = None,
+    *,
+    anchored: bool = False,
 ) -> Scored:
     """Scores of what lies in paths, which are one input: at once, or a part at a time where it is too large for that."""
+    from fastndcg.anchors import anchors
+
     with_ids = needs_ids(convention)
     if not is_csv(paths):
         ids = doc_id_column(paths, columns, doc_id, wanted=with_ids)
@@ -276,14 +307,19 @@ def score_paths(
             taken = {role: getattr(stream.columns, role) for role in ("query", "relevance", "score")}
             more = ("is_judged", "intents", "propensity")
             taken |= {role: columns[role] for role in more if columns[role]}
-            return Scored(scores, documents, taken | ({} if ids is None else {"doc_id": ids}))
+            of_orders = anchors(stream, measures) if anchored else None
+            taken |= {} if ids is None else {"doc_id": ids}
+            return Scored(scores, documents, taken, anchors=of_orders)
     elif memory is not None:
         end(2, "--memory has no meaning with CSV, which is read whole; give Parquet to score it in parts")
     rankings, found = read_rankings(
         paths, **columns, doc_id=doc_id, nan=nan, threads=threads, with_ids=with_ids
     )
     scored = Scored(
-        evaluate(rankings, measures, convention=convention, threads=threads), rankings.n_docs, found
+        evaluate(rankings, measures, convention=convention, threads=threads),
+        rankings.n_docs,
+        found,
+        anchors=anchors(rankings, measures, threads=threads) if anchored else None,
     )
     if out is not None:
         _write_out(out, [scored])
@@ -316,7 +352,7 @@ def _report(
     slices: list[dict[str, Any]] = []
     for each in scored:
         of_run = {} if each.run is None else {"run": each.run}
-        found = each.scores.summary(confidence).rows, slices_of(each.scores, by, confidence) if by else []
+        found = each.summary(confidence), slices_of(each.scores, by, confidence) if by else []
         known = {str(measure): each.knows_empty(measure) for measure in each.scores}
         for into, of_each in zip((rows, slices), found, strict=True):
             for row in of_each:

@@ -77,14 +77,14 @@ def _score(
 
     worths = list(dict.fromkeys(_worth(measure) for measure in measures))
     scored, keys = _scored(rankings, condensed)
-    pool_offsets, pool, ordered = _pool(rankings)
-    sides = (scored, (pool_offsets, pool))
+    pool_offsets, judged_intents, ordered = pool(rankings)
+    sides = (scored, (pool_offsets, judged_intents))
     longest = max(int(np.diff(offsets).max(initial=1)) for offsets, _ in sides)
     terms = max(int(np.diff(grades.offsets[offsets]).max(initial=1)) for offsets, grades in sides)
     for measure in measures:
-        _check(measure, longest, terms, scored[1], pool)
+        _check(measure, longest, terms, scored[1], judged_intents)
     documents = _documents(*scored, worths)
-    judged = documents if pool is scored[1] else _documents(pool_offsets, pool, worths)
+    judged = documents if judged_intents is scored[1] else _documents(pool_offsets, judged_intents, worths)
     chances = rankings.intent_probabilities
     none = read_only(np.empty(0))
     chance_offsets, probabilities = (
@@ -131,7 +131,7 @@ def _scored(rankings: Rankings, condensed: bool) -> tuple[tuple[Int64, IntentGra
     return (offsets, intents.take(np.where(judged, np.arange(len(judged)), -1))), read_only(keys)
 
 
-def _pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
+def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
     """Offsets and intent grades of the judged documents, and whether their order decides between equal gains.
 
     Without a pool they are the scored ones: by falling document id, as ndeval has it, or in no order that means anything.

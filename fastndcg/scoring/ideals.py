@@ -33,7 +33,7 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
     values = launch.score(tuple(_dcg(measure) for measure in measures), rankings, threads)
     for row, measure in enumerate(measures):
         plan.check(measure, rankings)
-        offsets, grades = _judged(rankings, measure)
+        offsets, grades = judged(rankings, measure)
         dcg = _dcg(measure)(ties="input", judged_only=False, unjudged=None)
         if measure.ideal == "judged_uncut":
             dcg = DCG(**dcg.params)
@@ -67,14 +67,15 @@ def _laid_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.
     return Rankings.from_offsets(ends, grades[order], -np.arange(len(order), dtype=np.int64))
 
 
-def _judged(rankings: Rankings, measure: Measure) -> tuple[Int64, npt.NDArray[Any]]:
+def judged(rankings: Rankings, measure: Measure) -> tuple[Int64, npt.NDArray[Any]]:
     """As `pool`, with the scored documents whose grade the measure assumes."""
     offsets, grades = pool(rankings)
-    if measure.unjudged is None or rankings.is_judged is None:
+    unjudged = measure.params.get("unjudged")
+    if unjudged is None or rankings.is_judged is None:
         return offsets, grades
     assumed = offsets_of(~rankings.is_judged, rankings.offsets)
     before = np.repeat(offsets[1:], np.diff(assumed))
-    return offsets + assumed, np.insert(grades.astype(np.float64), before, measure.unjudged)
+    return offsets + assumed, np.insert(grades.astype(np.float64), before, unjudged)
 
 
 def pool(rankings: Rankings) -> tuple[Int64, npt.NDArray[Any]]:

@@ -1,0 +1,302 @@
+"""Is 0.75 good? What the order of the returned documents could have made of it: worst, random and best, and what they lack.
+
+Three orders of the same documents are three rules for ties where all documents are tied, so every number here is of the same kernels as
+the value itself.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg import streams
+from fastndcg.api import evaluate
+from fastndcg.arrays import offsets_of
+from fastndcg.errors import MeasureError, suggest
+from fastndcg.measures import Function, Measure, Numbers, as_measure, as_measures, functions_held
+from fastndcg.rankings import Rankings
+from fastndcg.scores import Scores, Summary
+from fastndcg.scoring import by_intent, ideals, plan
+from fastndcg.streams import RankingsStream
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fastndcg.measures import Measures
+    from fastndcg.typing import Ties
+
+Float64 = npt.NDArray[np.float64]
+
+_ROUNDING = 1e-12  # what two orders of one sum can differ by
+
+
+class Anchor(NamedTuple):
+    """What one measure could have been, float64 (n_queries,) each."""
+
+    worst: Float64
+    random: Float64
+    actual: Float64
+    best: Float64
+    position: Float64
+    ceiling: Float64
+    quality: Float64
+
+
+class Anchors:
+    """What `anchors` returns: an `Anchor` of each measure, and their means.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+    queries : pyarrow.Table, n_queries rows
+    """
+
+    def __init__(self, scores: Scores) -> None:
+        self._scores = scores  # of the orders, one after the other: all measures of each
+        self.measures = scores.measures[: len(scores.measures) // len(_ORDERS)]
+
+    @property
+    def queries(self) -> pa.Table:
+        return self._scores.queries
+
+    def __len__(self) -> int:
+        return self._scores.n_queries
+
+    def __getitem__(self, measure: object) -> Anchor:
+        """What one measure could have been. Raises `MeasureError` for one that was not asked for."""
+        wanted = as_measure(measure)
+        if wanted not in self.measures:
+            names = [str(known) for known in self.measures]
+            raise MeasureError(
+                f"{wanted} was not asked for; these were: {', '.join(names)}.{suggest(str(wanted), names)}"
+            )
+        return _anchor(*self._scores.values[self.measures.index(wanted) :: len(self.measures)])
+
+    def means(self) -> dict[str, dict[str, float]]:
+        """Of each measure, by its name: the means of worst, random, actual and best; position, ceiling and quality of these means."""
+        found = {}
+        for row, measure in enumerate(self.measures):
+            rows = range(row, len(self._scores.measures), len(self.measures))
+            anchor = _anchor(*(np.float64(self._scores._mean(each)) for each in rows))
+            found[str(measure)] = {name: float(value) for name, value in anchor._asdict().items()}
+        return found
+
+    def summary(self) -> Summary:
+        """A row for each measure: its mean, those of the worst, a random and the best order, and how they are to each other."""
+        rows = []
+        for row, (name, means) in enumerate(self.means().items()):
+            empty = int(self._scores._empty[2 * len(self.measures) + row].sum())
+            mean = {"mean": means.pop("actual")}
+            rows.append({"measure": name} | mean | means | {"queries": len(self), "empty": empty})
+        return Summary(rows)
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each query and measure: the id, measure, worst, random, actual, best, position, ceiling, quality.
+
+        Undefined numbers are NaN.
+        """
+        ids, n = self.queries.column_names[0], len(self.measures)
+        places = pa.array(np.repeat(np.arange(len(self)), n))
+        names = pa.array([str(measure) for measure in self.measures], pa.string())
+        table: dict[str, Any] = {ids: self.queries[0].take(places)}
+        table["measure"] = names.take(pa.array(np.tile(np.arange(n), len(self))))
+        each = [self[measure] for measure in self.measures]
+        for name in Anchor._fields:
+            columns = [getattr(anchor, name) for anchor in each]
+            table[name] = np.stack(columns, axis=1).ravel() if columns else np.empty(0)
+        return pa.table(table)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`to_arrow` as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"Anchors of {len(self):,} queries\n{self.summary()!r}"
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+
+def anchors(
+    rankings: Rankings | RankingsStream, measures: Measures, *, threads: int | None = None
+) -> Anchors:
+    """What the returned documents could have made of a measure: in the worst order, a random one, and the best.
+
+    Parameters
+    ----------
+    rankings : Rankings or RankingsStream
+    measures : one or several of Measure, notation, or ir_measures object
+        Their own `ties` decide `actual` only.
+    threads : int, optional
+        Default: all that Numba has. The values do not depend on it.
+
+    Returns
+    -------
+    Anchors
+        `found["nDCG@10"]` has the numbers of each query, `found.to_arrow()` those of all measures, `found.summary()` the means:
+
+        - `worst`, `random`, `best`: the value in the worst order of the returned documents, its exact expectation over all orders, and the
+          value in the best order. `actual` is the value itself.
+        - `position` = (actual - random) / (best - random): 0 is no better than chance, 1 is the best order, less than 0 is worse than
+          chance. NaN where all orders are alike.
+        - `ceiling` = best / the value of a ranking of all judged documents that gain anything, best first: what the returned documents could
+          reach of what was judged. NaN where that is 0, and for measures that count judgments, divide by propensities, or
+          compare with as many perfect documents as were returned.
+        - `quality` = actual / best, so that ceiling times quality is what was reached of what could be.
+
+        In the mean the last three are those of the means.
+
+    Raises
+    ------
+    MeasureError
+        A measure whose worst and best order is not that of falling and rising grades: nDCG with `ideal="returned"` where a list is
+        longer than the cutoff; discounts that rise or are negative; infAP beside negative grades; measures of several intents but nDCG_IA.
+    InputError, InputTypeError
+        As `evaluate` does.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> found = anchors(Rankings.from_lists([[0, 1, 2, 0], [1, 0, 0, 0]]), "nDCG@2")
+    >>> found.to_arrow().select(["query_id", "random", "actual", "best"]).to_pylist()[0]
+    {'query_id': 0, 'random': 0.46492..., 'actual': 0.23981..., 'best': 1.0}
+    >>> found["nDCG@2"].position.round(3).tolist()
+    [-0.421, 1.0]
+    """
+    asked = as_measures(measures)
+    if isinstance(rankings, RankingsStream):
+        threads = rankings.scoring_threads if threads is None else threads
+        with functions_held(asked):
+            part = partial(_scores_of_orders, measures=asked, threads=threads)
+            return Anchors(streams.evaluate(rankings, part))
+    with functions_held(asked):
+        return Anchors(_scores_of_orders(rankings, asked, threads))
+
+
+_ORDERS = ("worst", "random", "actual", "best", "reachable")
+
+
+def _scores_of_orders(rankings: Rankings, measures: tuple[Measure, ...], threads: int | None) -> Scores:
+    """Scores whose measures are those of each order, one order after the other."""
+    actual = evaluate(rankings, measures, threads=threads)
+    for measure in measures:
+        _check(measure, rankings)
+    tied = rankings.with_scores(np.zeros(rankings.n_docs, np.float32))
+    rules: tuple[Ties, ...] = ("worst", "average", "best")
+    by_rule = [[_with_ties(measure, rule) for measure in measures] for rule in rules]
+    of_rules = evaluate(tied, [measure for each in by_rule for measure in each], threads=threads)
+    worst, random, best = (np.array([of_rules[measure] for measure in each]) for each in by_rule)
+    reachable = _reachable(actual, rankings, threads)
+    orders = [part.reshape(actual.values.shape) for part in (worst, random, actual.values, best, reachable)]
+    return Scores(
+        measures * len(_ORDERS),
+        np.concatenate(orders),
+        np.tile(actual._empty, (len(_ORDERS), 1)),
+        rankings,
+        rankings.weight,
+    )
+
+
+def _with_ties(measure: Measure, rule: Ties) -> Measure:
+    return measure(ties=rule) if "ties" in measure.params else measure
+
+
+def _anchor(worst: Any, random: Any, actual: Any, best: Any, reachable: Any) -> Anchor:
+    """The numbers of one measure, of each query or of means."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alike = best - worst <= _ROUNDING * np.maximum(np.abs(best), np.abs(worst))
+        position = np.where(alike, np.nan, (actual - random) / (best - random))
+        ceiling = np.where(reachable != 0, best / reachable, np.nan)
+        quality = np.where(best != 0, actual / best, np.nan)
+    return Anchor(worst, random, actual, best, position, ceiling, quality)
+
+
+def _check(measure: Measure, rankings: Rankings) -> None:
+    """Refuse a measure whose worst or best order is not known."""
+    params, definition = measure.params, measure.definition
+    if definition.way == "intents" and definition.name != "nDCG_IA":
+        raise MeasureError(
+            f"{measure} has no known best order: which one is best for several intents together is as hard to find as the ideal ranking. "
+            "Ask for nDCG_IA, or a measure of one grade for each document"
+        )
+    if definition.name == "infAP" and rankings.grades.lowest < 0:
+        raise MeasureError(
+            f"{measure} has no known worst order beside negative grades, which are unjudged documents of the pool to it. Ask for AP, or "
+            "drop these rows"
+        )
+    cutoff, longest = measure.cutoff, int(rankings.lengths.max(initial=0))
+    is_cut = cutoff is not None and cutoff < longest
+    if params.get("ideal") == "returned" and is_cut and definition.over == "ideal":
+        raise MeasureError(
+            f"{measure} has no known worst order: the ideal is made of the documents on the first {cutoff} ranks, which another order "
+            'changes. Take ideal="scored" or ideal="judged"'
+        )
+    discount = params.get("discount")
+    if isinstance(discount, Numbers | Function):
+        shown = min(cutoff, longest) if cutoff is not None else longest
+        table = np.append(plan.discount_table(discount, shown), [0.0] * is_cut)
+        rises = np.flatnonzero(np.diff(table) > 0)
+        if len(rises):
+            rank = int(rises[0]) + 2
+            raise MeasureError(
+                f"{measure} has no known best order: its discount is {table[rank - 1]:g} at rank {rank} and {table[rank - 2]:g} before it; "
+                "wanted discounts that do not rise, and end at 0 or above"
+            )
+
+
+# ---- what was judged ----
+
+
+def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float64:
+    """The value of a ranking of all judged documents that gain anything, best first; NaN for measures that have none such."""
+    out, measures = np.full(actual.values.shape, np.nan), actual.measures
+    kinds = [(_kind(measure), measure.params.get("unjudged")) for measure in measures]
+    for kind in dict.fromkeys(kinds):
+        rows = [row for row, other in enumerate(kinds) if other == kind]
+        if kind[0] is None:
+            continue
+        laid_out = _laid_out(measures[rows[0]], rankings)
+        asked = [_of_judged(measures[row]) for row in rows]
+        scores = evaluate(laid_out, asked, threads=threads)
+        for row, measure in zip(rows, asked, strict=True):
+            # where nothing gains, it is what the measure says of such a query, or 0
+            nothing = np.where(actual._empty[row], actual.values[row], 0.0)
+            out[row] = np.where(laid_out.lengths > 0, scores[measure], nothing)
+    return out
+
+
+def _kind(measure: Measure) -> Any:
+    """What decides which documents gain anything; None where their value says nothing about what could be reached."""
+    params, definition = measure.params, measure.definition
+    as_many_as_returned = params.get("ideal") == "full" or definition.worth == "scaled"
+    counts_judgments = definition.worth == "unjudged" or definition.ranking == "none"
+    counts_documents = definition.worth == "found" and params["rel"] is None
+    if counts_judgments or counts_documents or params.get("ips"):
+        return None
+    if as_many_as_returned and measure.cutoff is None:
+        return None
+    return "intents" if definition.way == "intents" else plan.worth_of(measure)
+
+
+def _of_judged(measure: Measure) -> Measure:
+    given: dict[str, Any] = {"ties": "best", "judged_only": False, "unjudged": None}
+    return measure(**{name: value for name, value in given.items() if name in measure.params})
+
+
+def _laid_out(measure: Measure, rankings: Rankings) -> Rankings:
+    """Documents as they were judged, those that gain anything, all tied."""
+    if measure.definition.way == "intents":
+        offsets, intents, _ = by_intent.pool(rankings)
+        chances, nothing = rankings.intent_probabilities, np.zeros(int(offsets[-1]), np.int8)
+        lists = None if chances is None else pa.LargeListArray.from_arrays(chances.offsets, chances.values)
+        return Rankings.from_offsets(offsets, nothing, nothing, intents=intents, intent_probabilities=lists)
+    offsets, grades = ideals.judged(rankings, measure)
+    gaining = ideals.gains(measure, grades) > 0
+    n = int(np.count_nonzero(gaining))
+    return Rankings.from_offsets(
+        offsets_of(gaining, offsets), grades[gaining], np.zeros(n, np.int8), judged=(offsets, grades)
+    )

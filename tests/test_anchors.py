@@ -1,0 +1,245 @@
+"""`anchors`: worst, random and best against every order of the documents, and what was judged against every choice of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import oracle
+import pyarrow as pa
+import pytest
+import strategies as ours
+from strategies import Asked, Ragged
+
+import fastndcg as fn
+
+pytestmark = pytest.mark.pure
+
+
+def every_order(asked: Asked, query: oracle.Query) -> list[float]:
+    """The value of each order of the documents of a query."""
+    words = dict(asked.parameters) | {"ties": "input"}
+    n = len(query.scores)
+    orders = [query._replace(scores=list(order)) for order in itertools.permutations(range(n))]
+    return [oracle.score(asked.name, order, asked.cutoff, **words) for order in orders]
+
+
+def reachable(asked: Asked, query: oracle.Query) -> float:
+    """The greatest value of a ranking of any of the judged documents, in any order."""
+    words = dict(asked.parameters) | {"ties": "input"}
+    assumed = words.pop("unjudged", None)
+    words.pop("judged_only", None)
+    if assumed is not None:
+        query = oracle.with_assumed_grade(query, assumed)
+    pool = query.judged_grades()
+    found = []
+    for size in range(len(pool) + 1):
+        for chosen in itertools.permutations(pool, size):
+            ranked = oracle.Query(list(chosen), list(range(size, 0, -1)), None, pool)
+            found.append(oracle.score(asked.name, ranked, asked.cutoff, **words))
+    return max(found)
+
+
+def close(got: float, wanted: float, scale: float) -> bool:
+    return abs(got - wanted) <= 1e-12 * max(abs(wanted), scale) or (math.isnan(got) and math.isnan(wanted))
+
+
+def has_known_order(asked: Asked, table: Ragged) -> bool:
+    words, longest = dict(asked.parameters), max(table.lengths, default=0)
+    is_returned = asked.name == "nDCG" and words.get("ideal") == "returned"
+    is_cut = asked.cutoff is not None and asked.cutoff < longest
+    return not (is_returned and is_cut) and not (
+        asked.name == "infAP" and min(table.judged_grades(), default=0) < 0
+    )
+
+
+@pytest.mark.parametrize("name", ours.OF_QUERIES)
+def test_anchors_are_those_of_all_orders(name: str) -> None:
+    checked = 0
+    for seed in range(5000, 5012):
+        table = ours.crossed_table(seed, longest=4)
+        asked = [
+            one
+            for one in ours.crossed_measures(seed, table, names=[name], most=3)
+            if has_known_order(one, table)
+        ]
+        if not asked or max(table.lengths, default=0) > 4:
+            continue
+        found = fn.anchors(table.rankings(), [one.measure for one in asked])
+        scores = fn.evaluate(table.rankings(), [one.measure for one in asked])
+        for one in asked:
+            anchor, scale = found[one.measure], one.scale(table)
+            assert anchor.actual.tobytes() == scores[one.measure].tobytes()
+            for row, query in enumerate(table.queries()):
+                values = every_order(one, query)
+                for got, wanted in (
+                    (anchor.worst, min(values)),
+                    (anchor.best, max(values)),
+                    (anchor.random, oracle.mean(values) if not math.isnan(values[0]) else math.nan),
+                ):
+                    assert close(got[row], wanted, scale), (seed, str(one.measure), row, got[row], wanted)
+                checked += 1
+    assert checked > 10
+
+
+WITH_CEILING = (
+    "nDCG", "nDCG@2", "nDCG(gain='exp2', ideal='scored')@3", "nDCG(ideal='full')@3", "DCG@2", "CG", "IDCG", "AP", "AP@2", "RR",
+    "RR(rel=2)", "P", "P@2", "R@1", "F", "F@2", "Rprec", "Success@1", "ERR", "ERR@2", "RBP", "Bpref", "IPrec@0.5", "SetP", "SetF", "SetAP",
+    "NumRet(rel=1)", "SDCG(max_rel=3)@2", "nDCG(unjudged=1)@2", "AP(judged_only=True)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ceiling_times_quality_is_what_was_reached_of_what_was_judged(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    lengths, pools = random.integers(0, 4, 5), []
+    relevance = random.integers(0, 4, lengths.sum())
+    flags = random.random(len(relevance)) < 0.8
+    ends = np.append(0, np.cumsum(lengths))
+    for start, stop in itertools.pairwise(ends):
+        pools.append(
+            [*relevance[start:stop][flags[start:stop]], *random.integers(0, 4, random.integers(0, 3))]
+        )
+    table = Ragged(
+        lengths.tolist(), relevance, random.integers(0, 3, len(relevance)), flags, [*map(len, pools)], np.concatenate(pools).astype(int)
+    )  # fmt: skip
+    found = fn.anchors(table.rankings(), WITH_CEILING)
+    for measure in found.measures:
+        params = {name: value for name, value in measure.params.items() if value is not None}
+        asked = Asked(measure.name, measure.cutoff, tuple(params.items()))
+        anchor = found[measure]
+        for row, query in enumerate(table.queries()):
+            whole = reachable(asked, query)
+            wanted = anchor.best[row] / whole if whole else math.nan
+            assert close(anchor.ceiling[row], wanted, 0), (str(measure), row, query)
+            reached = anchor.actual[row] / whole if whole and anchor.best[row] else math.nan
+            assert close(anchor.ceiling[row] * anchor.quality[row], reached, 0)
+
+
+def test_measures_without_a_ceiling() -> None:
+    rankings = fn.Rankings.from_lists([[1, 0, 2]], propensity=[0.5, 0.1, 1.0])
+    asked = [
+        "Judged",
+        "RBPresidual",
+        "NumRel",
+        "NumRet",
+        "SDCG(max_rel=4)",
+        "nDCG(ideal='full')",
+        "DCG(ips=True)",
+    ]
+    found = fn.anchors(rankings, asked)
+    assert all(np.isnan(found[name].ceiling).all() for name in asked)
+
+
+def test_the_order_that_a_system_chose_is_between_chance_and_the_best() -> None:
+    relevance = [[0, 0, 1, 2], [2, 1, 0, 0], [0, 0], [1, 1]]
+    found = fn.anchors(fn.Rankings.from_lists(relevance), "nDCG")
+    position = found["nDCG"].position
+    assert position[0] < 0 and position[1] == 1.0
+    assert np.isnan(position[2:]).all(), "all orders are alike"
+    assert found["nDCG"].worst[0] == found["nDCG"].actual[0]
+    assert found["nDCG"].best[:2].tolist() == [1.0, 1.0]
+
+
+def test_means_are_exact_and_the_rest_is_of_the_means() -> None:
+    random = np.random.default_rng(3)
+    rankings = fn.Rankings.from_dense(
+        random.integers(0, 3, (50, 6)), random.random((50, 6)), weight=random.random(50)
+    )
+    measures = ["nDCG@3", "AP(empty='skip')"]
+    found = fn.anchors(rankings, measures)
+    means = found.means()["nDCG@3"]
+    assert means["actual"] == fn.evaluate(rankings, measures).mean()["nDCG@3"]
+    assert means["random"] == oracle.weighted_mean(found["nDCG@3"].random.tolist(), rankings.weight.tolist())
+    assert means["position"] == (means["actual"] - means["random"]) / (means["best"] - means["random"])
+    rows = {row["measure"]: row for row in found.summary().rows}
+    assert rows["nDCG@3"]["mean"] == means["actual"] and rows["nDCG@3"]["queries"] == 50
+    assert rows["AP(empty='skip')"]["empty"] == int(np.isnan(found["AP(empty='skip')"].actual).sum())
+    assert "position" in found.summary().to_arrow().column_names and "position" in repr(found)
+    assert found._repr_html_().startswith("<table>")
+
+
+def test_tables() -> None:
+    rankings = fn.Rankings.from_lists([[0, 1], [1, 0]], query_ids=["a", "b"])
+    table = fn.anchors(rankings, ["RR", "P@1"]).to_arrow()
+    assert table.column_names == [
+        "query_id", "measure", "worst", "random", "actual", "best", "position", "ceiling", "quality",
+    ]  # fmt: skip
+    assert table.select([0, 1]).to_pydict() == {
+        "query_id": ["a", "a", "b", "b"],
+        "measure": ["RR", "P@1"] * 2,
+    }
+    assert table["position"].to_pylist() == [-1.0, -1.0, 1.0, 1.0]
+    assert table["random"].to_pylist() == [0.75, 0.5] * 2
+    nothing = fn.anchors(fn.Rankings.from_lists([]), "RR")
+    assert len(nothing.to_arrow()) == 0 and "no queries" in repr(nothing)
+
+
+def test_a_stream_has_the_same_anchors(tmp_path: object) -> None:
+    import pyarrow.parquet as pq
+
+    random = np.random.default_rng(0)
+    for ids in (np.sort(random.integers(0, 40, 400)), random.integers(0, 40, 400)):
+        table = pa.table(
+            {"qid": ids, "label": random.integers(0, 3, 400), "score": random.integers(0, 9, 400)}
+        )
+        path = f"{tmp_path}/part.parquet"
+        pq.write_table(table, path, row_group_size=50)
+        whole = fn.anchors(fn.read_parquet(path), "nDCG@3, AP")
+        parts = fn.anchors(fn.scan_parquet(path, memory="1MB"), "nDCG@3, AP")
+        assert parts.to_arrow().schema == whole.to_arrow().schema
+        assert repr(parts.to_arrow().to_pydict()) == repr(whole.to_arrow().to_pydict())
+        assert parts.means() == whole.means()
+
+
+@pytest.mark.parametrize(
+    ("measure", "wanted"),
+    [
+        ("nDCG(ideal='returned')@1", r"nDCG\(ideal='returned'\)@1 has no known worst order"),
+        (
+            fn.DCG(discount=[0.5, 1]),
+            r"has no known best order: its discount is 1 at rank 2 and 0.5 before it",
+        ),
+        (fn.CG(gain={0: 1, 1: 2}), None),
+        (fn.DCG(discount=lambda rank: -1.0) @ 1, r"its discount is 0 at rank 2 and -1 before it"),
+        (fn.DCG(discount=lambda rank: -float(rank)), None),
+        ("alpha_nDCG", "alpha_nDCG has no known best order"),
+    ],
+)
+def test_orders_that_nobody_knows_are_refused(measure: object, wanted: str | None) -> None:
+    rankings = fn.Rankings.from_lists([[1, 0]], intents=[[1], [0]])
+    if wanted is None:
+        fn.anchors(rankings, measure)
+        return
+    with pytest.raises(fn.MeasureError, match=wanted):
+        fn.anchors(rankings, measure)
+
+
+def test_infap_beside_negative_grades_is_refused() -> None:
+    with pytest.raises(fn.MeasureError, match="infAP has no known worst order beside negative grades"):
+        fn.anchors(fn.Rankings.from_lists([[1, -1]]), "infAP")
+
+
+def test_a_measure_that_was_not_asked_for() -> None:
+    with pytest.raises(fn.MeasureError, match="RR@2 was not asked for; these were: RR"):
+        fn.anchors(fn.Rankings.from_lists([[1]]), "RR")["RR@2"]
+
+
+def test_measures_of_intents() -> None:
+    rankings = fn.Rankings.from_lists(
+        [[1, 0, 1], [0, 1]],
+        intents=[[1, 0], [0, 0], [0, 1], [0, 0], [1, 1]],
+        judged=([0, 4, 6], [1, 0, 1, 1, 0, 1]),
+        judged_intents=[[1, 0], [0, 0], [0, 1], [1, 1], [0, 0], [1, 1]],
+        intent_probabilities=[[0.7, 0.3], [0.5, 0.5]],
+    )
+    found = fn.anchors(rankings, "nDCG_IA@2")["nDCG_IA@2"]
+    values = [
+        fn.evaluate(rankings.with_scores([*order, 2, 1]), "nDCG_IA@2").values[0, 0]
+        for order in itertools.permutations(range(3))
+    ]
+    assert found.worst[0] == pytest.approx(min(values), rel=1e-12)
+    assert found.best[0] == pytest.approx(max(values), rel=1e-12)
+    assert found.random[0] == pytest.approx(oracle.mean(values), rel=1e-12)
+    assert found.ceiling[0] < 1 and found.ceiling[1] == 1.0
