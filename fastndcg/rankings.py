@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
 
@@ -15,11 +15,12 @@ from fastndcg.arrow_types import combined, plain_strings
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.grouping import group_by_query
 from fastndcg.intents import IntentGrades, Probabilities, intent_grades, probabilities
+from fastndcg.sources.columns import Roles, with_roles
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from fastndcg.typing import Columns, ColumnsAndIds, Missing, NaN, TieOrder
+    from fastndcg.typing import Columns, ColumnsAndIds, Missing, NaN, RoleKeywords, TieOrder
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -321,21 +322,8 @@ class Rankings:
         return cls.from_offsets(offsets, flat, flat_scores, **columns)
 
     @classmethod
-    def from_arrow(
-        cls,
-        data: Any,
-        *,
-        query: str | None = None,
-        relevance: str | None = None,
-        score: str | None = None,
-        keep: str | Sequence[str] = (),
-        weight: str | None = None,
-        doc_id: str | None = None,
-        is_judged: str | None = None,
-        intents: str | None = None,
-        propensity: str | None = None,
-        nan: NaN = "refuse",
-    ) -> Rankings:
+    @with_roles
+    def from_arrow(cls, data: Any, **roles: Unpack[RoleKeywords]) -> Rankings:
         """Rankings from anything that speaks Arrow: tables, batches, readers, Polars, pandas, DuckDB relations.
 
         Parameters
@@ -365,19 +353,7 @@ class Rankings:
         """
         from fastndcg.sources.arrow import rankings_from_arrow
 
-        return rankings_from_arrow(
-            data,
-            query=query,
-            relevance=relevance,
-            score=score,
-            keep=keep,
-            weight=weight,
-            doc_id=doc_id,
-            is_judged=is_judged,
-            intents=intents,
-            propensity=propensity,
-            nan=nan,
-        )
+        return rankings_from_arrow(data, Roles.of(roles, "from_arrow"))
 
     @classmethod
     def from_qrels_run(

@@ -50,6 +50,21 @@ Missing = Literal["zero", "skip"]
 TieOrder = Literal["docid_desc", "docid_asc", "input"]
 
 
+class RoleKeywords(TypedDict, total=False):
+    """Keywords that all readers of tables take, see `fastndcg.read_parquet`."""
+
+    query: str | None
+    relevance: str | None
+    score: str | None
+    keep: str | Sequence[str]
+    weight: str | None
+    doc_id: str | None
+    is_judged: str | None
+    intents: str | None
+    propensity: str | None
+    nan: NaN
+
+
 class Columns(TypedDict, total=False):
     """Keywords that all constructors of `Rankings` from arrays take, see `Rankings.from_offsets`."""
 

@@ -564,3 +564,44 @@ def test_measures_lists_every_declaration() -> None:
     for row in fn.measures.table():
         assert all(row.values()), row["name"]
         assert f"formula     {row['formula']}\n" in run("measures", row["name"]).stdout
+
+
+# ---- reading once ----
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--convention", "trec_eval"],
+        ["--convention", "trec_eval", "--memory", "1MB"],
+        ["--by", "country"],
+    ],
+    ids=" ".join,
+)
+def test_files_are_listed_and_their_footers_read_once(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fastndcg.sources import footers, paths
+
+    for part in range(3):
+        pq.write_table(
+            pa.table(
+                {
+                    "qid": [part, part],
+                    "docid": ["a", "b"],
+                    "label": [1, 0],
+                    "score": [0.5, 0.5],
+                    "country": ["DE", "DE"],
+                }
+            ),
+            tmp_path / f"{part}.parquet",
+        )
+    listed, footers_read = [], []
+    find_files, read_footer = paths.find_files, footers.read_footer
+    monkeypatch.setattr(paths, "find_files", lambda *given: listed.append(1) or find_files(*given))
+    monkeypatch.setattr(footers, "read_footer", lambda source: footers_read.append(1) or read_footer(source))
+    result = run("score", tmp_path, *options)
+    assert result.exit_code == 0, result.stderr
+    assert ("docid" in result.stderr) == ("--convention" in options)
+    assert (len(listed), len(footers_read)) == (1, 3)

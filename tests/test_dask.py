@@ -97,6 +97,14 @@ def test_values_are_those_of_this_process(scheduler: str) -> None:
     )
 
 
+def test_propensities_and_intents_are_read() -> None:
+    table = engines.clicked(engines.documents(60))
+    expected = engines.here(table, engines.CLICKED, **engines.OF_CLICKS)
+    with dask.config.set({"dataframe.convert-string": False}):  # or lists would be texts
+        results = fnd.evaluate(frame(table), engines.CLICKED, **engines.OF_CLICKS)
+        assert rows_of(results) == engines.rows_of(expected.to_arrow())
+
+
 def _without_keep() -> dict[str, Any]:
     return {name: value for name, value in engines.COLUMNS.items() if name != "keep"}
 

@@ -25,6 +25,7 @@ import fastndcg as fn
 from fastndcg import InputError, SourceError, read_parquet, scan_parquet
 from fastndcg.kernels import pages as kernels
 from fastndcg.sources import pages, parquet
+from fastndcg.sources.columns import Roles
 from fastndcg.sources.footers import read_footer
 
 Array = npt.NDArray[Any]
@@ -125,7 +126,7 @@ def test_every_integer(tmp_path: Path, left: set[str], kind: pa.DataType, dictio
     for version in ("1.0", "2.4", "2.6"):
         path = tmp_path / f"{version}.parquet"
         pq.write_table(table, path, version=version, use_dictionary=dictionary)
-        assert parquet.open_dataset([path], 1, *[None] * 3, (), *[None] * 5)[0].runs == {"qid"}
+        assert parquet.open_parquet(path, 1).choose(Roles()).runs == {"qid"}
         same(path, table.cast(pq.read_schema(path)))
     assert left == set()
 
@@ -297,7 +298,7 @@ def test_ids_in_any_order_are_no_runs(tmp_path: Path, left: set[str]) -> None:
     rng = np.random.default_rng(0)
     table = rows(2000).take(rng.permutation(len(rows(2000))))
     pq.write_table(table, tmp_path / "a.parquet")
-    dataset, _ = parquet.open_dataset([tmp_path / "a.parquet"], 1, *[None] * 3, (), *[None] * 5)
+    dataset = parquet.open_parquet(tmp_path / "a.parquet", 1).choose(Roles())
     assert not dataset.runs
     wanted = fn.Rankings.from_arrow(table)
     assert read_parquet(tmp_path / "a.parquet").scores.tobytes() == wanted.scores.tobytes()
@@ -355,7 +356,7 @@ def test_runs_that_return_are_regrouped(tmp_path: Path) -> None:
     table = rows()
     table = pa.concat_tables([table, rows(seed=1)])
     pq.write_table(table, tmp_path / "a.parquet")
-    dataset, _ = parquet.open_dataset([tmp_path / "a.parquet"], 1, *[None] * 3, (), *[None] * 5)
+    dataset = parquet.open_parquet(tmp_path / "a.parquet", 1).choose(Roles())
     assert dataset.runs == {"qid"}
     wanted = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@5")
     for source in (read_parquet(tmp_path / "a.parquet"), scan_parquet(tmp_path / "a.parquet")):
@@ -414,7 +415,7 @@ def test_damage_never_reads_what_is_not_there(
         by_pyarrow = pq.read_table(path)
     except (pa.ArrowException, OSError):
         by_pyarrow = None
-    dataset, _ = parquet.open_dataset([path], 1, *[None] * 3, (), *[None] * 5)
+    dataset = parquet.open_parquet(path, 1).choose(Roles())
     try:
         found = parquet._read(dataset, 1, None)
     except SourceError:

@@ -19,24 +19,14 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
 from fastndcg.adapters import parts
+from fastndcg.sources.columns import Roles
 from fastndcg.statistics import Moments
 
-NOTHING: dict[str, Any] = {
-    "query": None,
-    "relevance": None,
-    "score": None,
-    "keep": (),
-    "weight": None,
-    "is_judged": None,
-    "doc_id": None,
-    "order": None,
-    "nan": "refuse",
-    "convention": None,
-}
 
-
-def task_for(table: pa.Table, measures: Any = "nDCG@3", **columns: Any) -> parts.Task:
-    return parts.asked(table.schema, measures, **{**NOTHING, **columns})
+def task_for(
+    table: pa.Table, measures: Any = "nDCG@3", *, order: Any = None, convention: Any = None, **roles: Any
+) -> parts.Task:
+    return parts.asked(table.schema, measures, Roles(**roles), order=order, convention=convention)
 
 
 # ---- cutting and joining ----
@@ -114,6 +104,13 @@ def test_results_of_parts_are_those_of_the_whole(rows: tuple[pa.Table, list[pa.R
     ]
     expected = fn.evaluate(fn.Rankings.from_arrow(table), task.measures).to_arrow()
     assert engines.rows_of(found) == engines.rows_of(expected)
+
+
+def test_propensities_and_intents_are_read() -> None:
+    table = engines.clicked(engines.documents(50))
+    task = task_for(table, engines.CLICKED, **engines.OF_CLICKS)
+    expected = engines.here(table, engines.CLICKED, **engines.OF_CLICKS)
+    assert engines.rows_of(parts.results(task, table)) == engines.rows_of(expected.to_arrow())
 
 
 def test_order_numbers_the_documents_of_a_query() -> None:

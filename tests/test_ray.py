@@ -72,6 +72,13 @@ def without_keep(columns: dict[str, Any]) -> dict[str, Any]:
 # ---- values ----
 
 
+def test_propensities_and_intents_are_read() -> None:
+    table = engines.clicked(engines.documents(60))
+    expected = engines.here(table, engines.CLICKED, **engines.OF_CLICKS)
+    results = fnr.evaluate(dataset(table), engines.CLICKED, **engines.OF_CLICKS)
+    assert rows_of(results) == engines.rows_of(expected.to_arrow())
+
+
 @pytest.mark.parametrize("text", [False, True])
 def test_values_are_those_of_this_process(text: bool) -> None:
     table = engines.documents(300, text=text)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import decimal
+import inspect
 import io
 import json
 import subprocess
@@ -20,11 +22,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastndcg as fn
-from fastndcg import ColumnError, InputError, InputTypeError, Rankings, SourceError
+from fastndcg import (
+    ColumnError,
+    InputError,
+    InputTypeError,
+    Rankings,
+    SourceError,
+    read_csv,
+    scan_parquet,
+    typing,
+)
 from fastndcg.sources import arrow
-from fastndcg.sources.arrow import rankings_from_arrow
-from fastndcg.sources.columns import USUAL_NAMES, find_columns
-from fastndcg.sources.parquet import find_parquet_columns, read_parquet
+from fastndcg.sources.columns import USUAL_NAMES, Roles, find_columns
+from fastndcg.sources.parquet import open_parquet, read_parquet
 
 pytestmark = pytest.mark.pure
 
@@ -611,7 +621,7 @@ def test_nulls_in_optional_columns(name: str) -> None:
 
 def test_nan_last() -> None:
     data = table(score=[0.5, float("nan"), 0.9, 0.3, 0.2, 0.8])
-    assert rankings_from_arrow(data, nan="last").scores.tolist() == [0.5, float("-inf"), 0.9, 0.3, 0.2, 0.8]
+    assert Rankings.from_arrow(data, nan="last").scores.tolist() == [0.5, float("-inf"), 0.9, 0.3, 0.2, 0.8]
 
 
 # ---- keep and weight ----
@@ -726,13 +736,17 @@ def test_usual_names_are_found_in_any_case(role: str) -> None:
     others = {"query": "qid", "relevance": "label", "score": "score"}
     for name in USUAL_NAMES[role]:
         for spelt in (name, name.upper(), name.title()):
-            columns = find_columns([*(other for key, other in others.items() if key != role), "text", spelt])
+            columns = find_columns(
+                [*(other for key, other in others.items() if key != role), "text", spelt], Roles()
+            )
             assert getattr(columns, role) == spelt
 
 
 def test_document_ids_are_read_only_when_named() -> None:
-    assert find_columns(["qid", "doc_id", "label", "score"]).doc_id is None
-    assert find_columns(["qid", "doc_id", "label", "score"], doc_id="doc_id").doc_id == "doc_id"
+    names = ["qid", "doc_id", "label", "score"]
+    assert find_columns(names, Roles()).doc_id is None
+    assert find_columns(names, Roles(), with_doc_id=True).doc_id == "doc_id"
+    assert find_columns(names, Roles(doc_id="doc_id")).doc_id == "doc_id"
 
 
 @pytest.mark.parametrize(
@@ -751,12 +765,12 @@ def test_document_ids_are_read_only_when_named() -> None:
 )  # fmt: skip
 def test_columns_that_are_missing_or_ambiguous(names: list[str], given: dict[str, str], message: str) -> None:
     with pytest.raises(ColumnError, match=message):
-        find_columns(names, **given)
+        find_columns(names, Roles(**given))
 
 
 def test_a_name_is_a_string() -> None:
     with pytest.raises(InputTypeError, match=r"query=0 is a int; wanted the name of a column"):
-        find_columns(["qid", "label", "score"], query=0)  # type: ignore[arg-type]
+        find_columns(["qid", "label", "score"], Roles(query=0))  # type: ignore[arg-type]
 
 
 def test_kept_columns_are_no_candidates() -> None:
@@ -921,14 +935,42 @@ def test_threads_that_are_no_number_of_threads(file: Path, threads: Any) -> None
         read_parquet(file, threads=threads)
 
 
-def test_find_parquet_columns(file: Path) -> None:
-    assert find_parquet_columns(file) == ("qid", "label", "score", None)
-    assert find_parquet_columns(file, query="lang", doc_id="qid") == ("lang", "label", "score", "qid")
+def test_columns_are_chosen_from_the_footer(file: Path) -> None:
+    opened = open_parquet(file)
+    columns = opened.choose(Roles()).columns
+    assert columns.taken == {"query": "qid", "relevance": "label", "score": "score"}
+    assert repr(columns) == "Columns(query='qid', relevance='label', score='score')"
+    columns = opened.choose(Roles(query="lang", doc_id="qid")).columns
+    assert columns.taken == {"query": "lang", "relevance": "label", "score": "score", "doc_id": "qid"}
     with pytest.raises(
         ColumnError,
         match=r'predictions\.parquet: there is no column "labl" for relevance; .*Did you mean "label"',
     ):
-        find_parquet_columns(file, relevance="labl")
+        opened.choose(Roles(relevance="labl"))
+
+
+READERS_OF_TABLES = {
+    "read_parquet": read_parquet,
+    "scan_parquet": scan_parquet,
+    "read_csv": read_csv,
+    "from_arrow": Rankings.from_arrow,
+}
+
+
+@pytest.mark.parametrize("name", READERS_OF_TABLES)
+def test_roles_are_keywords_of_every_reader(name: str, file: Path) -> None:
+    reader: Any = READERS_OF_TABLES[name]
+    roles = [field.name for field in dataclasses.fields(Roles)]
+    assert roles == list(typing.RoleKeywords.__annotations__)
+    shown = inspect.signature(reader).parameters
+    assert [role for role in shown if role in roles] == roles
+    assert all(shown[role].kind is inspect.Parameter.KEYWORD_ONLY for role in roles)
+    (file.parent / "a.csv").write_text("qid,label,score\n1,1,1\n")
+    data = table() if name == "from_arrow" else file.parent / "a.csv" if name == "read_csv" else file
+    with pytest.raises(
+        InputTypeError, match=rf'{name} has no argument relevence=; .*Did you mean "relevance"\?'
+    ):
+        reader(data, relevence="label")
 
 
 # ---- Parquet: many files ----

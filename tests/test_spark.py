@@ -122,6 +122,13 @@ def test_conventions(frame: Any) -> None:
         fns.summary(df, "nDCG", convention="recpack")
 
 
+def test_propensities_and_intents_are_read(frame: Any) -> None:
+    table = engines.clicked(engines.documents(60))
+    expected = engines.here(table, engines.CLICKED, **engines.OF_CLICKS)
+    results = fns.evaluate(frame(table), engines.CLICKED, **engines.OF_CLICKS)
+    assert rows_of(results) == engines.rows_of(expected.to_arrow())
+
+
 def test_arrays(frame: Any) -> None:
     table = engines.documents(100)
     expected = engines.rows_of(engines.here(table, [*engines.MEASURES, engines.BY_ORDER]).to_arrow())

@@ -14,7 +14,7 @@ A partition is held in memory, as everywhere in Dask; so is one query, however l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import dask
 import numpy as np
@@ -24,6 +24,7 @@ import pyarrow as pa
 from fastndcg.adapters import parts
 from fastndcg.errors import ColumnError
 from fastndcg.sources.arrow import is_list, table_of
+from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
@@ -32,24 +33,18 @@ if TYPE_CHECKING:
     from fastndcg.convention.declarations import Convention
     from fastndcg.measures import Measures
     from fastndcg.scores import Summary
-    from fastndcg.typing import NaN
+    from fastndcg.typing import RoleKeywords
 
 
+@with_roles
 def evaluate(
     df: DataFrame,
     measures: Measures,
     *,
-    query: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    keep: str | Sequence[str] = (),
-    weight: str | None = None,
-    is_judged: str | None = None,
-    doc_id: str | None = None,
     order: str | None = None,
-    nan: NaN = "refuse",
     convention: str | Convention | None = None,
     partitions: int | None = None,
+    **roles: Unpack[RoleKeywords],
 ) -> DataFrame:
     """Values of every measure for every query, as a lazy DataFrame with a row for each query.
 
@@ -59,17 +54,11 @@ def evaluate(
         A row for each document, in any order, or a row for each query with lists. Where a column of objects must be looked at
         to tell, its first partition that has rows is computed.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, is_judged, doc_id : str, optional
-        Names of columns. The first three are found by their usual names where not given.
-    keep : str or sequence of str
-        Query-level columns to carry to the results, which hold one value within each query.
-    weight : str, optional
-        Query-level column with the weight of each query in means.
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan
+        As in `fastndcg.read_parquet`.
     order : str, optional
         Column that numbers the documents of a query. Measures with ties="input" need it, as a shuffle keeps no order; in lists
         it is the order of their elements.
-    nan : "refuse" or "last"
-        "last" ranks documents whose score is NaN or null below all others.
     convention : name or Convention, optional
         Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need `order`, and those that
         order them by document id need `doc_id` where there are any.
@@ -101,42 +90,23 @@ def evaluate(
     >>> evaluate(dd.from_pandas(rows, npartitions=2), "nDCG@10").compute().sort_values("query_id")["nDCG@10"].tolist()
     [0.6309297535714574, 1.0]
     """
-    task, rows = _rows(
-        df,
-        measures,
-        partitions,
-        query=query,
-        relevance=relevance,
-        score=score,
-        keep=keep,
-        weight=weight,
-        is_judged=is_judged,
-        doc_id=doc_id,
-        order=order,
-        nan=nan,
-        convention=convention,
-    )
-    values = [np.empty(0)] * (len(task.results) - 1 - len(task.wanted.keep))
+    task, rows = _rows(df, measures, partitions, order, convention, Roles.of(roles, "evaluate"))
+    values = [np.empty(0)] * (len(task.results) - 1 - len(task.columns.keep))
     meta = _joined(task, df._meta, slice(0), values)
     return rows.map_partitions(_results, task, meta=meta, enforce_metadata=False, clear_divisions=True)
 
 
+@with_roles
 def summary(
     df: DataFrame,
     measures: Measures,
     *,
-    query: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    weight: str | None = None,
-    is_judged: str | None = None,
-    doc_id: str | None = None,
     order: str | None = None,
-    nan: NaN = "refuse",
     convention: str | Convention | None = None,
     partitions: int | None = None,
     quartiles: bool = False,
     confidence: float | None = None,
+    **roles: Unpack[RoleKeywords],
 ) -> Summary:
     """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
 
@@ -145,8 +115,8 @@ def summary(
 
     Parameters
     ----------
-    df, measures, query, relevance, score, weight, is_judged, doc_id, order, nan, convention, partitions
-        As in `evaluate`.
+    df, measures, order, convention, partitions, and the roles of columns
+        As in `evaluate`; nothing is kept.
     quartiles : bool
         True adds quartiles, for which the values themselves, 8 bytes for each query and measure, are collected.
     confidence : float, optional
@@ -169,19 +139,7 @@ def summary(
     if confidence is not None:
         check_confidence(confidence)
     task, rows = _rows(
-        df,
-        measures,
-        partitions,
-        query=query,
-        relevance=relevance,
-        score=score,
-        keep=(),
-        weight=weight,
-        is_judged=is_judged,
-        doc_id=doc_id,
-        order=order,
-        nan=nan,
-        convention=convention,
+        df, measures, partitions, order, convention, Roles.of({**roles, "keep": ()}, "summary")
     )
     sums = parts.Sums.total(len(task.measures), _of_each_partition(_sums, rows, task, quartiles))
     return parts.summary_of(task, sums, values=quartiles, confidence=confidence)
@@ -246,7 +204,7 @@ def _results(frame: pd.DataFrame, task: parts.Task) -> pd.DataFrame:
 def _joined(task: parts.Task, frame: pd.DataFrame, first: Any, values: list[Any]) -> pd.DataFrame:
     """The results, of queries whose first rows in the frame are given."""
     # column by column: several of them at once would be copied before rows are taken
-    kept = [frame[name].iloc[first].reset_index(drop=True) for name in (task.query, *task.wanted.keep)]
+    kept = [frame[name].iloc[first].reset_index(drop=True) for name in (task.query, *task.columns.keep)]
     return pd.concat([*kept, *map(pd.Series, values)], axis=1, keys=task.results)
 
 
@@ -272,19 +230,24 @@ def _check_frame(name: str, frame: Any) -> None:
 
 
 def _rows(
-    df: DataFrame, measures: Measures, partitions: int | None, **columns: Any
+    df: DataFrame,
+    measures: Measures,
+    partitions: int | None,
+    order: str | None,
+    convention: str | Convention | None,
+    roles: Roles,
 ) -> tuple[parts.Task, DataFrame]:
     """What is asked, and the columns that it takes, all rows of a query in one partition."""
     _check_frame("df", df)
     schema = _schema(df)
     try:
-        task = parts.asked(schema, measures, **columns)
+        task = parts.asked(schema, measures, roles, order=order, convention=convention)
     except ColumnError as error:
         index = df._meta.index.name
         hint = "" if index is None else f' The index is "{index}": call reset_index() first.'
         raise ColumnError(f"{error}{hint}") from None
     rows = df[task.names]
-    if is_list(schema.field(task.wanted.columns.relevance).type):
+    if is_list(schema.field(task.columns.relevance).type):
         return task, rows if partitions is None else rows.repartition(npartitions=partitions)
     if rows.npartitions == 1 and partitions is None:
         return task, rows

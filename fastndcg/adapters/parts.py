@@ -28,7 +28,7 @@ from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeErr
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores import Scores, Summary, groups_of, interval_of
 from fastndcg.sources.arrow import grouped_rows, is_list, rankings_from_table
-from fastndcg.sources.columns import Columns, Wanted, check_column, choose
+from fastndcg.sources.columns import Columns, Roles, check_column, find_columns
 from fastndcg.statistics import Moments, quartiles
 from fastndcg.statistics.intervals import SMALL, check_confidence
 
@@ -47,26 +47,25 @@ class Task(NamedTuple):
     """What is asked of every part; engines send it to their workers."""
 
     measures: tuple[Measure, ...]
-    columns: tuple[str, ...]  # names of the measures here: a worker may name a user's function otherwise
-    wanted: Wanted
+    notations: tuple[str, ...]  # names of the measures here: a worker may name a user's function otherwise
+    columns: Columns
     order: str | None
-    nan: NaN
     convention: Convention | None
 
     @property
     def query(self) -> str:
-        return str(self.wanted.columns.query)
+        return str(self.columns.query)
 
     @property
     def names(self) -> list[str]:
         """Columns to read."""
-        return list(dict.fromkeys([*self.wanted.names, *([] if self.order is None else [self.order])]))
+        return list(dict.fromkeys([*self.columns.names, *([] if self.order is None else [self.order])]))
 
     @property
     def results(self) -> list[str]:
         """Columns that come out, in order."""
-        weight = [] if self.wanted.weight is None else ["weight"]
-        return ["query_id", *self.wanted.keep, *weight, *self.columns]
+        weight = [] if self.columns.weight is None else ["weight"]
+        return ["query_id", *self.columns.keep, *weight, *self.notations]
 
 
 def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -> None:
@@ -82,43 +81,26 @@ def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -
 def asked(
     schema: pa.Schema,
     measures: Measures,
+    roles: Roles,
     *,
-    query: str | None,
-    relevance: str | None,
-    score: str | None,
-    keep: str | Sequence[str],
-    weight: str | None,
-    is_judged: str | None,
-    doc_id: str | None,
     order: str | None,
-    nan: NaN,
     convention: str | Convention | None,
 ) -> Task:
     """The task, checked against the columns before any worker is asked; columns of type null are not known yet."""
-    wanted = choose(
-        schema.names,
-        lambda name: is_list(schema.field(name).type),
-        query=query,
-        relevance=relevance,
-        score=score,
-        keep=keep,
-        weight=weight,
-        doc_id=doc_id,
-        is_judged=is_judged,
-    )
-    if wanted.columns.query is None:
+    columns = find_columns(schema.names, roles, is_list=lambda name: is_list(schema.field(name).type))
+    if columns.query is None:
         raise ColumnError(
             "rows of an engine have no numbers that could name their queries; name the column of query ids, as in query=..."
         )
     known = as_measures(measures)
     rule = None if convention is None else as_convention(convention)
-    task = Task(known, tuple(map(str, known)), wanted, order, nan, rule)
+    task = Task(known, tuple(map(str, known)), columns, order, rule)
     if order is not None:
         check_column(schema.names, "order", order)
-    _check_order(task, lists=is_list(schema.field(wanted.columns.relevance).type))
+    _check_order(task, lists=is_list(schema.field(columns.relevance).type))
     _check_results(task)
     nothing = schema.empty_table().select(task.names)
-    rankings = rankings_from_table(nothing, wanted, nan=nan)
+    rankings = rankings_from_table(nothing, columns)
     evaluate(rankings, task.measures, convention=task.convention, threads=1)
     return task
 
@@ -158,9 +140,9 @@ def score(task: Task, table: pa.Table) -> tuple[Scores, npt.NDArray[np.int64]]:
         if task.order is not None:
             sorted_rows = _sorted_rows(task, table)
             table = table.take(sorted_rows)
-        lists = is_list(table.schema.field(task.wanted.columns.relevance).type)
-        grouped = None if lists else grouped_rows(table, task.wanted)
-        rankings = rankings_from_table(table, task.wanted, nan=task.nan, grouped=grouped)
+        lists = is_list(table.schema.field(task.columns.relevance).type)
+        grouped = None if lists else grouped_rows(table, task.columns)
+        rankings = rankings_from_table(table, task.columns, grouped=grouped)
         scores = evaluate(rankings, task.measures, convention=task.convention, threads=1)
     if grouped is None:
         return scores, np.arange(len(table))
@@ -172,7 +154,7 @@ def results(task: Task, table: pa.Table) -> pa.Table:
     """A row for each query of a part: the id and kept columns in the types they came in, then float64."""
     scores, first = score(task, table)
     rows = pa.array(first)
-    columns = [table[task.query].take(rows), *(table[name].take(rows) for name in task.wanted.keep)]
+    columns = [table[task.query].take(rows), *(table[name].take(rows) for name in task.columns.keep)]
     if scores.weight is not None:
         columns.append(pa.chunked_array([scores.weight]))
     columns.extend(pa.chunked_array([values]) for values in scores.values)
@@ -191,7 +173,7 @@ def whole_queries(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
     for batch in batches:
         if not batch.num_rows:
             continue
-        if is_list(batch.schema.field(task.wanted.columns.relevance).type):
+        if is_list(batch.schema.field(task.columns.relevance).type):
             yield pa.table(batch)
             continue
         ids = batch.column(task.query)
@@ -324,9 +306,9 @@ def add_up(task: Task, tables: Iterable[pa.Table], *, values: bool) -> Sums:
 def summary_of(task: Task, sums: Sums, *, values: bool, confidence: float | None = None) -> Summary:
     """The summary that `Scores.summary` gives of all queries at once, with quartiles where values were kept."""
     rows = []
-    weighted = task.wanted.weight is not None
+    weighted = task.columns.weight is not None
     heeds = weighted and (task.convention is None or task.convention.weights != "ignored")
-    for row, column in enumerate(task.columns):
+    for row, column in enumerate(task.notations):
         moments = sums.moments[row]
         numbers: dict[str, Any] = {
             "measure": column,
@@ -378,7 +360,7 @@ class Means(NamedTuple):
     """What means are asked of results."""
 
     measures: tuple[Measure, ...]
-    columns: tuple[str, ...]  # as in `Task`
+    notations: tuple[str, ...]  # as in `Task`
     by: tuple[str, ...]
     weight: str | None
     confidence: float | None
@@ -386,7 +368,7 @@ class Means(NamedTuple):
     @property
     def names(self) -> list[str]:
         """Columns to read."""
-        return [*dict.fromkeys([*self.by, *([] if self.weight is None else [self.weight])]), *self.columns]
+        return [*dict.fromkeys([*self.by, *([] if self.weight is None else [self.weight])]), *self.notations]
 
 
 def means_asked(
@@ -407,7 +389,7 @@ def means_asked(
         check_column(names, "by", name)
     if weight is not None:
         check_column(names, "weight", weight)
-    for column in means.columns:
+    for column in means.notations:
         check_column(names, "measures", column)
     return means
 
@@ -417,7 +399,7 @@ Groups = list[tuple[tuple[Any, ...], Sums]]
 
 def sums_by(means: Means, table: pa.Table) -> Groups:
     """Sums of each group of a part of the results; of the only one where there is no column to group by."""
-    values = np.stack([table[column].to_numpy() for column in means.columns])
+    values = np.stack([table[column].to_numpy() for column in means.notations])
     weight = None if means.weight is None else table[means.weight].to_numpy()
     distinct: list[tuple[Any, ...]] = [()]
     rows = [np.arange(len(table))]
@@ -464,7 +446,7 @@ def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]
     if means.confidence is not None:
         columns["small"] = pa.array([sums.queries < SMALL for _, sums in totals], pa.bool_())
     weighted = means.weight is not None
-    for row, column in enumerate(means.columns):
+    for row, column in enumerate(means.notations):
         of_groups = [sums.moments[row] for _, sums in totals]
         averages = [moments.mean(weighted=weighted) for moments in of_groups]
         columns[column] = pa.array(averages, pa.float64())
@@ -506,9 +488,9 @@ def values_of_lists(
     columns = {"relevance": relevance, "score": scores}
     if queries is not None:
         columns["query"] = queries
-    roles = Columns(None if queries is None else "query", "relevance", "score", None)
+    roles = Columns(None if queries is None else "query", "relevance", "score", nan=nan)
     with _without_rows():
-        rankings = rankings_from_table(pa.table(columns), Wanted(roles, (), None, None), nan=nan)
+        rankings = rankings_from_table(pa.table(columns), roles)
         values: Float64 = evaluate(rankings, measure, threads=1).values[0]
         return values
 

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 from ray.exceptions import RayError
 
 from fastndcg.adapters import parts
 from fastndcg.sources.arrow import is_list
+from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
@@ -34,24 +35,18 @@ if TYPE_CHECKING:
     from fastndcg.convention.declarations import Convention
     from fastndcg.measures import Measures
     from fastndcg.scores import Summary
-    from fastndcg.typing import NaN
+    from fastndcg.typing import RoleKeywords
 
 
+@with_roles
 def evaluate(
     dataset: Dataset,
     measures: Measures,
     *,
-    query: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    keep: str | Sequence[str] = (),
-    weight: str | None = None,
-    is_judged: str | None = None,
-    doc_id: str | None = None,
     order: str | None = None,
-    nan: NaN = "refuse",
     convention: str | Convention | None = None,
     partitions: int | None = None,
+    **roles: Unpack[RoleKeywords],
 ) -> Dataset:
     """Values of every measure for every query, as a lazy Dataset with a row for each query.
 
@@ -63,17 +58,11 @@ def evaluate(
         A row for each document, in any order, or a row for each query with lists. Where Ray does not know its columns yet, its
         first row is computed.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, is_judged, doc_id : str, optional
-        Names of columns. The first three are found by their usual names where not given.
-    keep : str or sequence of str
-        Query-level columns to carry to the results, which hold one value within each query.
-    weight : str, optional
-        Query-level column with the weight of each query in means.
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan
+        As in `fastndcg.read_parquet`.
     order : str, optional
         Column that numbers the documents of a query. Measures with ties="input" need it, as a shuffle keeps no order; in lists
         it is the order of their elements.
-    nan : "refuse" or "last"
-        "last" ranks documents whose score is NaN or null below all others.
     convention : name or Convention, optional
         Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need `order`, and those that
         order them by document id need `doc_id` where there are any.
@@ -102,40 +91,21 @@ def evaluate(
         rows = ray.data.read_parquet("predictions.parquet")
         evaluate(rows, "nDCG@10", keep="country").write_parquet("scores")
     """
-    task, rows = _rows(
-        dataset,
-        measures,
-        partitions,
-        query=query,
-        relevance=relevance,
-        score=score,
-        keep=keep,
-        weight=weight,
-        is_judged=is_judged,
-        doc_id=doc_id,
-        order=order,
-        nan=nan,
-        convention=convention,
-    )
+    task, rows = _rows(dataset, measures, partitions, order, convention, Roles.of(roles, "evaluate"))
     return _of_each_block(rows, lambda table: parts.results(task, table))
 
 
+@with_roles
 def summary(
     dataset: Dataset,
     measures: Measures,
     *,
-    query: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    weight: str | None = None,
-    is_judged: str | None = None,
-    doc_id: str | None = None,
     order: str | None = None,
-    nan: NaN = "refuse",
     convention: str | Convention | None = None,
     partitions: int | None = None,
     quartiles: bool = False,
     confidence: float | None = None,
+    **roles: Unpack[RoleKeywords],
 ) -> Summary:
     """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
 
@@ -143,8 +113,8 @@ def summary(
 
     Parameters
     ----------
-    dataset, measures, query, relevance, score, weight, is_judged, doc_id, order, nan, convention, partitions
-        As in `evaluate`.
+    dataset, measures, order, convention, partitions, and the roles of columns
+        As in `evaluate`; nothing is kept.
     quartiles : bool
         True adds quartiles, for which the values themselves, 8 bytes for each query and measure, are collected.
     confidence : float, optional
@@ -162,19 +132,7 @@ def summary(
     if confidence is not None:
         check_confidence(confidence)
     task, rows = _rows(
-        dataset,
-        measures,
-        partitions,
-        query=query,
-        relevance=relevance,
-        score=score,
-        keep=(),
-        weight=weight,
-        is_judged=is_judged,
-        doc_id=doc_id,
-        order=order,
-        nan=nan,
-        convention=convention,
+        dataset, measures, partitions, order, convention, Roles.of({**roles, "keep": ()}, "summary")
     )
     found = _received(rows, lambda table: parts.add_up(task, [table], values=quartiles))
     return parts.summary_of(
@@ -249,14 +207,19 @@ def _check_dataset(name: str, dataset: Any) -> None:
 
 
 def _rows(
-    dataset: Dataset, measures: Measures, partitions: int | None, **columns: Any
+    dataset: Dataset,
+    measures: Measures,
+    partitions: int | None,
+    order: str | None,
+    convention: str | Convention | None,
+    roles: Roles,
 ) -> tuple[parts.Task, Dataset]:
     """What is asked, and the columns that it takes, all rows of a query in one block."""
     _check_dataset("dataset", dataset)
     schema = _schema(dataset)
-    task = parts.asked(schema, measures, **columns)
+    task = parts.asked(schema, measures, roles, order=order, convention=convention)
     rows = dataset if schema.names == task.names else dataset.select_columns(task.names)
-    if is_list(schema.field(task.wanted.columns.relevance).type):
+    if is_list(schema.field(task.columns.relevance).type):
         return task, rows if partitions is None else rows.repartition(partitions)
     # a block that comes of keys holds all rows of each, however large it is: Ray cuts none of these
     blocks = dataset.context.default_hash_shuffle_parallelism if partitions is None else partitions

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -29,6 +29,7 @@ from pyspark.sql.types import DoubleType, StructField, StructType
 from fastndcg.adapters import parts
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.sources.arrow import is_list
+from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
@@ -37,26 +38,20 @@ if TYPE_CHECKING:
     from fastndcg.convention.declarations import Convention
     from fastndcg.measures import Measures
     from fastndcg.scores import Summary
-    from fastndcg.typing import NaN
+    from fastndcg.typing import NaN, RoleKeywords
 
 _FOUND = "found binary"
 
 
+@with_roles
 def evaluate(
     df: DataFrame,
     measures: Measures,
     *,
-    query: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    keep: str | Sequence[str] = (),
-    weight: str | None = None,
-    is_judged: str | None = None,
-    doc_id: str | None = None,
     order: str | None = None,
-    nan: NaN = "refuse",
     convention: str | Convention | None = None,
     partitions: int | None = None,
+    **roles: Unpack[RoleKeywords],
 ) -> DataFrame:
     """Values of every measure for every query, as a DataFrame with a row for each query.
 
@@ -68,17 +63,11 @@ def evaluate(
     df : DataFrame
         A row for each document, in any order, or a row for each query with arrays.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, is_judged, doc_id : str, optional
-        Names of columns. The first three are found by their usual names where not given.
-    keep : str or sequence of str
-        Query-level columns to carry to the results, which hold one value within each query.
-    weight : str, optional
-        Query-level column with the weight of each query in means.
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan
+        As in `fastndcg.read_parquet`.
     order : str, optional
         Column that numbers the documents of a query. Measures with ties="input" need it, as rows of Spark have no order; in
         arrays it is the order of their elements.
-    nan : "refuse" or "last"
-        "last" ranks documents whose score is NaN or null below all others.
     convention : name or Convention, optional
         Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need `order`, and those that
         order them by document id need `doc_id` where there are any.
@@ -102,22 +91,8 @@ def evaluate(
     InputError
         When the result is computed: NaN scores, nulls and all else that `evaluate` refuses, naming the query.
     """
-    task, rows = _rows(
-        df,
-        measures,
-        partitions,
-        query=query,
-        relevance=relevance,
-        score=score,
-        keep=keep,
-        weight=weight,
-        is_judged=is_judged,
-        doc_id=doc_id,
-        order=order,
-        nan=nan,
-        convention=convention,
-    )
-    fields = [df.schema[task.query], *(df.schema[name] for name in task.wanted.keep)]
+    task, rows = _rows(df, measures, partitions, order, convention, Roles.of(roles, "evaluate"))
+    fields = [df.schema[task.query], *(df.schema[name] for name in task.columns.keep)]
     types = [field.dataType for field in fields] + [DoubleType()] * (len(task.results) - len(fields))
     schema = StructType([StructField(name, kind) for name, kind in zip(task.results, types, strict=True)])
 
@@ -128,22 +103,17 @@ def evaluate(
     return rows.mapInArrow(of_partition, schema)
 
 
+@with_roles
 def summary(
     df: DataFrame,
     measures: Measures,
     *,
-    query: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    weight: str | None = None,
-    is_judged: str | None = None,
-    doc_id: str | None = None,
     order: str | None = None,
-    nan: NaN = "refuse",
     convention: str | Convention | None = None,
     partitions: int | None = None,
     quartiles: bool = False,
     confidence: float | None = None,
+    **roles: Unpack[RoleKeywords],
 ) -> Summary:
     """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
 
@@ -151,8 +121,8 @@ def summary(
 
     Parameters
     ----------
-    df, measures, query, relevance, score, weight, is_judged, doc_id, order, nan, convention, partitions
-        As in `evaluate`.
+    df, measures, order, convention, partitions, and the roles of columns
+        As in `evaluate`; nothing is kept.
     quartiles : bool
         True adds quartiles, for which the values themselves, 8 bytes for each query and measure, come to the driver.
     confidence : float, optional
@@ -166,19 +136,7 @@ def summary(
     if confidence is not None:
         check_confidence(confidence)
     task, rows = _rows(
-        df,
-        measures,
-        partitions,
-        query=query,
-        relevance=relevance,
-        score=score,
-        keep=(),
-        weight=weight,
-        is_judged=is_judged,
-        doc_id=doc_id,
-        order=order,
-        nan=nan,
-        convention=convention,
+        df, measures, partitions, order, convention, Roles.of({**roles, "keep": ()}, "summary")
     )
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -374,18 +332,23 @@ def _named(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.R
 
 
 def _rows(
-    df: DataFrame, measures: Measures, partitions: int | None, **columns: Any
+    df: DataFrame,
+    measures: Measures,
+    partitions: int | None,
+    order: str | None,
+    convention: str | Convention | None,
+    roles: Roles,
 ) -> tuple[parts.Task, DataFrame]:
     """What is asked, and the columns that it takes, all rows of a query in one partition and one after another."""
     _check_frame("df", df)
     schema = pa.schema([_arrow_field(field) for field in df.schema.fields])
-    task = parts.asked(schema, measures, **columns)
+    task = parts.asked(schema, measures, roles, order=order, convention=convention)
     rows = _selected(df, task.names)
-    if is_list(schema.field(task.wanted.columns.relevance).type):
+    if is_list(schema.field(task.columns.relevance).type):
         return task, rows if partitions is None else rows.repartition(partitions)
-    query, *order = (str(task.names.index(name)) for name in (task.query, task.order) if name is not None)
+    query, *by = (str(task.names.index(name)) for name in (task.query, task.order) if name is not None)
     rows = rows.repartition(query) if partitions is None else rows.repartition(partitions, query)
-    return task, rows.sortWithinPartitions(query, *order)
+    return task, rows.sortWithinPartitions(query, *by)
 
 
 def _received(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,19 +41,23 @@ from fastndcg.cli.reading import (
     check_confidence,
     check_sources,
     name_runs,
+    open_paths,
     read_by,
     read_measures,
     read_qrels_runs,
     tell,
 )
-from fastndcg.cli.score import Scored, score_paths, stored_results
-from fastndcg.errors import InputError, suggest
+from fastndcg.cli.score import Scored, score_opened, stored_in, stored_results
+from fastndcg.errors import InputError, SourceError, suggest
 from fastndcg.measures import Measure
 from fastndcg.scores import Scores, text_table
+from fastndcg.sources.columns import Roles
 from fastndcg.statistics.intervals import SMALL
 
 if TYPE_CHECKING:
+    from fastndcg.cli.reading import Opened
     from fastndcg.comparison import Comparison
+    from fastndcg.sources.results import Stored
 
 
 PathsArgument = Annotated[
@@ -189,17 +195,27 @@ def compare(
     check_sources(paths, qrels, run, {}, only_paths | {"--propensity": propensity})
     if len(scores) > 1 and len(paths) != 1:
         end(2, "--score is repeatable for one PATH alone; give one column, or one file")
-    stored = _stored([*paths, *runs], relevance, scores)
-    asked = read_measures(measure, []) if measure else _measures_of_all(list(stored.values()))
-    named = {"query": query, "relevance": relevance}
+    roles = Roles(
+        query,
+        relevance,
+        next(iter(scores), None),
+        (),
+        weight,
+        doc_id,
+        is_judged,
+        intents,
+        propensity,
+        nan.value,
+    )
+    opened = _opened(paths, runs, threads)
+    stored = {path: found for path, files in opened.items() if (found := stored_in(files, roles)) is not None}
+    measures = [found.measures for found in stored.values()]
+    asked = read_measures(measure, []) if measure else _measures_of_all(measures)
     if paths:
-        more = {"is_judged": is_judged, "intents": intents, "propensity": propensity}
-        kept = list(dict.fromkeys([*by, *([] if cluster is None else [cluster])]))
-        columns = named | {"keep": kept, "weight": weight} | more
-        scored = _of_paths(paths, scores, columns, asked, stored, doc_id, nan, threads, memory)
+        kept = tuple(dict.fromkeys([*by, *([] if cluster is None else [cluster])]))
+        scored = _of_paths(paths, opened, scores, replace(roles, keep=kept), asked, stored, threads, memory)
     else:
-        of_files = named | {"doc_id": doc_id, "score": next(iter(scores), None)}
-        scored = _of_runs(str(qrels), runs, of_files, asked, stored, missing, nan, threads, intents)
+        scored = _of_runs(str(qrels), runs, roles, asked, stored, missing, nan, threads)
     systems = _by_name(scored, {"--no-worse-than": no_worse_than, "--baseline": baseline})
     compared = compare_systems(
         {name: each.scores for name, each in systems.items()},
@@ -268,22 +284,24 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
     return systems
 
 
-def _stored(paths: list[str], relevance: str | None, scores: list[str]) -> dict[str, list[Measure]]:
-    """The measures of those files that are results of an earlier run."""
-    from fastndcg.sources.results import measures_of_results
+def _opened(paths: list[str], runs: list[str], threads: int | None) -> dict[str, Opened]:
+    """Files of predictions or of stored results: all paths, and those runs that are Parquet."""
+    opened = {path: open_paths([path], threads) for path in paths}
+    for run in runs:
+        from fastndcg.sources import parquet
 
-    found = {path: measures_of_results(path, relevance, next(iter(scores), None)) for path in paths}
-    return {path: measures for path, measures in found.items() if measures}
+        with suppress(SourceError):  # whoever reads it as a run says what is wrong with it
+            opened[run] = parquet.open_parquet(run, threads)
+    return opened
 
 
 def _of_paths(
     paths: list[str],
+    opened: dict[str, Opened],
     scores: list[str],
-    columns: dict[str, Any],
+    roles: Roles,
     asked: list[Measure],
-    stored: dict[str, list[Measure]],
-    doc_id: str | None,
-    nan: NaN,
+    stored: dict[str, Stored],
     threads: int | None,
     memory: str | None,
 ) -> Iterator[Scored]:
@@ -293,30 +311,30 @@ def _of_paths(
             end(2, f"--score: {score} is given {scores.count(score)} times; give each column once")
     for path, name in zip(paths, names, strict=True):
         if path in stored:
-            results = stored_results(path, stored[path], asked)
+            results = stored_results(stored[path], asked)
             yield from (each._replace(run=each.run or name) for each in results)
             continue
         for column in scores or (None,):
-            of_score = columns | {"score": column}
-            scored = score_paths([path], of_score, asked, None, doc_id, nan, threads, memory)
+            of_score = replace(roles, score=column)
+            scored = score_opened(opened[path], of_score, asked, None, threads, memory)
             yield scored._replace(run=column if len(scores) > 1 else name)
 
 
 def _of_runs(
     qrels: str,
     runs: list[str],
-    columns: dict[str, str | None],
+    roles: Roles,
     asked: list[Measure],
-    stored: dict[str, list[Measure]],
+    stored: dict[str, Stored],
     missing: str,
     nan: NaN,
     threads: int | None,
-    intents: str | None,
 ) -> Iterator[Scored]:
     """Each run, with those judged queries that it has, or all where missing ones count."""
     names = dict(zip(runs, name_runs(runs) if len(runs) > 1 else [Path(runs[0]).stem], strict=True))
     to_read = [run for run in runs if run not in stored]
-    of_intents = intents or any(each.way == "intents" for each in asked)
+    columns = {role: getattr(roles, role) for role in ("query", "relevance", "doc_id", "score")}
+    of_intents = roles.intents or any(each.way == "intents" for each in asked)
     each = read_qrels_runs(qrels, to_read, columns, Missing.zero, nan, threads, intents=of_intents)
     fresh: dict[str, Scored] = {}
     has: dict[str, Any] = {}
@@ -333,7 +351,7 @@ def _of_runs(
         )
     for run in runs:
         if run in stored:
-            results = stored_results(run, stored[run], asked)
+            results = stored_results(stored[run], asked)
             yield from (each._replace(run=each.run or names[run]) for each in results)
         else:
             scores = fresh[run].scores

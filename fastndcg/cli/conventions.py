@@ -21,7 +21,7 @@ from fastndcg.cli.options import (
     WeightOption,
 )
 from fastndcg.cli.output import json_number, write
-from fastndcg.cli.reading import read_rankings, tell
+from fastndcg.cli.reading import choose_columns, open_paths, read_rankings, tell
 from fastndcg.convention.comparison import CHOICES, compare_conventions, describe, explain_conventions
 from fastndcg.convention.declarations import Convention
 from fastndcg.convention.declarations import conventions as known_conventions
@@ -30,6 +30,7 @@ from fastndcg.errors import (
     MeasureError,
     suggest,
 )
+from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
@@ -84,9 +85,9 @@ def conventions(
         return
     if explain is not None:
         names = [find_convention("--explain", each).name for each in explain]
-    rankings, columns = read_rankings(
-        paths, query, relevance, score, [], weight, "refuse", threads, doc_id, with_ids=True
-    )
+    roles = Roles(query, relevance, score, weight=weight, doc_id=doc_id)
+    chosen = choose_columns(open_paths(paths, threads), roles, with_doc_id=True)
+    rankings = read_rankings(chosen, threads)
     if id is not None:
         rankings = _one_query(rankings, id)
     k = None if uncut else cutoff
@@ -94,7 +95,7 @@ def conventions(
         table = explain_conventions(rankings, *explain, k, threads=threads)
     else:
         table = compare_conventions(rankings, k, names, threads=threads)
-    tell(rankings.n_queries, rankings.n_docs, columns)
+    tell(rankings.n_queries, rankings.n_docs, chosen.columns.taken)
     _write_table(table, format)
 
 

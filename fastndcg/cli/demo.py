@@ -13,8 +13,9 @@ from fastndcg.api import evaluate
 from fastndcg.cli.application import command
 from fastndcg.cli.options import Format, FormatOption, ThreadsOption
 from fastndcg.cli.output import Progress, write, write_summary
-from fastndcg.cli.reading import read_measures, read_rankings, tell
+from fastndcg.cli.reading import choose_columns, open_paths, read_measures, read_rankings, tell
 from fastndcg.demo import QUERIES
+from fastndcg.sources.columns import Roles
 
 
 @command
@@ -42,7 +43,8 @@ def demo(
     with Progress("Writing the sample", "queries") as bar:
         sample = write_sample(out, queries, seed, progress=bar.advance)
     clock.lap("write")
-    rankings, columns = read_rankings([str(out)], None, None, None, [], None, "refuse", threads)
+    chosen = choose_columns(open_paths([str(out)], threads), Roles())
+    rankings, columns = read_rankings(chosen, threads), chosen.columns.taken
     clock.lap("read")
     measures = read_measures(
         ["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"], []

@@ -6,26 +6,24 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.cli.application import end
 from fastndcg.cli.options import Missing, NaN
 from fastndcg.cli.output import Progress
-from fastndcg.errors import (
-    ColumnError,
-    InputError,
-    MeasureError,
-)
+from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures import Measure, parse_many
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
-    from fastndcg.sources import trec
-    from fastndcg.sources.columns import Columns
+    from fastndcg.sources import csv, parquet, trec
+    from fastndcg.sources.columns import Roles
     from fastndcg.sources.scan import ParquetStream
+
+    Opened = parquet.Opened | csv.Opened
+    Chosen = parquet.Dataset | csv.Opened
 
 
 def read_measures(texts: list[str], gates: list[tuple[Measure, float]]) -> list[Measure]:
@@ -74,124 +72,72 @@ def read_by(given: list[str] | None, taken: list[str]) -> list[str]:
     return by
 
 
-def read_rankings(
-    paths: list[str],
-    query: str | None,
-    relevance: str | None,
-    score: str | None,
-    keep: list[str],
-    weight: str | None,
-    nan: str,
-    threads: int | None,
-    doc_id: str | None = None,
-    *,
-    with_ids: bool = False,
-    is_judged: str | None = None,
-    intents: str | None = None,
-    propensity: str | None = None,
-) -> tuple[Rankings, dict[str, str | None]]:
-    """The rankings, and the columns they were made of, which it tells on stderr."""
-    source = paths[0] if len(paths) == 1 else paths
-    named = {"query": query, "relevance": relevance, "score": score}
-    more = {"is_judged": is_judged, "intents": intents, "propensity": propensity}
-    if is_csv(paths):
-        if intents is not None:
-            end(2, "--intents names a column of lists, which CSV has not; give Parquet, or --qrels and --run")
-        del more["intents"]
-    columns = _find_columns(paths, **named, keep=keep, weight=weight, doc_id=doc_id, **more)
-    taken = {"query": columns.query, "relevance": columns.relevance, "score": columns.score}
-    ids = doc_id_column(paths, named | {"keep": keep, "weight": weight}, doc_id, wanted=with_ids)
-    if ids is not None:
-        taken["doc_id"] = ids
-    options: dict[str, Any] = {
-        **taken,
-        **more,
-        "keep": keep,
-        "weight": weight,
-        "nan": nan,
-        "threads": threads,
-    }
-    with Progress("Reading") as bar:
-        if is_csv(paths):
-            from fastndcg.sources.csv import read_csv
+def open_paths(paths: list[str], threads: int | None) -> Opened:
+    """The files of the paths, of one kind: each listed, and its footer or header read, once."""
+    from fastndcg.sources import csv, parquet
 
-            rankings = read_csv(source, **options)
-        else:
-            from fastndcg.sources.parquet import read_parquet
-
-            rankings = read_parquet(source, **options, progress=bar.advance)
-    if not rankings.n_queries:
-        raise InputError(
-            f"{', '.join(paths)} has no rows, so there is nothing to score. Give a file with at least one query."
-        )
-    return rankings, taken | {role: name for role, name in more.items() if name is not None}
-
-
-def doc_id_column(paths: list[str], named: dict[str, Any], doc_id: str | None, *, wanted: bool) -> str | None:
-    """The column of document ids that is named, or one with a usual name where ids are wanted."""
-    if doc_id is not None or not wanted:
-        return doc_id
-    return _usual_doc_id(lambda name: _find_columns(paths, **named, doc_id=name))
-
-
-def is_csv(paths: list[str]) -> bool:
-    from fastndcg.sources.csv import is_csv
-
-    found = [is_csv(path) for path in paths]
+    found = [csv.is_csv(path) for path in paths]
     if any(found) and not all(found):
         end(
             2,
             f"{paths[found.index(True)]} is CSV and {paths[found.index(False)]} is not; give files of one kind",
         )
-    return any(found)
+    if any(found):
+        return csv.open_csv(paths)
+    return parquet.open_parquet(paths, threads)
 
 
-def _find_columns(paths: list[str], **options: Any) -> Columns:
-    """The columns that would be read, by the header of CSV or the footer of Parquet."""
-    from fastndcg.sources.csv import find_csv_columns
-    from fastndcg.sources.parquet import find_parquet_columns
+def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -> Chosen:
+    """The columns that play the roles; document ids by a usual name where they are wanted."""
+    from fastndcg.sources import csv
 
-    source = paths[0] if len(paths) == 1 else paths
-    return find_csv_columns(source, **options) if is_csv(paths) else find_parquet_columns(source, **options)
+    if isinstance(opened, csv.Opened) and roles.intents is not None:
+        end(2, "--intents names a column of lists, which CSV has not; give Parquet, or --qrels and --run")
+    return opened.choose(roles, with_doc_id=with_doc_id)
+
+
+def read_rankings(chosen: Chosen, threads: int | None) -> Rankings:
+    """All rankings at once."""
+    from fastndcg.sources import csv, parquet
+
+    with Progress("Reading") as bar:
+        if isinstance(chosen, csv.Opened):
+            rankings = csv.read_opened(chosen, threads)
+        else:
+            rankings = parquet.read_dataset(chosen, bar.advance)
+    if not rankings.n_queries:
+        raise InputError(
+            f"{', '.join(map(str, chosen.paths))} has no rows, so there is nothing to score. Give a file with at least one query."
+        )
+    return rankings
 
 
 _IN_MEMORY = "1GB"  # larger input is streamed
 
 
 def scan_rankings(
-    paths: list[str], memory: str | None, **options: Any
+    chosen: Chosen, memory: str | None, threads: int | None
 ) -> tuple[ParquetStream | None, Progress]:
-    """The paths as a stream, if they are too large to be read at once, and what shows its progress."""
-    from fastndcg.sources.scan import bytes_of, scan_parquet
+    """The files as a stream, if they are too large to be read at once, and what shows its progress."""
+    from fastndcg.sources import csv
+    from fastndcg.sources.scan import ParquetStream, bytes_of, threads_ahead
 
+    bar = Progress("Scoring")
+    if isinstance(chosen, csv.Opened):
+        if memory is not None:
+            end(2, "--memory has no meaning with CSV, which is read whole; give Parquet to score it in parts")
+        return None, bar
     try:
         budget = bytes_of(memory or _IN_MEMORY)
     except InputError as error:
         end(2, f"--memory: {error}")
-    bar = Progress("Scoring")
-    stream = scan_parquet(
-        paths[0] if len(paths) == 1 else paths,
+    stream = ParquetStream(
+        chosen,
+        threads=threads_ahead(threads),
         memory=None if memory is None else budget,
         progress=bar.advance,
-        **options,
     )
     return (stream if stream.nbytes > budget else None), bar
-
-
-def _usual_doc_id(find: Callable[[str], object]) -> str | None:
-    """The column of document ids by its usual names, or None. Raises `ColumnError` where two could be it."""
-    from fastndcg.sources.columns import USUAL_NAMES
-
-    found = []
-    for name in USUAL_NAMES["doc_id"]:
-        with suppress(ColumnError):
-            find(name)
-            found.append(name)
-    if len(found) > 1:
-        raise ColumnError(
-            f"columns {' and '.join(found)} could each be the doc_id; name the one that is meant, as in --doc-id {found[0]}"
-        )
-    return found[0] if found else None
 
 
 def tell(queries: int, documents: int | None, taken: dict[str, str | None], name: str | None = None) -> None:

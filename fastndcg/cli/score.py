@@ -37,9 +37,9 @@ from fastndcg.cli.output import Progress, slices_of, write_summary
 from fastndcg.cli.reading import (
     check_confidence,
     check_sources,
-    doc_id_column,
-    is_csv,
+    choose_columns,
     name_runs,
+    open_paths,
     read_by,
     read_gates,
     read_measures,
@@ -51,11 +51,14 @@ from fastndcg.cli.reading import (
 from fastndcg.convention.declarations import Convention
 from fastndcg.files import check_writable
 from fastndcg.measures import Measure
+from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:
     from fastndcg.anchors import Anchors
+    from fastndcg.cli.reading import Opened
     from fastndcg.rankings import Rankings
     from fastndcg.scores import ResultsFile, Scores
+    from fastndcg.sources.results import Stored
     from fastndcg.sources.scan import ParquetStream
 
 
@@ -182,28 +185,21 @@ def score(
         end(2, "--anchors and --convention do not go together: orders of other tools' ties are not all known")
     rule = None if convention is None else find_convention("--convention", convention)
     more = {} if convention is None else {"convention": convention}
-    from fastndcg.sources.results import measures_of_results
-
-    stored = measures_of_results(paths[0], relevance, score) if len(paths) == 1 else []
-    columns = {
-        "query": query,
-        "relevance": relevance,
-        "score": score,
-        "keep": list(dict.fromkeys([*(keep or []), *by])),
-        "weight": weight,
-        "is_judged": is_judged,
-        "intents": intents,
-        "propensity": propensity,
-    }
-    if stored:
-        of_predictions = {"--" + role.replace("_", "-"): value for role, value in columns.items()}
-        others = {"--keep": keep, "--convention": convention, "--doc-id": doc_id, "--anchors": anchors}
-        _check_stored(paths[0], of_predictions | others)
-        scored = stored_results(paths[0], stored, measures if measure or gates else stored)
-    elif paths:
-        scored = [
-            score_paths(paths, columns, measures, rule, doc_id, nan, threads, memory, out, anchored=anchors)
-        ]
+    kept = tuple(dict.fromkeys([*(keep or []), *by]))
+    roles = Roles(query, relevance, score, kept, weight, doc_id, is_judged, intents, propensity, nan.value)
+    opened = open_paths(paths, threads) if paths else None
+    stored = None if opened is None or len(paths) > 1 else stored_in(opened, roles)
+    if stored is not None:
+        others = {"--keep": keep, "--convention": convention, "--anchors": anchors}
+        others |= {
+            "--" + role.replace("_", "-"): value
+            for role, value in vars(roles).items()
+            if role not in ("keep", "nan")
+        }
+        _check_stored(paths[0], others)
+        scored = stored_results(stored, measures if measure or gates else stored.measures)
+    elif opened is not None:
+        scored = [score_opened(opened, roles, measures, rule, threads, memory, out, anchored=anchors)]
     else:
         named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
         of_intents = bool(intents) or any(each.way == "intents" for each in measures)
@@ -211,7 +207,7 @@ def score(
             str(qrels), run or [], named, missing or Missing.zero, nan, threads, intents=of_intents
         )
         scored = list(_score_runs(sides, run or [], measures, rule, threads, anchored=anchors))
-    if out is not None and (stored or not paths):
+    if out is not None and (stored is not None or not paths):
         _write_out(out, scored)
     _report(scored, format, more, gates, by, confidence)
 
@@ -269,12 +265,20 @@ class Scored(NamedTuple):
         return facts if self.run is None else {"run": self.run} | facts
 
 
-def stored_results(path: str, stored: list[Measure], asked: list[Measure]) -> list[Scored]:
-    """What `--out` wrote to a file, of each run if it has a column of runs."""
+def stored_in(opened: Opened, roles: Roles) -> Stored | None:
+    """What files hold of an earlier run; None of predictions."""
+    from fastndcg.sources import csv
+    from fastndcg.sources.results import find_stored
+
+    return None if isinstance(opened, csv.Opened) else find_stored(opened, roles)
+
+
+def stored_results(stored: Stored, asked: list[Measure]) -> list[Scored]:
+    """What `--out` wrote to files, of each run if they have a column of runs."""
     from fastndcg.sources.results import read_results
 
     scored = []
-    for run, scores in read_results(path, stored, asked).items():
+    for run, scores in read_results(stored, asked).items():
         taken: dict[str, str | None] = {"query": scores.queries.column_names[0]}
         if scores.weight is not None:
             taken["weight"] = "weight"
@@ -282,45 +286,30 @@ def stored_results(path: str, stored: list[Measure], asked: list[Measure]) -> li
     return scored
 
 
-def score_paths(
-    paths: list[str],
-    columns: dict[str, Any],
+def score_opened(
+    opened: Opened,
+    roles: Roles,
     measures: list[Measure],
     convention: Convention | None,
-    doc_id: str | None,
-    nan: NaN,
     threads: int | None,
     memory: str | None,
     out: Path | None = None,
     *,
     anchored: bool = False,
 ) -> Scored:
-    """Scores of what lies in paths, which are one input: at once, or a part at a time where it is too large for that."""
+    """Scores of files that are one input: at once, or a part at a time where it is too large for that."""
     from fastndcg.anchors import anchors
 
-    with_ids = needs_ids(convention)
-    if not is_csv(paths):
-        ids = doc_id_column(paths, columns, doc_id, wanted=with_ids)
-        stream, bar = scan_rankings(paths, memory, **columns, doc_id=ids, nan=nan, threads=threads)
-        if stream is not None:
-            scores, documents = _score_stream(stream, bar, measures, convention, out)
-            taken = {role: getattr(stream.columns, role) for role in ("query", "relevance", "score")}
-            more = ("is_judged", "intents", "propensity")
-            taken |= {role: columns[role] for role in more if columns[role]}
-            of_orders = anchors(stream, measures) if anchored else None
-            taken |= {} if ids is None else {"doc_id": ids}
-            return Scored(scores, documents, taken, anchors=of_orders)
-    elif memory is not None:
-        end(2, "--memory has no meaning with CSV, which is read whole; give Parquet to score it in parts")
-    rankings, found = read_rankings(
-        paths, **columns, doc_id=doc_id, nan=nan, threads=threads, with_ids=with_ids
-    )
-    scored = Scored(
-        evaluate(rankings, measures, convention=convention, threads=threads),
-        rankings.n_docs,
-        found,
-        anchors=anchors(rankings, measures, threads=threads) if anchored else None,
-    )
+    chosen = choose_columns(opened, roles, with_doc_id=needs_ids(convention))
+    taken = chosen.columns.taken
+    stream, bar = scan_rankings(chosen, memory, threads)
+    if stream is not None:
+        scores, documents = _score_stream(stream, bar, measures, convention, out)
+        return Scored(scores, documents, taken, anchors=anchors(stream, measures) if anchored else None)
+    rankings = read_rankings(chosen, threads)
+    scores = evaluate(rankings, measures, convention=convention, threads=threads)
+    of_orders = anchors(rankings, measures, threads=threads) if anchored else None
+    scored = Scored(scores, rankings.n_docs, taken, anchors=of_orders)
     if out is not None:
         _write_out(out, [scored])
     return scored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,7 @@ from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
 from fastndcg.grouping import Grouped, group_by_query
 from fastndcg.intents import intent_grades
 from fastndcg.rankings import Rankings
-from fastndcg.sources.columns import Columns, Wanted, choose
-
-if TYPE_CHECKING:
-    from fastndcg.typing import NaN
+from fastndcg.sources.columns import Columns, Roles, find_columns
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -38,20 +35,7 @@ _UNJUDGED = (
 _STEPS = {"grades": _UNJUDGED, "scores": 'Drop those rows or pass nan="last".'}
 
 
-def rankings_from_arrow(
-    data: Any,
-    *,
-    query: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    keep: str | Sequence[str] = (),
-    weight: str | None = None,
-    doc_id: str | None = None,
-    is_judged: str | None = None,
-    intents: str | None = None,
-    propensity: str | None = None,
-    nan: NaN = "refuse",
-) -> Rankings:
+def rankings_from_arrow(data: Any, roles: Roles) -> Rankings:
     """Rankings from a table of any kind; only the columns that are needed are touched.
 
     Parameters
@@ -60,19 +44,8 @@ def rankings_from_arrow(
         `__arrow_c_array__` (Polars, DuckDB, Spark 4); pandas DataFrame; mapping of names to arrays; NumPy structured array
         Long form: a row for each document, the rows of a query in any place. List-column form: a row for each query, in
         whose relevance and score (and doc_id, is_judged) columns stand lists of equal lengths.
-    query, relevance, score, doc_id, is_judged : str, optional
-        Names of columns. Query, relevance and score are found by their usual names. In list-column form the query may be
-        missing: the row number is the id then. Ids are integers, strings or dictionaries of them.
-    keep : str or sequence of str
-        Query-level columns to carry into `queries`; in long form they hold one value within each query.
-    weight : str, optional
-        Query-level column with the weight of each query in the mean.
-    intents : str, optional
-        Column with a list for each document: its grade for intent 0, 1, ... of its query, null where it was not judged for one.
-    propensity : str, optional
-        Column with the probability that a document's relevance was observed.
-    nan : "refuse" or "last"
-        "last" ranks documents whose score is NaN or null below all others.
+    roles : Roles
+        As the keywords of `read_parquet`.
 
     Returns
     -------
@@ -93,49 +66,35 @@ def rankings_from_arrow(
     Examples
     --------
     >>> table = pa.table({"qid": ["a", "b", "a"], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9], "lang": ["en", "de", "en"]})
-    >>> rankings = rankings_from_arrow(table, keep="lang")
+    >>> rankings = rankings_from_arrow(table, Roles(keep="lang"))
     >>> rankings.offsets, rankings.relevance, rankings.queries["lang"].to_pylist()
     (array([0, 2, 3]), array([1, 2, 0]), ['en', 'de'])
-    >>> rankings_from_arrow({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}).offsets
+    >>> rankings_from_arrow({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}, Roles()).offsets
     array([0, 2, 3])
     """
     source = _source(data)
     try:
-        wanted = choose(
-            source.names,
-            lambda name: is_list(source.type_of(name)),
-            query=query,
-            relevance=relevance,
-            score=score,
-            keep=keep,
-            weight=weight,
-            doc_id=doc_id,
-            is_judged=is_judged,
-            intents=intents,
-            propensity=propensity,
-        )
+        columns = find_columns(source.names, roles, is_list=lambda name: is_list(source.type_of(name)))
     except ColumnError as error:
         raise ColumnError(f"{error}{source.hint}") from None
-    return rankings_from_table(source.table(wanted.names), wanted, nan=nan)
+    return rankings_from_table(source.table(columns.names), columns)
 
 
 def rankings_from_table(
     table: pa.Table,
-    wanted: Wanted,
+    columns: Columns,
     *,
-    nan: NaN = "refuse",
     decode: Collection[str] = (),
     numbers: int | Int64 = 0,
     grouped: Grouped | None = None,
 ) -> Rankings:
-    """Rankings from the wanted columns of a table; `decode` names kept dictionaries that are to come out as plain values.
+    """Rankings from columns of a table; `decode` names kept dictionaries that are to come out as plain values.
 
     Where the table is a part of something larger, `numbers` has the number that each of its rows has there, for messages
     and for ids that are row numbers: an array, or that of the first row. `grouped` spares grouping rows a second time.
 
     Raises as `rankings_from_arrow` does.
     """
-    columns = wanted.columns
     listed = [name for name in (columns.relevance, columns.score) if is_list(table.schema.field(name).type)]
     if len(listed) == 1:
         other = columns.score if listed[0] == columns.relevance else columns.relevance
@@ -144,8 +103,8 @@ def rankings_from_table(
             "lists, a row for each query, or both as numbers, a row for each document"
         )
     if listed:
-        return _from_lists(table, wanted, nan, decode, numbers)
-    return _from_long(table, wanted, nan, decode, numbers, grouped)
+        return _from_lists(table, columns, decode, numbers)
+    return _from_long(table, columns, decode, numbers, grouped)
 
 
 def table_of(data: Any, names: Sequence[str]) -> pa.Table:
@@ -169,15 +128,14 @@ def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chu
     return numbers if numbers.cast(pa.string()).equals(ids.cast(pa.string())) else ids
 
 
-def grouped_rows(table: pa.Table, wanted: Wanted, numbers: int | Int64 = 0) -> Grouped:
+def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> Grouped:
     """Rows of a table in long form by query, ids as plain values; raises as `rankings_from_table` does for ids.
 
-    >>> from fastndcg.sources.columns import Columns
-    >>> wanted = Wanted(Columns("qid", "label", "score", None), (), None, None)
-    >>> grouped_rows(pa.table({"qid": [7, 7, 3], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]}), wanted).offsets
+    >>> columns = Columns("qid", "label", "score")
+    >>> grouped_rows(pa.table({"qid": [7, 7, 3], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]}), columns).offsets
     array([0, 2, 3])
     """
-    grouped = _grouped(checked_ids(table, wanted, numbers))
+    grouped = _grouped(checked_ids(table, columns, numbers))
     return grouped._replace(query_ids=decoded(grouped.query_ids))
 
 
@@ -321,9 +279,9 @@ def _number_of(row: int, numbers: int | Int64) -> int:
     return row + numbers if isinstance(numbers, int) else int(numbers[row])
 
 
-def checked_ids(table: pa.Table, wanted: Wanted, numbers: int | Int64 = 0) -> pa.ChunkedArray:
+def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> pa.ChunkedArray:
     """Query ids of a table's rows; raises as `rankings_from_table` does."""
-    name = wanted.columns.query
+    name = columns.query
     if name is None:
         raise ColumnError(
             'a row for each document needs the query it belongs to; name its column, as in query="..."'
@@ -335,33 +293,31 @@ def checked_ids(table: pa.Table, wanted: Wanted, numbers: int | Int64 = 0) -> pa
 
 def _from_long(
     table: pa.Table,
-    wanted: Wanted,
-    nan: NaN,
+    columns: Columns,
     decode: Collection[str],
     numbers: int | Int64,
     grouped: Grouped | None,
 ) -> Rankings:
-    columns = wanted.columns
-    ids = checked_ids(table, wanted, numbers)
+    ids = checked_ids(table, columns, numbers)
 
     def place(row: int) -> str:
         return f"row {_number_of(row, numbers)}, query {_shown(ids[row])}"
 
     relevance = _numbers(columns.relevance, table[columns.relevance], "grades", place)
-    scores = _scores(columns.score, table[columns.score], nan, place)
-    judged = None if wanted.is_judged is None else _flags(wanted.is_judged, table[wanted.is_judged], place)
+    scores = _scores(columns.score, table[columns.score], columns.nan, place)
+    judged = None if columns.is_judged is None else _flags(columns.is_judged, table[columns.is_judged], place)
     weight = (
-        None if wanted.weight is None else _numbers(wanted.weight, table[wanted.weight], "weights", place)
+        None if columns.weight is None else _numbers(columns.weight, table[columns.weight], "weights", place)
     )
     doc_ids = None if columns.doc_id is None else _doc_ids(columns.doc_id, table[columns.doc_id], place)
-    more = _more(wanted, lambda name: (table[name], place), len(table))
+    more = _more(columns, lambda name: (table[name], place), len(table))
 
     grouped = _grouped(ids) if grouped is None else grouped
     query_level = _QueryLevel(grouped, ids, numbers)
-    kept = {name: query_level.column(name, table[name]) for name in wanted.keep}
+    kept = {name: query_level.column(name, table[name]) for name in columns.keep}
     kept |= {name: decoded(column) for name, column in kept.items() if name in decode}
-    if weight is not None and wanted.weight is not None:
-        weight = query_level.column(wanted.weight, pa.chunked_array([pa.array(weight)])).to_numpy()
+    if weight is not None and columns.weight is not None:
+        weight = query_level.column(columns.weight, pa.chunked_array([pa.array(weight)])).to_numpy()
     rows = grouped.rows
     if rows is not None:
         # no row is out of range: to clip them took 8 ns a row, to check them 10
@@ -373,8 +329,7 @@ def _from_long(
         grouped.offsets,
         relevance,
         scores,
-        wanted,
-        nan,
+        columns,
         lambda row: place(row if rows is None else int(rows[row])),
         is_judged=judged,
         doc_ids=doc_ids,
@@ -566,11 +521,8 @@ class _QueryLevel:
 # ---- list columns ----
 
 
-def _from_lists(
-    table: pa.Table, wanted: Wanted, nan: NaN, decode: Collection[str], numbers: int | Int64
-) -> Rankings:
-    columns = wanted.columns
-    ids = None if columns.query is None else checked_ids(table, wanted, numbers)
+def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numbers: int | Int64) -> Rankings:
+    ids = None if columns.query is None else checked_ids(table, columns, numbers)
 
     def place(row: int) -> str:
         return f"query {_number_of(row, numbers) if ids is None else _shown(ids[row])}"
@@ -594,21 +546,20 @@ def _from_lists(
         return f"position {position - offsets[row]} of {place(row)}"
 
     relevance = _numbers(columns.relevance, grades, "grades", document)
-    scores = _scores(columns.score, values_of(columns.score)[0], nan, document)
-    judged = None if wanted.is_judged is None else _flags(wanted.is_judged, *values_of(wanted.is_judged))
+    scores = _scores(columns.score, values_of(columns.score)[0], columns.nan, document)
+    judged = None if columns.is_judged is None else _flags(columns.is_judged, *values_of(columns.is_judged))
     doc_ids = None if columns.doc_id is None else _doc_ids(columns.doc_id, *values_of(columns.doc_id))
-    more = _more(wanted, values_of, len(grades))
+    more = _more(columns, values_of, len(grades))
     weight = (
-        None if wanted.weight is None else _numbers(wanted.weight, table[wanted.weight], "weights", place)
+        None if columns.weight is None else _numbers(columns.weight, table[columns.weight], "weights", place)
     )
-    kept = {name: _plain(table[name]) for name in wanted.keep}
+    kept = {name: _plain(table[name]) for name in columns.keep}
     kept |= {name: decoded(column) for name, column in kept.items() if name in decode}
     return _checked(
         offsets,
         relevance,
         scores,
-        wanted,
-        nan,
+        columns,
         document,
         is_judged=judged,
         doc_ids=doc_ids,
@@ -672,25 +623,25 @@ def _ragged(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> 
 
 
 def _more(
-    wanted: Wanted, values_of: Callable[[str], tuple[pa.ChunkedArray, Callable[[int], str]]], documents: int
+    columns: Columns, values_of: Callable[[str], tuple[pa.ChunkedArray, Callable[[int], str]]], documents: int
 ) -> dict[str, Any]:
     """Columns that few rankings have, as `Rankings.from_offsets` takes them."""
     found: dict[str, Any] = {}
-    if wanted.intents is not None:
-        column, _ = values_of(wanted.intents)
+    if columns.intents is not None:
+        column, _ = values_of(columns.intents)
         if not is_list(column.type):
             raise InputTypeError(
-                f'column "{wanted.intents}" is {column.type}; wanted a list for each document: its grade for each intent'
+                f'column "{columns.intents}" is {column.type}; wanted a list for each document: its grade for each intent'
             )
-        found["intents"] = intent_grades(f'column "{wanted.intents}"', column, documents)
-    if wanted.propensity is not None:
-        column, place = values_of(wanted.propensity)
-        values = _numbers(wanted.propensity, column, "probabilities", place)
+        found["intents"] = intent_grades(f'column "{columns.intents}"', column, documents)
+    if columns.propensity is not None:
+        column, place = values_of(columns.propensity)
+        values = _numbers(columns.propensity, column, "probabilities", place)
         bad = ~((values > 0) & (values <= 1))
         if bad.any():
             first = int(np.argmax(bad))
             raise InputError(
-                f'column "{wanted.propensity}" has {count_of(bad.sum(), "value")} that are not above 0 and up to 1; the first is '
+                f'column "{columns.propensity}" has {count_of(bad.sum(), "value")} that are not above 0 and up to 1; the first is '
                 f"{values[first]} at {place(first)}. A propensity is the probability that the document was seen: drop those rows, "
                 "or give what was hardly ever seen a small one."
             )
@@ -874,26 +825,25 @@ def _checked(
     offsets: Int64,
     relevance: Array,
     scores: Array,
-    wanted: Wanted,
-    nan: NaN,
+    columns: Columns,
     place: Callable[[int], str],
-    **columns: Any,
+    **more: Any,
 ) -> Rankings:
     try:
-        return Rankings.from_offsets(offsets, relevance, scores, nan=nan, **columns)
+        return Rankings.from_offsets(offsets, relevance, scores, nan=columns.nan, **more)
     except InputError as error:
-        _name_the_column(error, relevance, scores, wanted, nan, place)
+        _name_the_column(error, relevance, scores, columns, place)
 
 
 def _name_the_column(
-    error: InputError, relevance: Array, scores: Array, wanted: Wanted, nan: NaN, place: Callable[[int], str]
+    error: InputError, relevance: Array, scores: Array, columns: Columns, place: Callable[[int], str]
 ) -> NoReturn:
     """Raise the error of `Rankings` again, with the names of column and row that the caller knows."""
     for name, values, steps in (
-        (wanted.columns.score, scores, 'Drop those rows or pass nan="last".'),
-        (wanted.columns.relevance, relevance, _UNJUDGED),
+        (columns.score, scores, 'Drop those rows or pass nan="last".'),
+        (columns.relevance, relevance, _UNJUDGED),
     ):
-        if values.dtype.kind != "f" or (values is scores and nan != "refuse"):
+        if values.dtype.kind != "f" or (values is scores and columns.nan != "refuse"):
             continue
         bad = np.isnan(values) if values is scores else ~np.isfinite(values)
         if bad.any():

@@ -1,13 +1,17 @@
-"""Which column plays which role: by the name that was given, or by its usual names."""
+"""Roles of columns: what the caller asks for, and the columns that were found, by a given or by a usual name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import inspect
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from fastndcg.errors import ColumnError, InputTypeError, suggest
+from fastndcg.errors import ColumnError, InputError, InputTypeError, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from fastndcg.typing import NaN
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "query": ("query_id", "qid", "q_id", "query", "user_id"),
@@ -18,81 +22,168 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
 }
 
 _SHOWN = 12  # column names that a message lists; a feature table has hundreds
+_OPTIONAL = (
+    "doc_id",
+    "weight",
+    "is_judged",
+    "intents",
+    "propensity",
+)  # columns that are read only where named
 
 
-class Columns(NamedTuple):
-    """Names of the columns that play each role."""
+@dataclass(frozen=True)
+class Roles:
+    """What a caller says about the columns of a table: the name of each role, None where it is to be found, and options.
 
-    query: str | None  # None: list-column form without ids, a query is its row number
-    relevance: str
-    score: str
-    doc_id: str | None
+    `fastndcg.typing.RoleKeywords` has the same fields, for the signatures of functions.
+    """
 
-
-class Wanted(NamedTuple):
-    """All that is read of a table."""
-
-    columns: Columns
-    keep: tuple[str, ...]
-    weight: str | None
-    is_judged: str | None
+    query: str | None = None
+    relevance: str | None = None
+    score: str | None = None
+    keep: str | Sequence[str] = ()
+    weight: str | None = None
+    doc_id: str | None = None
+    is_judged: str | None = None
     intents: str | None = None
     propensity: str | None = None
+    nan: NaN = "refuse"
+
+    def __post_init__(self) -> None:
+        if self.nan not in ("refuse", "last"):
+            raise InputError(f'nan={self.nan!r} is not known; wanted "refuse" or "last"')
+
+    @classmethod
+    def of(cls, keywords: Mapping[str, Any], function: str) -> Roles:
+        """The roles that a function was given as keywords. Raises `InputTypeError` for one that does not exist.
+
+        >>> Roles.of({"query": "qid"}, "read_parquet").query
+        'qid'
+        """
+        known = [field.name for field in fields(cls)]
+        for name in keywords:
+            if name not in known:
+                raise InputTypeError(
+                    f"{function} has no argument {name}=; the roles of columns are {', '.join(known[:-1])}.{suggest(name, known)}"
+                )
+        return cls(**keywords)
+
+
+@dataclass(frozen=True)
+class Columns(Roles):
+    """The columns that play the roles: all that is read of a table, and how. `query` is None where rows are numbered."""
+
+    relevance: str = ""
+    score: str = ""
+    keep: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """Each column to read, once."""
-        named = (*self.columns, self.weight, self.is_judged, self.intents, self.propensity, *self.keep)
+        named = (
+            self.query,
+            self.relevance,
+            self.score,
+            *(getattr(self, role) for role in _OPTIONAL),
+            *self.keep,
+        )
         return list(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def taken(self) -> dict[str, str | None]:
+        """The column of each role; `query` is None where rows are numbered, and others that have none are absent."""
+        found = {role: getattr(self, role) for role in _OPTIONAL if getattr(self, role) is not None}
+        return {"query": self.query, "relevance": self.relevance, "score": self.score} | found
+
+    def __repr__(self) -> str:
+        return f"Columns({', '.join(f'{role}={name!r}' for role, name in self.taken.items())})"
+
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+def with_roles(function: Function) -> Function:
+    """Show the roles, which a function takes as `**roles`, as the keywords that they are: in `help` and in notebooks."""
+    signature = inspect.signature(function)
+    *own, _ = signature.parameters.values()
+    roles = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+        )
+        for field in fields(Roles)
+    ]
+    first = [each for each in own if each.kind is not inspect.Parameter.KEYWORD_ONLY]
+    function.__signature__ = signature.replace(parameters=[*first, *roles, *own[len(first) :]])  # type: ignore[attr-defined]
+    return function
+
+
+def _is_no_list(_: str) -> bool:
+    return False
 
 
 def find_columns(
-    schema_names: Sequence[str],
+    names: Sequence[str],
+    roles: Roles,
     *,
-    query: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    doc_id: str | None = None,
-    query_optional: bool = False,
+    is_list: Callable[[str], bool] = _is_no_list,
     second_choice: Collection[str] = (),
+    with_doc_id: bool = False,
 ) -> Columns:
-    """Names of the columns that play each role, found by their usual names where not given.
+    """The columns that play the roles, found by their usual names where not given.
 
-    Usual names match whole, in any case: `Label` and `LABEL` are `label`. Document ids are costly to read and never
-    needed, so `doc_id` stays None unless it is named.
+    Usual names match whole, in any case: `Label` and `LABEL` are `label`. Document ids are costly to read and seldom needed, so
+    `doc_id` stays None unless it is named, or one with a usual name is asked for by `with_doc_id`.
 
     Parameters
     ----------
-    schema_names : sequence of str
+    names : sequence of str
         Columns there are.
-    query, relevance, score, doc_id : str, optional
+    roles : Roles
         Columns named by the caller.
-    query_optional : bool
-        True for a row per query, where the row number serves as the id.
+    is_list : callable
+        Whether a column holds a list for each query. Such a table needs no query: the row number is its id.
     second_choice : collection of str
-        Columns that are taken for a role only where no other fits: those that the caller keeps, and partition keys.
+        Columns that are taken for a role only where no other fits: beside those that the caller keeps, partition keys.
 
     Raises
     ------
     ColumnError
-        A column that is not there, a role that none or several could play.
+        A column that is not there, a role that none or several could play, two results of one name.
     InputTypeError
         A name that is not a string.
 
     Examples
     --------
-    >>> find_columns(["QID", "doc", "label", "score"])
-    Columns(query='QID', relevance='label', score='score', doc_id=None)
-    >>> find_columns(["a", "b", "c"], query="a", relevance="b", score="c").query
+    >>> find_columns(["QID", "doc", "label", "score"], Roles())
+    Columns(query='QID', relevance='label', score='score')
+    >>> find_columns(["a", "b", "c"], Roles(query="a", relevance="b", score="c")).query
     'a'
     """
-    without_ids = query is None and query_optional and not _fitting(schema_names, "query")
-    return Columns(
-        None if without_ids else find_column(schema_names, "query", query, second_choice=second_choice),
-        find_column(schema_names, "relevance", relevance, second_choice=second_choice),
-        find_column(schema_names, "score", score, second_choice=second_choice),
-        None if doc_id is None else check_column(schema_names, "doc_id", doc_id),
-    )
+    kept = _kept_names(names, roles.keep)
+    optional = {role: getattr(roles, role) for role in _OPTIONAL}
+    second = {
+        *second_choice,
+        *kept,
+        *(name for role, name in optional.items() if role != "doc_id" and name is not None),
+    }
+    relevance = find_column(names, "relevance", roles.relevance, second_choice=second)
+    query = None
+    if roles.query is not None or not is_list(relevance) or _fitting(names, "query"):
+        query = find_column(names, "query", roles.query, second_choice=second)
+    score = find_column(names, "score", roles.score, second_choice=second)
+    if with_doc_id and roles.doc_id is None and _fitting(names, "doc_id"):
+        optional["doc_id"] = find_column(names, "doc_id")
+    for role, name in optional.items():
+        if name is not None:
+            check_column(names, role, name)
+    weight = roles.weight
+    kept = tuple(name for name in kept if name != query and (name, weight) != ("weight", "weight"))
+    for result, source in (("query_id", query or "the row number"), ("weight", weight)):
+        if result in kept and source is not None:
+            raise ColumnError(
+                f'keep names the column "{result}", but {source} is the {result} of the results; rename one of them'
+            )
+    return Columns(query, relevance, score, kept, nan=roles.nan, **optional)
 
 
 def find_column(
@@ -140,50 +231,6 @@ def check_column(names: Sequence[str], argument: str, name: str) -> str:
     raise ColumnError(
         f'there is no column "{name}" for {argument}; the columns are {_listed(names)}.{suggest(name, strings)}'
     )
-
-
-def choose(
-    names: Sequence[str],
-    is_list: Callable[[str], bool],
-    *,
-    query: str | None,
-    relevance: str | None,
-    score: str | None,
-    keep: str | Sequence[str],
-    weight: str | None,
-    doc_id: str | None,
-    is_judged: str | None,
-    intents: str | None = None,
-    propensity: str | None = None,
-    second_choice: Collection[str] = (),
-) -> Wanted:
-    """All columns to read; `is_list` says whether a column holds a list for each query.
-
-    Raises as `find_columns` does, and `ColumnError` where two results would have the same name.
-    """
-    kept = _kept_names(names, keep)
-    others = {"weight": weight, "is_judged": is_judged, "intents": intents, "propensity": propensity}
-    second = {*second_choice, *kept, *(name for name in others.values() if name is not None)}
-    graded = find_column(names, "relevance", relevance, second_choice=second)
-    columns = find_columns(
-        names,
-        query=query,
-        relevance=graded,
-        score=score,
-        doc_id=doc_id,
-        query_optional=is_list(graded),
-        second_choice=second,
-    )
-    for argument, name in others.items():
-        if name is not None:
-            check_column(names, argument, name)
-    kept = tuple(name for name in kept if name != columns.query and (name, weight) != ("weight", "weight"))
-    for result, source in (("query_id", columns.query or "the row number"), ("weight", weight)):
-        if result in kept and source is not None:
-            raise ColumnError(
-                f'keep names the column "{result}", but {source} is the {result} of the results; rename one of them'
-            )
-    return Wanted(columns, kept, weight, is_judged, intents, propensity)
 
 
 def _kept_names(names: Sequence[str], keep: str | Sequence[str]) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import pyarrow as pa
 
 from fastndcg.errors import ColumnError, SourceError
 from fastndcg.sources.arrow import integers_if_written_so, rankings_from_table
-from fastndcg.sources.columns import Columns, Wanted, choose
+from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
 from fastndcg.sources.lines import unpacked
 from fastndcg.sources.messages import reading
 from fastndcg.sources.parquet import Path_, as_list, naming, threads_of
@@ -18,7 +18,7 @@ from fastndcg.sources.parquet import Path_, as_list, naming, threads_of
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.sources.paths import File
-    from fastndcg.typing import NaN
+    from fastndcg.typing import RoleKeywords
 
 _NAME = r"\.([ct]sv)(\.gz|\.bz2|\.zst)?$"
 _DELIMITERS = ",\t;"
@@ -38,19 +38,9 @@ def is_csv(path: Any) -> bool:
     return re.search(_NAME, str(path), re.IGNORECASE) is not None
 
 
+@with_roles
 def read_csv(
-    path: Path_ | Iterable[Path_],
-    *,
-    query: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    keep: str | Sequence[str] = (),
-    weight: str | None = None,
-    doc_id: str | None = None,
-    is_judged: str | None = None,
-    propensity: str | None = None,
-    nan: NaN = "refuse",
-    threads: int | None = None,
+    path: Path_ | Iterable[Path_], *, threads: int | None = None, **roles: Unpack[RoleKeywords]
 ) -> Rankings:
     r"""Rankings from CSV or tab-separated files with a row for each document; only the columns that are needed are converted.
 
@@ -64,7 +54,7 @@ def read_csv(
         `s3://bucket/predictions.csv`. The first line of each has the names of columns, separated as all others are: by
         commas, tabs or semicolons. Fields may be quoted.
     query, relevance, score, keep, weight, doc_id, is_judged, propensity, nan
-        As in `read_parquet`.
+        As in `read_parquet`. CSV has no lists, so no `intents`.
     threads : int, optional
         1 reads on the calling thread; else pyarrow's threads do. The result does not depend on it.
 
@@ -87,40 +77,52 @@ def read_csv(
     (['007', '7'], array([0, 2, 3]))
     """
     threads_of(threads)
+    return read_opened(open_csv(path).choose(Roles.of(roles, "read_csv")), threads)
+
+
+class Opened(NamedTuple):
+    """What a path names: its files, listed once, and the header of each, read once."""
+
+    paths: list[Path_]
+    files: list[File]
+    headers: list[Header]
+    columns: Columns = Columns()
+
+    def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Opened:
+        """The same with the columns that play the roles. Raises as `find_columns` does."""
+        file, header = self.files[0], self.headers[0]
+        if roles.intents is not None:
+            raise ColumnError(
+                f"{file.path} is CSV, which has no lists; give a column of intents in Parquet, or judgments and a run"
+            )
+        try:
+            return self._replace(columns=find_columns(header.names, roles, with_doc_id=with_doc_id))
+        except ColumnError as error:
+            raise no_such_columns(file.path, header, ColumnError(f"{file.path}: {error}")) from None
+
+
+def open_csv(path: Path_ | Iterable[Path_]) -> Opened:
+    """The files of a path and their headers. Raises as `read_csv` does."""
     paths = as_list(path)
     files = files_of(paths)
-    options: dict[str, Any] = {
-        "query": query,
-        "relevance": relevance,
-        "score": score,
-        "keep": keep,
-        "weight": weight,
-        "doc_id": doc_id,
-        "is_judged": is_judged,
-        "propensity": propensity,
-    }
-    wanted = _choose(files[0], **options)
-    ids = {name for name in (wanted.columns.query, wanted.columns.doc_id, *wanted.keep) if name is not None}
-    numbers = [name for name in wanted.names if name not in ids and name != wanted.is_judged]
-    tables = [read_columns(file, wanted.names, ids, numbers, threads) for file in files]
+    return Opened(paths, files, [header_of(file) for file in files])
+
+
+def read_opened(opened: Opened, threads: int | None) -> Rankings:
+    """Rankings of all files. Raises as `read_csv` does."""
+    columns = opened.columns
+    ids = {name for name in (columns.query, columns.doc_id, *columns.keep) if name is not None}
+    numbers = [name for name in columns.names if name not in ids and name != columns.is_judged]
+    tables = [
+        read_columns(file, header, columns.names, ids, numbers, threads)
+        for file, header in zip(opened.files, opened.headers, strict=True)
+    ]
     table = pa.concat_tables(tables, promote_options="permissive")
-    with naming(paths):
+    with naming(opened.paths):
         for name in ids:
             column = integers_if_written_so(table[name])
             table = table.set_column(table.column_names.index(name), name, column)
-        return rankings_from_table(table, wanted, nan=nan)
-
-
-def find_csv_columns(path: Path_ | Iterable[Path_], **options: Any) -> Columns:
-    r"""Which columns `read_csv` would take, seen from the first line of the first file. Raises as it does.
-
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pathlib.Path(folder, "a.tsv").write_text("qid\tlabel\tscore\n")
-    ...     find_csv_columns(f"{folder}/a.tsv")
-    Columns(query='qid', relevance='label', score='score', doc_id=None)
-    """
-    return _choose(files_of(as_list(path))[0], **options).columns
+        return rankings_from_table(table, columns)
 
 
 # ---- files and their headers ----
@@ -183,16 +185,6 @@ def _first_line(file: File) -> bytes:
     return b"".join(pieces)
 
 
-def _choose(file: File, **options: Any) -> Wanted:
-    header = header_of(file)
-    roles = ("query", "relevance", "score", "weight", "doc_id", "is_judged")
-    every: dict[str, Any] = {**dict.fromkeys(roles), "keep": (), **options}
-    try:
-        return choose(header.names, lambda _: False, **every)
-    except ColumnError as error:
-        raise no_such_columns(file.path, header, ColumnError(f"{file.path}: {error}")) from None
-
-
 def no_such_columns(path: str, header: Header, error: ColumnError) -> ColumnError | SourceError:
     """The error of a file in whose header a column was not found; another one where that is no header."""
     if any(map(_is_number, header.names)):
@@ -215,13 +207,13 @@ def _is_number(text: str) -> bool:
 
 def read_columns(
     file: File,
+    header: Header,
     names: Sequence[str],
     texts: Iterable[str],
     numbers: Iterable[str],
     threads: int | None,
 ) -> pa.Table:
     """The named columns of a file: `texts` as they stand there, `numbers` as integers where all are, others as they seem."""
-    header = header_of(file)
     for name in names:
         if name not in header.names:
             raise ColumnError(f'{file.path} has no column "{name}", which other files have')

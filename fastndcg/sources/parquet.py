@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow as pa
 from fastndcg.arrow_types import is_number
 from fastndcg.errors import FastndcgError, InputError, InputTypeError, SourceError
 from fastndcg.sources.arrow import WORTH_COMPILING, first_line, is_list, rankings_from_table
-from fastndcg.sources.columns import Columns, Wanted, choose
+from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fastndcg.sources.footers import Footer
     from fastndcg.sources.pages import Leaf
     from fastndcg.sources.paths import File, Stamp
-    from fastndcg.typing import NaN
+    from fastndcg.typing import RoleKeywords
 
 Path_ = str | os.PathLike[str]
 Progress = Callable[[int, int], object]
@@ -41,21 +41,13 @@ _WORTH_WAITING = 1 << 24
 _BYTES_IN_RUNS, _MOST_ROWS_IN_RUNS = 0.5, np.iinfo(np.int32).max
 
 
+@with_roles
 def read_parquet(
     path: Path_ | Iterable[Path_],
     *,
-    query: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    keep: str | Sequence[str] = (),
-    weight: str | None = None,
-    doc_id: str | None = None,
-    is_judged: str | None = None,
-    intents: str | None = None,
-    propensity: str | None = None,
-    nan: NaN = "refuse",
     threads: int | None = None,
     progress: Progress | None = None,
+    **roles: Unpack[RoleKeywords],
 ) -> Rankings:
     """Rankings from Parquet; only the columns that are needed are read.
 
@@ -109,57 +101,25 @@ def read_parquet(
     >>> rankings.queries["query_id"].to_pylist(), rankings.offsets
     (['a', 'b'], array([0, 2, 3]))
     """
+    return read_dataset(open_parquet(path, threads).choose(Roles.of(roles, "read_parquet")), progress)
+
+
+def open_parquet(path: Path_ | Iterable[Path_], threads: int | None = None) -> Opened:
+    """The files of a path: listed once, and the footer of each read once. Raises as `read_parquet` does."""
     workers = threads_of(threads)
     paths = as_list(path)
-    columns = (query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity)
-    dataset, wanted = open_dataset(paths, workers, *columns)
-    table = _read(dataset, workers, progress)
-    with naming(paths):
-        return rankings_from_table(table, wanted, nan=nan, decode=dataset.encoded)
-
-
-def open_dataset(paths: list[Path_], threads: int, *columns: Any) -> tuple[Dataset, Wanted]:
-    """The files of the paths as their footers show them, and which of their columns are wanted."""
     from fastndcg.sources.paths import (
         find_files,  # here: pyarrow's file systems bring ssl, a third of the import
     )
 
-    files = find_files(paths)
-    parts = list(_in_order(part_of, files, threads))
-    with naming(paths):
-        wanted = _choose(parts[0], *columns)
-        return _fit(parts, wanted), wanted
+    return Opened(paths, list(_in_order(part_of, find_files(paths), workers)), workers)
 
 
-def find_parquet_columns(
-    path: Path_ | Iterable[Path_],
-    *,
-    query: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    keep: str | Sequence[str] = (),
-    weight: str | None = None,
-    doc_id: str | None = None,
-    is_judged: str | None = None,
-    intents: str | None = None,
-    propensity: str | None = None,
-) -> Columns:
-    """Which columns `read_parquet` would take, seen from the footer of the first file. Raises as it does.
-
-    >>> import tempfile
-    >>> import pyarrow.parquet as pq
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pq.write_table(pa.table({"qid": ["a"], "label": [1], "score": [0.5]}), f"{folder}/a.parquet")
-    ...     find_parquet_columns(f"{folder}/a.parquet")
-    Columns(query='qid', relevance='label', score='score', doc_id=None)
-    """
-    paths = as_list(path)
-    from fastndcg.sources.paths import find_files
-
-    file = find_files(paths)[0]
-    with naming(paths):
-        columns = (query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity)
-        return _choose(part_of(file), *columns).columns
+def read_dataset(dataset: Dataset, progress: Progress | None = None) -> Rankings:
+    """Rankings of all files. Raises as `read_parquet` does."""
+    table = _read(dataset, progress)
+    with naming(dataset.paths):
+        return rankings_from_table(table, dataset.columns, decode=dataset.encoded)
 
 
 def read_columns(part: Part, names: Sequence[str], encoded: Sequence[str] = ()) -> pa.Table:
@@ -168,7 +128,7 @@ def read_columns(part: Part, names: Sequence[str], encoded: Sequence[str] = ()) 
         part.footer.check(names)
         types = {name: _without_views(part.schema.field(name).type) for name in names}
         texts = frozenset(name for name in encoded if _is_text(types[name]))
-        return _read(Dataset([part], types, texts), threads_of(None), None)
+        return _read(Dataset([part.file.path], [part], types, texts, threads_of(None)), None)
 
 
 def as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
@@ -205,12 +165,47 @@ class Part(NamedTuple):
         return self.schema.field(name).type if name in self.schema.names else None
 
 
+class Opened(NamedTuple):
+    """What a path names, before it is known which columns are read."""
+
+    paths: list[Path_]
+    parts: list[Part]
+    threads: int
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns that stand in the names of folders alone."""
+        first = self.parts[0]
+        return [key for key in first.file.partition if key not in first.schema.names]
+
+    def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Dataset:
+        """The files with the columns that play the roles. Raises as `find_columns` does, and where the files do not fit together."""
+        first, keys = self.parts[0], self.keys
+
+        def holds_lists(name: str) -> bool:
+            kind = first.type_of(name)
+            return kind is not None and is_list(kind)
+
+        with naming(self.paths):
+            columns = find_columns(
+                [*first.schema.names, *keys],
+                roles,
+                is_list=holds_lists,
+                second_choice=keys,
+                with_doc_id=with_doc_id,
+            )
+            return _fit(self, columns)
+
+
 class Dataset(NamedTuple):
     """Files that fit together, and how to read their columns."""
 
+    paths: list[Path_]  # as they were given, for messages
     parts: list[Part]
     types: dict[str, pa.DataType]  # of the columns wanted
     encoded: frozenset[str]  # columns read as dictionaries though they are none
+    threads: int
+    columns: Columns = Columns()
     runs: frozenset[str] = frozenset()  # columns read as runs of one value
 
     @property
@@ -228,61 +223,28 @@ def part_of(file: File) -> Part:
             return Part(file, read_footer(source), stamp)
 
 
-def _choose(
-    part: Part,
-    query: str | None,
-    relevance: str | None,
-    score: str | None,
-    keep: str | Sequence[str],
-    weight: str | None,
-    doc_id: str | None,
-    is_judged: str | None,
-    intents: str | None,
-    propensity: str | None,
-) -> Wanted:
-    keys = [key for key in part.file.partition if key not in part.schema.names]
-
-    def holds_lists(name: str) -> bool:
-        kind = part.type_of(name)
-        return kind is not None and is_list(kind)
-
-    return choose(
-        [*part.schema.names, *keys],
-        holds_lists,
-        query=query,
-        relevance=relevance,
-        score=score,
-        keep=keep,
-        weight=weight,
-        doc_id=doc_id,
-        is_judged=is_judged,
-        intents=intents,
-        propensity=propensity,
-        second_choice=keys,
-    )
-
-
-def _fit(parts: list[Part], wanted: Wanted) -> Dataset:
+def _fit(opened: Opened, columns: Columns) -> Dataset:
     """One type for each column in all files. Raises `SourceError` where there is none."""
+    parts = opened.parts
     for part in parts:
         with reading(part.file.path):
-            part.footer.check(wanted.names)
-    types = {name: _without_views(_common_type(parts, name)) for name in wanted.names}
+            part.footer.check(columns.names)
+    types = {name: _without_views(_common_type(parts, name)) for name in columns.names}
     # a query id stands on each of its documents: a dictionary decodes five times as fast as the strings themselves
-    repeated = () if is_list(types[wanted.columns.relevance]) else (wanted.columns.query, *wanted.keep)
+    repeated = () if is_list(types[columns.relevance]) else (columns.query, *columns.keep)
     encoded = frozenset(name for name in repeated if name is not None and _is_text(types[name]))
-    partitions = {name for name in wanted.names if any(part.type_of(name) is None for part in parts)}
-    return _with_leaves(Dataset(parts, types, encoded | partitions), wanted)
+    partitions = {name for name in columns.names if any(part.type_of(name) is None for part in parts)}
+    return _with_leaves(Dataset(opened.paths, parts, types, encoded | partitions, opened.threads, columns))
 
 
-def _with_leaves(dataset: Dataset, wanted: Wanted) -> Dataset:
+def _with_leaves(dataset: Dataset) -> Dataset:
     """The same files, where it is known which columns are read from their pages."""
-    columns = wanted.columns
+    columns = dataset.columns
     if is_list(dataset.types[columns.relevance]) or not _pages_are_worth_it(dataset):
         return dataset
     from fastndcg.sources.pages import leaves_of  # here, because it imports Numba
 
-    names = [name for name in wanted.names if name not in dataset.encoded]
+    names = [name for name in columns.names if name not in dataset.encoded]
     parts = [
         part._replace(leaves=leaves_of(part.footer, names)) if part.file.is_local else part
         for part in dataset.parts
@@ -423,9 +385,9 @@ class Span(NamedTuple):
     rows: int
 
 
-def _read(dataset: Dataset, threads: int, progress: Progress | None) -> pa.Table:
+def _read(dataset: Dataset, progress: Progress | None) -> pa.Table:
     """The wanted columns of all files, in order."""
-    names = list(dataset.types)
+    names, threads = list(dataset.types), dataset.threads
     spans = list(_spans(dataset, threads, len(names)))
     # a column is a task of its own where spans alone would leave threads idle
     sets = [names] if len(spans) >= 2 * threads else [[name] for name in names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,34 +13,35 @@ from fastndcg.scores import Scores
 from fastndcg.sources.columns import USUAL_NAMES
 from fastndcg.sources.messages import reading
 
+if TYPE_CHECKING:
+    from fastndcg.sources.columns import Roles
+    from fastndcg.sources.parquet import Opened
 
-def measures_of_results(path: str, relevance: str | None = None, score: str | None = None) -> list[Measure]:
-    """The measures of a Parquet file of results, by its last columns; none for any other file.
 
-    A file that has a column of grades and one of scores, by these or their usual names, is one of predictions.
+class Stored(NamedTuple):
+    """Files of results, and their measures."""
+
+    files: Opened
+    measures: list[Measure]
+
+
+def find_stored(opened: Opened, roles: Roles) -> Stored | None:
+    """Files of results, known by the last columns of the first, which are measures; None of any other.
+
+    A file that has a column of grades and one of scores, by the given or their usual names, is one of predictions.
     """
-    import pyarrow.parquet as pq
-
-    from fastndcg.sources.paths import find_files
-
-    try:
-        file = find_files([path])[0]
-        with file.filesystem.open_input_file(file.path) as opened:
-            schema = pq.read_schema(opened)
-    except (SourceError, OSError, pa.ArrowException):
-        return []  # whoever reads it as predictions says what is wrong with it
+    schema = opened.parts[0].schema
     names = {*schema.names, *(name.lower() for name in schema.names)}
-    if all(
-        names & {named, *USUAL_NAMES[role]} for role, named in (("relevance", relevance), ("score", score))
-    ):
-        return []
+    given = {"relevance": roles.relevance, "score": roles.score}
+    if all(names & {named, *USUAL_NAMES[role]} for role, named in given.items()):
+        return None
     measures: list[Measure] = []
     for field in reversed(list(schema)[1:]):  # the first is the id
         measure = _measure_of(field)
         if measure is None:
             break
         measures.insert(0, measure)
-    return measures
+    return Stored(opened, measures) if measures else None
 
 
 def _measure_of(field: pa.Field) -> Measure | None:
@@ -51,15 +52,12 @@ def _measure_of(field: pa.Field) -> Measure | None:
     return measure if str(measure) == field.name else None
 
 
-def read_results(path: str, stored: list[Measure], wanted: list[Measure]) -> dict[str | None, Scores]:
+def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scores]:
     """Scores by the name of their run, None where results are not of several runs.
 
     Parameters
     ----------
-    path : str
-        A Parquet file, folder or pattern.
-    stored : list of Measure
-        As `measures_of_results` found them.
+    stored : Stored
     wanted : list of Measure
         Which of them to read.
 
@@ -72,18 +70,17 @@ def read_results(path: str, stored: list[Measure], wanted: list[Measure]) -> dic
     """
     import pyarrow.parquet as pq
 
-    from fastndcg.sources.paths import find_files
-
-    names = [str(measure) for measure in stored]
+    path = str(stored.files.paths[0])
+    names = [str(measure) for measure in stored.measures]
     for measure in wanted:
-        if measure not in stored:
+        if measure not in stored.measures:
             raise MeasureError(
                 f"{measure} is not among the results in {path}; these are: {', '.join(names)}.{suggest(str(measure), names)}"
             )
     tables = []
-    for file in find_files([path]):
-        with reading(path), file.filesystem.open_input_file(file.path) as opened:
-            tables.append(pq.read_table(opened))
+    for part in stored.files.parts:
+        with reading(path), part.file.filesystem.open_input_file(part.file.path) as source:
+            tables.append(pq.ParquetFile(source, metadata=part.footer.metadata).read())
     try:
         table = pa.concat_tables(tables)
     except pa.ArrowException as error:

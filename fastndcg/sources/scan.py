@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from fastndcg.sources.arrow import (
     runs_of,
     several_rows_of_lists,
 )
+from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.sources.footers import BYTES, PLACES, VALUES
 from fastndcg.streams import NotGroupedError, RankingsStream
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from fastndcg.rankings import Rankings
     from fastndcg.sources.columns import Columns
-    from fastndcg.typing import NaN
+    from fastndcg.typing import RoleKeywords
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
@@ -49,23 +50,15 @@ _ROOM = 1 << 14
 _GROUPING = 64  # the same where rows are sorted by query: codes, orders and a copy in the new order
 
 
+@with_roles
 def scan_parquet(
     path: parquet.Path_ | Iterable[parquet.Path_],
     *,
-    query: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    keep: str | Sequence[str] = (),
-    weight: str | None = None,
-    doc_id: str | None = None,
-    is_judged: str | None = None,
-    intents: str | None = None,
-    propensity: str | None = None,
-    nan: NaN = "refuse",
     grouped: bool | None = None,
     memory: int | str | None = None,
     threads: int | None = None,
     progress: parquet.Progress | None = None,
+    **roles: Unpack[RoleKeywords],
 ) -> ParquetStream:
     """A stream of `Rankings` from Parquet of any size, to be evaluated in bounded memory.
 
@@ -114,15 +107,14 @@ def scan_parquet(
     >>> scores.queries["query_id"].to_pylist(), scores["nDCG@10"]
     (['a', 'b'], array([1., 0.]))
     """
-    return ParquetStream(
-        path,
-        (query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity),
-        nan=nan,
-        grouped=grouped,
-        memory=memory,
-        threads=threads,
-        progress=progress,
-    )
+    workers = threads_ahead(threads)
+    dataset = parquet.open_parquet(path, workers).choose(Roles.of(roles, "scan_parquet"))
+    return ParquetStream(dataset, grouped=grouped, memory=memory, threads=workers, progress=progress)
+
+
+def threads_ahead(threads: int | None) -> int:
+    """How many threads decode ahead."""
+    return min(int(pa.cpu_count()), 4) if threads is None else parquet.threads_of(threads)
 
 
 class ParquetStream(RankingsStream):
@@ -141,34 +133,27 @@ class ParquetStream(RankingsStream):
 
     def __init__(
         self,
-        path: parquet.Path_ | Iterable[parquet.Path_],
-        columns: tuple[Any, ...],
+        dataset: parquet.Dataset,
         *,
-        nan: NaN,
-        grouped: bool | None,
-        memory: int | str | None,
-        threads: int | None,
-        progress: parquet.Progress | None,
+        threads: int,
+        grouped: bool | None = None,
+        memory: int | str | None = None,
+        progress: parquet.Progress | None = None,
     ) -> None:
         if grouped is not None and not isinstance(grouped, bool):
             raise InputTypeError(f"grouped={grouped!r} is not known; wanted True, or None to find out")
-        if nan not in ("refuse", "last"):
-            raise InputError(f'nan={nan!r} is not known; wanted "refuse" or "last"')
         self.grouped = grouped or None
         self._memory = bytes_of(memory)
-        self._threads = parquet.threads_of(threads) if threads is not None else min(pa.cpu_count(), 4)
+        self._dataset, self._paths, self._threads, self._progress = dataset, dataset.paths, threads, progress
         # scoring on cores that decode was a third slower than on one core beside them
         self.scoring_threads = max(1, pa.cpu_count() - self._threads)
-        self._paths = parquet.as_list(path)
-        self._dataset, self._wanted = parquet.open_dataset(self._paths, self._threads, *columns)
-        self._nan, self._progress = nan, progress
-        self._known_grouped = is_list(self._dataset.types[self._wanted.columns.relevance])
+        self._known_grouped = is_list(dataset.types[dataset.columns.relevance])
         with parquet.naming(self._paths):
-            self._per_row = _bytes_of_a_row(self._dataset)
+            self._per_row = _bytes_of_a_row(dataset)
 
     @property
     def columns(self) -> Columns:
-        return self._wanted.columns
+        return self._dataset.columns
 
     @property
     def n_rows(self) -> int:
@@ -205,7 +190,7 @@ class ParquetStream(RankingsStream):
 
     @property
     def _is_lists(self) -> bool:
-        return is_list(self._dataset.types[self._wanted.columns.relevance])
+        return is_list(self._dataset.types[self.columns.relevance])
 
     def _whole_lists(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
         groups = None if self.columns.query is None else _Groups(self)
@@ -271,7 +256,7 @@ class ParquetStream(RankingsStream):
                 for first_row, table in tables:
                     if len(table):
                         with parquet.naming(self._paths):
-                            ids = checked_ids(table, self._wanted, first_row)
+                            ids = checked_ids(table, self.columns, first_row)
                         spill.add(plain_table(table), _partition(ids, n_parts), first_row)
                     done += len(table)
                     self._tell(done // 2)
@@ -283,7 +268,7 @@ class ParquetStream(RankingsStream):
                     continue
                 table = self._with_categories(table)
                 with parquet.naming(self._paths):
-                    grouped = grouped_rows(table, self._wanted, rows)
+                    grouped = grouped_rows(table, self.columns, rows)
                 starts = grouped.offsets[:-1]
                 first_rows = rows[starts if grouped.rows is None else grouped.rows[starts]]
                 yield self._rankings(table, rows, grouped), first_rows
@@ -294,7 +279,7 @@ class ParquetStream(RankingsStream):
         """Kept columns that are dictionaries in the file are dictionaries again."""
         for place, name in enumerate(table.column_names):
             kind = self._dataset.types[name]
-            if pa.types.is_dictionary(kind) and name in self._wanted.keep:
+            if pa.types.is_dictionary(kind) and name in self.columns.keep:
                 table = table.set_column(place, name, table[name].dictionary_encode().cast(kind))
         return table
 
@@ -322,8 +307,7 @@ class ParquetStream(RankingsStream):
         with parquet.naming(self._paths):
             rankings = rankings_from_table(
                 table,
-                self._wanted,
-                nan=self._nan,
+                self.columns,
                 decode=self._dataset.encoded,
                 numbers=numbers,
                 grouped=grouped,
@@ -464,7 +448,7 @@ class _Groups:
         """Ids and offsets of the queries of a table, and whether the first continues the last of the table before."""
         stream = self._stream
         with parquet.naming(stream._paths):
-            grouped = grouped_rows(table, stream._wanted, first_row)
+            grouped = grouped_rows(table, stream.columns, first_row)
         ids, offsets = grouped.query_ids, grouped.offsets
         if grouped.rows is not None:
             row = int(np.argmax(np.diff(grouped.rows) != 1)) + 1

@@ -435,7 +435,10 @@ def _csv_side(
     except ColumnError as error:
         raise no_such_columns(files[0].path, header, error) from None
     query, doc_id, value, *intent = names
-    tables = [read_columns(file, names, [query, doc_id, *intent], [value], threads) for file in files]
+    tables = [
+        read_columns(file, header_of(file), names, [query, doc_id, *intent], [value], threads)
+        for file in files
+    ]
     return _table_side(
         name, pa.concat_tables(tables, promote_options="permissive"), names, role, is_text=True
     )
