@@ -21,6 +21,7 @@ Where everything is:
     streams         rankings of any size, a part at a time
     convention      how each established tool computes nDCG, by name, and what makes two of them differ
     counterfactual  estimates from click logs over all queries
+    plot            pictures of all of these, as Altair charts
     ranges          how far ties and unjudged documents could move a measure
     sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings
     trec_eval       what trec_eval prints, byte for byte
@@ -36,6 +37,7 @@ Where everything is:
 Importing this package imports NumPy and pyarrow; Numba is imported, and kernels are compiled or loaded, at the first call.
 """
 
+from fastndcg import plot
 from fastndcg.agreement import rank_agreement
 from fastndcg.anchors import Anchor, Anchors, anchors
 from fastndcg.api import evaluate, ndcg

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fastndcg.measures import Measures
+    from fastndcg.plot.looks import Chart
     from fastndcg.typing import Ties
 
 Float64 = npt.NDArray[np.float64]
@@ -113,6 +114,12 @@ class Anchors:
     def to_pandas(self) -> pd.DataFrame:
         """`to_arrow` as a pandas DataFrame."""
         return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
+
+    def plot(self) -> Chart:
+        """The means of each measure as a picture, see `fastndcg.plot.anchors`. It needs the extra `plot`."""
+        from fastndcg.plot.charts import anchors
+
+        return anchors(self)
 
     def __repr__(self) -> str:
         return f"Anchors of {len(self):,} queries\n{self.summary()!r}"

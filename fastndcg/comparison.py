@@ -29,6 +29,8 @@ from fastndcg.statistics.resampling import EXACT, check_resamples, sign_flips, t
 if TYPE_CHECKING:
     import pandas as pd
 
+    from fastndcg.plot.methods import ComparisonPlots
+
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -571,6 +573,18 @@ class Comparison:
 
     # ---- questions ----
 
+    @property
+    def confidence(self) -> float:
+        """Of all intervals."""
+        return self._options.confidence
+
+    @property
+    def plot(self) -> ComparisonPlots:
+        """Pictures: `comparison.plot.differences("nDCG@10")`. It needs the extra `plot`."""
+        from fastndcg.plot.methods import ComparisonPlots
+
+        return ComparisonPlots(self)
+
     def _name(self, measure: object) -> str:
         wanted = as_measure(measure)
         if wanted not in self.measures:
@@ -580,7 +594,8 @@ class Comparison:
             )
         return str(wanted)
 
-    def _pair(self, system: str | None, baseline: str | None) -> tuple[str, str]:
+    def pair(self, system: str | None = None, baseline: str | None = None) -> tuple[str, str]:
+        """The system and the baseline that are meant where one of them, or both, are not named."""
         for name in (system, baseline):
             if name is not None and name not in self.systems:
                 raise InputError(
@@ -653,7 +668,7 @@ class Comparison:
                 "independent samples share no query, so that none has a difference; compare with paired=True"
             )
         place = [str(known) for known in self.measures].index(name)
-        own, theirs = (self._samples[one] for one in self._pair(system, baseline))
+        own, theirs = (self._samples[one] for one in self.pair(system, baseline))
         columns = {"baseline": theirs.values[place], "system": own.values[place]}
         table = own.queries
         for column, values in (columns | {"difference": columns["system"] - columns["baseline"]}).items():

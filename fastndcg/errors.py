@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class FastndcgError(Exception):
@@ -37,6 +38,20 @@ class SourceError(InputError):
 
 class ExtraError(FastndcgError, ImportError):
     """A library that is not installed, and the extra of this package that brings it."""
+
+
+def library(module: str, name: str, extra: str, what: str) -> Any:
+    """A module of a library that an extra installs. Raises `ExtraError`, with the command to install it, where it is not there."""
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise ExtraError(
+            f"{what} needs {name}, which is not installed: pip install 'fastndcg[{extra}]'"
+        ) from None
 
 
 class FastndcgWarning(UserWarning):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from fastndcg.plot.looks import Chart
     from fastndcg.rankings import Rankings
     from fastndcg.typing import Ties
 
@@ -85,6 +86,12 @@ class Ranges:
             for name, values in zip(self._names, bounds, strict=True):
                 table = table.append_column(f"{measure} {name}", pa.array(values))
         return table
+
+    def plot(self) -> Chart:
+        """The three means of each measure as a picture, see `fastndcg.plot.ties`. It needs the extra `plot`."""
+        from fastndcg.plot.charts import ties
+
+        return ties(self)
 
     def __repr__(self) -> str:
         rows = self.summary().to_pylist()

@@ -23,6 +23,8 @@ from fastndcg.statistics.sums import Moments
 if TYPE_CHECKING:
     import pandas as pd
 
+    from fastndcg.plot.methods import ScoresPlots
+
 Float64 = npt.NDArray[np.float64]
 
 
@@ -291,6 +293,13 @@ class Scores:
     def _weight(self) -> Float64 | None:
         """Weights that a mean heeds."""
         return self.weight
+
+    @property
+    def plot(self) -> ScoresPlots:
+        """Pictures: `scores.plot.distribution("nDCG@10")`. It needs the extra `plot`."""
+        from fastndcg.plot.methods import ScoresPlots
+
+        return ScoresPlots(self)
 
     # ---- tables ----
 

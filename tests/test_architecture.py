@@ -32,7 +32,9 @@ EXTRAS = (
     "dask",
     "distributed",
     "ray",
-    "plotly",
+    "altair",
+    "vl_convert",
+    "jinja2",
     "lightgbm",
     "xgboost",
     "catboost",
@@ -186,12 +188,16 @@ FLOOR = (
     ("api",),
     ("drop_ins", "agreement", "anchors", "counterfactual", "ranges"),
     ("comparison",),
+    ("plot",),
     ("adapters", "demo"),
     ("cli",),
     ("__main__", ""),
 )
 EXCEPTIONS = {
     ("rankings", "sources"): "`from_arrow` and `from_qrels_run` are constructors of what the sources make",
+    **dict.fromkeys(
+        [(part, "plot") for part in ("scores", "anchors", "comparison", "ranges")], "methods that draw them"
+    ),
 }
 
 

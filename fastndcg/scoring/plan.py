@@ -436,7 +436,7 @@ def _tables(
                     pool,
                 )
             )
-        discount = -1 if definition.fold in _CUMULATIVE else discounts.index_of(_discount(measure))
+        discount = -1 if definition.fold in _CUMULATIVE else discounts.index_of(discount_of(measure))
         row = (ranking if definition.ranking == "system" else -1, discount, ideal, cutoff)
         undefined = _UNDEFINED[definition.undefined]
         rows.append(((*row, undefined, out, _OVER[_over(measure)], total), _weight(measure)))
@@ -599,7 +599,7 @@ def ties_of(measure: Measure) -> int:
     return _TIES[ties]
 
 
-def _discount(measure: Measure) -> Any:
+def discount_of(measure: Measure) -> Any:
     kind = measure.definition.discount
     return measure.discount if kind == "parameter" else Power(measure.p) if kind == "power" else "none"
 

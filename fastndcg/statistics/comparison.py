@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.errors import ExtraError
+from fastndcg.errors import library
 from fastndcg.statistics.intervals import t_interval, t_two_sided
 from fastndcg.statistics.sums import exact_sum, mean
 
@@ -228,13 +228,4 @@ def _tested(p: list[float]) -> int:
 
 def scipy(module: str, what: str) -> Any:
     """A module of SciPy. Raises `ExtraError` where it is not installed."""
-    from importlib import import_module
-
-    try:
-        return import_module(f"scipy.{module}")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "scipy":
-            raise
-        raise ExtraError(
-            f"{what} needs SciPy, which is not installed: pip install 'fastndcg[stats]'"
-        ) from None
+    return library(f"scipy.{module}", "SciPy", "stats", what)

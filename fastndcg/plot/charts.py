@@ -1,0 +1,754 @@
+"""A function for each picture; each returns an Altair chart, to restyle or to save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.agreement import rank_agreement
+from fastndcg.api import evaluate
+from fastndcg.errors import ColumnError, InputError, MeasureError, count_of, suggest
+from fastndcg.measures import Measure, as_measure, as_measures, functions_held
+from fastndcg.plot.looks import (
+    BETTER,
+    HEIGHT,
+    MOST,
+    SAME,
+    STEPS,
+    WIDTH,
+    WORSE,
+    Chart,
+    altair,
+    coloured,
+    dashed,
+    data,
+    shaped,
+    themed,
+)
+from fastndcg.rankings import Rankings
+from fastndcg.scoring.plan import discount_of, discount_table, gain_of, worth_of
+from fastndcg.statistics.intervals import SMALL
+
+if TYPE_CHECKING:
+    from fastndcg.anchors import Anchors
+    from fastndcg.comparison import Comparison
+    from fastndcg.ranges import Ranges
+    from fastndcg.scores import Scores
+
+Float64 = npt.NDArray[np.float64]
+
+CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
+_GROUPS = 40  # slices that have room in a picture
+
+# ---- values of queries ----
+
+
+def cutoffs(
+    systems: Scores | Rankings | Mapping[str, Scores | Rankings],
+    measure: object = "nDCG",
+    confidence: float = 0.95,
+) -> Chart:
+    """The mean of a measure at each cutoff, a line for each system, within bands of their intervals.
+
+    Parameters
+    ----------
+    systems : Scores or Rankings, or a mapping of names to them
+        Of Scores, those cutoffs are drawn that were evaluated; of Rankings 1, 2, 3, 5, 10, 20, 50 and 100.
+    measure : Measure, notation, or ir_measures object
+        Its own cutoff does not matter.
+    confidence : float
+        Of the bands, by Student's t, for each cutoff by itself.
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    MeasureError
+        A measure without cutoffs, or that was evaluated at less than two of them.
+    ExtraError
+        Altair is not installed.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings, evaluate, plot
+    >>> scores = evaluate(Rankings.from_lists([[3, 2, 0], [0, 1]]), "nDCG@1,2,3")
+    >>> type(plot.cutoffs({"bm25": scores})).__name__
+    'LayerChart'
+    """
+    asked, rows = as_measure(measure), []
+    if asked.definition.cut != "rank":
+        raise MeasureError(f"{asked} has no cutoff, so that it has no curve over cutoffs; take nDCG")
+    named = _named(systems)
+    for name, given in named.items():
+        scores = given
+        if isinstance(given, Rankings):
+            scores = evaluate(given, [asked @ k for k in CUTOFFS])
+        at = {known.cutoff: known for known in scores if known.cutoff and asked @ known.cutoff == known}
+        if len(at) < 2:
+            raise MeasureError(
+                f"{asked.name} was evaluated at {count_of(len(at), 'cutoff')}; evaluate at least two, as in "
+                f'"{asked.name}@1,5,10"'
+            )
+        summary = {row["measure"]: row for row in scores.summary(confidence).rows}
+        for k, known in sorted(at.items()):
+            row = summary[str(known)]
+            rows.append(
+                {"system": name, "cutoff": k} | {end: _number(row[end]) for end in ("mean", "low", "high")}
+            )
+    alt, bare = altair(), asked(**asked.params)
+    base = alt.Chart(data(rows)).encode(
+        alt.X(
+            "cutoff:Q",
+            title="cutoff k (ranks)",
+            scale=alt.Scale(type="log", nice=False),
+            axis=alt.Axis(values=sorted({row["cutoff"] for row in rows})),
+        ),
+        coloured(list(named)),
+    )
+    at_k = f"{_bare(bare)}@k"
+    band = base.mark_area(opacity=0.2).encode(alt.Y("low:Q", scale=alt.Scale(zero=False)), alt.Y2("high:Q"))
+    line = base.mark_line().encode(
+        alt.Y("mean:Q", title=f"mean {at_k} ({_unit(asked)})"), dashed(list(named))
+    )
+    points = base.mark_point(filled=True, size=30).encode(alt.Y("mean:Q"), shaped(list(named)))
+    shown = "; ".join(
+        f"{name}: "
+        + ", ".join(f"{row['mean']:.3f} at {row['cutoff']}" for row in rows if row["system"] == name)
+        for name in named
+    )
+    return themed(
+        alt.layer(band, line, points).properties(width=WIDTH, height=HEIGHT),
+        f"{at_k} at each cutoff",
+        f"bands: intervals of {100 * confidence:g} %, for each cutoff by itself",
+        f"Mean {at_k} over cutoffs k. {shown}.",
+    )
+
+
+def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: int = 40) -> Chart:
+    """How many queries have which value: a histogram, and below it the share of queries up to each value.
+
+    Parameters
+    ----------
+    systems : Scores, or a mapping of names to them
+    measure : Measure, notation, or ir_measures object
+        One that was evaluated.
+    bins : int
+        Bars of the histogram, of equal width.
+
+    Returns
+    -------
+    altair.VConcatChart
+        Queries without a value are left out, and counted in the title; weights change nothing.
+
+    Raises
+    ------
+    MeasureError
+        A measure that was not evaluated.
+    InputError
+        No query has a value.
+    ExtraError
+        Altair is not installed.
+    """
+    asked, named = as_measure(measure), _named(systems)
+    values = {name: scores[asked] for name, scores in named.items()}
+    defined = {name: each[~np.isnan(each)] for name, each in values.items()}
+    every = np.concatenate(list(defined.values()))
+    if not every.size:
+        raise InputError(f"no query has a value of {asked}, so that there is nothing to draw")
+    if bins < 1:
+        raise InputError(f"bins={bins!r} is no number of bars; wanted a whole number from 1")
+    edges = np.histogram_bin_edges(every, bins)
+    bars, curve = [], []
+    for name, each in defined.items():
+        counts = np.histogram(each, edges)[0]
+        for low, high, count in zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True):
+            bars.append({"system": name, "from": low, "to": high, "queries": count})
+        curve += [
+            {"system": name, "value": value, "share": share} for value, share in _shares(each, every.min())
+        ]
+    alt, several = altair(), len(named) > 1
+    x = alt.X("from:Q", title=f"{asked} ({_unit(asked)})", scale=alt.Scale(zero=False))
+    histogram = alt.Chart(data(bars)).encode(x, alt.Y("queries:Q", title="queries"), coloured(list(named)))
+    histogram = (
+        histogram.mark_line(interpolate="step-after").encode(dashed(list(named)))
+        if several
+        else histogram.mark_bar().encode(alt.X2("to:Q"), y2=alt.Y2Datum(0))
+    )
+    shares = (
+        alt.Chart(data(curve))
+        .mark_line(interpolate="step-after")
+        .encode(
+            alt.X("value:Q", title=f"{asked} ({_unit(asked)})", scale=alt.Scale(zero=False)),
+            alt.Y("share:Q", title="share of queries up to it"),
+            coloured(list(named)),
+            dashed(list(named)),
+        )
+    )
+    facts = []
+    for name, each in defined.items():
+        without = len(values[name]) - len(each)
+        facts.append(
+            (f"{name}: " if several else "")
+            + f"{count_of(len(values[name]), 'query')}, median {np.median(each):.3f}"
+            + (f", {without:,} without a value" if without else "")
+        )
+    chart = alt.vconcat(
+        histogram.properties(width=WIDTH, height=HEIGHT // 2),
+        shares.properties(width=WIDTH, height=HEIGHT // 2),
+    )
+    return themed(
+        chart, f"{asked} of queries", "; ".join(facts), f"How {asked} is distributed. {'; '.join(facts)}."
+    )
+
+
+def slices(
+    systems: Scores | Mapping[str, Scores], measure: object, by: str | Sequence[str], confidence: float = 0.95
+) -> Chart:
+    """The mean of each group of queries with its interval, and the mean of all as a line.
+
+    Parameters
+    ----------
+    systems : Scores, or a mapping of names to them
+    measure : Measure, notation, or ir_measures object
+        One that was evaluated.
+    by : str or sequence of str
+        Kept columns, as of `Scores.by`.
+    confidence : float
+        Of the intervals, by Student's t.
+
+    Returns
+    -------
+    altair.Chart
+        Groups of less than 30 queries are hollow: their intervals are not to be relied on. Of more than 40 groups, those of most queries
+        are drawn.
+
+    Raises
+    ------
+    MeasureError, ColumnError
+        A measure that was not evaluated; a column that was not kept.
+    ExtraError
+        Altair is not installed.
+    """
+    asked, named = as_measure(measure), _named(systems)
+    columns = [by] if isinstance(by, str) else list(by)
+    rows, means = [], []
+    for name, scores in named.items():
+        scores[asked]  # says what was evaluated where this was not
+        means.append({"system": name, "mean": scores.mean()[str(asked)]})
+        for group in scores.by(columns, confidence).to_pylist():
+            of_group = {
+                "system": name,
+                "slice": ", ".join(str(group[column]) for column in columns),
+                "mean": _number(group[str(asked)]),
+                "low": _number(group[f"{asked}_low"]),
+                "high": _number(group[f"{asked}_high"]),
+                "queries": group["queries"],
+                "small": _size(group["small"]),
+            }
+            rows.append(of_group)
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row["slice"]] = counts.get(row["slice"], 0) + row["queries"]
+    most = sorted(counts, key=lambda each: -counts[each])[:_GROUPS]
+    rows = [row for row in rows if row["slice"] in most]
+    left_out = f"; {len(counts) - len(most):,} smaller ones are not shown" if len(counts) > len(most) else ""
+    chart = _intervals(rows, most, "slice", ", ".join(columns), f"mean {asked} ({_unit(asked)})", list(named))
+    alt = altair()
+    if len(named) == 1:
+        whole = alt.Chart(data(means)).mark_rule(strokeDash=[4, 4], color=SAME).encode(alt.X("mean:Q"))
+        chart = alt.layer(whole, chart).properties(width=WIDTH, height=chart.height)
+    worst = min(rows, key=lambda row: (row["mean"] is None, row["mean"]))
+    return themed(
+        chart,
+        f"{asked} by {', '.join(columns)}",
+        f"intervals of {100 * confidence:g} %; hollow: {_size(True)}{left_out}",
+        f"Mean {asked} of {count_of(len(counts), 'group')} by {', '.join(columns)}; lowest: {worst['slice']}, {_shown(worst['mean'])}.",
+    )
+
+
+def against(scores: Scores, measure: object, column: str) -> Chart:
+    """Values of a measure beside a number of each query that was measured online, with their rank correlation.
+
+    Parameters
+    ----------
+    scores : Scores
+    measure : Measure, notation, or ir_measures object
+        One that was evaluated.
+    column : str
+        A kept column of numbers, as clicks, revenue or satisfaction of a query.
+
+    Returns
+    -------
+    altair.Chart
+        A point for each query that has both; of more than 5,000 queries, squares by how many fall into them. Kendall's tau-b is in the
+        title; it needs SciPy.
+
+    Raises
+    ------
+    MeasureError, ColumnError
+        A measure that was not evaluated; a column that was not kept, or is none of numbers.
+    InputError
+        No query has both.
+    ExtraError
+        Altair, or SciPy, is not installed.
+    """
+    asked = as_measure(measure)
+    values, online = scores[asked], _numbers(scores.queries, column)
+    both = ~np.isnan(values) & ~np.isnan(online)
+    if not both.any():
+        raise InputError(f"no query has both a value of {asked} and one of {column}")
+    values, online = values[both], online[both]
+    tau, alt = rank_agreement(values, online), altair()
+    x_title, y_title = f"{asked} ({_unit(asked)})", f"{column} (as measured)"
+    if len(values) <= MOST:
+        rows = [
+            {"value": value, "online": seen}
+            for value, seen in zip(values.tolist(), online.tolist(), strict=True)
+        ]
+        chart = (
+            alt.Chart(data(rows))
+            .mark_point(filled=True, opacity=0.5, size=25, color=BETTER)
+            .encode(
+                alt.X("value:Q", title=x_title, scale=alt.Scale(zero=False)),
+                alt.Y("online:Q", title=y_title, scale=alt.Scale(zero=False)),
+            )
+        )
+    else:
+        chart = (
+            alt.Chart(data(_squares(values, online)))
+            .mark_rect()
+            .encode(
+                alt.X("value:Q", title=x_title, scale=alt.Scale(zero=False)),
+                alt.X2("value_to:Q"),
+                alt.Y("online:Q", title=y_title, scale=alt.Scale(zero=False)),
+                alt.Y2("online_to:Q"),
+                alt.Color("queries:Q", title="queries", scale=alt.Scale(scheme="viridis", type="log")),
+            )
+        )
+    said = f"Kendall's tau-b {tau:.3f} of {count_of(len(values), 'query')}"
+    return themed(
+        chart.properties(width=WIDTH, height=HEIGHT),
+        f"{asked} and {column}",
+        said,
+        f"{asked} of each query beside {column}: {said}.",
+    )
+
+
+# ---- two systems ----
+
+
+def differences(
+    comparison: Comparison, measure: object, system: str | None = None, *, baseline: str | None = None
+) -> Chart:
+    """The difference of each query between two systems, from the greatest gain to the greatest loss.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    measure : Measure, notation, or ir_measures object
+        One that was compared.
+    system, baseline : str, optional
+        As of `Comparison.movers`.
+
+    Returns
+    -------
+    altair.Chart
+        A bar for each query; of more than 5,000 queries, 500 bars of as many queries each, at their mean.
+
+    Raises
+    ------
+    MeasureError, InputError
+        A measure that was not compared; systems that were not; independent samples; no query with a difference.
+    ExtraError
+        Altair is not installed.
+    """
+    asked = as_measure(measure)
+    found = comparison.differences(asked, system, baseline=baseline)["difference"].to_numpy()
+    own, theirs = comparison.pair(system, baseline)
+    found = -np.sort(-found[~np.isnan(found)])
+    if not found.size:
+        raise InputError(f"no query has a difference of {asked}, so that there is nothing to draw")
+    bars = STEPS if len(found) > MOST else len(found)
+    ends = np.linspace(0, len(found), bars + 1).astype(np.int64)
+    heights = np.add.reduceat(found, ends[:-1]) / np.diff(ends)
+    words = {1: f"{own} is better", 0: "equal", -1: f"{theirs} is better"}
+    rows = [
+        {"from": low, "to": high, "difference": height, "winner": words[int(np.sign(height))]}
+        for low, high, height in zip(ends[:-1].tolist(), ends[1:].tolist(), heights.tolist(), strict=True)
+    ]
+    wins, losses = int((found > 0).sum()), int((found < 0).sum())
+    alt = altair()
+    scale = alt.Scale(domain=[words[1], words[-1], words[0]], range=[BETTER, WORSE, SAME])
+    chart = (
+        alt.Chart(data(rows))
+        .mark_bar()
+        .encode(
+            alt.X("from:Q", title="queries, by falling difference", scale=alt.Scale(nice=False)),
+            alt.X2("to:Q"),
+            alt.Y("difference:Q", title=f"difference of {asked} ({own} minus {theirs})"),
+            alt.Y2Datum(0),
+            alt.Color("winner:N", title=None, scale=scale, legend=alt.Legend(orient="top")),
+        )
+        .properties(width=WIDTH, height=HEIGHT)
+    )
+    said = f"better for {count_of(wins, 'query')}, worse for {losses:,}, equal for {len(found) - wins - losses:,}"
+    each = f"; a bar is the mean of about {len(found) // bars:,} queries" if bars < len(found) else ""
+    return themed(
+        chart,
+        f"{asked}: {own} against {theirs}",
+        said + each,
+        f"Differences of {asked}, {own} minus {theirs}, of each query: {said}. Greatest gain {found[0]:.3f}, greatest loss {found[-1]:.3f}.",
+    )
+
+
+def effects(comparison: Comparison, measure: object = None) -> Chart:
+    """The mean difference of each pair of systems with its interval, beside the line of no difference.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    measure : Measure, notation, or ir_measures object, optional
+        Default: every measure that was compared.
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    MeasureError
+        A measure that was not compared.
+    ExtraError
+        Altair is not installed.
+    """
+    name = None if measure is None else str(as_measure(measure))
+    rows = [
+        {
+            "measure": row["measure"],
+            "system": f"{row['system']} − {row['baseline']}",
+            "mean": _number(row["difference"]),
+            "low": _number(row["low"]),
+            "high": _number(row["high"]),
+            "small": _size(row["queries"] < SMALL),
+        }
+        for row in comparison.rows
+        if name in (None, row["measure"])
+    ]
+    if not rows:
+        comparison.differences(measure)  # says which measures were compared
+    pairs = list(dict.fromkeys(row["system"] for row in rows))
+    measures = list(dict.fromkeys(row["measure"] for row in rows))
+    chart = _intervals(rows, measures, "measure", "", "difference of means", pairs)
+    alt = altair()
+    zero = alt.Chart(data([{"none": 0}])).mark_rule(strokeDash=[4, 4], color=SAME).encode(alt.X("none:Q"))
+    chart = alt.layer(zero, chart).properties(width=WIDTH, height=chart.height)
+    said = "; ".join(
+        f"{row['measure']}, {row['system']}: {_shown(row['mean'])} ({_shown(row['low'])} to {_shown(row['high'])})"
+        for row in rows
+    )
+    return themed(
+        chart,
+        "Differences of means",
+        f"intervals of {100 * comparison.confidence:g} %",
+        f"Differences of means. {said}.",
+    )
+
+
+# ---- measures themselves ----
+
+
+def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
+    """What a document's gain is multiplied with at each rank, a line for each measure.
+
+    Parameters
+    ----------
+    measures : one or several of Measure, notation, or ir_measures object
+        Measures with a discount, as nDCG and DCG, or RBP.
+    ranks : int
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    MeasureError
+        A measure without a discount, or whose sequence is shorter.
+    ExtraError
+        Altair is not installed.
+
+    Examples
+    --------
+    >>> from fastndcg import nDCG, plot
+    >>> chart = plot.discounts([nDCG, nDCG(discount="reciprocal")])
+    """
+    asked, rows = as_measures(measures), []
+    if ranks < 1:
+        raise InputError(f"ranks={ranks!r} is no number of ranks; wanted a whole number from 1")
+    with functions_held(asked):
+        for measure in asked:
+            discount = discount_of(measure)
+            if discount == "none":
+                raise MeasureError(f"{measure} has no discount; take nDCG, DCG or RBP")
+            # beyond its cutoff a measure looks at nothing
+            table = discount_table(discount, ranks)[: measure.cutoff]
+            rows += [
+                {"system": str(measure), "rank": rank, "discount": value}
+                for rank, value in enumerate(table.tolist(), 1)
+            ]
+    return _curves(
+        rows, "rank", "rank (1 is the first)", "discount", "discount (share of the gain)", "Discounts by rank"
+    )
+
+
+def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
+    """What a document of each grade is worth, a line for each measure.
+
+    Parameters
+    ----------
+    measures : one or several of Measure, notation, or ir_measures object
+    grades : numbers
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    MeasureError
+        No measure has a gain for any of the grades.
+    ExtraError
+        Altair is not installed.
+    """
+    asked, rows = as_measures(measures), []
+    with functions_held(asked):
+        for measure in asked:
+            for grade in grades:
+                gain = gain_of(worth_of(measure), float(grade))
+                if np.isfinite(gain):
+                    rows.append({"system": str(measure), "grade": grade, "gain": gain})
+    if not rows:
+        raise MeasureError(f"{', '.join(map(str, asked))} have no gain for these grades; name others")
+    return _curves(rows, "grade", "grade", "gain", "gain (units of the measure)", "Gains by grade")
+
+
+def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
+    """Worst, expected and best mean of each measure: how far it could move by the order of tied documents, or by judgments.
+
+    Parameters
+    ----------
+    systems : Ranges, or a mapping of names to them
+        As `tie_range` and `judgment_range` return them.
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    ExtraError
+        Altair is not installed.
+    """
+    named, rows = _named(systems), []
+    for name, ranges in named.items():
+        for row in ranges.summary().to_pylist():
+            low, value, high = (_number(row[key]) for key in list(row)[1:4])
+            rows.append({"system": name, "measure": row["measure"], "low": low, "mean": value, "high": high})
+    words = next(iter(named.values())).summary().column_names[1:4]
+    measures = list(dict.fromkeys(row["measure"] for row in rows))
+    chart = _intervals(rows, measures, "measure", "", "mean (units of the measure)", list(named))
+    said = "; ".join(
+        f"{row['measure']}{' of ' + row['system'] if len(named) > 1 else ''}: {_shown(row['low'])}, "
+        f"{_shown(row['mean'])}, {_shown(row['high'])}"
+        for row in rows
+    )
+    return themed(
+        chart, ", ".join(words).capitalize(), "means over all queries", f"{', '.join(words)}. {said}."
+    )
+
+
+def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
+    """Worst, random, actual and best mean of each measure: what the order of the returned documents could have made of it.
+
+    Parameters
+    ----------
+    systems : Anchors, or a mapping of names to them
+        As `fastndcg.anchors` returns them.
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    ExtraError
+        Altair is not installed.
+    """
+    named, kinds = _named(systems), ["actual", "best", "random", "worst"]
+    rows, said = [], []
+    for name, found in named.items():
+        for measure, means in found.means().items():
+            of = f"{measure}, {name}" if len(named) > 1 else measure
+            rows += [{"of": of, "order": kind, "mean": _number(means[kind])} for kind in kinds]
+            said.append(f"{of}: {', '.join(f'{kind} {means[kind]:.3f}' for kind in reversed(kinds))}")
+    alt, order = altair(), sorted({row["of"] for row in rows})
+    base = alt.Chart(data(rows)).encode(alt.Y("of:N", sort=order, title=None))
+    x_title = "mean (units of the measure)"
+    chart = alt.layer(
+        base.mark_line(color=SAME, strokeWidth=2).encode(alt.X("mean:Q", title=x_title), alt.Detail("of:N")),
+        base.mark_point(filled=True, size=70, opacity=1).encode(
+            alt.X("mean:Q"), coloured(kinds, "order"), shaped(kinds, "order")
+        ),
+    )
+    return themed(
+        chart.properties(width=WIDTH, height=max(28 * len(order), 60)),
+        "Worst, random, actual and best order",
+        "of the returned documents; means over all queries",
+        f"Means of the worst, a random, the actual and the best order. {'; '.join(said)}.",
+    )
+
+
+# ---- parts ----
+
+
+def _curves(rows: list[dict[str, Any]], x: str, x_title: str, y: str, y_title: str, title: str) -> Chart:
+    """A line with a point at each step, for each measure."""
+    alt, names = altair(), list(dict.fromkeys(row["system"] for row in rows))
+    base = alt.Chart(data(rows)).encode(
+        alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(zero=False, nice=False)),
+        alt.Y(f"{y}:Q", title=y_title),
+        coloured(names),
+    )
+    chart = alt.layer(
+        base.mark_line().encode(dashed(names)),
+        base.mark_point(filled=True, size=30).encode(shaped(names)),
+    )
+    said = "; ".join(
+        f"{name}: "
+        + ", ".join(
+            f"{row[y]:.3g} at {row[x]:g}" for row in [row for row in rows if row["system"] == name][:5]
+        )
+        for name in names
+    )
+    return themed(chart.properties(width=WIDTH, height=HEIGHT), title, ", ".join(names), f"{title}. {said}.")
+
+
+def _intervals(
+    rows: list[dict[str, Any]], order: list[str], field: str, title: str, x_title: str, names: list[str]
+) -> Chart:
+    """A point and its interval for each name, side by side, in a row for each value of a column."""
+    alt = altair()
+    base = alt.Chart(data(rows)).encode(
+        alt.Y(f"{field}:N", sort=order, title=title or None),
+        coloured(names),
+        alt.YOffset("system:N", sort=names),
+    )
+    rule = base.mark_rule(strokeWidth=2).encode(
+        alt.X("low:Q", title=x_title, scale=alt.Scale(zero=False)), alt.X2("high:Q")
+    )
+    points = base.mark_point(size=50, opacity=1, filled="small" not in rows[0]).encode(
+        alt.X("mean:Q"), shaped(names)
+    )
+    if "small" in rows[0]:
+        points = points.encode(
+            alt.Fill(
+                "system:N",
+                scale=alt.Scale(domain=names, range=coloured(names).to_dict()["scale"]["range"]),
+                legend=None,
+            ),
+            fillOpacity=alt.condition(alt.datum.small == _size(True), alt.value(0), alt.value(1)),
+        )
+    height = max(24 * len(order) * max(1.0, len(names) * 0.6), 60)
+    return alt.layer(rule, points).properties(width=WIDTH, height=height)
+
+
+def _shares(values: Float64, least: float) -> Iterable[tuple[float, float]]:
+    """Values, and the share of all up to each: every distinct one, or as many as a curve has steps."""
+    ordered = np.sort(values)
+    last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))  # of equal values the last
+    if len(last) > STEPS:
+        last = last[np.linspace(0, len(last) - 1, STEPS).astype(np.int64)]
+    return [
+        (float(least), 0.0),
+        *zip(ordered[last].tolist(), ((last + 1) / max(len(ordered), 1)).tolist(), strict=True),
+    ]
+
+
+def _squares(x: Float64, y: Float64, side: int = 40) -> list[dict[str, Any]]:
+    """How many of the points fall into each square of a grid; those squares that have some."""
+    counts, x_edges, y_edges = np.histogram2d(x, y, [_edges(x, side), _edges(y, side)])
+    return [
+        {
+            "value": float(x_edges[i]),
+            "value_to": float(x_edges[i + 1]),
+            "online": float(y_edges[j]),
+            "online_to": float(y_edges[j + 1]),
+            "queries": int(counts[i, j]),
+        }
+        for i, j in zip(*(axis.tolist() for axis in np.nonzero(counts)), strict=True)
+    ]
+
+
+def _edges(values: Float64, most: int) -> Float64:
+    """Edges of bins: one around each value where there are few, as of counts, otherwise of equal width."""
+    distinct = np.unique(values)
+    if 1 < len(distinct) <= most:
+        between = (distinct[1:] + distinct[:-1]) / 2
+        first, last = 2 * distinct[0] - between[0], 2 * distinct[-1] - between[-1]
+        return np.concatenate([[first], between, [last]])
+    edges: Float64 = np.histogram_bin_edges(values, most)
+    return edges
+
+
+def _named(systems: Any) -> dict[str, Any]:
+    if not isinstance(systems, Mapping):
+        return {"system": systems}
+    if not systems:
+        raise InputError('no system is given; wanted a mapping of names, as in {"bm25": scores}')
+    return {str(name): each for name, each in systems.items()}
+
+
+def _numbers(queries: pa.Table, column: str) -> Float64:
+    """A kept column as float64, NaN where it is null."""
+    if column not in queries.column_names:
+        raise ColumnError(
+            f'there is no column "{column}"; kept were: {", ".join(queries.column_names)}. Name it in keep=.'
+            + suggest(column, queries.column_names)
+        )
+    try:
+        numbers = queries[column].cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise ColumnError(
+            f'column "{column}" is {queries[column].type}, and no column of numbers; name one that is'
+        ) from None
+    found: Float64 = numbers.to_numpy().astype(np.float64)
+    return found
+
+
+def _bare(measure: Measure) -> str:
+    """A measure without its cutoff."""
+    return str(measure).rpartition("@")[0] if measure.cutoff else str(measure)
+
+
+def _unit(measure: Measure) -> str:
+    """What the numbers of a measure can be, as an axis says it."""
+    return measure.definition.range.partition(";")[0].partition(" for ")[0]
+
+
+def _number(value: float) -> float | None:
+    """None for what is no number, which neither a picture nor JSON knows."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _size(small: bool) -> str:
+    return f"fewer than {SMALL} queries" if small else f"{SMALL} queries or more"
+
+
+def _shown(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3f}"

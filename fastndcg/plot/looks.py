@@ -1,0 +1,105 @@
+"""How every picture looks: colours, axes, text, and where they are kept small. The only module that imports Altair."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from fastndcg.errors import library
+
+Chart: TypeAlias = (
+    Any  # an altair.Chart, or several side by side: Altair is imported where a picture is asked for
+)
+
+MOST = 5_000  # points that are drawn one by one
+STEPS = 500  # bars or steps of a curve that stands for more values than that
+
+# Okabe and Ito's, told apart by the colour-blind, the light ones darker, so that each has a contrast of 3 on white and on near black
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c2669a", "#3d97cc", "#a67c00", "#7f7f7f")
+BETTER, WORSE, SAME = COLOURS[0], COLOURS[1], COLOURS[6]
+TEXT = "#767676"  # read on white and on near black
+_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 1], [1, 3], [10, 4])
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+
+WIDTH, HEIGHT = 560, 280
+
+
+def altair() -> Any:
+    """The library. Raises `ExtraError` where it is not installed."""
+    return library("altair", "Altair", "plot", "a picture")
+
+
+def themed(chart: Chart, title: str, subtitle: str, description: str) -> Chart:
+    """The chart with a title, what it says in words, and the looks of all pictures."""
+    alt = altair()
+    return (
+        chart.properties(
+            title=alt.TitleParams(title, subtitle=subtitle, anchor="start"), description=description
+        )
+        .configure(background="transparent")
+        .configure_view(stroke=None)
+        .configure_title(color=TEXT, subtitleColor=TEXT, fontSize=14, offset=12)
+        .configure_axis(
+            labelColor=TEXT,
+            titleColor=TEXT,
+            domainColor=TEXT,
+            tickColor=TEXT,
+            gridColor=TEXT,
+            gridOpacity=0.2,
+            titleFontWeight="normal",
+            labelLimit=240,
+        )
+        .configure_legend(labelColor=TEXT, titleColor=TEXT, titleFontWeight="normal", labelLimit=240)
+        .configure_header(labelColor=TEXT, titleColor=TEXT)
+        .configure_text(color=TEXT)
+    )
+
+
+def data(rows: list[dict[str, Any]]) -> Any:
+    """Rows as the data of a chart, whose encodings name the type of each column."""
+    return altair().InlineData(values=rows)
+
+
+def coloured(names: list[str], field: str = "system") -> Any:
+    """A colour for each name, in their order; one name needs no legend."""
+    alt = altair()
+    return alt.Color(
+        f"{field}:N",
+        title=None,
+        scale=alt.Scale(domain=names, range=_each(COLOURS, len(names))),
+        legend=alt.Legend(orient="top") if len(names) > 1 else None,
+    )
+
+
+def dashed(names: list[str]) -> Any:
+    """A dash for each name, for those who do not see colours."""
+    alt = altair()
+    return alt.StrokeDash(
+        "system:N", scale=alt.Scale(domain=names, range=_each(_DASHES, len(names))), legend=None
+    )
+
+
+def shaped(names: list[str], field: str = "system") -> Any:
+    """A shape for each name, for those who do not see colours."""
+    alt = altair()
+    return alt.Shape("system:N", scale=alt.Scale(domain=names, range=_each(_SHAPES, len(names))), legend=None)
+
+
+def _each(choices: Any, count: int) -> list[Any]:
+    return [choices[place % len(choices)] for place in range(count)]
+
+
+def tables(chart: Chart) -> list[list[dict[str, Any]]]:
+    """The data of a chart: rows of each table that it is drawn from."""
+    found: list[list[dict[str, Any]]] = []
+
+    def visit(node: Any) -> None:
+        if isinstance(node, dict):
+            rows = node.get("data", {}).get("values") if isinstance(node.get("data"), dict) else None
+            if rows and rows not in found:
+                found.append(rows)
+            for child in ("layer", "hconcat", "vconcat"):
+                for each in node.get(child, ()):
+                    visit(each)
+
+    visit(chart.to_dict(validate=False))
+    return found

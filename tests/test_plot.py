@@ -1,0 +1,269 @@
+"""Pictures: what they show is what was computed, colours can be told apart, and large input is binned."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastndcg as fn
+from fastndcg import plot
+from fastndcg.plot import looks
+
+pytest.importorskip("altair")
+pytest.importorskip("scipy")
+pytestmark = pytest.mark.pure
+
+QUERIES = 40
+COUNTRIES = ["de", "fr", "<script>alert(1)</script>", None]
+MEASURES = ["nDCG@1,3,5", "RR"]
+
+
+def rankings_of(noise: float, seed: int, queries: int = QUERIES) -> fn.Rankings:
+    grades = np.random.default_rng(1).integers(0, 4, (queries, 8))
+    scores = np.round(grades + np.random.default_rng(seed).normal(0, noise, grades.shape))
+    kept = {
+        "country": [COUNTRIES[place % 4] for place in range(queries)],
+        "clicks": np.arange(queries, dtype=np.float32) % 7,
+    }
+    offsets = np.arange(queries + 1) * 8
+    return fn.Rankings.from_offsets(offsets, grades.ravel(), scores.ravel(), queries=kept)
+
+
+BM25, RERANK = rankings_of(3, 2), rankings_of(1.5, 3)
+
+
+@pytest.fixture(scope="module")
+def systems() -> dict[str, fn.Scores]:
+    return {"bm25": fn.evaluate(BM25, MEASURES), "rerank": fn.evaluate(RERANK, MEASURES)}
+
+
+@pytest.fixture(scope="module")
+def comparison(systems: dict[str, fn.Scores]) -> fn.Comparison:
+    return fn.compare(systems)
+
+
+def spec_of(chart: Any) -> dict[str, Any]:
+    return chart.to_dict()
+
+
+def titles(node: Any) -> list[str]:
+    if isinstance(node, dict):
+        own = [node["title"]] if isinstance(node.get("title"), str) else []
+        return own + [title for value in node.values() for title in titles(value)]
+    return [title for each in node for title in titles(each)] if isinstance(node, list) else []
+
+
+# ---- all of them ----
+
+
+def every_picture(systems: dict[str, fn.Scores], comparison: fn.Comparison) -> dict[str, Any]:
+    one = systems["bm25"]
+    return {
+        "cutoffs": plot.cutoffs(systems),
+        "cutoffs of one": one.plot.cutoffs("nDCG"),
+        "distribution": one.plot.distribution("nDCG@5"),
+        "distributions": plot.distribution(systems, "RR"),
+        "slices": one.plot.slices("nDCG@5", ["country", "clicks"]),
+        "slices of two": plot.slices(systems, "nDCG@5", "country"),
+        "against": one.plot.against("nDCG@5", "clicks"),
+        "differences": comparison.plot.differences("nDCG@5"),
+        "effects": comparison.plot.effects(),
+        "discounts": plot.discounts([fn.nDCG, fn.nDCG(discount="reciprocal") @ 5, fn.RBP]),
+        "gains": plot.gains([fn.nDCG, fn.nDCG(gain="exp2"), fn.ERR]),
+        "ties": plot.ties({"bm25": fn.tie_range(BM25, MEASURES), "rerank": fn.tie_range(RERANK, MEASURES)}),
+        "ties of one": fn.tie_range(BM25, "nDCG@5").plot(),
+        "anchors": plot.anchors({"bm25": fn.anchors(BM25, MEASURES), "rerank": fn.anchors(RERANK, MEASURES)}),
+        "anchors of one": fn.anchors(BM25, "nDCG@5").plot(),
+    }
+
+
+def test_every_picture_is_drawn_without_a_network(
+    systems: dict[str, fn.Scores], comparison: fn.Comparison
+) -> None:
+    """As a picture, with words for those who do not see it, titles on its axes, and the rows that it is drawn from."""
+    converter = pytest.importorskip("vl_convert")
+    pictures = every_picture(systems, comparison)
+    for name, chart in pictures.items():
+        spec = spec_of(chart)
+        assert len(spec["description"]) > 30, name
+        assert spec["config"]["background"] == "transparent"
+        assert titles(spec), name
+        tables = looks.tables(chart)
+        assert tables and all(rows for rows in tables), name
+        for rows in tables:
+            assert all(rows[0].keys() == row.keys() for row in rows), name
+        assert "<svg" in converter.vegalite_to_svg(spec, allowed_base_urls=[]), name
+
+
+def test_a_picture_is_saved(tmp_path: Any, systems: dict[str, fn.Scores]) -> None:
+    pytest.importorskip("vl_convert")
+    systems["bm25"].plot.distribution("nDCG@5").save(str(tmp_path / "x.png"))
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_altair_the_error_has_the_command(
+    monkeypatch: pytest.MonkeyPatch, systems: dict[str, fn.Scores]
+) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(fn.ExtraError, match=r"Altair, which is not installed: pip install 'fastndcg\[plot\]'"):
+        systems["bm25"].plot.distribution("nDCG@5")
+
+
+# ---- numbers ----
+
+
+def test_lines_over_cutoffs_are_means_and_intervals(systems: dict[str, fn.Scores]) -> None:
+    (rows,) = looks.tables(plot.cutoffs(systems, "nDCG@10"))
+    assert [(row["system"], row["cutoff"]) for row in rows] == list(
+        itertools.product(["bm25", "rerank"], [1, 3, 5])
+    )
+    for row in rows:
+        (expected,) = [
+            each
+            for each in systems[row["system"]].summary(0.95).rows
+            if each["measure"] == f"nDCG@{row['cutoff']}"
+        ]
+        assert [row[name] for name in ("mean", "low", "high")] == [
+            expected[name] for name in ("mean", "low", "high")
+        ]
+
+
+def test_rankings_are_evaluated_at_usual_cutoffs() -> None:
+    (rows,) = looks.tables(plot.cutoffs(BM25, "RR"))
+    assert [row["cutoff"] for row in rows] == list(plot.charts.CUTOFFS)
+
+
+def test_a_distribution_counts_every_query_that_has_a_value() -> None:
+    rankings = fn.Rankings.from_lists([[1, 0], [0, 1], [0, 0], [0, 1]])
+    scores = fn.evaluate(rankings, "RR(empty='nan')")
+    chart = scores.plot.distribution("RR(empty='nan')", bins=5)
+    bars, curve = looks.tables(chart)
+    assert [row["queries"] for row in bars] == [2, 0, 0, 0, 1]
+    assert [(row["value"], row["share"]) for row in curve] == [
+        (0.5, 0.0),
+        (0.5, pytest.approx(2 / 3)),
+        (1.0, 1.0),
+    ]
+    assert "4 queries, median 0.500, 1 without a value" in spec_of(chart)["title"]["subtitle"]
+
+
+def test_differences_fall_from_winners_to_losers(comparison: fn.Comparison) -> None:
+    chart = comparison.plot.differences("nDCG@5")
+    (rows,) = looks.tables(chart)
+    expected = np.sort(comparison.differences("nDCG@5")["difference"].to_numpy())[::-1]
+    assert [row["difference"] for row in rows] == pytest.approx(expected.tolist(), abs=0)
+    (numbers,) = [row for row in comparison.rows if row["measure"] == "nDCG@5"]
+    winners = [row["winner"] for row in rows]
+    counts = [winners.count(words) for words in ("rerank is better", "equal", "bm25 is better")]
+    assert counts == [numbers["wins"], numbers["ties"], numbers["losses"]]
+
+
+def test_discounts_and_gains_are_those_of_the_measure() -> None:
+    (rows,) = looks.tables(plot.discounts([fn.nDCG @ 3, fn.RBP(p=0.5)], ranks=4))
+    assert [row["discount"] for row in rows] == pytest.approx(
+        [1, 1 / np.log2(3), 0.5, 1, 0.5, 0.25, 0.125]
+    )
+    (rows,) = looks.tables(plot.gains(fn.nDCG(gain="exp2"), [0, 1, 3]))
+    assert [row["gain"] for row in rows] == [0, 1, 7]
+
+
+def test_a_picture_beside_an_online_measure_has_its_correlation(systems: dict[str, fn.Scores]) -> None:
+    scores = systems["bm25"]
+    chart = scores.plot.against("nDCG@5", "clicks")
+    tau = fn.rank_agreement(scores["nDCG@5"], scores.queries["clicks"].to_numpy().astype(float))
+    assert spec_of(chart)["title"]["subtitle"] == f"Kendall's tau-b {tau:.3f} of 40 queries"
+    assert len(looks.tables(chart)[0]) == QUERIES
+
+
+# ---- size ----
+
+
+def test_more_than_5000_queries_are_binned() -> None:
+    scores = [
+        fn.evaluate(rankings_of(noise, seed, 6_000), ["nDCG@5"]) for noise, seed in ((3, 2), (1.5, 3))
+    ]
+    comparison = fn.compare({"a": scores[0], "b": scores[1]})
+    for chart in (
+        comparison.plot.differences("nDCG@5"),
+        scores[0].plot.distribution("nDCG@5"),
+        scores[0].plot.against("nDCG@5", "clicks"),
+    ):
+        assert max(map(len, looks.tables(chart))) <= 1_000
+    (bars,) = looks.tables(comparison.plot.differences("nDCG@5"))
+    assert len(bars) == 500 and bars[-1]["to"] == 6_000
+    mean = sum(bar["difference"] * (bar["to"] - bar["from"]) for bar in bars) / 6_000
+    assert mean == pytest.approx(comparison.rows[0]["difference"], abs=1e-12)
+    (squares,) = looks.tables(scores[0].plot.against("nDCG@5", "clicks"))
+    assert sum(square["queries"] for square in squares) == 6_000
+
+
+def test_of_many_slices_the_largest_are_drawn() -> None:
+    kept = {"user": [place % 60 if place < 100 else 7 for place in range(120)]}
+    rankings = fn.Rankings.from_lists([[0, 1]] * 120, queries=kept)
+    chart = fn.evaluate(rankings, "RR").plot.slices("RR", "user")
+    rows = next(rows for rows in looks.tables(chart) if "slice" in rows[0])
+    assert len({row["slice"] for row in rows}) == 40 and "7" in {row["slice"] for row in rows}
+    assert "20 smaller ones are not shown" in spec_of(chart)["title"]["subtitle"]
+
+
+# ---- colours ----
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("ground", ["#ffffff", "#121212"])
+def test_colours_hold_on_light_and_dark_ground(ground: str) -> None:
+    assert min(contrast(colour, ground) for colour in looks.COLOURS) >= 3
+    assert contrast(looks.TEXT, ground) >= 4
+
+
+# what red and green cones make of linear RGB where one kind is missing (Viénot, Brettel and Mollon, 1999)
+PROTANOPE = np.array([[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]])
+DEUTERANOPE = np.array([[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]])
+
+
+@pytest.mark.parametrize("eye", [np.eye(3), PROTANOPE, DEUTERANOPE])
+def test_the_first_colours_differ_for_the_colour_blind(eye: Any) -> None:
+    seen = []
+    for colour in looks.COLOURS[:4]:
+        channels = np.array([int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)])
+        seen.append(np.clip(eye @ channels**2.2, 0, 1) ** (1 / 2.2))
+    assert min(np.abs(one - other).max() for one, other in itertools.combinations(seen, 2)) > 0.12
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "message"),
+    [
+        (lambda scores: scores.plot.distribution("AP"), fn.MeasureError, "AP was not evaluated; these were"),
+        (lambda scores: scores.plot.cutoffs("RR"), fn.MeasureError, "RR was evaluated at 0 cutoffs"),
+        (lambda scores: scores.plot.cutoffs("SetP"), fn.MeasureError, "SetP has no cutoff, so that it has no curve"),
+        (lambda scores: scores.plot.slices("RR", "county"), fn.ColumnError, 'Did you mean "country"?'),
+        (lambda scores: scores.plot.against("RR", "country"), fn.ColumnError, "is string, and no column of numbers"),
+        (lambda scores: scores.plot.against("RR", "click"), fn.ColumnError, 'Did you mean "clicks"?'),
+        (lambda _: plot.discounts("RR"), fn.MeasureError, "RR has no discount; take nDCG, DCG or RBP"),
+        (lambda _: plot.discounts("nDCG", ranks=0), fn.InputError, "ranks=0 is no number of ranks"),
+        (lambda _: plot.gains(fn.nDCG(gain={1: 2}), [5]), fn.MeasureError, "have no gain for these grades"),
+        (lambda _: plot.cutoffs({}), fn.InputError, "no system is given"),
+    ],
+)  # fmt: skip
+def test_errors_name_what_is_missing(
+    draw: Any, error: type[Exception], message: str, systems: dict[str, fn.Scores]
+) -> None:
+    with pytest.raises(error, match=message.replace("?", r"\?")):
+        draw(systems["bm25"])
