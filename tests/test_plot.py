@@ -109,7 +109,9 @@ def test_without_altair_the_error_has_the_command(
     monkeypatch: pytest.MonkeyPatch, systems: dict[str, fn.Scores]
 ) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(fn.ExtraError, match=r"Altair, which is not installed: pip install 'fastndcg\[plot\]'"):
+    with pytest.raises(
+        fn.ExtraError, match=r"Altair, which is not installed: pip install 'fastndcg\[plot\]'"
+    ):
         systems["bm25"].plot.distribution("nDCG@5")
 
 
@@ -164,9 +166,7 @@ def test_differences_fall_from_winners_to_losers(comparison: fn.Comparison) -> N
 
 def test_discounts_and_gains_are_those_of_the_measure() -> None:
     (rows,) = looks.tables(plot.discounts([fn.nDCG @ 3, fn.RBP(p=0.5)], ranks=4))
-    assert [row["discount"] for row in rows] == pytest.approx(
-        [1, 1 / np.log2(3), 0.5, 1, 0.5, 0.25, 0.125]
-    )
+    assert [row["discount"] for row in rows] == pytest.approx([1, 1 / np.log2(3), 0.5, 1, 0.5, 0.25, 0.125])
     (rows,) = looks.tables(plot.gains(fn.nDCG(gain="exp2"), [0, 1, 3]))
     assert [row["gain"] for row in rows] == [0, 1, 7]
 
@@ -183,9 +183,7 @@ def test_a_picture_beside_an_online_measure_has_its_correlation(systems: dict[st
 
 
 def test_more_than_5000_queries_are_binned() -> None:
-    scores = [
-        fn.evaluate(rankings_of(noise, seed, 6_000), ["nDCG@5"]) for noise, seed in ((3, 2), (1.5, 3))
-    ]
+    scores = [fn.evaluate(rankings_of(noise, seed, 6_000), ["nDCG@5"]) for noise, seed in ((3, 2), (1.5, 3))]
     comparison = fn.compare({"a": scores[0], "b": scores[1]})
     for chart in (
         comparison.plot.differences("nDCG@5"),

@@ -591,7 +591,8 @@ def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
         Altair is not installed.
     """
     named, kinds = _named(systems), ["actual", "best", "random", "worst"]
-    rows, said = [], []
+    rows: list[dict[str, Any]] = []
+    said = []
     for name, found in named.items():
         for measure, means in found.means().items():
             of = f"{measure}, {name}" if len(named) > 1 else measure

@@ -14,7 +14,7 @@ MOST = 5_000  # points that are drawn one by one
 STEPS = 500  # bars or steps of a curve that stands for more values than that
 
 # Okabe and Ito's, told apart by the colour-blind, the light ones darker, so that each has a contrast of 3 on white and on near black
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c2669a", "#3d97cc", "#a67c00", "#7f7f7f")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#3d97cc", "#c2669a", "#a67c00", "#7f7f7f")
 BETTER, WORSE, SAME = COLOURS[0], COLOURS[1], COLOURS[6]
 TEXT = "#767676"  # read on white and on near black
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 1], [1, 3], [10, 4])
@@ -81,7 +81,9 @@ def dashed(names: list[str]) -> Any:
 def shaped(names: list[str], field: str = "system") -> Any:
     """A shape for each name, for those who do not see colours."""
     alt = altair()
-    return alt.Shape("system:N", scale=alt.Scale(domain=names, range=_each(_SHAPES, len(names))), legend=None)
+    return alt.Shape(
+        f"{field}:N", scale=alt.Scale(domain=names, range=_each(_SHAPES, len(names))), legend=None
+    )
 
 
 def _each(choices: Any, count: int) -> list[Any]:
@@ -90,16 +92,17 @@ def _each(choices: Any, count: int) -> list[Any]:
 
 def tables(chart: Chart) -> list[list[dict[str, Any]]]:
     """The data of a chart: rows of each table that it is drawn from."""
-    found: list[list[dict[str, Any]]] = []
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    datasets, found = spec.get("datasets", {}), []
 
-    def visit(node: Any) -> None:
-        if isinstance(node, dict):
-            rows = node.get("data", {}).get("values") if isinstance(node.get("data"), dict) else None
-            if rows and rows not in found:
-                found.append(rows)
-            for child in ("layer", "hconcat", "vconcat"):
-                for each in node.get(child, ()):
-                    visit(each)
+    def visit(node: dict[str, Any]) -> None:
+        given = node.get("data", {})
+        rows = given.get("values") or datasets.get(given.get("name"))
+        if rows and rows not in found:
+            found.append(rows)
+        for child in ("layer", "hconcat", "vconcat"):
+            for each in node.get(child, ()):
+                visit(each)
 
-    visit(chart.to_dict(validate=False))
+    visit(spec)
     return found
