@@ -16,6 +16,7 @@ Where everything is:
     kernels         every compiled function: rank each query once, fold it into all measures
     statistics      exact sums and means, confidence intervals, tests
     comparison      compare: which of several systems is better, and how sure that is
+    explain         where the value of a query comes from, rank by rank
     anchors         what the order of the returned documents could have made of a measure
     agreement       how far two rankings agree
     streams         rankings of any size, a part at a time
@@ -58,7 +59,7 @@ from fastndcg.errors import (
     MeasureError,
     SourceError,
 )
-from fastndcg.intents import IntentGrades, IntentProbabilities
+from fastndcg.explain import Explanation, Explanations, explain
 from fastndcg.measures import (
     AP,
     CG,
@@ -100,12 +101,12 @@ from fastndcg.measures import (
     parse_many,
 )
 from fastndcg.ranges import Bounds, Ranges, judgment_range, tie_range
-from fastndcg.rankings import JudgedPool, Rankings
+from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
 from fastndcg.sources.csv import read_csv
 from fastndcg.sources.ltr import read_ltr
 from fastndcg.sources.parquet import read_parquet
-from fastndcg.sources.scan import ParquetStream, scan_parquet
+from fastndcg.sources.scan import scan_parquet
 from fastndcg.sources.trec import read_qrels_run, read_trec
 from fastndcg.statistics.agreement import cohen_kappa, krippendorff_alpha
 from fastndcg.streams import RankingsStream
@@ -133,6 +134,8 @@ __all__ = [
     "ConventionError",
     "ConventionScores",
     "Estimate",
+    "Explanation",
+    "Explanations",
     "ExtraError",
     "F",
     "FastndcgError",
@@ -140,17 +143,13 @@ __all__ = [
     "IPrec",
     "InputError",
     "InputTypeError",
-    "IntentGrades",
-    "IntentProbabilities",
     "Judged",
-    "JudgedPool",
     "Measure",
     "MeasureError",
     "MeasureLike",
     "NumRel",
     "NumRet",
     "P",
-    "ParquetStream",
     "R",
     "RBPresidual",
     "Ranges",
@@ -175,6 +174,7 @@ __all__ = [
     "conventions",
     "dcg_score",
     "evaluate",
+    "explain",
     "explain_conventions",
     "infAP",
     "judgment_range",

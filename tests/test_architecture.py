@@ -186,7 +186,7 @@ FLOOR = (
     ("scoring", "sources"),
     ("convention", "trec_eval"),
     ("api",),
-    ("drop_ins", "agreement", "anchors", "counterfactual", "ranges"),
+    ("drop_ins", "agreement", "anchors", "counterfactual", "explain", "ranges"),
     ("comparison",),
     ("plot",),
     ("adapters", "demo"),

@@ -30,15 +30,11 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
 
     Raises `InputError` for a grade whose gain a measure cannot bear.
     """
-    values = launch.score(tuple(_dcg(measure) for measure in measures), rankings, threads)
+    values = launch.score(tuple(dcg_of(measure) for measure in measures), rankings, threads)
     for row, measure in enumerate(measures):
         plan.check(measure, rankings)
         offsets, grades = judged(rankings, measure)
-        dcg = _dcg(measure)(ties="input", judged_only=False, unjudged=None)
-        if measure.ideal == "judged_uncut":
-            dcg = DCG(**dcg.params)
-        best = launch.score((dcg,), _laid_out(rankings, measure, offsets, grades), threads)[0]
-        best[np.isnan(best)] = 0.0
+        best = _best(measure, rankings, offsets, grades, threads)
         if measure.definition.ranking == "ideal":
             nothing = (rankings.lengths == 0) & (np.diff(offsets) == 0)
             values[row] = np.where(nothing, np.nan, best)
@@ -49,7 +45,31 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
     return values
 
 
-def _dcg(measure: Measure) -> Measure:
+def _best(
+    measure: Measure, rankings: Rankings, offsets: Int64, grades: npt.NDArray[Any], threads: int | None
+) -> Float64:
+    """DCG of the ideal ranking of each query."""
+    dcg = dcg_of(measure)(ties="input", judged_only=False, unjudged=None)
+    if measure.ideal == "judged_uncut":
+        dcg = DCG(**dcg.params)
+    best: Float64 = launch.score((dcg,), _laid_out(rankings, measure, offsets, grades), threads)[0]
+    best[np.isnan(best)] = 0.0
+    return best
+
+
+def divisor(measure: Measure, rankings: Rankings) -> float:
+    """What DCG of the only query is divided by."""
+    return float(_best(measure, rankings, *judged(rankings, measure), 1)[0])
+
+
+def gains_laid_out(measure: Measure, rankings: Rankings) -> Float64:
+    """Gains of the ideal ranking of the only query, by rank."""
+    laid_out = _laid_out(rankings, measure, *judged(rankings, measure)).relevance
+    shown = measure.cutoff if measure.ideal == "judged_returned" else None
+    return gains(measure, laid_out[:shown])
+
+
+def dcg_of(measure: Measure) -> Measure:
     taken = {name: value for name, value in measure.params.items() if name in DCG.params and name != "empty"}
     dcg = DCG(**taken)
     return dcg if measure.cutoff is None else dcg @ measure.cutoff

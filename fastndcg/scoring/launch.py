@@ -29,6 +29,7 @@ from fastndcg.kernels.tables import HELD, Documents
 from fastndcg.scoring import plan
 
 if TYPE_CHECKING:
+    from fastndcg.kernels.tables import Plan
     from fastndcg.measures import Measure
     from fastndcg.rankings import Rankings
     from fastndcg.scoring.plan import Coding
@@ -62,9 +63,18 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
             chunks = _chunks(rankings, first, last, wanted)
             _run_parallel(serial, wanted, chunks, documents, tables, out)
     for row, measure in enumerate(measures):
-        if _varies_with_returned(measure):
+        if varies_with_returned(measure):
             _expect_over_returned(measure, rankings, out[row])
     return out
+
+
+def run_one(tables: Plan, coding: Coding, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
+    """Run tables over the documents of few queries, float64 (n_rows, n_queries)."""
+    from fastndcg.kernels import drivers
+
+    serial = getattr(drivers, f"score_{'levels' if coding.levels else 'values'}_serial")
+    n = rankings.n_queries
+    serial(_chunks(rankings, 0, n, 1), _documents(rankings, coding, 0, n), tables, out)
 
 
 def replace_undefined(
@@ -114,7 +124,7 @@ def _runs(rankings: Rankings, coding: Coding, threads: int) -> Iterator[tuple[in
 
 def _chunks(rankings: Rankings, first: int, last: int, threads: int) -> npt.NDArray[np.int64]:
     """First query of each chunk, and the last one's end: chunks of about equally many documents."""
-    offsets, size = rankings.offsets, _CHUNK if rankings._longest <= HELD else _CHUNK_OF_LONG
+    offsets, size = rankings.offsets, _CHUNK if rankings.longest <= HELD else _CHUNK_OF_LONG
     base = int(offsets[first])
     documents = int(offsets[last]) - base
     n_chunks = min(last - first, max(documents // size, _SHARES * (threads - 1)))
@@ -204,7 +214,7 @@ _ALL_JUDGED = read_only(np.empty(0, np.bool_))
 # ---- running ----
 
 
-def _varies_with_returned(measure: Measure) -> bool:
+def varies_with_returned(measure: Measure) -> bool:
     """Whether ties decide what the ideal is made of, so that the expectation is no sum over ranks."""
     params = measure.params
     uses_ideal = measure.definition.over == "ideal" or measure.definition.ranking == "ideal"
@@ -218,7 +228,7 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged
-    discounts = plan.discount_table(measure.discount, plan.ranks_discounted(measure, rankings._longest))
+    discounts = plan.discount_table(measure.discount, plan.ranks_discounted(measure, rankings.longest))
     empty = np.nan if isinstance(measure.empty, str) else measure.empty
     ratio = measure.definition.over == "ideal"
     gains, scores = plan.gains_of_documents(measure, rankings), _comparable(rankings.scores)

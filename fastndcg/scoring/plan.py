@@ -78,11 +78,11 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     """
     for measure in measures:
         check_complete(measure)
-    grades, worths = rankings._grades, [worth_of(measure) for measure in measures]
+    grades, worths = rankings.grades, [worth_of(measure) for measure in measures]
     coding = coding_of(grades, bytes_already=rankings.relevance.dtype == np.uint8)
     distinct: tuple[float, ...] | None = None
     if any(_looks_at_each_grade(worth, coding) for worth in worths):
-        distinct = tuple(rankings._distinct_grades.tolist())
+        distinct = tuple(rankings.distinct_grades.tolist())
     longest, asked = 1, dict[Function, int]()
     for measure, worth in zip(measures, worths, strict=True):
         _check_gains(measure, worth, grades, distinct, rankings)
@@ -105,9 +105,9 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
 def _ranks(worth: Worth, rankings: Rankings) -> int:
     """Documents of the longest list or ideal."""
     if rankings.judged is None or rankings.is_judged is None or worth.unjudged is None:
-        return rankings._longest
+        return rankings.longest
     assumed = np.diff(rankings.judged.offsets) + np.diff(offsets_of(~rankings.is_judged, rankings.offsets))
-    return max(rankings._longest, int(assumed.max(initial=0)))
+    return max(rankings.longest, int(assumed.max(initial=0)))
 
 
 # ---- gains ----
@@ -209,7 +209,7 @@ def _check_gains(
                 f"{measure} is not defined for grade {shown}, which occurs at {_first_place(rankings, grade)}: the highest of its scale is "
                 f"{worth.top:g}. Name the scale, as in ERR(max_rel={shown})."
             )
-        check_sum(measure, gain, f"grade {shown}", rankings._longest)
+        check_sum(measure, gain, f"grade {shown}", rankings.longest)
         if gain < 0 and measure.definition.over == "ideal":
             raise InputError(
                 f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs at {_first_place(rankings, grade)}. "
@@ -250,14 +250,14 @@ def _listed(gain: object) -> str:
 def _first_place(rankings: Rankings, grade: float) -> str:
     there = rankings.relevance == grade
     rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
-    return rankings._place(int(rows[0])) if len(rows) else "the judged pool, or as unjudged="
+    return rankings.place(int(rows[0])) if len(rows) else "the judged pool, or as unjudged="
 
 
 def check(measure: Measure, rankings: Rankings) -> None:
     """Refuse a measure that is not complete, and grades that it has no gain for or cannot bear. Raises as `build` does."""
     check_complete(measure)
-    distinct = tuple(rankings._distinct_grades.tolist())
-    _check_gains(measure, worth_of(measure), rankings._grades, distinct, rankings)
+    distinct = tuple(rankings.distinct_grades.tolist())
+    _check_gains(measure, worth_of(measure), rankings.grades, distinct, rankings)
 
 
 def check_complete(measure: Measure) -> None:
@@ -290,7 +290,7 @@ def check_complete(measure: Measure) -> None:
 def discount_table(discount: str | float | Numbers | Function | Power, ranks: int) -> Float64:
     """Discount of the ranks 1, 2, 3, ..."""
     if isinstance(discount, Function):
-        return _frozen([_asked_number(discount, rank, "rank") for rank in range(1, ranks + 1)], np.float64)
+        return frozen([_asked_number(discount, rank, "rank") for rank in range(1, ranks + 1)], np.float64)
     return _known_discounts(discount, ranks)
 
 
@@ -309,7 +309,7 @@ def _asked_number(function: Function, argument: float, of: str) -> float:
 def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Float64:
     """Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor."""
     if isinstance(discount, Numbers):
-        return _frozen([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
+        return frozen([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
     rank: npt.NDArray[np.floating] = np.arange(1, ranks + 1, dtype=np.longdouble)
     weights: npt.NDArray[np.floating]
     if discount == "none":
@@ -326,7 +326,7 @@ def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Flo
         weights = 1 / np.log(rank + np.exp(np.longdouble(1)))
     else:
         weights = np.log(np.longdouble(discount)) / np.log(rank + 1)
-    return _frozen(weights, np.float64)
+    return frozen(weights, np.float64)
 
 
 def ranks_discounted(measure: Measure, longest: int) -> int:
@@ -470,44 +470,42 @@ def _tables(
     worthy = (gains != 0).any(axis=0)
     leave_out = _leave_out_unjudged(ideals, lists, worths)
     return Plan(
-        gains=_frozen(gains, np.float64),
-        falling=_frozen(np.argsort(-gains, axis=1, kind="stable"), np.int64),
-        earning=_frozen(
-            np.where((gains >= 0).all(axis=1), (gains > 0).sum(axis=1), gains.shape[1]), np.int64
-        ),
-        exact=_frozen(
+        gains=frozen(gains, np.float64),
+        falling=frozen(np.argsort(-gains, axis=1, kind="stable"), np.int64),
+        earning=frozen(np.where((gains >= 0).all(axis=1), (gains > 0).sum(axis=1), gains.shape[1]), np.int64),
+        exact=frozen(
             [
                 finite and bool((row == np.floor(row)).all()) and (coding.levels or _whole_when_coded(worth))
                 for worth, row in zip(worths, gains, strict=True)
             ],
             np.bool_,
         ),
-        assumed=_frozen([worth.unjudged is not None for worth in worths], np.bool_),
-        top=_frozen([_top(worth) for worth in worths], np.float64),
-        kinds=_frozen([_kind(worth) for worth in worths], np.int64),
-        thresholds=_frozen([_threshold(worth) for worth in worths], np.float64),
-        grades=_frozen(grades, np.float64),
-        lists=_frozen(np.reshape([row[:6] for row in lists], (len(lists), 6)), np.int64),
-        folds=_frozen([row.parameter for row in lists], np.float64)
+        assumed=frozen([worth.unjudged is not None for worth in worths], np.bool_),
+        top=frozen([_top(worth) for worth in worths], np.float64),
+        kinds=frozen([_kind(worth) for worth in worths], np.int64),
+        thresholds=frozen([_threshold(worth) for worth in worths], np.float64),
+        grades=frozen(grades, np.float64),
+        lists=frozen(np.reshape([row[:6] for row in lists], (len(lists), 6)), np.int64),
+        folds=frozen([row.parameter for row in lists], np.float64)
         if any(row.fold > tables.COUNT for row in lists)
         else None,
-        ideals=_frozen(
+        ideals=frozen(
             np.reshape(
                 [(*ideal, leaves) for ideal, leaves in zip(ideals, leave_out, strict=True)], (len(ideals), 6)
             ),
             np.int64,
         ),
-        totals=_frozen(totals, np.int64),
-        discounts=_frozen(table_of_discounts, np.float64),
-        rows=_frozen([row for row, _ in rows], np.int64),
-        weights=_frozen([weight for _, weight in rows], np.float64),
+        totals=frozen(totals, np.int64),
+        discounts=frozen(table_of_discounts, np.float64),
+        rows=frozen([row for row, _ in rows], np.int64),
+        weights=frozen([weight for _, weight in rows], np.float64),
         depth=depth,
         ideal_depth=ideal_depth,
         condensing=any(row.condensed for row in lists),
         first_wanted=_first_wanted(worthy, any(row.condensed for row in lists))
         if coding.levels and all(row.ties != tables.INPUT for row in lists)
         else 0,
-        promising=_frozen(_promising(gains, ideals, leave_out), np.bool_),
+        promising=frozen(_promising(gains, ideals, leave_out), np.bool_),
         skippable=all(row[4] in tables.SKIPPABLE for row, _ in rows)
         and all(ideal[1] in (tables.JUDGED, tables.SCORED) for ideal in ideals),
     )
@@ -621,7 +619,7 @@ def _weight(measure: Measure) -> float:
     return 1.0 - float(measure.p) if "p" in measure.params else 0.0
 
 
-def _frozen(values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def frozen(values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     array = np.ascontiguousarray(values, dtype=dtype)
     array.flags.writeable = False
     return array

@@ -27,18 +27,14 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
 
     Raises `InputError` for rankings without propensities, and for grades that a measure has no gain for.
     """
-    if rankings.propensity is None:
-        raise InputError(
-            f"{measures[0]} needs the probability that each document was seen, and these rankings have none. Give propensity=, or "
-            'name its column, as in propensity="propensity".'
-        )
+    _check(measures[0], rankings)
     values = np.empty((len(measures), rankings.n_queries))
     kinds = [(plan.worth_of(measure), measure.clip, measure.judged_only) for measure in measures]
     for kind in dict.fromkeys(kinds):
         rows = [row for row, other in enumerate(kinds) if other == kind]
         first = measures[rows[0]]
         plan.check(first, rankings)
-        weighted = _weighted(first, rankings, rankings.propensity)
+        weighted = _weighted(first, rankings)
         sums = launch.score(tuple(_plain(measures[row]) for row in rows), weighted, threads)
         total = launch.score((CG(empty="nan"),), weighted, threads)[0]
         for row, summed in zip(rows, sums, strict=True):
@@ -49,13 +45,32 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
     return values
 
 
-def _weighted(measure: Measure, rankings: Rankings, propensity: Float64) -> Rankings:
+def as_plain(measure: Measure, rankings: Rankings) -> tuple[Rankings, Measure, float | None]:
+    """Rankings and a measure without propensities that sum to the same, and what snips divides the sum by."""
+    _check(measure, rankings)
+    plan.check(measure, rankings)
+    weighted = _weighted(measure, rankings)
+    if measure.ips != "snips":
+        return weighted, _plain(measure), None
+    return weighted, _plain(measure), float(launch.score((CG(empty="nan"),), weighted, None)[0, 0])
+
+
+def _check(measure: Measure, rankings: Rankings) -> None:
+    if rankings.propensity is None:
+        raise InputError(
+            f"{measure} needs the probability that each document was seen, and these rankings have none. Give propensity=, or "
+            'name its column, as in propensity="propensity".'
+        )
+
+
+def _weighted(measure: Measure, rankings: Rankings) -> Rankings:
     """The same rankings, whose grades are the measure's gains over propensities."""
+    propensity: Any = rankings.propensity
     gains = plan.gains_of_documents(measure, rankings) / np.maximum(propensity, measure.clip)
     if len(gains) and np.abs(gains).max() > _MOST_GAIN:
         row = int(np.argmax(np.abs(gains)))
         raise InputError(
-            f"the propensity {propensity[row]:g} at {rankings._place(row)} makes a gain of {gains[row]:g} in {measure}, beside which "
+            f"the propensity {propensity[row]:g} at {rankings.place(row)} makes a gain of {gains[row]:g} in {measure}, beside which "
             "all others vanish; bound it, as in clip=0.001"
         )
     pool = None

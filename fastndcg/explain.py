@@ -1,0 +1,467 @@
+"""Why a query has its value: rank by rank, from the numbers that the kernels summed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg import scoring
+from fastndcg.arrow_types import combined
+from fastndcg.errors import InputError, InputTypeError, count_of
+from fastndcg.measures import Measure, as_measure, functions_held
+from fastndcg.rankings import Rankings
+from fastndcg.scores import html_table, text_table
+from fastndcg.scoring import ideals, plan
+from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fastndcg.measures import MeasureLike
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+COLUMNS = {
+    "rank": pa.int64(),
+    "doc_id": None,  # of the type that it has
+    "grade": pa.float64(),
+    "score": None,
+    **dict.fromkeys(("gain", "discount", "contribution", "cumulative"), pa.float64()),
+    **dict.fromkeys(("ideal_grade", "ideal_contribution"), pa.float64()),
+    "tie_group": pa.int64(),
+    "expected_gain": pa.float64(),
+}
+_SHOWN = 30  # rows of a table for people
+_MOST_NEAR = 5  # ids that are proposed for one that does not exist
+_LOOKED_AT = 200_000  # ids that are compared with one that does not exist
+_MOST_EXCHANGED = 4_000_000  # documents of lists in each of which two are exchanged
+_ROUNDING = 1e-12
+
+
+def explain(
+    rankings: Rankings | Mapping[str, Rankings], measure: MeasureLike, query: object
+) -> Explanation | Explanations:
+    """Where the value of one query comes from: each document with its gain, discount and contribution, and the ideal beside it.
+
+    The numbers are those that the kernels summed, so this is also the way to find a wrong one.
+
+    Parameters
+    ----------
+    rankings : Rankings, or a mapping of names to Rankings
+        Of several systems, an explanation of each, side by side.
+    measure : Measure, notation, or ir_measures object
+    query : id
+        As `rankings.query_ids` has it.
+
+    Returns
+    -------
+    Explanation, or Explanations of several systems
+
+    Raises
+    ------
+    InputError
+        A query that is not there; the nearest ids are named.
+    MeasureError
+        A measure that is no sum over ranks: IPrec, SetAP, IDCG, NumRel, those of several intents, and nDCG with `ideal="returned"` and
+        averaged ties.
+
+    Examples
+    --------
+    >>> found = explain(Rankings.from_lists([[3, 0, 2]], query_ids=["q-42"]), "nDCG@2", query="q-42")
+    >>> found
+    nDCG@2 of query "q-42" is 0.703918 = 3.000000 / 4.261860
+    rank  grade  score      gain  discount  contribution  cumulative  ideal_grade  ideal_contribution
+       1      3      2  3.000000  1.000000      0.703918    0.703918            3            0.703918
+       2      0      1  0.000000  0.630930      0.000000    0.703918            2            0.296082
+       3      2      0  2.000000                0.000000    0.703918
+    >>> found.swaps(1).to_pylist()
+    [{'rank': 2, 'with_rank': 3, 'gains': 0.29608...}]
+    """
+    wanted = as_measure(measure)
+    if isinstance(rankings, Mapping):
+        if not rankings:
+            raise InputError("no system is given to explain; give a mapping of names to Rankings")
+        return Explanations({str(name): _explained(each, wanted, query) for name, each in rankings.items()})
+    return _explained(rankings, wanted, query)
+
+
+def _explained(rankings: object, measure: Measure, query: object) -> Explanation:
+    if not isinstance(rankings, Rankings):
+        raise InputTypeError(
+            f"rankings is a {type(rankings).__name__}; wanted Rankings, as read_parquet returns them"
+        )
+    row = row_of(rankings, query)
+    with functions_held([measure]):
+        return Explanation(rankings[row : row + 1], measure)
+
+
+def row_of(rankings: Rankings, query: object) -> int:
+    """Number of the query of an id. Raises `InputError`, with the nearest ids, where there is none."""
+    ids = combined(rankings.query_ids)
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.cast(ids.type.value_type)
+    try:
+        row = int(pc.index(ids, pa.scalar(query).cast(ids.type)).as_py())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError):
+        row = -1
+    if row >= 0:
+        return row
+    import difflib
+
+    some = [str(one) for one in ids[:_LOOKED_AT].to_pylist()]
+    near = difflib.get_close_matches(str(query), some, n=_MOST_NEAR, cutoff=0.5) or some[:_MOST_NEAR]
+    named = f"The nearest are: {', '.join(near)}." if near else "There are no queries."
+    raise InputError(f"query {query!r} is not among {count_of(len(ids), 'query')}. {named}")
+
+
+class Explanation:
+    """What `explain` returns: one query, document by document.
+
+    Attributes
+    ----------
+    measure : Measure
+    query : id
+    value : float
+        As `evaluate` has it, bit by bit.
+    is_empty : bool
+        Whether the measure is undefined for the query, so that `value` is what `empty` says.
+    """
+
+    def __init__(self, rankings: Rankings, measure: Measure) -> None:
+        self.measure, self._rankings = measure, rankings
+        self.query = rankings.query_ids[0].as_py()
+        scores = scoring.score((measure,), rankings, 1)
+        self.value, self.is_empty = float(scores.values[0, 0]), bool(scores._empty[0, 0])
+        self._ranks = _NOTHING if self.is_empty else ranks_of(measure, rankings)
+        self._gains = _gains(measure, rankings)
+        self._order, self._n_ranked = _order(measure, rankings, self._gains)
+        self._table = self._made()
+
+    def _made(self) -> pa.Table:
+        rankings, ranks, order, n = self._rankings, self._ranks, self._order, self._n_ranked
+        counted = len(ranks.added)
+        rows = np.arange(max(len(order), len(ranks.ideal_gain)))
+        is_document, is_ranked = rows < len(order), rows < n
+        taken = pa.array(np.append(order, np.zeros(len(rows) - len(order), np.int64)), mask=~is_document)
+        judged = np.ones(len(order), np.bool_) if rankings.is_judged is None else rankings.is_judged[order]
+        grade = _padded(rankings.relevance[order].astype(np.float64), len(rows))
+        grade[: len(order)][~judged] = np.nan
+        running = np.append(ranks.running, np.full(max(len(rows) - counted, 0), self._last()))[: len(rows)]
+        parts = _padded(ranks.contribution, len(rows), 0.0)
+        columns = {
+            "rank": pa.array(rows + 1, mask=~(is_ranked | ~is_document)),
+            "doc_id": None if rankings.doc_ids is None else combined(rankings.doc_ids).take(taken),
+            "grade": _defined(grade),
+            "score": pa.array(rankings.scores).take(taken),
+            "gain": _defined(_padded(self._gains[order], len(rows))),
+            "discount": _defined(_padded(ranks.discount, len(rows))),
+            "contribution": pa.array(parts, mask=~is_ranked),
+            "cumulative": pa.array(running, mask=~is_ranked),
+            "ideal_grade": _defined(_padded(self._ideal_grades(), len(rows))),
+            "ideal_contribution": _defined(_padded(ranks.ideal_contribution, len(rows))),
+            "tie_group": _tie_groups(rankings.scores[order], len(rows)),
+            "expected_gain": _defined(_padded(ranks.added, len(rows))),
+        }
+        columns["doc_id"] = pa.nulls(len(rows)) if columns["doc_id"] is None else columns["doc_id"]
+        return pa.table(columns)
+
+    def _last(self) -> float:
+        return float(self._ranks.running[-1]) if len(self._ranks.running) else self._ranks.base
+
+    def _ideal_grades(self) -> Float64:
+        """A grade of the query that gains what the ideal has at each rank."""
+        gains = self._ranks.ideal_gain
+        _, pool = ideals.pool(self._rankings)
+        known = np.unique(np.append(pool, self._rankings.relevance).astype(np.float64))
+        worth = plan.worth_of(self.measure)
+        if worth.unjudged is not None:
+            known = np.append(known, worth.unjudged)
+        of_grade = {plan.gain_of(worth, grade): grade for grade in known.tolist()}
+        return np.array([of_grade.get(gain, math.nan) for gain in gains.tolist()], np.float64)
+
+    @property
+    def folded(self) -> float:
+        """What the contributions come to, added as the kernels add them; NaN where the query is empty."""
+        return math.nan if self.is_empty else self._last()
+
+    @property
+    def missed(self) -> pa.Table:
+        """Judged documents that were not returned: `grade`, `gain`, and how many `documents`, best first.
+
+        `at_top` is what the value would gain if one of them stood above all others.
+        """
+        rankings = self._rankings
+        grades, counts = _missed(rankings)
+        worth = plan.worth_of(self.measure) if self.measure.way != "intents" else None
+        gains = np.array([plan.gain_of(worth, grade) for grade in grades.tolist()]) if worth else grades
+        order = np.argsort(-gains, kind="stable")
+        at_top = [self._with_at_top(grade) - self.value for grade in grades[order].tolist()]
+        return pa.table(
+            {
+                "grade": pa.array(grades[order]),
+                "gain": pa.array(gains[order]),
+                "documents": pa.array(counts[order], pa.int64()),
+                "at_top": pa.array(at_top, pa.float64()),
+            }
+        )
+
+    def _with_at_top(self, grade: float) -> float:
+        """The value if a document of this grade was returned above all others."""
+        rankings, n = self._rankings, self._rankings.n_docs
+        place = tie_numbers(rankings.scores) + 1
+        flags = np.ones(n, np.bool_) if rankings.is_judged is None else rankings.is_judged
+        more = Rankings.from_offsets(
+            [0, n + 1],
+            np.insert(rankings.relevance.astype(np.float64), 0, grade),
+            -np.insert(place, 0, 0),
+            is_judged=np.insert(flags, 0, True),
+            judged=rankings.judged,
+        )
+        return float(scoring.score((self.measure,), more, 1).values[0, 0])
+
+    def swaps(self, n: int = 10) -> pa.Table:
+        """The exchanges of two documents that gain most: `rank`, `with_rank`, and what the value `gains`, greatest first.
+
+        Every exchange is evaluated by itself. Of a long list those are tried that move a document of each gain, the highest and the
+        lowest of them below, to a rank that counts.
+        """
+        order, ranked = self._order[: self._n_ranked], self._n_ranked
+        pairs = _pairs(self._gains[order], len(self._ranks.added), ranked)
+        gains = np.empty(0) if self.is_empty else self._exchanged(order, pairs) - self.value
+        best = [place for place in np.argsort(-gains, kind="stable")[: max(n, 0)] if gains[place] > _ROUNDING]
+        return pa.table(
+            {
+                "rank": pa.array([pairs[place][0] + 1 for place in best], pa.int64()),
+                "with_rank": pa.array([pairs[place][1] + 1 for place in best], pa.int64()),
+                "gains": pa.array([gains[place] for place in best], pa.float64()),
+            }
+        )
+
+    def _exchanged(self, order: Int64, pairs: list[tuple[int, int]]) -> Float64:
+        """The value with each pair of documents exchanged."""
+        rankings, size = self._rankings, len(order)
+        values, step = [np.empty(0)], max(_MOST_EXCHANGED // max(size, 1), 1)
+        _, pool = ideals.pool(rankings)
+        scores = np.array(rankings.scores[order])
+        for first in range(0, len(pairs), step):
+            some = np.array(pairs[first : first + step])
+            rows = np.tile(order, (len(some), 1))
+            lists = np.arange(len(some))
+            rows[lists, some[:, 0]], rows[lists, some[:, 1]] = order[some[:, 1]], order[some[:, 0]]
+            several = Rankings.from_offsets(
+                np.arange(len(some) + 1) * size,
+                rankings.relevance[rows.ravel()],
+                np.tile(scores, len(some)),
+                is_judged=None if rankings.is_judged is None else rankings.is_judged[rows.ravel()],
+                judged=(np.arange(len(some) + 1) * len(pool), np.tile(pool, len(some))),
+                propensity=None if rankings.propensity is None else rankings.propensity[rows.ravel()],
+            )
+            values.append(scoring.score((self.measure,), several, None).values[0])
+        return np.concatenate(values)
+
+    # ---- tables ----
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each document, by falling score, and further ones where the ideal ranking is longer.
+
+        rank, null for documents that are dropped, and doc_id; grade, null without a judgment, and score; gain, the document's own, and
+        expected_gain, what the kernels hold for the rank: of tied documents the expectation, of AP the precision; discount, null beyond
+        the cutoff; contribution, what the rank adds to the value, and cumulative, the value so far; ideal_grade and
+        ideal_contribution, the same of the ideal ranking, null where the measure has none; tie_group, a number for each group of tied
+        documents, null for a document that is not tied.
+        """
+        return self._table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`to_arrow` as a pandas DataFrame."""
+        return self._table.to_pandas()  # type: ignore[no-any-return]
+
+    def heading(self) -> str:
+        name = f'"{self.query}"' if isinstance(self.query, str) else self.query
+        said = f"{self.measure} of query {name} is {self.value:.6f}"
+        if self.is_empty:
+            return (
+                f"{said}: it is undefined there, and counts by empty={self.measure.params.get('empty', 0)!r}"
+            )
+        ideal = self._ranks.ideal
+        if self.measure.definition.over == "ideal" and self._ranks.ideal_gain.size:
+            said += f" = {self.value * ideal:.6f} / {ideal:.6f}"
+        if not abs(self.folded - self.value) <= _ROUNDING * max(abs(self.value), 1):
+            said += f"; caution: contributions come to {self.folded!r}"
+        return said
+
+    def notes(self) -> list[str]:
+        """What the table does not say by itself."""
+        notes = []
+        if self._table["tie_group"].null_count < len(self._table):
+            ties = self.measure.params.get("ties", "average")
+            meaning = (
+                "the expectation over their orders" if ties == "average" else f'in the order ties="{ties}"'
+            )
+            notes.append(f"Documents of one tie_group have equal scores: {meaning}.")
+        missed = self.missed.filter(pc.not_equal(self.missed["gain"], 0))
+        if len(missed):
+            parts = [
+                f"{count_of(row['documents'], 'document')} of grade {row['grade']:g}"
+                for row in missed.to_pylist()
+            ]
+            notes.append(f"Judged and not returned: {', '.join(parts)}.")
+        return notes
+
+    def texts(self) -> list[list[str]]:
+        """The table as texts, its header first; columns that are empty are left out."""
+        shown = [
+            name
+            for name in self._table.column_names
+            if self._table[name].null_count < len(self._table) or name in ("rank", "contribution")
+        ]
+        if "expected_gain" in shown and self._table["expected_gain"].slice(0, len(self._ranks.added)).equals(
+            self._table["gain"].slice(0, len(self._ranks.added))
+        ):
+            shown.remove("expected_gain")
+        rows = self._table.slice(0, _SHOWN).select(shown).to_pylist()
+        return [shown, *([_text(name, value) for name, value in row.items()] for row in rows)]
+
+    def __repr__(self) -> str:
+        more = len(self._table) - _SHOWN
+        lines = [self.heading(), text_table(self.texts(), left=0)]
+        lines += [f"... and {more:,} more"] if more > 0 else []
+        return "\n".join([*(line.rstrip() for line in "\n".join(lines).splitlines()), *self.notes()])
+
+    def _repr_html_(self) -> str:
+        import html
+
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
+        return f"<p>{html.escape(self.heading())}</p>{html_table(self.texts())}{notes}"
+
+
+class Explanations(dict[str, Explanation]):
+    """Explanations of the same query of several systems, by their names."""
+
+    def to_arrow(self) -> pa.Table:
+        """The tables of all systems, one after the other; the first column is the `system`."""
+        tables = []
+        for name, each in self.items():
+            table = each.to_arrow()
+            tables.append(table.add_column(0, "system", pa.array([name] * len(table), pa.string())))
+        return pa.concat_tables(tables, promote_options="permissive")
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`to_arrow` as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
+
+    def heading(self) -> str:
+        first, *_ = self.values()
+        name = f'"{first.query}"' if isinstance(first.query, str) else first.query
+        values = ", ".join(f"{each.value:.6f} ({system})" for system, each in self.items())
+        return f"{first.measure} of query {name}: {values}"
+
+    def texts(self) -> list[list[str]]:
+        """Systems side by side: of each document id, grade, contribution and the value so far."""
+        header, columns = ["rank"], []
+        n = min(max(len(each.to_arrow()) for each in self.values()), _SHOWN)
+        for name, each in self.items():
+            table = each.to_arrow()
+            for column in ("doc_id", "grade", "contribution", "cumulative"):
+                if table[column].null_count < len(table):
+                    header.append(f"{name} {column}")
+                    texts = [_text(column, value) for value in table[column].slice(0, n).to_pylist()]
+                    columns.append(texts + [""] * (n - len(texts)))
+        rows = [[str(row + 1), *texts] for row, texts in enumerate(zip(*columns, strict=True))]
+        return [header, *rows]
+
+    def __repr__(self) -> str:
+        lines = [self.heading(), text_table(self.texts(), left=0)]
+        return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines())
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<p>{html.escape(self.heading())}</p>{html_table(self.texts())}"
+
+
+# ---- parts ----
+
+
+_NO = np.empty(0)
+_NOTHING = Ranks(_NO, _NO, _NO, _NO, _NO, _NO, math.nan, 0.0)
+
+
+def _gains(measure: Measure, rankings: Rankings) -> Float64:
+    if measure.way == "intents":
+        return np.zeros(rankings.n_docs)
+    gains = plan.gains_of_documents(measure, rankings)
+    if measure.params.get("ips") and rankings.propensity is not None:
+        gains = gains / np.maximum(rankings.propensity, measure.clip)
+    return gains
+
+
+def _order(measure: Measure, rankings: Rankings, gains: Float64) -> tuple[Int64, int]:
+    """Documents by rank, those that are dropped last, and how many are not."""
+    ties, number = measure.params.get("ties"), tie_numbers(rankings.scores)
+    turn = {"best": -1.0, "worst": 1.0}.get(str(ties), 0.0)
+    turn = -turn if measure.definition.over == "judged" else turn
+    dropped = np.zeros(rankings.n_docs, np.bool_)
+    if measure.params.get("judged_only") and rankings.is_judged is not None:
+        dropped = ~rankings.is_judged
+    order = np.lexsort((np.arange(rankings.n_docs), turn * gains, number, dropped))
+    return order, int((~dropped).sum())
+
+
+def _padded(values: Float64, n: int, by: float = math.nan) -> Float64:
+    return np.append(values[:n], np.full(max(n - len(values), 0), by))
+
+
+def _defined(values: Float64) -> pa.Array:
+    return pa.array(values, mask=np.isnan(values))
+
+
+def _tie_groups(scores: npt.NDArray[Any], n: int) -> pa.Array:
+    """Number of each group of two documents or more, in order of rank; null for others."""
+    _, places, sizes = np.unique(scores, return_inverse=True, return_counts=True)
+    several = sizes[places] > 1
+    first_seen = list(dict.fromkeys(places[several].tolist()))
+    numbers = [
+        first_seen.index(place) + 1 if tied else None
+        for place, tied in zip(places.tolist(), several, strict=True)
+    ]
+    return pa.array(numbers + [None] * (n - len(numbers)), pa.int64())
+
+
+def _missed(rankings: Rankings) -> tuple[Float64, Int64]:
+    """Grades of judged documents that were not returned, and how many there are of each."""
+    if rankings.judged is None:
+        return np.empty(0), np.empty(0, np.int64)
+    flags = slice(None) if rankings.is_judged is None else rankings.is_judged
+    grades, counts = np.unique(rankings.judged.relevance.astype(np.float64), return_counts=True)
+    returned = rankings.relevance[flags].astype(np.float64)
+    left = counts - np.array([np.count_nonzero(returned == grade) for grade in grades], np.int64)
+    return grades[left > 0], left[left > 0]
+
+
+def _pairs(gains: Float64, counted: int, ranked: int) -> list[tuple[int, int]]:
+    """Ranks of which the second has a document that gains more: all such, or of a long list the highest and lowest of each gain."""
+    whole = ranked * ranked * max(counted, 1) <= _MOST_EXCHANGED
+    pairs: list[tuple[int, int]] = []
+    for rank in range(min(counted, ranked)):
+        below = np.flatnonzero(gains[rank + 1 :] > gains[rank]) + rank + 1
+        if not whole:
+            of_gain = [below[gains[below] == gain] for gain in np.unique(gains[below])]
+            below = np.unique([end for each in of_gain for end in (each[0], each[-1])]).astype(np.int64)
+        pairs += [(rank, int(other)) for other in below]
+    return pairs
+
+
+def _text(name: str, value: object) -> str:
+    if value is None:
+        return ""
+    if name in ("grade", "ideal_grade", "score"):
+        return f"{value:g}"
+    return f"{value:.6f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,243 @@
+"""What each rank of one query adds to a measure, read from the lists that the kernels make.
+
+The plan of the measure is run with other rows: one for each rank of its list, and one for each of its ideal ranking. So what comes out is
+what the kernels summed, and nothing here ranks, averages ties or asks for a gain a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.arrays import offsets_from
+from fastndcg.errors import MeasureError
+from fastndcg.kernels import tables
+from fastndcg.rankings import Rankings
+from fastndcg.scoring import ideals, launch, plan, propensities
+
+if TYPE_CHECKING:
+    from fastndcg.kernels.tables import Plan
+    from fastndcg.measures import Measure
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+_TOGETHER = 256  # ranks of an ideal that are read at once
+_MOST_TRUNCATED = 20_000_000  # documents of lists that end at each tied group
+
+
+class Ranks(NamedTuple):
+    """What a measure sums for one query."""
+
+    added: Float64  # (n_ranks,): what the kernels hold for each rank that counts
+    discount: Float64  # (n_ranks,): 1 where they hold what is summed
+    running: Float64  # (n_ranks,): the value if the list contributed nothing after this rank
+    contribution: Float64  # (n_ranks,)
+    ideal_gain: Float64  # (n_ideal,): of the measure's own ideal ranking; none where it has none
+    ideal_contribution: Float64
+    ideal: float  # what divides; NaN where nothing does
+    base: float  # the value without any rank
+
+
+def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
+    """What each rank of the only query adds. Raises `MeasureError` for measures that are no sum over ranks."""
+    _check(measure)
+    divisor = None
+    if measure.way == "laid out":
+        found = _from_kernels(ideals.dcg_of(measure), rankings, ideals.divisor(measure, rankings))
+        gains = ideals.gains_laid_out(measure, rankings)
+        parts = gains * plan.discount_table(measure.discount, len(gains)) / found.ideal
+        return found._replace(ideal_gain=gains, ideal_contribution=parts)
+    if measure.way == "propensities":
+        rankings, measure, divisor = propensities.as_plain(measure, rankings)
+    elif measure.way == "pooled" and measure.rel >= 0:
+        rankings = rankings.with_pooled or rankings
+    if measure.definition.fold in ("preference", "inferred"):
+        return _by_truncation(measure, rankings)
+    return _from_kernels(measure, rankings, divisor)
+
+
+def _check(measure: Measure) -> None:
+    definition = measure.definition
+    if definition.ranking != "system":
+        raise MeasureError(
+            f"{measure} looks at no ranking, so no rank adds anything to it. Explain nDCG, or another measure"
+        )
+    if definition.way == "intents":
+        raise MeasureError(
+            f"{measure} is of several intents, of which each has a sum of its own. Explain a measure of one grade for each document, as nDCG"
+        )
+    if definition.fold == "interpolated" or definition.over == "set":
+        what = "the greatest precision" if definition.fold == "interpolated" else "a product"
+        raise MeasureError(f"{measure} is {what} and no sum over ranks. Explain AP, or P with a cutoff")
+    if launch.varies_with_returned(measure) and measure.cutoff is not None:
+        raise MeasureError(
+            f'{measure} has another ideal for each order of tied documents. Explain it with ties="input", "worst" or "best"'
+        )
+
+
+# ---- what the kernels hold ----
+
+
+def _run(
+    rows: Sequence[tuple[int, ...]], more: Float64, whole: Plan, coding: Any, rankings: Rankings
+) -> Float64:
+    """The values of rows that are run in place of a plan's own, with further discounts."""
+    asked = whole._replace(
+        rows=plan.frozen(rows, np.int64),
+        weights=plan.frozen(np.zeros(len(rows)), np.float64),
+        discounts=plan.frozen(np.concatenate([whole.discounts, more]), np.float64),
+        skippable=False,
+    )
+    out = np.empty((len(rows), 1))
+    launch.run_one(asked, coding, rankings, out)
+    values: Float64 = out[:, 0]
+    return values
+
+
+def _from_kernels(measure: Measure, rankings: Rankings, divisor: float | None) -> Ranks:
+    whole, coding = plan.build((measure,), rankings)
+    list_, discount, ideal, cutoff, _, _, over, total = whole.rows[0].tolist()
+    width, n_discounts = whole.discounts.shape[1], len(whole.discounts)
+    n = min(whole.depth, rankings.n_docs)
+    nothing, never = n_discounts, tables.NEVER
+    # how many ranks there are, what R is, and what each rank holds
+    rows = [
+        (list_, nothing, -1, tables.UNCUT, never, 0, tables.LEFT, -1),
+        (list_, nothing, -1, 1, never, 1, tables.POOL_TOTAL, total),
+    ]
+    rows += [(list_, -1, -1, rank + 1, never, rank + 2, tables.AS_IS, -1) for rank in range(n)]
+    shown, relevant, *held = _run(rows, np.zeros((1, width)), whole, coding, rankings).tolist()
+    if cutoff == tables.AT_RELEVANT:
+        cutoff = int(relevant)
+    stop = min(int(shown), n, cutoff)
+    added = np.array(held[:stop], np.float64)
+    ideal_gain = np.empty(0)
+    if ideal >= 0:
+        ideal_gain = _ideal_gains(ideal, min(cutoff, whole.ideal_depth), whole, coding, rankings)
+    weights = whole.discounts[discount] if discount >= 0 else np.ones(max(stop, len(ideal_gain)) + 1)
+    if discount >= 0:
+        totals = _running(added * weights[:stop])
+    else:
+        totals, added = added, np.diff(added, prepend=0.0)
+    if over in (tables.LEFT, tables.SHARE_LEFT):
+        totals, added = np.arange(1.0, stop + 1) - totals, 1.0 - added
+    ideal_contribution = ideal_gain * weights[: len(ideal_gain)]
+    best = _running(ideal_contribution)[-1] if len(ideal_gain) else np.nan
+    if divisor is not None:
+        best = divisor
+    tail = float(weights[stop]) if over == tables.RESIDUAL else 0.0
+    weight = float(whole.weights[0])
+    scale, places = _scale(over, best, cutoff, stop, relevant, weight, divisor)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        running = (totals * scale) / places if places is not None else totals * scale
+        parts = added * weights[:stop] * scale
+        parts = parts if places is None else parts / places
+        ideal_parts = ideal_contribution / best if len(ideal_gain) and best else ideal_contribution
+    if over == tables.RESIDUAL:
+        running = running + tail
+    finite = places is None or places != 0
+    return Ranks(
+        added,
+        weights[:stop],
+        running if finite else np.zeros(stop),
+        parts if finite else np.zeros(stop),
+        ideal_gain,
+        ideal_parts,
+        float(best),
+        tail,
+    )
+
+
+def _scale(
+    over: int,
+    best: float,
+    cutoff: int,
+    shown: int,
+    relevant: float,
+    weight: float,
+    divisor: float | None,
+) -> tuple[float, float | None]:
+    """What a sum is multiplied by, and then divided by, as `kernels.sums.divided` does; nothing where that is None."""
+    if divisor is not None or over == tables.BY_IDEAL:
+        return 1.0, best
+    if over in (tables.AS_IS, tables.LEFT):
+        return 1.0, None
+    if over in (tables.SCALED, tables.RESIDUAL):
+        return weight, None
+    places = float(shown if cutoff == tables.UNCUT or over >= tables.BY_FEWER_RETURNED else cutoff)
+    if over == tables.BY_RELEVANT:
+        return 1.0, relevant
+    if over in (tables.BY_FEWER, tables.BY_FEWER_RETURNED):
+        return 1.0, min(places, relevant)
+    if over == tables.WEIGHTED:
+        return 1.0 + weight, weight * relevant + places
+    return 1.0, places
+
+
+def _running(parts: Float64) -> Float64:
+    """The sum so far, added rank after rank as the kernels do."""
+    total, sums = 0.0, np.empty(len(parts))
+    for rank, part in enumerate(parts.tolist()):
+        total += part
+        sums[rank] = total
+    return sums
+
+
+def _ideal_gains(ideal: int, ranks: int, whole: Plan, coding: Any, rankings: Rankings) -> Float64:
+    width, first_new = whole.discounts.shape[1], len(whole.discounts)
+    gains: list[float] = []
+    for first in range(0, ranks, _TOGETHER):
+        last = min(first + _TOGETHER, ranks)
+        alone = np.zeros((last - first, width))  # a discount of 1 for one rank, and 0 for all others
+        alone[np.arange(last - first), np.arange(first, last)] = 1.0
+        rows = [
+            (-1, first_new + i, ideal, tables.UNCUT, tables.NEVER, i, tables.AS_IS, -1)
+            for i in range(last - first)
+        ]
+        gains += _run(rows, alone, whole, coding, rankings).tolist()
+    return np.trim_zeros(np.array(gains), "b")
+
+
+# ---- folds that the kernels keep as one number ----
+
+
+def _by_truncation(measure: Measure, rankings: Rankings) -> Ranks:
+    """Of lists that end after each tied group, whose relevant documents share what the group adds."""
+    number = tie_numbers(rankings.scores)
+    order = np.lexsort((np.arange(rankings.n_docs), number))
+    ends = np.flatnonzero(np.diff(number[order], append=-1)) + 1
+    _, pool = ideals.pool(rankings)
+    if int(ends.sum()) + len(ends) * len(pool) > _MOST_TRUNCATED:
+        raise MeasureError(
+            f"{measure} of a query of {rankings.n_docs:,} documents would take too long to explain; explain AP instead"
+        )
+    rows = np.concatenate([order[:end] for end in ends]) if len(ends) else order
+    cut = Rankings.from_offsets(
+        offsets_from(ends),
+        rankings.relevance[rows],
+        rankings.scores[rows],
+        is_judged=None if rankings.is_judged is None else rankings.is_judged[rows],
+        judged=(np.arange(len(ends) + 1) * len(pool), np.tile(pool, len(ends))),
+    )
+    values = np.nan_to_num(launch.score((measure,), cut, 1)[0])
+    gains = plan.gains_of_documents(measure, rankings)[order] > 0
+    starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else ends
+    added = np.zeros(rankings.n_docs)
+    running = np.zeros(rankings.n_docs)
+    before = 0.0
+    for start, end, value in zip(starts.tolist(), ends.tolist(), values.tolist(), strict=True):
+        hits = int(gains[start:end].sum())
+        added[start:end] = (value - before) / hits * gains[start:end] if hits else 0.0
+        running[start:end] = before + np.cumsum(added[start:end])
+        running[end - 1] = before = value
+    return Ranks(added, np.ones(len(added)), running, added, np.empty(0), np.empty(0), np.nan, 0.0)
+
+
+def tie_numbers(scores: npt.NDArray[Any]) -> Int64:
+    """Number of the tied group of each document, from 0, by falling score."""
+    _, codes = np.unique(scores, return_inverse=True)
+    return np.asarray(codes.max(initial=0) - codes, np.int64)
