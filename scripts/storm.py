@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import bulk  # noqa: E402, the tests' own
 import oracle  # noqa: E402
-from strategies import Asked, Ragged  # noqa: E402
+from strategies import OF_INTENTS, Asked, Ragged  # noqa: E402
 
 import fastndcg as fn  # noqa: E402
 from fastndcg.streams import RankingsStream  # noqa: E402
-from scripts.storm_gusts import Gust, draw, joined, queries_of, read, smallest, written  # noqa: E402
+from scripts.storm_gusts import Gust, draw, joined, queries_of, read, smallest, taken, written  # noqa: E402
 
 Array = npt.NDArray[Any]
 Random = np.random.Generator
@@ -72,25 +72,16 @@ class Parts(RankingsStream):
 
 
 def shuffled(table: Ragged, rng: Random) -> Ragged:
-    """The same documents in another order within their queries, and so the pools."""
+    """The same documents in another order within their queries, and so the pools, unless their order has a meaning."""
 
-    def order(lengths: Sequence[int]) -> Array:
+    def mixed(lengths: list[int]) -> Array:
         query = np.repeat(np.arange(len(lengths)), lengths)
         return np.lexsort((rng.random(len(query)), query))
 
-    rows = order(table.lengths)
-    flags, chances = (None if one is None else one[rows] for one in (table.is_judged, table.propensity))
-    pool = None if table.pool_relevance is None else table.pool_relevance[order(table.pool_lengths or [])]
-    return Ragged(
-        table.lengths,
-        table.relevance[rows],
-        table.scores[rows],
-        flags,
-        table.pool_lengths,
-        pool,
-        table.weight,
-        chances,
-    )
+    pooled, numbers = mixed(table.pool_lengths or []), np.arange(len(table.lengths))
+    if table.pool_intents is not None:
+        pooled = np.arange(len(pooled))
+    return taken(table, table.lengths, mixed(table.lengths), table.pool_lengths, pooled, numbers)
 
 
 class Plain:
@@ -181,10 +172,7 @@ def differs(table: Ragged, asked: Asked, got: Array) -> str | None:
     wanted = expected(table, asked)
     if wanted is None:
         return None
-    judged = table.relevance if table.is_judged is None else table.relevance[table.is_judged]
-    gains = [asked.gain(grade) for grade in np.unique(judged).tolist()]
-    cancels = min(gains, default=0) < 0  # then sums are compared by what they are sums of
-    bound = np.maximum(np.abs(wanted), 10 * max(map(abs, gains)) * table.longest if cancels else 0.0)
+    bound = np.maximum(np.abs(wanted), 0.0 if asked.name in OF_INTENTS else cancelled(table, asked))
     with np.errstate(invalid="ignore"):
         wrong = np.flatnonzero(
             ~((np.abs(got - wanted) <= RELATIVE * bound) | (np.isnan(got) & np.isnan(wanted)))
@@ -195,28 +183,47 @@ def differs(table: Ragged, asked: Asked, got: Array) -> str | None:
     return f"oracle: {asked.measure}, query {wrong[0]}: got {got[wrong[0]]!r}, wanted {wanted[wrong[0]]!r}"
 
 
+def cancelled(table: Ragged, asked: Asked) -> float:
+    """What sums that cancel are compared by: what they are sums of; 0 where nothing cancels."""
+    judged = table.relevance if table.is_judged is None else table.relevance[table.is_judged]
+    gains = [asked.gain(grade) for grade in np.unique(judged).tolist()]
+    return 10 * max(map(abs, gains)) * table.longest if min(gains, default=0) < 0 else 0.0
+
+
 checked: Counter[str] = Counter()  # values of each measure that are as the oracle has them
 
 
-batches: list[tuple[Ragged, bulk.Batch]] = []  # of the table that was asked for last
+batches: list[tuple[Ragged, bulk.Batch, bulk.IntentBatch | None]] = []  # of the table asked for last
 
 
 def expected(table: Ragged, asked: Asked) -> Array | None:
     """Values by an oracle; None where these are too many orders of tied documents to list."""
-    words = dict(asked.parameters)
-    if asked.name in bulk.LINEAR | bulk.OTHERS and not words.get("ips"):
+    words, of_intents = dict(asked.parameters), asked.name in OF_INTENTS
+    if not words.get("ips"):
         if not batches or batches[0][0] is not table:
-            rows = np.array(table.offsets), table.relevance, table.scores, table.is_judged, table.pool
-            batches[:] = [(table, bulk.batch_of(*rows))]
+            batches[:] = [(table, *batches_of(table))]
+        words.pop("ips", None)
+        words.pop("clip", None)
         with suppress(ValueError):
-            words.pop("ips", None)
-            words.pop("clip", None)
+            if of_intents:
+                return bulk.of_intents(asked.name, batches[0][2], asked.cutoff, **words)
             return bulk.score(asked.name, batches[0][1], asked.cutoff, **words)
-    queries = table.queries() if len(table.relevance) < 2000 else []
+    if len(table.relevance) >= (300 if of_intents else 2000):
+        return None
     many = words.get("ties", "average") == "average" and any(
-        oracle.number_of_orders(query.scores) > 1000 for query in queries
+        oracle.number_of_orders(query.scores) > 1000 for query in table.queries()
     )
-    return None if many or not queries else np.array(asked.expected(queries))
+    return None if many else np.array(asked.expected(table))
+
+
+def batches_of(table: Ragged) -> tuple[bulk.Batch, bulk.IntentBatch | None]:
+    rows = np.array(table.offsets), table.relevance, table.scores, table.is_judged, table.pool
+    if table.intents is None:
+        return bulk.batch_of(*rows), None
+    pool = None if table.pool is None else (table.pool[0], table.pool_intents)
+    return bulk.batch_of(*rows), bulk.intent_batch(
+        rows[0], table.intents, *rows[2:4], pool, table.probabilities, table.doc_ids
+    )
 
 
 # ---- making failures small ----
@@ -287,9 +294,9 @@ def blow(seed: int, number: int, *, every: bool) -> list[tuple[Gust, str, str]]:
             continue
         one = gust
         if check == "plain":
-            one = gust._replace(
-                table=joined(queries_of(gust.table)[: 3000 // (max(gust.table.lengths) + 1) + 1], gust.table)
-            )
+            documents = 3000 if gust.table.intents is None else 1000 // gust.table.intents.shape[1]
+            some = queries_of(gust.table)[: documents // (max(gust.table.lengths) + 1) + 1]
+            one = gust._replace(table=joined(some, gust.table))
             one = accepted(one)
         for _ in range(3):  # one measure at a time hides no other
             wrong = complaint(one, check) if one.asked else None
@@ -298,7 +305,7 @@ def blow(seed: int, number: int, *, every: bool) -> list[tuple[Gust, str, str]]:
             found.append((shrunk(one, check), check, wrong))
             guilty = {str(each.measure) for each in found[-1][0].asked}
             one = one._replace(asked=[each for each in one.asked if str(each.measure) not in guilty])
-        values_made[check] += len(gust.asked) * len(gust.table.lengths)
+        values_made[check] += len(one.asked) * len(one.table.lengths)
     return found
 
 

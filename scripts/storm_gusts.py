@@ -63,8 +63,15 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "ideal": (*ours.IDEALS, "judged_uncut", "judged_returned"), "rel": (1, 2, 0.25, 3), "recall": (0, 0.1, 0.5, 0.75, 1.0),
     "denominator": ("min(n_relevant, k)",), "beta": (0.5, 2.0, 3), "p": (0.5, 0.8, 0.95), "min_rel": (0, 1), "max_rel": (4, 5, 8.5),
 }  # fmt: skip
+OF_POOL = ("pool_relevance", "pool_intents")
+COLUMNS = (
+    "relevance", "scores", "is_judged", "propensity", "intents", "doc_ids", "probabilities", *OF_POOL,
+)  # fmt: skip
 FUNCTIONS = {one.__name__: one for one in (ours.cubed, ours.square_root, ours._steps)}
-NAMES = (*bulk.LINEAR, *bulk.OTHERS, "infAP")
+NAMES = (*bulk.LINEAR, *bulk.OTHERS)
+
+
+MOST_OF_INTENTS, MOST_INTENT_GRADES = 150, 1_000_000  # documents of a list, and of a table times its intents
 
 
 class Gust(NamedTuple):
@@ -107,9 +114,20 @@ def draw(rng: Random, regime: str | None = None) -> Gust:
         table.pool_relevance = grades[order].astype(rng.choice([dtype.str, "f8"]))
     if rng.random() < 0.3:
         table.weight = rng.random(len(lengths)).round(2).tolist()
-    names = ["nDCG", "nDCG", "nDCG", "DCG", "DCG", "DCG", *rng.choice(NAMES, 4).tolist()]
+    names = ["nDCG", "nDCG", "nDCG", "DCG", "DCG", "DCG", *rng.choice(NAMES, 4).tolist(), "infAP"]
+    if max(lengths, default=0) <= MOST_OF_INTENTS and rng.random() < 0.4:
+        ours.add_intents(rng, table, most=MOST_INTENT_GRADES // (size + 1) + 1)
+        names = names[5:8]
     asked = [draw_measure(rng, name, kind) for name in names]
-    return Gust(table, each_once(asked))
+    return Gust(table, each_once([*asked, *draw_of_intents(rng, table)]))
+
+
+def draw_of_intents(rng: Random, table: Ragged) -> list[Asked]:
+    if table.intents is None:
+        return []
+    longest = max([*table.lengths, *(table.pool_lengths or [])], default=0)
+    drawn = (ours.any_measure(rng, str(rng.choice(ours.OF_INTENTS)), table, longest) for _ in range(20))
+    return [one for one in drawn if one.suits(table)][:6]
 
 
 def each_once(asked: list[Asked]) -> list[Asked]:
@@ -187,33 +205,34 @@ def smallest(items: list[Any], fails: Callable[[list[Any]], bool]) -> list[Any]:
 
 
 def queries_of(table: Ragged) -> list[Any]:
-    """For each query its documents, as (grade, score, flag, propensity), its pool, and its weight."""
-    ones = np.ones(len(table.relevance))
-    flags, chances = (ones if column is None else column for column in (table.is_judged, table.propensity))
-    rows = list(zip(table.relevance, table.scores, flags, chances, strict=True))
-    offsets, pool, found = table.offsets, table.pool, []
-    for query in range(len(table.lengths)):
-        own = rows[offsets[query] : offsets[query + 1]]
-        grades = [] if pool is None else list(pool[1][pool[0][query] : pool[0][query + 1]])
-        found.append((own, grades, None if table.weight is None else table.weight[query]))
+    """For each query the rows of its documents, those of its pool, and its number."""
+    offsets, pool = table.offsets, [0] * (len(table.lengths) + 1) if table.pool is None else table.pool[0]
+    return [
+        ([*range(offsets[query], offsets[query + 1])], [*range(pool[query], pool[query + 1])], query)
+        for query in range(len(table.lengths))
+    ]
+
+
+def joined(queries: list[Any], table: Ragged) -> Ragged:
+    """These queries of a table, or what is left of them."""
+    lengths, pools = [len(own) for own, _, _ in queries], [len(pool) for _, pool, _ in queries]
+    rows = np.array([row for own, _, _ in queries for row in own], np.int64)
+    pooled = np.array([row for _, pool, _ in queries for row in pool], np.int64)
+    numbers = np.array([number for _, _, number in queries], np.int64)
+    return taken(table, lengths, rows, None if table.pool_lengths is None else pools, pooled, numbers)
+
+
+def taken(
+    table: Ragged, lengths: list[int], rows: Array, pool_lengths: list[int] | None, pooled: Array, numbers: Array
+) -> Ragged:  # fmt: skip
+    """A table of these rows, rows of the pool, and numbers of queries."""
+    found = Ragged(lengths, table.relevance[rows], table.scores[rows], pool_lengths=pool_lengths)
+    for name in COLUMNS:
+        column, places = getattr(table, name), pooled if name in OF_POOL else rows
+        if column is not None:
+            setattr(found, name, column[numbers if name == "probabilities" else places])
+    found.weight = None if table.weight is None else [table.weight[number] for number in numbers]
     return found
-
-
-def joined(queries: list[Any], like: Ragged) -> Ragged:
-    """The table of these queries, of the dtypes of another one."""
-    rows = [row for own, _, _ in queries for row in own]
-    kinds = (like.relevance.dtype, like.scores.dtype, np.bool_, np.float64)
-    columns = [np.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
-    table = Ragged([len(own) for own, _, _ in queries], columns[0], columns[1])
-    table.is_judged = None if like.is_judged is None else columns[2]
-    table.propensity = None if like.propensity is None else columns[3]
-    if like.pool_relevance is not None:
-        table.pool_lengths = [len(pool) for _, pool, _ in queries]
-        table.pool_relevance = np.array(
-            [grade for _, pool, _ in queries for grade in pool], like.pool_relevance.dtype
-        )
-    table.weight = None if like.weight is None else [weight for _, _, weight in queries]
-    return table
 
 
 # ---- files ----
@@ -225,15 +244,17 @@ def written(gust: Gust, check: str, wrong: str) -> str:
             return {"function": value.__name__}
         return {"mapping": [*value.items()]} if isinstance(value, dict) else value
 
-    columns = {
-        name: getattr(gust.table, name)
-        for name in ("relevance", "scores", "is_judged", "pool_relevance", "propensity")
-    }
+    def shown(column: Any) -> Any:
+        if column is None:
+            return None
+        mask = [column.mask.tolist()] if np.ma.isMaskedArray(column) else []
+        return (column.dtype.str, np.asarray(column).tolist(), *mask)
+
     return json.dumps({
         "check": check, "wrong": wrong, "measures": [str(one.measure) for one in gust.asked],
         "asked": [(one.name, one.cutoff, [(word, plain(value)) for word, value in one.parameters]) for one in gust.asked],
         "lists": {name: getattr(gust.table, name) for name in ("lengths", "pool_lengths", "weight")},
-        "arrays": {name: None if one is None else (one.dtype.str, one.tolist()) for name, one in columns.items()},
+        "arrays": {name: shown(getattr(gust.table, name)) for name in COLUMNS},
     })  # fmt: skip
 
 
@@ -244,7 +265,11 @@ def read(path: Path) -> tuple[Gust, str]:
         return FUNCTIONS[value["function"]] if "function" in value else dict(value["mapping"])
 
     data = json.loads(path.read_text())
-    arrays = {name: None if one is None else np.array(one[1], one[0]) for name, one in data["arrays"].items()}
+    arrays: dict[str, Any] = {}
+    for name, (kind, values, *mask) in ((name, one) for name, one in data["arrays"].items() if one):
+        plain = np.array(values, kind)
+        width = len(plain), -1 if len(plain) else 0
+        arrays[name] = np.ma.masked_array(plain.reshape(width), np.reshape(mask[0], width)) if mask else plain
     asked = [
         Asked(name, cutoff, tuple((word, value_of(value)) for word, value in words))
         for name, cutoff, words in data["asked"]

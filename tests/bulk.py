@@ -39,7 +39,7 @@ def padded(offsets: Array, values: Array, fill: Any) -> tuple[Array, Array]:
     """Ragged values as rows of one width, and where there are any."""
     lengths = np.diff(offsets)
     there = np.arange(int(lengths.max(initial=1))) < lengths[:, None]
-    rows = np.full(there.shape, fill)
+    rows = np.full((*there.shape, *values.shape[1:]), fill)
     rows[there] = values
     return rows, there
 
@@ -244,6 +244,21 @@ def binary_preference(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: 
     return ratio((ranked.worth * (1.0 - share)).sum(axis=1), relevant[:, 0])
 
 
+def inferred_ap(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: Any) -> Array:
+    """A document counts that was judged, or whose negative grade says that it was in the pool."""
+    there = ranked.ranks() <= ranked.shown[:, None]
+    counts = there & (ranked.judged | ((ranked.grades < 0) & (rel >= 0)))
+    unjudged = counts & (ranked.grades < min(rel, 0))
+    hits = counts & ~unjudged & (ranked.grades >= rel)
+    missed = counts & ~unjudged & ~hits
+    found, nothing, others = (np.cumsum(flags, axis=1) - flags for flags in (hits, missed, unjudged))
+    above, epsilon = ranked.ranks() - 1.0, 0.00001
+    share = (found + epsilon) / (found + nothing + 2 * epsilon)
+    in_pool = (found + nothing + others) / np.maximum(above, 1.0)
+    precision = (1.0 + above * in_pool * share) / ranked.ranks()
+    return ratio((hits * precision).sum(axis=1), ranked.relevant(rel))
+
+
 LINEAR: dict[str, Callable[..., Array]] = {
     "nDCG": ndcg, "DCG": dcg, "IDCG": idcg, "CG": lambda ranked, cutoff, **words: dcg(ranked, cutoff, lambda rank: 1.0),
     "P": precision, "R": recall, "F": f_measure, "Rprec": r_precision, "NumRet": num_ret, "NumRel": num_rel,
@@ -252,7 +267,7 @@ LINEAR: dict[str, Callable[..., Array]] = {
 }  # fmt: skip
 OTHERS: dict[str, Callable[..., Array]] = {
     "AP": average_precision, "RR": reciprocal_rank, "Success": success, "IPrec": interpolated_precision,
-    "ERR": expected_reciprocal_rank, "Bpref": binary_preference,
+    "ERR": expected_reciprocal_rank, "Bpref": binary_preference, "infAP": inferred_ap,
 }  # fmt: skip
 GRADED = ("nDCG", "DCG", "IDCG", "CG")
 
@@ -291,7 +306,7 @@ def averaged(worth: Array, scores: Array) -> Array:
     return (np.bincount(group, worth.ravel()) / np.bincount(group))[group].reshape(n, width)
 
 
-def has_ties(batch: Batch, judged_only: bool = False) -> bool:
+def has_ties(batch: Batch | IntentBatch, judged_only: bool = False) -> bool:
     present = batch.present & batch.judged if judged_only else batch.present
     alone = np.where(present, batch.scores, -1 - np.arange(batch.scores.shape[1]))
     alone.sort(axis=1)
@@ -356,3 +371,131 @@ def score(
     else:
         raise ValueError(f"orders of {width} documents are too many to list")
     return np.where(np.isnan(values), shown, values)
+
+
+# ---- measures of several intents ----
+
+
+class IntentBatch(NamedTuple):
+    """Queries as rows, whose documents have a grade for some intents."""
+
+    codes: Array  # int16 (n, width, n_intents): places among the distinct grades
+    scores: Array  # int64 (n, width)
+    present: Array  # bool (n, width)
+    judged: Array  # bool (n, width)
+    pool: Array  # int16 (n, width of pools, n_intents)
+    distinct: Array  # float64: grades without repetition, the first of them NaN for "none"
+    ordered: bool  # whether the first of the pool goes first where gains are equal
+    chances: Array  # float64 (n, n_intents): probabilities
+
+
+def intent_batch(
+    offsets: Array, grades: Any, scores: Array, judged: Array | None, pool: Any, chances: Any, ids: Array | None
+) -> IntentBatch:  # fmt: skip
+    """`grades` are masked (n_docs, n_intents); `pool` holds offsets and the like, or is None."""
+    codes = np.unique(scores, return_inverse=True)[1].astype(np.int64)
+    sides = [grades] if pool is None else [grades, pool[1]]
+    distinct = np.unique(np.concatenate([side.compressed() for side in sides]).astype(np.float64))
+    documents, *judged_ones = (
+        np.where(np.ma.getmaskarray(side), 0, np.searchsorted(distinct, side.data) + 1).astype(np.int16)
+        for side in sides
+    )
+    rows, present = padded(offsets, documents, np.int16(0))
+    flags = np.ones(len(scores), np.bool_) if judged is None else judged
+    if pool is not None:
+        pooled = padded(pool[0], judged_ones[0], np.int16(0))[0]
+    else:
+        own, query = np.arange(len(scores)), np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        if ids is not None:
+            own = np.lexsort((-np.unique(ids, return_inverse=True)[1], query))
+        pooled = padded(offsets, documents[own] * flags[own, None], np.int16(0))[0]
+    weights = np.ones((len(rows), rows.shape[2])) if chances is None else np.asarray(chances)
+    ordered = pool is not None or ids is not None
+    scores, flags = padded(offsets, codes, 0)[0], padded(offsets, flags, False)[0]
+    return IntentBatch(rows, scores, present, flags, pooled, np.append(np.nan, distinct), ordered, weights)
+
+
+def of_intents(
+    name: str, batch: IntentBatch, cutoff: int | None = None, *, ties: str = "average", empty: Any = 0.0,
+    judged_only: bool = False, discount: Any = "log2", denominator: str = "perfect", **words: Any,
+) -> Array:  # fmt: skip
+    """The value of each query, as `oracle.of_intents` has it. Raises `ValueError` for too many orders of tied documents."""
+    worth_of = oracle.worth_to_intents(name, words)
+    alpha = name.startswith("alpha")
+    flat = name == "nDCG_IA" or (alpha and not words.get("alpha", 0.5))
+    if not alpha and name != "nDCG_IA":
+        discount = "reciprocal" if name != "StRecall" else lambda rank: 1.0
+
+    gains = np.array([0.0, *(float(worth_of(grade)) for grade in batch.distinct[1:].tolist())])
+    present = batch.present & batch.judged if judged_only else batch.present
+    worth, pool = gains[batch.codes * (batch.judged & present)[..., None]], gains[batch.pool]
+    weights = np.where((pool > 0).any(axis=1), 1.0 if alpha or name == "StRecall" else batch.chances, 0.0)
+    whole, shown = weights.sum(axis=1), present.sum(axis=1)
+    if name == "nDCG_IA":
+        best = -np.sort(-pool, axis=1)[:, :cutoff]
+        best = (best * discounts(discount, best.shape[1])[:, None]).sum(axis=1)
+        weights = np.where(best > 0, ratio(weights, best), 0.0)
+
+    def total(ranked: Array) -> Array:
+        left = np.ones_like(ranked)
+        if not flat:
+            left[:, 1:] = np.cumprod(1.0 - ranked, axis=1)[:, :-1]
+        gains = (ranked * left * weights[:, None, :]).sum(axis=2)[:, :cutoff]
+        return (gains * discounts(discount, gains.shape[1])).sum(axis=1)
+
+    def ordered(*keys: Array, mean: bool = False) -> Array:
+        order = np.lexsort((*keys, -batch.scores, ~present), axis=-1)
+        ranked = np.where(present[..., None], worth, 0.0)
+        ranked = np.take_along_axis(ranked, order[..., None], axis=1)
+        if mean:
+            scores = np.take_along_axis(np.where(present, batch.scores, -1), order, axis=1)
+            ranked = np.stack([averaged(ranked[..., t], scores) for t in range(ranked.shape[2])], axis=2)
+        return total(ranked)
+
+    n, width = present.shape
+    place = np.broadcast_to(np.arange(width), (n, width))
+    if ties in ("worst", "best"):
+        gained = (worth * weights[:, None, :]).sum(axis=2)
+        values = ordered(place, gained if ties == "worst" else -gained)
+    elif ties == "input" or not has_ties(batch, judged_only):
+        values = ordered(place)
+    elif flat:
+        values = ordered(place, mean=True)
+    elif width <= MOST_WAYS:
+        ways = [ordered(place[:, list(way)]) for way in itertools.permutations(range(width))]
+        values = np.mean(ways, axis=0)
+    else:
+        raise ValueError(f"orders of {width} documents are too many to list")
+    if name in ("alpha_nDCG", "nERR_IA"):
+        values = ratio(values, total(greedy(pool, weights, batch.ordered, flat, cutoff)))
+    elif name in ("nDCG_IA", "StRecall") or (name == "ERR_IA" and denominator == "none"):
+        values = ratio(values, whole)
+    elif denominator == "none":
+        values = values / (1.0 if flat else words.get("alpha", 0.5))
+    else:
+        top = words.get("max_rel")
+        best = 1.0 if flat else words.get("alpha", 0.5) if alpha else 0.5 if top is None else 1 - 2.0**-top
+        places = shown if cutoff is None else np.full(n, cutoff)
+        weigh = discounts(discount, int(places.max(initial=0)))
+        perfect = np.cumsum(weigh * best * (1.0 if flat else (1.0 - best) ** np.arange(len(weigh))))
+        values = np.where(places > 0, ratio(values, whole * np.append(0.0, perfect)[places]), 0.0)
+    return np.where(whole > 0, values, np.nan if empty in ("nan", "skip") else float(empty))
+
+
+def greedy(pool: Array, weights: Array, ordered: bool, flat: bool, cutoff: int | None) -> Array:
+    """Rank by rank the document of the pool that gains most; of several the first, or the first in an order of what it is worth."""
+    if not ordered:
+        order = np.lexsort(tuple(-pool[..., t] for t in reversed(range(pool.shape[2]))), axis=-1)
+        pool = np.take_along_axis(pool, order[..., None], axis=1)
+    left, rows = np.ones_like(weights), np.arange(len(pool))
+    used = np.zeros(pool.shape[:2], np.bool_)
+    chosen = np.zeros_like(pool[:, :cutoff])
+    for rank in range(chosen.shape[1]):
+        # gains of equal terms are equal to the last bit, whichever intents they are of
+        gains = -np.sort(-(pool * (left * weights)[:, None, :]), axis=2).cumsum(axis=2)[..., -1]
+        best = np.argmax(np.where(used, -1.0, gains), axis=1)
+        chosen[:, rank] = pool[rows, best]
+        used[rows, best] = True
+        if not flat:
+            left = left * (1.0 - chosen[:, rank])
+    return chosen

@@ -788,6 +788,18 @@ def greedy_ideal(
     return chosen
 
 
+def worth_to_intents(name: str, words: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """What a grade is worth to an intent: its gain, or the share of what is left that it takes."""
+    rel, max_rel, alpha = words.get("rel"), words.get("max_rel"), words.get("alpha", 0.5)
+    if name == "nDCG_IA":
+        worth = gain_function(words.get("gain", "linear"), rel)
+        return lambda grade: worth(Document(grade))
+    if max_rel is not None:
+        return lambda grade: Fraction((2.0 ** max(grade, 0) - 1.0) / 2.0**max_rel)
+    taken = {"alpha": Fraction(alpha or 1), "StRec": Fraction(1)}.get(name[:5], Fraction(1, 2))
+    return lambda grade: taken if grade >= (1 if rel is None else rel) else Fraction(0)
+
+
 def of_intents(
     name: str,
     query: IntentQuery,
@@ -808,25 +820,11 @@ def of_intents(
     Only intents with a relevant document in the pool count; without one the query is undefined.
     """
     rows = query.ranked(judged_only)
-    threshold = 1 if rel is None else rel
-    if name == "nDCG_IA":
-        worth = gain_function(gain, rel)
-        pool = [{t: worth(Document(grade)) for t, grade in one.items()} for one in query.judged()]
-        listed = [{t: worth(Document(grade)) for t, grade in one.items()} for one, _ in rows]
-    else:
-        stop = Fraction(alpha if name.startswith("alpha") else 1 if name == "StRecall" else 0.5)
-
-        def worth_of(grade: Any) -> Fraction:
-            if max_rel is not None:
-                return Fraction((2.0 ** max(grade, 0) - 1.0) / 2.0**max_rel)
-            return stop if grade >= threshold else Fraction(0)
-
-        flat = name.startswith("alpha") and not alpha  # then nothing is taken, and what is left stays whole
-        pool = [{t: worth_of(grade) for t, grade in one.items()} for one in query.judged()]
-        listed = [{t: worth_of(grade) for t, grade in one.items()} for one, _ in rows]
-        if flat:
-            pool = [{t: Fraction(int(g >= threshold)) for t, g in one.items()} for one in query.judged()]
-            listed = [{t: Fraction(int(g >= threshold)) for t, g in one.items()} for one, _ in rows]
+    stop = Fraction(alpha if name.startswith("alpha") else 1 if name == "StRecall" else 0.5)
+    flat = name.startswith("alpha") and not alpha  # then nothing is taken, and what is left stays whole
+    worth_of = worth_to_intents(name, {"alpha": alpha, "rel": rel, "max_rel": max_rel, "gain": gain})
+    pool = [{t: worth_of(grade) for t, grade in one.items()} for one in query.judged()]
+    listed = [{t: worth_of(grade) for t, grade in one.items()} for one, _ in rows]
     shown_empty = math.nan if empty in ("nan", "skip") else float(empty)
     weighed = name in ("ERR_IA", "nERR_IA", "nDCG_IA")
     weights = {
@@ -901,9 +899,9 @@ def _expected_ndcg_of_intents(
         )
         return total / float(sum(weights.values()))
 
-    values = [value(order) for order in orders(scores)]
     if ties == "input":
         return value([i for group in tie_groups(scores) for i in group])
+    values = [value(order) for order in orders(scores)]
     return {"average": mean, "worst": min, "best": max}[ties](values)
 
 

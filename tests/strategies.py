@@ -65,6 +65,10 @@ class Ragged:
     pool_relevance: np.ndarray | None = None
     weight: list[float] | None = None
     propensity: np.ndarray | None = None
+    intents: np.ma.MaskedArray | None = None  # (n_docs, n_intents): grades, masked where a document has none
+    pool_intents: np.ma.MaskedArray | None = None
+    probabilities: np.ndarray | None = None  # (n_queries, n_intents)
+    doc_ids: np.ndarray | None = None
     note: str = field(default="", compare=False)
 
     @property
@@ -78,7 +82,11 @@ class Ragged:
         return [0, *np.cumsum(self.pool_lengths, dtype=np.int64).tolist()], self.pool_relevance
 
     def rankings(self, **columns: Any) -> fn.Rankings:
-        given = {name: getattr(self, name) for name in ("is_judged", "weight", "propensity")}
+        given = {name: getattr(self, name) for name in ("is_judged", "weight", "propensity", "doc_ids")}
+        if self.intents is not None:
+            given["intents"] = entries_of(self.intents)
+            given["judged_intents"] = None if self.pool_intents is None else entries_of(self.pool_intents)
+            given["intent_probabilities"] = None if self.probabilities is None else [*self.probabilities]
         columns = {"judged": self.pool} | given | columns
         return fn.Rankings.from_offsets(self.offsets, self.relevance, self.scores, **columns)
 
@@ -102,6 +110,25 @@ class Ragged:
             )
         return found
 
+    def intent_queries(self) -> list[oracle.IntentQuery]:
+        if self.intents is None:
+            return []
+        documents, pooled = mappings_of(self.intents), mappings_of(self.pool_intents)
+        scores, offsets, pool, found = self.scores.tolist(), self.offsets, self.pool, []
+        flags = None if self.is_judged is None else self.is_judged.tolist()
+        for query in range(len(self.lengths)):
+            rows = slice(offsets[query], offsets[query + 1])
+            own = None if pool is None else pooled[pool[0][query] : pool[0][query + 1]]
+            if own is None and self.doc_ids is not None:  # the last id goes first
+                kept = [row for row in range(*rows.indices(offsets[-1])) if flags is None or flags[row]]
+                own = [
+                    documents[row] for row in sorted(kept, key=lambda row: self.doc_ids[row], reverse=True)
+                ]
+            chances = None if self.probabilities is None else self.probabilities[query].tolist()
+            shown = None if flags is None else flags[rows]
+            found.append(oracle.IntentQuery(documents[rows], scores[rows], shown, own, chances))
+        return found
+
     @property
     def longest(self) -> int:
         """Documents of the longest list or ideal, were all unjudged documents judged."""
@@ -113,6 +140,23 @@ class Ragged:
 
     def judged_grades(self) -> list[float]:
         return sorted({grade for query in self.queries() for grade in query.judged_grades()})
+
+    def intent_grades(self) -> list[float]:
+        sides = [side.compressed() for side in (self.intents, self.pool_intents) if side is not None]
+        return np.unique(np.concatenate(sides)).tolist() if sides else []
+
+
+def entries_of(grades: np.ma.MaskedArray) -> Any:
+    """A matrix of intent grades as three arrays, or as it is where none is masked."""
+    if not np.ma.getmaskarray(grades).any() and grades.shape[1]:
+        return grades.data
+    there = ~np.ma.getmaskarray(grades)
+    return np.append(0, np.cumsum(there.sum(axis=1))), np.nonzero(there)[1], grades.data[there]
+
+
+def mappings_of(grades: np.ma.MaskedArray | None) -> list[dict[int, Any]]:
+    rows = [] if grades is None else grades.tolist()  # None where masked
+    return [{t: grade for t, grade in enumerate(row) if grade is not None} for row in rows]
 
 
 def in_layout(values: np.ndarray, layout: str) -> np.ndarray:
@@ -306,11 +350,11 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "ips": (False, True, "snips"),
     "clip": (0.0, 0.1, 1.0),
     "min_rel": (0, 1, -1, 0.5),
+    "alpha": (0.5, 0, 1, 0.25, 0.3),
 }
 NEEDED = {"SDCG": ("max_rel",), "IPrec": ("recall",)}  # parameters without a default
-OF_QUERIES = tuple(
-    name for name, definition in DEFINITIONS.items() if definition.way != "intents"
-)  # measures of one grade a document
+OF_INTENTS = tuple(name for name, definition in DEFINITIONS.items() if definition.way == "intents")
+OF_QUERIES = tuple(name for name in DEFINITIONS if name not in OF_INTENTS)  # measures of one grade a document
 
 
 @dataclass(frozen=True)
@@ -329,9 +373,9 @@ class Asked:
     def gain(self, grade: float) -> float:
         """What a judged document of this grade is worth; NaN where the measure refuses it."""
         words = dict(self.parameters)
-        if self.name == "ERR":
+        if self.name == "ERR" or (words.get("max_rel") and self.name in OF_INTENTS):
             return math.nan if grade > words.get("max_rel", 4) else max(grade, 0)
-        if self.name not in oracle.GRADED or self.name == "NumRet":
+        if self.name not in (*oracle.GRADED, "nDCG_IA") or self.name == "NumRet":
             return 1.0
         try:
             gain = oracle.gain_function(words.get("gain", "linear"), words.get("rel"), words.get("gains"))(
@@ -339,22 +383,38 @@ class Asked:
             )
         except (KeyError, IndexError, ValueError, OverflowError):
             return math.nan
-        refused = (self.name == "nDCG" or words.get("ips") == "snips") and gain < 0
+        refused = (self.name in ("nDCG", "nDCG_IA") or words.get("ips") == "snips") and gain < 0
         return math.nan if refused or abs(gain) >= 2.0**53 else gain
 
     def suits(self, table: Ragged) -> bool:
         """Whether the measure has a gain for every grade of the table."""
         assumed = dict(self.parameters).get("unjudged")
-        grades = [*table.judged_grades(), *([] if assumed is None else [assumed])]
+        grades = table.intent_grades() if self.name in OF_INTENTS else table.judged_grades()
+        grades = [*grades, *([] if assumed is None else [assumed])]
         return not any(math.isnan(self.gain(grade)) for grade in grades)
 
     def scale(self, table: Ragged) -> float:
         """What sums that cancel are compared by: the sum of what they are sums of; 0 where nothing cancels."""
+        if self.name in OF_INTENTS:
+            return 0.0
         gains = [self.gain(grade) for grade in table.judged_grades()]
         return 0.0 if min(gains, default=0) >= 0 else 10 * max(map(abs, gains)) * table.longest
 
-    def expected(self, queries: Sequence[oracle.Query]) -> list[float]:
-        return [oracle.score(self.name, query, self.cutoff, **dict(self.parameters)) for query in queries]
+    def expected(self, table: Ragged) -> list[float]:
+        if self.name in OF_INTENTS:
+            return [self.of_intents(query) for query in table.intent_queries()]
+        return [oracle.score(self.name, one, self.cutoff, **dict(self.parameters)) for one in table.queries()]
+
+    def of_intents(self, query: oracle.IntentQuery) -> float:
+        if query.pool is None:  # then nothing but their entries says which of two equal gains comes first
+
+            def worthy(document: dict[int, Any]) -> list[tuple[float, float]]:
+                worth = {t: oracle.worth_to_intents(self.name, words)(grade) for t, grade in document.items()}
+                return [*sorted((t, -gain) for t, gain in worth.items() if gain), (math.inf, 0.0)]
+
+            words = dict(self.parameters)
+            query = query._replace(pool=sorted(query.judged(), key=worthy))
+        return oracle.of_intents(self.name, query, self.cutoff, **dict(self.parameters))
 
 
 @st.composite
@@ -466,8 +526,43 @@ def crossed_table(seed: int, *, longest: int = 6) -> Ragged:
         table.weight = rng.choice([0.0, 1.0, 0.1, 1e-30, 1e30, 3.0], n_queries).tolist()
     if rng.random() < 0.3:
         table.propensity = rng.choice([1.0, 0.5, 0.3, 0.01], size)
+    if longest <= 140:
+        add_intents(np.random.default_rng([seed, 2]), table)
     table.note = f"crossed_table({seed}, longest={longest}), {kind}: {dtype}"
     return table
+
+
+INTENT_ALPHABETS = (GRADES, (0, 1), (-2, -1, 0, 1, 3), TENTHS, (0, 1, 4, 70_000), (1,), (0,))
+
+
+def add_intents(rng: np.random.Generator, table: Ragged, most: int = 70) -> None:
+    """Grades for each of several intents, of dtypes and scales of their own; some with probabilities, or document ids."""
+    n_intents = min(most, int(rng.choice([1, 2, 3, 4, 9, 70], p=[0.1, 0.25, 0.3, 0.2, 0.1, 0.05])))
+    dtype, held = _grades_in(rng, INTENT_ALPHABETS[rng.integers(len(INTENT_ALPHABETS))])
+    missing = rng.choice([0.0, 0.5, 0.9, 1.0], p=[0.3, 0.4, 0.2, 0.1])
+
+    def drawn(rows: int, kind: np.dtype) -> np.ma.MaskedArray:
+        grades = np.array(rng.choice(held, (rows, n_intents)), kind)
+        return np.ma.masked_array(grades, rng.random(grades.shape) < missing)
+
+    table.intents = drawn(len(table.relevance), dtype)
+    if table.pool_relevance is not None:
+        table.pool_intents = drawn(len(table.pool_relevance), rng.choice([dtype, np.dtype("float64")]))
+        # of some queries what was returned is in the pool, at its top or its bottom
+        lengths, place = np.array(table.lengths, np.int64), np.array(table.pool[0])
+        query = np.repeat(np.arange(len(lengths)), lengths)
+        nth = np.arange(len(query)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        own = (rng.random(len(lengths)) < 0.7)[query] & (nth < np.diff(place)[query])
+        own &= True if table.is_judged is None else table.is_judged
+        rows, of = np.flatnonzero(own), query[own]
+        places = place[of] + nth[own] if rng.random() < 0.5 else place[of + 1] - 1 - nth[own]
+        table.pool_intents[places] = table.intents[rows]
+    elif rng.random() < 0.5:
+        ids = rng.permutation(len(table.relevance))
+        table.doc_ids = ids if rng.random() < 0.5 else np.array([f"{one:x}" for one in ids.tolist()], object)
+    if rng.random() < 0.5:
+        values = rng.choice([0, 0.25, 0.5, 1, 3], (len(table.lengths), n_intents))
+        table.probabilities = values if rng.random() < 0.5 else values * rng.random(values.shape)
 
 
 def _tied_scores(rng: np.random.Generator, n: int, few_ties: bool) -> np.ndarray:
@@ -481,13 +576,14 @@ def _tied_scores(rng: np.random.Generator, n: int, few_ties: bool) -> np.ndarray
 
 
 def crossed_measures(
-    seed: int, table: Ragged, *, names: Sequence[str] = OF_QUERIES, most: int = 8
+    seed: int, table: Ragged, *, names: Sequence[str] | None = None, most: int = 8
 ) -> list[Asked]:
     """At most so many measures with any value of each parameter, all of which have a gain for every grade of the table."""
     rng = np.random.default_rng([seed, 1])
+    names = names or (OF_QUERIES if table.intents is None else (*OF_QUERIES, *OF_INTENTS, *OF_INTENTS))
     longest, found = table.longest, list[Asked]()
     for _ in range(10 * most):
-        asked = _crossed(rng, str(rng.choice(list(names))), table, longest)
+        asked = any_measure(rng, str(rng.choice(list(names))), table, longest)
         if len(found) < most and asked.suits(table) and _is_listed(asked, table):
             found.append(asked)
     return found
@@ -496,7 +592,7 @@ def crossed_measures(
 def _is_listed(asked: Asked, table: Ragged) -> bool:
     """Whether the oracle has a value: the orders of tied documents are few, or need not be listed."""
     words = dict(asked.parameters)
-    if words.get("ties", "average") != "average":
+    if words.get("ties", "average") != "average" and (asked.name != "nDCG_IA" or words["ties"] == "input"):
         return True
     if asked.name in oracle.LINEAR and words.get("ideal") != "returned" and not words.get("ips"):
         return True
@@ -507,7 +603,7 @@ def _is_listed(asked: Asked, table: Ragged) -> bool:
     )
 
 
-def _crossed(rng: np.random.Generator, name: str, table: Ragged, longest: int) -> Asked:
+def any_measure(rng: np.random.Generator, name: str, table: Ragged, longest: int) -> Asked:
     definition = DEFINITIONS[name]
     cutoffs = [None, 1, 2, 3, 5, 10, 16, 17, 24, 25, 32, 33, 64, 128, longest or 1, longest + 1, 1000]
     cutoff = cutoffs[rng.integers(len(cutoffs))] if definition.cut == "rank" else None
@@ -519,12 +615,17 @@ def _crossed(rng: np.random.Generator, name: str, table: Ragged, longest: int) -
         chosen[parameter.name] = values[rng.integers(len(values))]
     if isinstance(chosen.get("discount"), list):  # as many as there are ranks, and no more
         ranks = longest if cutoff is None or chosen.get("ideal") == "judged_uncut" else cutoff
-        if name != "SDCG" and chosen.get("ideal") != "full":
+        perfect = name == "SDCG" or (name == "alpha_DCG" and chosen.get("denominator") != "none")
+        if not perfect and chosen.get("ideal") != "full":
             ranks = min(ranks, longest)
         chosen["discount"] = [1 / (1 + i) ** 2 for i in range(max(ranks, 1))]
     if chosen.get("judged_only"):
         chosen.pop("unjudged", None)  # what is dropped has no grade
-    if "gain" in chosen and rng.integers(8) == 0:
+    if name in OF_INTENTS and chosen.get("max_rel") is not None:
+        chosen.pop("rel", None)  # every grade is taken for what it is
+    elif name in OF_INTENTS and name != "nDCG_IA" and rng.random() < 0.5:
+        chosen.pop("max_rel", None)
+    if "gain" in chosen and name != "nDCG_IA" and rng.integers(8) == 0:
         del chosen["gain"]
         chosen["gains"] = OVERRIDES[rng.integers(len(OVERRIDES))]
     if table.propensity is None or not chosen.get("ips"):
@@ -537,7 +638,13 @@ def _values_of(name: str, parameter: Any) -> tuple[Any, ...]:
     if parameter.name == "gain":
         return (*ANY_GAINS, *COARSE_GAINS)
     if parameter.name == "max_rel":
-        return (4, 5, 53) if name == "ERR" else (4, 3, 2.5, 300)
+        return (4, 5, 53) if name == "ERR" or name in OF_INTENTS else (4, 3, 2.5, 300)
+    if parameter.name == "denominator" and name in OF_INTENTS:
+        return ("perfect", "none")
+    if parameter.name == "rel" and name in OF_INTENTS:
+        return (1, 2, 0.25, 4)
+    if parameter.name == "ties" and name in OF_INTENTS and name != "nDCG_IA":
+        return ("average", "input")
     if parameter.name == "rel" and parameter.default is None:
         return VALUES["rel or none"]
     return VALUES[parameter.name]

@@ -19,7 +19,7 @@ def difference(table: Ragged, asked: list[Asked], *, threads: int | None = 1) ->
     """What is wrong about the values of these measures, alone and together; None where nothing is."""
     if not asked:
         return None
-    rankings, queries = table.rankings(), table.queries()
+    rankings = table.rankings()
     measures = [one.measure for one in asked]
     together = fn.evaluate(rankings, measures, threads=threads)
     for one, measure in zip(asked, measures, strict=True):
@@ -27,7 +27,7 @@ def difference(table: Ragged, asked: list[Asked], *, threads: int | None = 1) ->
         alone = fn.evaluate(rankings, measure, threads=threads)
         if alone.values[0].tobytes() != got.tobytes():
             return f"{measure} of {table.note}: alone {alone.values[0].tolist()}, in company {got.tolist()}"
-        wanted = np.array(one.expected(queries), np.float64).reshape(got.shape)
+        wanted = np.array(one.expected(table), np.float64).reshape(got.shape)
         bound = RELATIVE * np.maximum(np.abs(wanted), one.scale(table))
         with np.errstate(invalid="ignore"):
             wrong = np.flatnonzero(~((np.abs(got - wanted) <= bound) | (np.isnan(got) & np.isnan(wanted))))

@@ -227,6 +227,22 @@ def test_bits_do_not_depend_on_what_else_is_there(table: Table, data: st.DataObj
     assert np.array_equal(fn.evaluate(Table(shuffled).rankings(), asked).values, values, equal_nan=True)
 
 
+@pytest.mark.pure
+@pytest.mark.parametrize("ties", ["worst", "best"])
+def test_bits_where_other_documents_are_as_good_or_bad(ties: str) -> None:
+    """Documents of one score that add as much to the sum, to other intents: whichever comes first, it is rounded alike."""
+    rng = np.random.default_rng(4)
+    measures = [fn.nDCG_IA(ties=ties, gain=gain) @ k for gain in ("linear", "exp2") for k in (2, 3, 100)]
+    for n in (4, 6, 60):
+        grades, tied = rng.permuted(np.tile([0, 1, 2], (n, 1)), axis=1), rng.integers(0, 2, n)
+        found = set()
+        for _ in range(20):
+            rows = rng.permutation(n)
+            rankings = fn.Rankings.from_lists([grades[rows].max(axis=1)], [tied[rows]], intents=grades[rows])
+            found.add(fn.evaluate(rankings, measures).values.tobytes())
+        assert len(found) == 1
+
+
 def test_rows_in_any_order() -> None:
     rng = np.random.default_rng(3)
     queries, grades = rng.integers(0, 20, 400), rng.integers(-1, 3, (400, 4))

@@ -38,7 +38,7 @@ def close(got: float, wanted: float, scale: float = 0.0) -> bool:
 def agree(table: Ragged, asked: Sequence[Asked], scale: float = 0.0) -> None:
     scores, queries = evaluate(table, asked), table.queries()
     for one in asked:
-        got, wanted = scores[one.measure].tolist(), one.expected(queries)
+        got, wanted = scores[one.measure].tolist(), one.expected(table)
         for value, expected, query in zip(got, wanted, queries, strict=True):
             assert close(value, expected, scale), (
                 f"{one.measure}: got {value!r}, the oracle has {expected!r} for {query}"

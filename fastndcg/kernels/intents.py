@@ -252,10 +252,23 @@ def greedy_order(
 
 
 @block
+def worth_to(intent: int, document: int, documents: IntentDocuments, worth: Array) -> float:
+    for e in range(documents.entries[document], documents.entries[document + 1]):
+        if documents.numbers[e] == intent:
+            return worth[e]
+    return 0.0
+
+
+@block
 def order_within_ties(
-    n: int, best: bool, values: Array, sizes: Array, order: Array, spare_values: Array, spare: Array
-) -> None:
-    """Order the documents of each tied group by their values, greatest first where `best`, least first otherwise."""
+    n: int, best: bool, n_intents: int, first: int, documents: IntentDocuments, worth: Array, values: Array, sizes: Array,
+    order: Array, spare_values: Array, spare: Array,
+) -> None:  # fmt: skip
+    """Order the documents of each tied group by their values, greatest first where `best`, least first otherwise.
+
+    Those of equal values, which are not worth the same to each intent, stand in an order of their entries: sums are rounded as
+    they are made, and their bits may not depend on the order of rows.
+    """
     if best:
         for i in range(n):
             values[i] *= -1.0
@@ -264,7 +277,17 @@ def order_within_ties(
         stop = start + sizes[start]
         if stop - start > 1:
             sort_by_key_stably(values[start:stop], order[start:stop], spare_values, spare)
-        start = stop
+        while start < stop:
+            end, alike = start + 1, True
+            while end < stop and values[end] == values[start]:
+                one, other = first + order[start], first + order[end]
+                alike = alike and compare_entries(one, other, documents, worth) == 0
+                end += 1
+            for t in range(0 if alike else n_intents):  # by the first intent in the end
+                for i in range(start, end):
+                    values[i] = -worth_to(n_intents - 1 - t, first + order[i], documents, worth)
+                sort_by_key_stably(values[start:end], order[start:end], spare_values, spare)
+            start = end
 
 
 @block
@@ -375,7 +398,19 @@ def score_intents_of_query(
                     t = scored.numbers[e]
                     if active[t] and best[t] > 0.0:
                         values[rank] += weights[t] * worth[e] / best[t]
-            order_within_ties(n, ties == BEST, values, sizes, rearranged, spare_values, spare)
+            order_within_ties(
+                n,
+                ties == BEST,
+                n_intents,
+                first,
+                scored,
+                worth,
+                values,
+                sizes,
+                rearranged,
+                spare_values,
+                spare,
+            )
             bucket_entries(rearranged, n, first, scored, arranged)
             buckets = arranged
         total = 0.0
