@@ -55,7 +55,7 @@ def check(rankings: fn.Rankings, measures: tuple[str, ...], *, threads: int, que
                 query = int(np.argmax(alone != values))
                 raise WrongAnswerError(str(measure), f"query {query}", values[query], alone[query])
             continue
-        for query in some[: max(1, int(2_000_000 / max(1, rankings.longest)))]:
+        for query in some[: max(1, int(2_000_000 / max(1, rankings._longest)))]:
             rows = slice(rankings.offsets[query], rankings.offsets[query + 1])
             wanted = ndcg(rankings.relevance[rows], rankings.scores[rows], measure.cutoff, gain=measure.gain)
             if not np.isclose(values[query], wanted, rtol=1e-12, atol=0):

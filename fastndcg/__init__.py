@@ -60,6 +60,7 @@ from fastndcg.errors import (
     SourceError,
 )
 from fastndcg.explain import Explanation, Explanations, explain
+from fastndcg.intents import IntentGrades, IntentProbabilities
 from fastndcg.measures import (
     AP,
     CG,
@@ -101,12 +102,12 @@ from fastndcg.measures import (
     parse_many,
 )
 from fastndcg.ranges import Bounds, Ranges, judgment_range, tie_range
-from fastndcg.rankings import Rankings
+from fastndcg.rankings import JudgedPool, Rankings
 from fastndcg.scores import Scores, Summary
 from fastndcg.sources.csv import read_csv
 from fastndcg.sources.ltr import read_ltr
 from fastndcg.sources.parquet import read_parquet
-from fastndcg.sources.scan import scan_parquet
+from fastndcg.sources.scan import ParquetStream, scan_parquet
 from fastndcg.sources.trec import read_qrels_run, read_trec
 from fastndcg.statistics.agreement import cohen_kappa, krippendorff_alpha
 from fastndcg.streams import RankingsStream
@@ -143,13 +144,17 @@ __all__ = [
     "IPrec",
     "InputError",
     "InputTypeError",
+    "IntentGrades",
+    "IntentProbabilities",
     "Judged",
+    "JudgedPool",
     "Measure",
     "MeasureError",
     "MeasureLike",
     "NumRel",
     "NumRet",
     "P",
+    "ParquetStream",
     "R",
     "RBPresidual",
     "Ranges",

@@ -116,7 +116,7 @@ def _by_query(a: Rankings, b: Rankings) -> list[tuple[_Scores, _Scores]]:
             sides.append(dict(zip(items, scores, strict=True)))
         if len(sides[0]) != len(sides[1]) and (a.doc_ids is None or b.doc_ids is None):
             raise InputError(
-                f"query {a.name_of(query)} has {len(sides[0])} documents in a and {len(sides[1])} in b; give doc_ids to match them"
+                f"query {a._name_of(query)} has {len(sides[0])} documents in a and {len(sides[1])} in b; give doc_ids to match them"
             )
         pairs.append((sides[0], sides[1]))
     return pairs

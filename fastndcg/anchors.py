@@ -176,7 +176,7 @@ def anchors(
     """
     asked = as_measures(measures)
     if isinstance(rankings, RankingsStream):
-        threads = rankings.scoring_threads if threads is None else threads
+        threads = rankings._scoring_threads if threads is None else threads
         with functions_held(asked):
             part = partial(_scores_of_orders, measures=asked, threads=threads)
             return Anchors(streams.evaluate(rankings, part))
@@ -230,7 +230,7 @@ def _check(measure: Measure, rankings: Rankings) -> None:
             f"{measure} has no known best order: which one is best for several intents together is as hard to find as the ideal ranking. "
             "Ask for nDCG_IA, or a measure of one grade for each document"
         )
-    if definition.name == "infAP" and rankings.grades.lowest < 0:
+    if definition.name == "infAP" and rankings._grades.lowest < 0:
         raise MeasureError(
             f"{measure} has no known worst order beside negative grades, which are unjudged documents of the pool to it. Ask for AP, or "
             "drop these rows"

@@ -91,7 +91,7 @@ def evaluate(
             evaluate,
             measures=asked,
             convention=convention,
-            threads=rankings.scoring_threads if threads is None else threads,
+            threads=rankings._scoring_threads if threads is None else threads,
         )
         with functions_held(resolved):
             return streams.evaluate(rankings, evaluate_part)

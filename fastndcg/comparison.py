@@ -880,7 +880,7 @@ class Comparison:
             "| " + " | ".join(text.replace("|", "\\|") for text in line) + " |\n" for line in lines
         )
 
-    def texts(self) -> list[list[str]]:
+    def _texts(self) -> list[list[str]]:
         """The numbers to read first, as texts, their header first."""
         header = [
             "measure",
@@ -923,7 +923,7 @@ class Comparison:
     def __repr__(self) -> str:
         from shutil import get_terminal_size
 
-        table, width = self.texts(), get_terminal_size().columns
+        table, width = self._texts(), get_terminal_size().columns
         # what is not needed to read a difference goes first where there is no room
         for name in ("mean", "effect", "ties", "wins", "losses", "baseline"):
             shown = text_table(table, left=3)
@@ -941,7 +941,7 @@ class Comparison:
         import html
 
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.cautions)
-        return f"<p>{html.escape(self._heading())}</p>{html_table(self.texts())}{notes}"
+        return f"<p>{html.escape(self._heading())}</p>{html_table(self._texts())}{notes}"
 
 
 def _of(column: npt.NDArray[Any] | None, rows: Bools | Int64) -> Any:

@@ -49,15 +49,17 @@ class IntentGrades(NamedTuple):
         )
 
 
-class Probabilities(NamedTuple):
+class IntentProbabilities(NamedTuple):
     """Query `q` owns `values[offsets[q]:offsets[q + 1]]`: the probability of each of its intents, in their order."""
 
     offsets: Int64  # (n_queries + 1,)
     values: npt.NDArray[np.float64]
 
-    def part(self, first: int, last: int) -> Probabilities:
+    def part(self, first: int, last: int) -> IntentProbabilities:
         start, stop = self.offsets[first], self.offsets[last]
-        return Probabilities(_read_only(self.offsets[first : last + 1] - start), self.values[start:stop])
+        return IntentProbabilities(
+            _read_only(self.offsets[first : last + 1] - start), self.values[start:stop]
+        )
 
 
 def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
@@ -98,7 +100,7 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
     return IntentGrades(*map(_read_only, found))
 
 
-def probabilities(name: str, values: Any, n_queries: int) -> Probabilities:
+def probabilities(name: str, values: Any, n_queries: int) -> IntentProbabilities:
     """Probabilities of the intents of each query, checked: a list for each query, of finite numbers from 0.
 
     They need not add up to 1: measures divide by their sum. Raises as `intent_grades` does.
@@ -122,7 +124,7 @@ def probabilities(name: str, values: Any, n_queries: int) -> Probabilities:
         raise InputError(
             f"{name} holds {numbers[first]} for intent {first - offsets[query]} of query number {query}; wanted finite numbers from 0"
         )
-    return Probabilities(_read_only(offsets), _read_only(numbers))
+    return IntentProbabilities(_read_only(offsets), _read_only(numbers))
 
 
 def _of_arrays(name: str, arrays: tuple[Any, ...]) -> IntentGrades:

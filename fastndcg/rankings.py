@@ -14,7 +14,7 @@ from fastndcg.arrays import arrow_column, as_array, offsets_from, read_only, unm
 from fastndcg.arrow_types import combined, plain_strings
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.grouping import group_by_query
-from fastndcg.intents import IntentGrades, Probabilities, intent_grades, probabilities
+from fastndcg.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
 from fastndcg.sources.columns import Roles, with_roles
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Rankings:
     intents : IntentGrades, a list for each document, or None
         Grades of the scored documents for each intent of their query.
     judged_intents : IntentGrades, a list for each document of `judged`, or None
-    intent_probabilities : Probabilities, a list for each query, or None
+    intent_probabilities : IntentProbabilities, a list for each query, or None
         None: the intents of a query are equally likely.
     propensity : float64, (n_docs,), or None
         Probability that a document's relevance was observed, for measures with `ips`.
@@ -95,7 +95,7 @@ class Rankings:
     weight: npt.NDArray[np.float64] | None
     intents: IntentGrades | None
     judged_intents: IntentGrades | None
-    intent_probabilities: Probabilities | None
+    intent_probabilities: IntentProbabilities | None
     propensity: npt.NDArray[np.float64] | None
 
     def __init__(self, *_: object, **__: object) -> None:
@@ -486,6 +486,9 @@ class Rankings:
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"Rankings is immutable; make another one to change {name}")
 
+    def __delattr__(self, name: str) -> NoReturn:
+        self.__setattr__(name, None)
+
     # ---- views ----
 
     @property
@@ -519,7 +522,7 @@ class Rankings:
         return pa.table(columns)
 
     @cached_property
-    def grades(self) -> Grades:
+    def _grades(self) -> Grades:
         """Range of the grades of all judged documents."""
         lowest, highest, whole = float("inf"), float("-inf"), True
         for values in self._judged_grades():
@@ -529,7 +532,7 @@ class Rankings:
         return Grades(lowest, highest, whole) if lowest <= highest else Grades(0, 0, True)
 
     @cached_property
-    def distinct_grades(self) -> Array:
+    def _distinct_grades(self) -> Array:
         """Each grade that occurs, scored or judged, ascending; float64 or the grades' own integer dtype."""
         found = [
             np.unique(values[block : block + _BLOCK])
@@ -539,7 +542,7 @@ class Rankings:
         return np.unique(np.concatenate(found)) if found else np.empty(0, self.relevance.dtype)
 
     @cached_property
-    def longest(self) -> int:
+    def _longest(self) -> int:
         """Documents of the longest list, scored or judged."""
         longest = int(np.diff(self.offsets).max(initial=0))
         return (
@@ -547,7 +550,7 @@ class Rankings:
         )
 
     @property
-    def with_pooled(self) -> Rankings | None:
+    def _with_pooled(self) -> Rankings | None:
         """The rankings with unjudged documents of the pool as documents of negative grade; None where there are none."""
         if self.is_judged is None or self.relevance.dtype.kind not in "if":
             return None
@@ -567,7 +570,7 @@ class Rankings:
         scored, *pool = self._grade_arrays()
         return (scored if self.is_judged is None else scored[self.is_judged], *pool)
 
-    def numbered_from(self, first_row: int) -> Rankings:
+    def _numbered_from(self, first_row: int) -> Rankings:
         """The same rankings, whose first document is row `first_row` of something larger in messages."""
         if not first_row:
             return self
@@ -607,7 +610,7 @@ class Rankings:
             )
         other = object.__new__(Rankings)
         # what was asked of the grades and the queries is answered once for all systems
-        shared = {name: getattr(self, name) for name in ("grades", "longest", "query_ids", "queries")}
+        shared = {name: getattr(self, name) for name in ("_grades", "_longest", "query_ids", "queries")}
         other.__dict__.update(self.__dict__, **shared, scores=values)
         other._check_scores(nan)
         return other
@@ -660,7 +663,7 @@ class Rankings:
         for name, value in state.items():
             if isinstance(value, np.ndarray):
                 self.__dict__[name] = read_only(value)
-            elif isinstance(value, JudgedPool | IntentGrades | Probabilities):
+            elif isinstance(value, JudgedPool | IntentGrades | IntentProbabilities):
                 self.__dict__[name] = type(value)(*map(read_only, value))
             else:
                 self.__dict__[name] = value
@@ -691,7 +694,7 @@ class Rankings:
             self.__dict__["scores"] = read_only(np.where(missing, scores.dtype.type(-np.inf), scores))
             return
         raise InputError(
-            f"scores has {count_of(int(missing.sum()), 'NaN value')}; the first is at {self.place(int(np.argmax(missing)))}. "
+            f"scores has {count_of(int(missing.sum()), 'NaN value')}; the first is at {self._place(int(np.argmax(missing)))}. "
             'Drop those rows or pass nan="last".'
         )
 
@@ -705,7 +708,7 @@ class Rankings:
                 continue
             bad = ~np.isfinite(values)
             first = int(np.argmax(bad))
-            where = self.place(first) if name == "relevance" else f"row {first} of the pool"
+            where = self._place(first) if name == "relevance" else f"row {first} of the pool"
             raise InputError(
                 f"{name} has {count_of(int(bad.sum()), 'value')} that are not finite; the first is {values[first]} at {where}. "
                 "Drop those rows, or give unjudged documents grade 0 and False in is_judged=."
@@ -733,7 +736,7 @@ class Rankings:
                 of_query, code = divmod(int(keys[twice[0]]), len(coded.dictionary))
                 name = coded.dictionary[code].as_py()
                 raise InputError(
-                    f"document {_quoted(name)} of query {self.name_of(first + of_query)} is there twice. A document has one entry for a "
+                    f"document {_quoted(name)} of query {self._name_of(first + of_query)} is there twice. A document has one entry for a "
                     "query: drop one of the two."
                 )
             first = last
@@ -761,20 +764,20 @@ class Rankings:
                 entry = int(np.argmax(beyond))
                 known = int(np.diff(chances.offsets)[query[entry]])
                 raise InputError(
-                    f"intent_probabilities has {known} for query {self.name_of(int(query[entry]))}, which has an intent number "
+                    f"intent_probabilities has {known} for query {self._name_of(int(query[entry]))}, which has an intent number "
                     f"{intents.numbers[entry]}; give one for each intent, numbered from 0"
                 )
 
-    def place(self, row: int) -> str:
+    def _place(self, row: int) -> str:
         """Row and query of a document, for messages.
 
-        >>> Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9], query_ids=["a", "b"]).place(2)
+        >>> Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9], query_ids=["a", "b"])._place(2)
         'row 2, query "b"'
         """
         query = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        return f"row {row + self.__dict__.get('_first_row', 0)}, query {self.name_of(query)}"
+        return f"row {row + self.__dict__.get('_first_row', 0)}, query {self._name_of(query)}"
 
-    def name_of(self, query: int) -> str:
+    def _name_of(self, query: int) -> str:
         """Id of a query as messages show it: strings in quotes."""
         return _quoted(self.query_ids[query].as_py())
 
@@ -915,7 +918,7 @@ def _propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.flo
         first = int(np.argmax(bad))
         raise InputError(
             f"propensity has {count_of(int(bad.sum()), 'value')} that are not above 0 and up to 1; the first is {propensity[first]} at "
-            f"{rankings.place(first)}. A propensity is the probability that the document was seen; give a small one, not 0, to "
+            f"{rankings._place(first)}. A propensity is the probability that the document was seen; give a small one, not 0, to "
             "what was hardly ever seen, and cut its weight with clip=."
         )
     return read_only(propensity)

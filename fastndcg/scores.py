@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg import statistics
+from fastndcg.arrays import read_only
 from fastndcg.errors import ColumnError, InputError, MeasureError, suggest
 from fastndcg.files import whole_file
 from fastndcg.measures import Measure, as_measure
@@ -50,6 +51,12 @@ class Scores:
     {'nDCG@2': 0.8154648767857287, 'CG@1': 1.5}
     """
 
+    measures: tuple[Measure, ...]
+    values: Float64
+    weight: Float64 | None
+    _empty: npt.NDArray[np.bool_]
+    _source: Any
+
     def __init__(
         self,
         measures: Iterable[Measure],
@@ -58,12 +65,26 @@ class Scores:
         queries: Any,
         weight: Float64 | None,
     ) -> None:
-        self.measures = tuple(measures)
-        self.values = values
-        self.values.flags.writeable = False
-        self.weight = weight
-        self._empty = empty  # (n_measures, n_queries): where a measure is undefined
-        self._source = queries  # a table, or what has one as its attribute: few callers look at it
+        self.__dict__.update(
+            measures=tuple(measures),
+            values=read_only(values),
+            weight=None if weight is None else read_only(weight),
+            _empty=empty,  # (n_measures, n_queries): where a measure is undefined
+            _source=queries,  # a table, or what has one as its attribute: few callers look at it
+        )
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable; evaluate again to change {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        self.__setattr__(name, None)
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        # a pickle forgets that arrays are read-only
+        values, weight = state["values"], state["weight"]
+        self.__dict__.update(
+            state, values=read_only(values), weight=None if weight is None else read_only(weight)
+        )
 
     # ---- parts of something larger ----
 
@@ -426,13 +447,13 @@ class Summary:
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows
-        self.names = [name for name in self._NAMES if all(name in row for row in rows)]
+        self._labels = [name for name in self._NAMES if all(name in row for row in rows)]
         self._numbers = [name for name in self._NUMBERS if all(name in row for row in rows)]
 
     def to_arrow(self) -> pa.Table:
         """The rows as a table: measure, mean, low and high if any, std, min, q25, median, q75, max, queries, empty."""
         types = (
-            dict.fromkeys(self.names, pa.string())
+            dict.fromkeys(self._labels, pa.string())
             | dict.fromkeys(self._numbers, pa.float64())
             | {name: pa.int64() for name in self._COUNTS}
         )
@@ -440,12 +461,12 @@ class Summary:
             {name: pa.array([row[name] for row in self.rows], kind) for name, kind in types.items()}
         )
 
-    def texts(self) -> list[list[str]]:
+    def _texts(self) -> list[list[str]]:
         """The table as texts, its header first."""
-        header = [*self.names, *self._numbers, *self._COUNTS]
+        header = [*self._labels, *self._numbers, *self._COUNTS]
         rows = [
             [
-                *(row[name] for name in self.names),
+                *(row[name] for name in self._labels),
                 *(
                     f"{row[name]:.6f}" if row["queries"] else "no queries" if name == "mean" else "-"
                     for name in self._numbers
@@ -457,10 +478,10 @@ class Summary:
         return [header, *rows]
 
     def __repr__(self) -> str:
-        return text_table(self.texts(), left=len(self.names))
+        return text_table(self._texts(), left=len(self._labels))
 
     def _repr_html_(self) -> str:
-        return html_table(self.texts())
+        return html_table(self._texts())
 
 
 def text_table(rows: list[list[str]], left: int = 1) -> str:

@@ -43,22 +43,22 @@ class RankingsStream(ABC):
     """
 
     grouped: bool | None
-    scoring_threads: int = 1  # where `evaluate` is not told how many
+    _scoring_threads: int = 1  # where `evaluate` is not told how many
 
     @abstractmethod
     def __iter__(self) -> Iterator[Rankings]:
         """All rankings: in order of first appearance where rows are grouped by query, in another order otherwise."""
 
     @abstractmethod
-    def in_order(self) -> Generator[Rankings, None, None]:
+    def _in_order(self) -> Generator[Rankings, None, None]:
         """All rankings, in order; raises `NotGroupedError` as soon as a query returns after it ended."""
 
     @abstractmethod
-    def regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
+    def _regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
         """All rankings, in any order, whatever the order of the rows; and the first row of each query."""
 
     @abstractmethod
-    def nothing(self) -> Rankings:
+    def _nothing(self) -> Rankings:
         """The rankings of no query, with the columns of this stream."""
 
 
@@ -79,14 +79,14 @@ def evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: 
     """
     try:
         parts = _Parts()
-        with closing(stream.in_order()) as whole:
+        with closing(stream._in_order()) as whole:
             for rankings in whole:
                 scored = _detached(score(rankings))
                 del rankings  # or they would stay while the next are waited for
                 parts.add(scored)
                 if sink is not None:
                     sink.write(scored.to_arrow())
-        scores = parts.joined() or score(stream.nothing())
+        scores = parts.joined() or score(stream._nothing())
         if sink is not None and not parts:
             sink.write(scores.to_arrow())
         return scores
@@ -96,11 +96,11 @@ def evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: 
     if sink is not None:
         sink.restart()
     parts, first_rows = _Parts(), []
-    with closing(stream.regrouped()) as regrouped:
+    with closing(stream._regrouped()) as regrouped:
         for rankings, rows in regrouped:
             parts.add(_detached(score(rankings)))
             first_rows.append(rows)
-    whole_scores = parts.joined() or score(stream.nothing())
+    whole_scores = parts.joined() or score(stream._nothing())
     scores = _ordered(whole_scores, np.argsort(np.concatenate(first_rows)))
     if sink is not None:
         sink.write(scores.to_arrow())

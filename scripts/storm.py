@@ -58,7 +58,7 @@ class Parts(RankingsStream):
         self._rankings, self._step = rankings, step
 
     def __iter__(self) -> Iterator[fn.Rankings]:
-        return self.in_order()
+        return self._in_order()
 
     def in_order(self) -> Generator[fn.Rankings, None, None]:
         for first in range(0, self._rankings.n_queries, self._step):

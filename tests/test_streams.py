@@ -198,7 +198,7 @@ def test_two_rows_of_lists_of_one_query(tmp_path: Path) -> None:
     path = write(table, tmp_path / "lists.parquet", row_group_size=7)
     for memory in (300, SMALL, None):
         with pytest.raises(InputError, match='query "q0" has several rows of lists'):
-            list(scan_parquet(path, memory=memory).in_order())
+            list(scan_parquet(path, memory=memory)._in_order())
 
 
 def test_hive_partitions_and_types_that_differ(tmp_path: Path) -> None:

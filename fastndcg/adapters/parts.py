@@ -274,7 +274,7 @@ class Sums(NamedTuple):
             tuple(scores._empty.sum(axis=1).tolist()),
             tuple(Moments.of(*each) for each in counted),
             tuple(each[0] for each in counted) if values else None,
-            tuple(map(scores.mean_sums, range(len(scores.measures))))
+            tuple(map(scores._mean_sums, range(len(scores.measures))))
             if isinstance(scores, ConventionScores)
             else None,
         )

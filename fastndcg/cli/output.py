@@ -124,12 +124,12 @@ def _table(summary: Summary) -> str:
     console = Console(
         file=io.StringIO(), force_terminal=True, width=os.get_terminal_size(sys.stdout.fileno()).columns
     )
-    header, *rows = summary.texts()
+    header, *rows = summary._texts()
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column, name in enumerate(header):
         table.add_column(
             name,
-            justify="left" if column < len(summary.names) else "right",
+            justify="left" if column < len(summary._labels) else "right",
             no_wrap=True,
             style="bold" if name == "mean" else "",
         )

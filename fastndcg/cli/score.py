@@ -406,7 +406,7 @@ def _score_stream(
 
         def score_part(rankings: Rankings) -> Scores:
             results.documents += rankings.n_docs
-            return evaluate(rankings, measures, convention=convention, threads=stream.scoring_threads)
+            return evaluate(rankings, measures, convention=convention, threads=stream._scoring_threads)
 
         scores = evaluate_stream(stream, score_part, results)
     return scores, results.documents

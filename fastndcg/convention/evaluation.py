@@ -91,7 +91,7 @@ class MeanSums(NamedTuple):
 
     >>> queries = Rankings.from_lists([[1, 0], [0, 0], [2, 1]], [[0.1, 0.2], [0.3, 0.4], [0.6, 0.6]], weight=[0.5, 2, 1])
     >>> first, rest = (evaluate_by_convention(part, "nDCG", "tf_ranking") for part in (queries[:1], queries[1:]))
-    >>> merged = first.mean_sums(0).merged(rest.mean_sums(0))
+    >>> merged = first._mean_sums(0).merged(rest._mean_sums(0))
     >>> merged.mean(first.convention) == evaluate_by_convention(queries, "nDCG", "tf_ranking").mean()["nDCG"]
     True
     """
@@ -163,6 +163,10 @@ class ConventionScores(Scores):
         What was computed for each of `measures`, all parameters explicit.
     """
 
+    convention: Convention
+    resolved: tuple[Measure, ...]
+    _reported: Sequence[Reported]
+
     def __init__(
         self,
         convention: Convention,
@@ -175,9 +179,7 @@ class ConventionScores(Scores):
         values = np.stack([each.values for each in reported])
         empty = np.stack([each.empty for each in reported])
         super().__init__(measures, values, empty, queries, weight)
-        self.convention = convention
-        self.resolved = resolved
-        self._reported = reported
+        self.__dict__.update(convention=convention, resolved=resolved, _reported=reported)
 
     def _of(self, queries: pa.Table) -> ConventionScores:
         return self._again(self._reported, queries, self.weight)
@@ -215,9 +217,9 @@ class ConventionScores(Scores):
         return None if self.convention.weights == "ignored" else self.weight
 
     def _mean(self, row: int, part: Any = slice(None)) -> float:
-        return self.mean_sums(row, part).mean(self.convention)
+        return self._mean_sums(row, part).mean(self.convention)
 
-    def mean_sums(self, row: int, part: Any = slice(None)) -> MeanSums:
+    def _mean_sums(self, row: int, part: Any = slice(None)) -> MeanSums:
         """What the mean of a measure is made of, over all queries or some."""
         weight = None if self.weight is None else self.weight[part]
         return MeanSums.of(self.convention, self._reported[row].part(part), weight)

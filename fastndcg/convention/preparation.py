@@ -85,7 +85,7 @@ def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longe
     tied &= rankings.lengths[by_query[1:]] > longest
     if not tied.any():
         return
-    where = f"query {rankings.name_of(int(by_query[1:][tied][0]))} has tied documents of different gains"
+    where = f"query {rankings._name_of(int(by_query[1:][tied][0]))} has tied documents of different gains"
     if convention.ties in ("docid_desc", "docid_asc", "item_desc"):
         raise ConventionError(
             f"{convention.name} orders ties by document id, and these rankings have none, but {where}. Give doc_ids= (doc_id= of a reader)."

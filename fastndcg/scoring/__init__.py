@@ -56,7 +56,7 @@ def _too_many_orders(measures: tuple[Measure, ...], found: Float64, rankings: Ra
     """The error for an expectation that was given up, which left its value infinite."""
     row, query = np.argwhere(np.isinf(found))[0]
     return InputError(
-        f"{measures[row]} has too many ways to order the tied documents of query {rankings.name_of(int(query))} for an exact expectation. "
+        f"{measures[row]} has too many ways to order the tied documents of query {rankings._name_of(int(query))} for an exact expectation. "
         'Use ties="input", "worst" or "best"'
         + (', or ideal="judged".' if "ideal" in measures[row].params else ".")
     )
@@ -64,7 +64,7 @@ def _too_many_orders(measures: tuple[Measure, ...], found: Float64, rankings: Ra
 
 def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
     """Values of measures for which unjudged documents of the pool are documents of their own: infAP."""
-    pooled = rankings.with_pooled
+    pooled = rankings._with_pooled
     out = launch.score(measures, rankings, threads)
     rows = [row for row, measure in enumerate(measures) if measure.rel >= 0]
     if pooled is not None and rows:

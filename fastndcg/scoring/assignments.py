@@ -80,7 +80,7 @@ def unjudged_of(rankings: Rankings) -> Unjudged:
 
 def grades_of_scale(rankings: Rankings, top: float | None) -> Float64:
     """0, every grade that occurs, and `top`, above which nothing is."""
-    grades = np.asarray(rankings.distinct_grades, np.float64)
+    grades = np.asarray(rankings._distinct_grades, np.float64)
     if top is None:
         if not len(grades):
             raise InputError(
@@ -108,7 +108,7 @@ def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
             f"{measure} has no exact range: the grades for several intents of a document would have to be tried together. Ask for a "
             "measure of one grade for each document, as nDCG or ERR"
         )
-    if definition.name == "infAP" and rankings.grades.lowest < 0:
+    if definition.name == "infAP" and rankings._grades.lowest < 0:
         raise MeasureError(
             f"{measure} has no exact range beside negative grades, which are unjudged documents of the pool to it. Ask for AP, or drop "
             "these rows"
@@ -265,7 +265,7 @@ def extreme_grades(
     if sizes.max(initial=0) > _LARGEST:
         query = some[np.argmax(sizes)]
         raise MeasureError(
-            f"{measure} has no exact range for query {rankings.name_of(int(query))}, which has {moving[query]} unjudged documents and "
+            f"{measure} has no exact range for query {rankings._name_of(int(query))}, which has {moving[query]} unjudged documents and "
             f"{levels[np.argmax(sizes)]} distinct gains: their product is more than {_LARGEST}. Round the grades"
         )
     # queries side by side in a table have about equally many thresholds and documents
@@ -289,7 +289,7 @@ def _moving(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> Int64:
         query = int(unjudged.query[np.argmax(across)])
         raise MeasureError(
             f"{measure} has no exact range where tied documents reach across rank {measure.cutoff}, as in query "
-            f"{rankings.name_of(query)}: its ideal differs from order to order. Take ties='input', or ideal='judged'"
+            f"{rankings._name_of(query)}: its ideal differs from order to order. Take ties='input', or ideal='judged'"
         )
     shown = unjudged.query[places[unjudged.rank[places] < measure.cutoff]]
     return np.bincount(shown, minlength=rankings.n_queries)
@@ -302,7 +302,9 @@ def _judged_gains(measure: Measure, rankings: Rankings, unjudged: Unjudged, scal
     ranked = ideals.gains(measure, rankings.relevance[unjudged.order[places]])
     if measure.ideal in ("scored", "returned"):
         last = (
-            measure.cutoff if measure.ideal == "returned" and measure.cutoff is not None else rankings.longest
+            measure.cutoff
+            if measure.ideal == "returned" and measure.cutoff is not None
+            else rankings._longest
         )
         shown = unjudged.rank[places] < last
         query, pool = unjudged.query[places][shown], ranked[shown]

@@ -124,7 +124,7 @@ def _runs(rankings: Rankings, coding: Coding, threads: int) -> Iterator[tuple[in
 
 def _chunks(rankings: Rankings, first: int, last: int, threads: int) -> npt.NDArray[np.int64]:
     """First query of each chunk, and the last one's end: chunks of about equally many documents."""
-    offsets, size = rankings.offsets, _CHUNK if rankings.longest <= HELD else _CHUNK_OF_LONG
+    offsets, size = rankings.offsets, _CHUNK if rankings._longest <= HELD else _CHUNK_OF_LONG
     base = int(offsets[first])
     documents = int(offsets[last]) - base
     n_chunks = min(last - first, max(documents // size, _SHARES * (threads - 1)))
@@ -228,7 +228,7 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged
-    discounts = plan.discount_table(measure.discount, plan.ranks_discounted(measure, rankings.longest))
+    discounts = plan.discount_table(measure.discount, plan.ranks_discounted(measure, rankings._longest))
     empty = np.nan if isinstance(measure.empty, str) else measure.empty
     ratio = measure.definition.over == "ideal"
     gains, scores = plan.gains_of_documents(measure, rankings), _comparable(rankings.scores)

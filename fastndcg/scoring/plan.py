@@ -78,11 +78,11 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     """
     for measure in measures:
         check_complete(measure)
-    grades, worths = rankings.grades, [worth_of(measure) for measure in measures]
+    grades, worths = rankings._grades, [worth_of(measure) for measure in measures]
     coding = coding_of(grades, bytes_already=rankings.relevance.dtype == np.uint8)
     distinct: tuple[float, ...] | None = None
     if any(_looks_at_each_grade(worth, coding) for worth in worths):
-        distinct = tuple(rankings.distinct_grades.tolist())
+        distinct = tuple(rankings._distinct_grades.tolist())
     longest, asked = 1, dict[Function, int]()
     for measure, worth in zip(measures, worths, strict=True):
         _check_gains(measure, worth, grades, distinct, rankings)
@@ -105,9 +105,9 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
 def _ranks(worth: Worth, rankings: Rankings) -> int:
     """Documents of the longest list or ideal."""
     if rankings.judged is None or rankings.is_judged is None or worth.unjudged is None:
-        return rankings.longest
+        return rankings._longest
     assumed = np.diff(rankings.judged.offsets) + np.diff(offsets_of(~rankings.is_judged, rankings.offsets))
-    return max(rankings.longest, int(assumed.max(initial=0)))
+    return max(rankings._longest, int(assumed.max(initial=0)))
 
 
 # ---- gains ----
@@ -209,7 +209,7 @@ def _check_gains(
                 f"{measure} is not defined for grade {shown}, which occurs at {_first_place(rankings, grade)}: the highest of its scale is "
                 f"{worth.top:g}. Name the scale, as in ERR(max_rel={shown})."
             )
-        check_sum(measure, gain, f"grade {shown}", rankings.longest)
+        check_sum(measure, gain, f"grade {shown}", rankings._longest)
         if gain < 0 and measure.definition.over == "ideal":
             raise InputError(
                 f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs at {_first_place(rankings, grade)}. "
@@ -250,14 +250,14 @@ def _listed(gain: object) -> str:
 def _first_place(rankings: Rankings, grade: float) -> str:
     there = rankings.relevance == grade
     rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
-    return rankings.place(int(rows[0])) if len(rows) else "the judged pool, or as unjudged="
+    return rankings._place(int(rows[0])) if len(rows) else "the judged pool, or as unjudged="
 
 
 def check(measure: Measure, rankings: Rankings) -> None:
     """Refuse a measure that is not complete, and grades that it has no gain for or cannot bear. Raises as `build` does."""
     check_complete(measure)
-    distinct = tuple(rankings.distinct_grades.tolist())
-    _check_gains(measure, worth_of(measure), rankings.grades, distinct, rankings)
+    distinct = tuple(rankings._distinct_grades.tolist())
+    _check_gains(measure, worth_of(measure), rankings._grades, distinct, rankings)
 
 
 def check_complete(measure: Measure) -> None:

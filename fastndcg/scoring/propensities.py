@@ -70,7 +70,7 @@ def _weighted(measure: Measure, rankings: Rankings) -> Rankings:
     if len(gains) and np.abs(gains).max() > _MOST_GAIN:
         row = int(np.argmax(np.abs(gains)))
         raise InputError(
-            f"the propensity {propensity[row]:g} at {rankings.place(row)} makes a gain of {gains[row]:g} in {measure}, beside which "
+            f"the propensity {propensity[row]:g} at {rankings._place(row)} makes a gain of {gains[row]:g} in {measure}, beside which "
             "all others vanish; bound it, as in clip=0.001"
         )
     pool = None

@@ -146,7 +146,7 @@ class ParquetStream(RankingsStream):
         self._memory = bytes_of(memory)
         self._dataset, self._paths, self._threads, self._progress = dataset, dataset.paths, threads, progress
         # scoring on cores that decode was a third slower than on one core beside them
-        self.scoring_threads = max(1, pa.cpu_count() - self._threads)
+        self._scoring_threads = max(1, pa.cpu_count() - self._threads)
         self._known_grouped = is_list(dataset.types[dataset.columns.relevance])
         with parquet.naming(self._paths):
             self._per_row = _bytes_of_a_row(dataset)
@@ -169,19 +169,19 @@ class ParquetStream(RankingsStream):
 
     def __iter__(self) -> Iterator[Rankings]:
         if self._stands_grouped():
-            yield from self.in_order()
+            yield from self._in_order()
         else:
-            for rankings, _ in self.regrouped():
+            for rankings, _ in self._regrouped():
                 yield rankings
 
-    def nothing(self) -> Rankings:
+    def _nothing(self) -> Rankings:
         """The rankings of no query, with the columns of this stream."""
         schema = pa.schema([(name, parquet.read_type(self._dataset, name)) for name in self._dataset.types])
         return self._rankings(schema.empty_table())
 
     # ---- rows of a query stand together ----
 
-    def in_order(self) -> Generator[Rankings, None, None]:
+    def _in_order(self) -> Generator[Rankings, None, None]:
         """All rankings, in order; raises `NotGroupedError` as soon as a query returns after it ended."""
         self._tell(0)
         with closing(self._tables(list(self._dataset.types))) as tables:
@@ -199,7 +199,7 @@ class ParquetStream(RankingsStream):
                 if groups is not None:
                     ids, _, continues = groups.of(table, first_row)
                     if continues:
-                        raise self.refuse(ids, first_row)
+                        raise self._refuse(ids, first_row)
                 yield self._rankings(table, first_row)
             self._tell(first_row + len(table))
 
@@ -246,7 +246,7 @@ class ParquetStream(RankingsStream):
 
     # ---- rows of a query are anywhere ----
 
-    def regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
+    def _regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
         """All rankings, by the hash of their query; and the first row of each query."""
         self._tell(0)
         n_parts = 1 + int((self._per_row + _GROUPING) * self.n_rows // (self._memory // 2))
@@ -261,7 +261,7 @@ class ParquetStream(RankingsStream):
                     done += len(table)
                     self._tell(done // 2)
             if not done:
-                yield self.nothing(), np.empty(0, np.int64)
+                yield self._nothing(), np.empty(0, np.int64)
             for part in range(n_parts):
                 table, rows = spill.part(part)
                 if not len(table):
@@ -312,13 +312,13 @@ class ParquetStream(RankingsStream):
                 numbers=numbers,
                 grouped=grouped,
             )
-        return rankings.numbered_from(numbers) if isinstance(numbers, int) else rankings
+        return rankings._numbered_from(numbers) if isinstance(numbers, int) else rankings
 
     def _tell(self, done: int) -> None:
         if self._progress is not None:
             self._progress(done, self.n_rows)
 
-    def refuse(self, ids: pa.Array, row: int) -> InputError:
+    def _refuse(self, ids: pa.Array, row: int) -> InputError:
         """The error for a query that returns."""
         name = ids[0].as_py()
         shown = f'"{name}"' if isinstance(name, str) else str(name)
@@ -333,7 +333,7 @@ class ParquetStream(RankingsStream):
         except InputError as error:
             return error
 
-    def occurs_before(self, ids: pa.Array, row: int) -> bool:
+    def _occurs_before(self, ids: pa.Array, row: int) -> bool:
         """Whether a query has rows before this row: equal hashes raise a suspicion, which ids confirm."""
         import pyarrow.compute as pc
 
@@ -453,7 +453,7 @@ class _Groups:
         if grouped.rows is not None:
             row = int(np.argmax(np.diff(grouped.rows) != 1)) + 1
             query = int(np.searchsorted(offsets, row, side="right")) - 1
-            raise stream.refuse(ids[query:], first_row + int(grouped.rows[row]))
+            raise stream._refuse(ids[query:], first_row + int(grouped.rows[row]))
         continues = bool(self._last is not None and ids[0] == self._last)
         new = int(continues)
         if self._rising and not self._rise(ids[new:]):
@@ -463,8 +463,8 @@ class _Groups:
         for place in repeated.tolist():
             row = first_row + int(offsets[place])
             # rows that are regrouped are right, whether needed or not
-            if not (stream.grouped or stream._is_lists) or stream.occurs_before(ids[place:], row):
-                raise stream.refuse(ids[place:], row)
+            if not (stream.grouped or stream._is_lists) or stream._occurs_before(ids[place:], row):
+                raise stream._refuse(ids[place:], row)
         self._last = ids[-1]
         return ids, offsets, continues
 
