@@ -54,7 +54,7 @@ def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
     if measure.way == "propensities":
         rankings, measure, divisor = propensities.as_plain(measure, rankings)
     elif measure.way == "pooled" and measure.rel >= 0:
-        rankings = rankings.with_pooled or rankings
+        rankings = rankings._with_pooled or rankings
     if measure.definition.fold in ("preference", "inferred"):
         return _by_truncation(measure, rankings)
     return _from_kernels(measure, rankings, divisor)
