@@ -315,7 +315,7 @@ class Explanation:
             notes.append(f"Judged and not returned: {', '.join(parts)}.")
         return notes
 
-    def texts(self) -> list[list[str]]:
+    def _texts(self) -> list[list[str]]:
         """The table as texts, its header first; columns that are empty are left out."""
         shown = [
             name
@@ -331,7 +331,7 @@ class Explanation:
 
     def __repr__(self) -> str:
         more = len(self._table) - _SHOWN
-        lines = [self.heading(), text_table(self.texts(), left=0)]
+        lines = [self.heading(), text_table(self._texts(), left=0)]
         lines += [f"... and {more:,} more"] if more > 0 else []
         return "\n".join([*(line.rstrip() for line in "\n".join(lines).splitlines()), *self.notes()])
 
@@ -339,7 +339,7 @@ class Explanation:
         import html
 
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
-        return f"<p>{html.escape(self.heading())}</p>{html_table(self.texts())}{notes}"
+        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts())}{notes}"
 
 
 class Explanations(dict[str, Explanation]):
@@ -363,7 +363,7 @@ class Explanations(dict[str, Explanation]):
         values = ", ".join(f"{each.value:.6f} ({system})" for system, each in self.items())
         return f"{first.measure} of query {name}: {values}"
 
-    def texts(self) -> list[list[str]]:
+    def _texts(self) -> list[list[str]]:
         """Systems side by side: of each document id, grade, contribution and the value so far."""
         header, columns = ["rank"], []
         n = min(max(len(each.to_arrow()) for each in self.values()), _SHOWN)
@@ -378,13 +378,13 @@ class Explanations(dict[str, Explanation]):
         return [header, *rows]
 
     def __repr__(self) -> str:
-        lines = [self.heading(), text_table(self.texts(), left=0)]
+        lines = [self.heading(), text_table(self._texts(), left=0)]
         return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines())
 
     def _repr_html_(self) -> str:
         import html
 
-        return f"<p>{html.escape(self.heading())}</p>{html_table(self.texts())}"
+        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts())}"
 
 
 # ---- parts ----
