@@ -8,9 +8,10 @@ A command that fails says why in one line and exits with 3, a gate that does not
 from fastndcg.cli.application import app, main
 from fastndcg.cli.score import score
 from fastndcg.cli.compare import compare
+from fastndcg.cli.explain import explain
 from fastndcg.cli.conventions import conventions
 from fastndcg.cli.demo import demo
 from fastndcg.cli.trec_eval import trec_eval
 from fastndcg.cli.measures import measures
 
-__all__ = ["app", "compare", "conventions", "demo", "main", "measures", "score", "trec_eval"]
+__all__ = ["app", "compare", "conventions", "demo", "explain", "main", "measures", "score", "trec_eval"]
