@@ -1068,6 +1068,7 @@ def table() -> list[dict[str, str]]:
 # ---- notation ----
 
 _SHOWN = 200  # characters of a text that is no notation
+_MOST_OF_RANGE = 1000  # cutoffs of a range
 
 
 @lru_cache(maxsize=1024)
@@ -1076,10 +1077,14 @@ def _parse_plain(text: str) -> tuple[Measure, ...]:
 
 
 def parse_many(text: str) -> tuple[Measure, ...]:
-    """The measures of a notation that may list cutoffs and measures with commas.
+    """The measures of a notation that may list cutoffs, ranges of them and measures with commas.
+
+    A range is as many measures as it has cutoffs; `all` is the measure without a cutoff.
 
     >>> parse_many("nDCG(gain='exp2')@1,3,5")
     (nDCG(gain='exp2')@1, nDCG(gain='exp2')@3, nDCG(gain='exp2')@5)
+    >>> parse_many("nDCG@1-3,10,all")
+    (nDCG@1, nDCG@2, nDCG@3, nDCG@10, nDCG)
     >>> parse_many("nDCG@10, CG@5")
     (nDCG@10, CG@5)
 
@@ -1109,13 +1114,55 @@ def _read_notation(text: str) -> Iterator[Measure]:
         ast.unparse(tree)  # what is nested too deep for it is for no reader
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise _no_notation(text) from None
-    last: Measure | None = None
+    of: Measure | None = None  # what a cutoff that stands alone is a cutoff of
     for node in tree.elts if isinstance(tree, ast.Tuple) else [tree]:
-        if isinstance(node, ast.Constant) and last is not None and last.is_cut:
-            last = last @ node.value
+        cutoff: ast.expr | None = node
+        if of is None or not _is_cutoff(node):
+            named, cutoff = _split(node)
+            of = _read_measure(named, text)
+        if cutoff is None:
+            yield of
+            of = None
         else:
-            last = _read_measure(node, text)
-        yield last
+            yield from _cut(of, cutoff, text)
+
+
+def _is_cutoff(node: ast.expr) -> bool:
+    """Whether it is a cutoff, a range of them, or "all"."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id == "all")
+
+
+def _split(node: ast.expr) -> tuple[ast.expr, ast.expr | None]:
+    """What stands before @ and after it; `nDCG@1-20` is (nDCG@1) - 20 to Python."""
+    if not isinstance(node, ast.BinOp):
+        return node, None
+    if isinstance(node.op, ast.Sub):
+        of, first = _split(node.left)
+        if first is not None:
+            return of, ast.BinOp(first, node.op, node.right)
+    if isinstance(node.op, ast.MatMult) and not isinstance(node.left, ast.BinOp):
+        return node.left, node.right
+    return node, None
+
+
+def _cut(of: Measure, cutoff: ast.expr, text: str) -> Iterator[Measure]:
+    """A measure with a cutoff, with each one of a range, or with none for "all"."""
+    if of.definition.cut == "rank" and isinstance(cutoff, ast.Name) and cutoff.id == "all":
+        yield Measure(of.definition, tuple(of.params.values()))
+        return
+    if not (isinstance(cutoff, ast.BinOp) and isinstance(cutoff.op, ast.Sub) and of.definition.cut == "rank"):
+        yield of @ _read_value(cutoff, text)
+        return
+    first, last = (of @ _read_value(end, text) for end in (cutoff.left, cutoff.right))
+    low, high = int(first.cutoff or 0), int(last.cutoff or 0)
+    if not low < high < low + _MOST_OF_RANGE:
+        raise MeasureError(
+            f"{of.name}@{low}-{high} is no range of cutoffs; wanted the lower one first, and at most {_MOST_OF_RANGE} of them, as in {of.name}@1-20"
+        )
+    for number in range(low, high + 1):
+        yield of @ number
 
 
 def _no_notation(text: str) -> MeasureError:
@@ -1126,12 +1173,6 @@ def _no_notation(text: str) -> MeasureError:
 
 
 def _read_measure(node: ast.expr, text: str) -> Measure:
-    if (
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.MatMult)
-        and not isinstance(node.left, ast.BinOp)
-    ):
-        return _read_measure(node.left, text).__matmul__(_read_value(node.right, text))
     if isinstance(node, ast.Name):
         return _named(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:

@@ -6,6 +6,7 @@ import copy
 import itertools
 import math
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -497,3 +498,52 @@ def test_what_is_no_measure_is_refused(thing: object) -> None:
 def test_no_measure_at_all_is_refused() -> None:
     with pytest.raises(MeasureError, match="no measure was given"):
         as_measures([])
+
+
+# ---- ranges of cutoffs ----
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("nDCG@1-3", ["nDCG@1", "nDCG@2", "nDCG@3"]),
+        ("nDCG@all", ["nDCG"]),
+        ("nDCG(gain='exp2')@5,9-11,all", [f"nDCG(gain='exp2'){at}" for at in ("@5", "@9", "@10", "@11", "")]),
+        ("P@1-2, AP, RR@all, R@3,5-6", ["P@1", "P@2", "AP", "RR", "R@3", "R@5", "R@6"]),
+        ("nDCG @ 1 - 2", ["nDCG@1", "nDCG@2"]),
+    ],
+)
+def test_ranges_of_cutoffs(text: str, wanted: list[str]) -> None:
+    assert [str(measure) for measure in fn.parse_many(text)] == wanted
+    assert all(fn.parse(str(measure)) == measure for measure in fn.parse_many(text))
+    rankings = fn.Rankings.from_lists([[0, 1, 2]])
+    assert [str(measure) for measure in fn.evaluate(rankings, [text]).measures] == wanted
+
+
+def test_a_range_is_several_measures() -> None:
+    with pytest.raises(fn.MeasureError, match=r"'nDCG@1-20' names 20 measures where one was wanted"):
+        fn.parse("nDCG@1-20")
+    assert fn.parse("nDCG@all") == fn.nDCG
+    assert len(fn.parse_many("nDCG@1-1000")) == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("nDCG@3-1", "nDCG@3-1 is no range of cutoffs; wanted the lower one first"),
+        ("nDCG@5-5", "no range of cutoffs"),
+        ("nDCG@1-1001", "at most 1000 of them"),
+        ("nDCG@0-3", "cutoff 0 of nDCG is not a whole number from 1"),
+        ("nDCG@1-2.5", "cutoff 2.5 of nDCG is not a whole number from 1"),
+        ("IPrec@0.1-0.5", "is not a value"),
+        ("Bpref@1-3", "is not a value"),
+        ("IPrec@all", "is not a value"),
+        ("nDCG@1-2-3", "is not a value"),
+        ("nDCG-3", "is not a measure"),
+        ("1-3", "is not a measure"),
+        ("nDCG, 1-3", "is not a measure"),
+    ],
+)
+def test_what_is_no_range(text: str, wanted: str) -> None:
+    with pytest.raises(fn.MeasureError, match=re.escape(wanted)):
+        fn.parse_many(text)
