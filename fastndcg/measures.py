@@ -19,6 +19,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Unpack
 
+from fastndcg import spellings
 from fastndcg.errors import InputTypeError, MeasureError, suggest
 from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
 
@@ -208,11 +209,27 @@ def _plain(word: str) -> str:
     return word if type(word) is str else "".join(word)
 
 
+_OTHER_WORDS = {
+    "exponential": "exp2",
+    "exp": "exp2",
+    "burges": "exp2",
+    "power": "exp2",
+    "identity": "linear",
+    "mean": "average",
+}
+
+
+def _suggest_word(word: str, choices: Iterable[str]) -> str:
+    """As `suggest`, by the words of other tools too."""
+    other = _OTHER_WORDS.get(word.lower())
+    return f' Did you mean "{other}"?' if other in choices else suggest(word, choices)
+
+
 def _choice(name: str, *choices: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if isinstance(value, str) and value in choices:
             return _plain(value)
-        _refuse(name, value, "one of " + ", ".join(map(repr, choices)), suggest(str(value), choices))
+        _refuse(name, value, "one of " + ", ".join(map(repr, choices)), _suggest_word(str(value), choices))
 
     return read
 
@@ -263,7 +280,9 @@ _DISCOUNTS = {
 def _read_gain(value: Any) -> str | Numbers | GradeGains | Function:
     wanted = "'linear', 'exp2', 'binary', a sequence or mapping grade -> gain, or a function of the grade"
     if isinstance(value, str):
-        return _plain(value) if value in _GAINS else _refuse("gain", value, wanted, suggest(value, _GAINS))
+        return (
+            _plain(value) if value in _GAINS else _refuse("gain", value, wanted, _suggest_word(value, _GAINS))
+        )
     if isinstance(value, GradeGains | Numbers | Function):
         return value
     if isinstance(value, Mapping):
@@ -789,10 +808,7 @@ DEFINITIONS: dict[str, Definition] = {
     )
 }  # fmt: skip
 
-_ALIASES = {
-    "NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Precision": "P", "Recall": "R", "RPrec": "Rprec", "BPref": "Bpref",
-    "NumRelRet": "NumRet(rel=1)", "SetRelP": "SetP(relative=True)", "α_DCG": "alpha_DCG", "α_nDCG": "alpha_nDCG",
-}  # fmt: skip
+_BY_KEY = {spellings.key(name): name for name in DEFINITIONS}
 
 
 # ---- the value ----
@@ -814,15 +830,22 @@ class Measure:
     Raises `MeasureError` for an unknown parameter or value and for a cutoff that is not a whole number from 1.
     """
 
-    __slots__ = ("_hash", "_values", "cutoff", "definition", "params")
+    __slots__ = ("_hash", "_label", "_values", "cutoff", "definition", "params")
 
     definition: Definition
     cutoff: int | None
     params: Mapping[str, Any]
     """Every parameter's value, defaults included, in the order of the declaration."""
 
-    def __init__(self, definition: Definition, values: tuple[Any, ...], cutoff: int | None = None) -> None:
+    def __init__(
+        self,
+        definition: Definition,
+        values: tuple[Any, ...],
+        cutoff: int | None = None,
+        label: str | None = None,
+    ) -> None:
         set_ = object.__setattr__
+        set_(self, "_label", label)
         set_(self, "definition", definition)
         set_(self, "_values", values)
         set_(self, "cutoff", cutoff)
@@ -833,6 +856,16 @@ class Measure:
     @property
     def name(self) -> str:
         return self.definition.name
+
+    @property
+    def label(self) -> str:
+        """What its column is called in tables of results: the spelling it was asked for, or its notation.
+
+        >>> measure = parse("Recall@10")
+        >>> measure, measure.label, measure == R @ 10
+        (R@10, 'Recall@10', True)
+        """
+        return self._label or str(self)
 
     @property
     def way(self) -> str:
@@ -856,6 +889,11 @@ class Measure:
         for name, value in _ir_measures_spelling({**parameters}).items():
             if name not in values:
                 known = ", ".join(values) or "none"
+                if name in ("ips", "clip") and self.name == "nDCG":
+                    raise MeasureError(
+                        "nDCG has no ips: the ideal order, which it divides by, is not known of documents that nobody saw. "
+                        "Take DCG(ips=True), or DCG(ips='snips'), which divides by the gains that were seen."
+                    )
                 raise MeasureError(
                     f"{self.name} has no parameter {name!r}; it has: {known}.{suggest(name, values)}"
                 )
@@ -886,6 +924,7 @@ class Measure:
 
     if TYPE_CHECKING:  # so that a checker refuses a name that no measure has
         _hash: int
+        _label: str | None
         _values: tuple[Any, ...]
         alpha: float
         beta: float
@@ -931,7 +970,7 @@ class Measure:
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.name, dict(self.params), self.cutoff)
+        return _restore, (self.name, dict(self.params), self.cutoff, self._label)
 
     def __str__(self) -> str:
         shown = ", ".join(
@@ -960,9 +999,13 @@ def _spelling(name: str, value: object) -> str:
     return "gains" if isinstance(value, GradeGains) and value.overrides else name
 
 
-def _restore(name: str, parameters: dict[str, Any], cutoff: int | None) -> Measure:
+def _restore(name: str, parameters: dict[str, Any], cutoff: int | None, label: str | None = None) -> Measure:
     measure = _named(name)(**parameters)
-    return measure if cutoff is None else measure @ cutoff
+    return _labelled(measure if cutoff is None else measure @ cutoff, label)
+
+
+def _labelled(measure: Measure, label: str | None) -> Measure:
+    return Measure(measure.definition, measure._values, measure.cutoff, label or None) if label else measure
 
 
 def _ir_measures_spelling(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -1028,12 +1071,9 @@ _MEASURES = {name: _default(name) for name in DEFINITIONS}
 
 
 def _named(name: str) -> Measure:
-    if name in _ALIASES:
-        return parse(_ALIASES[name])
     if name not in _MEASURES:
-        raise MeasureError(
-            f'no measure is called "{name}"; there are: {", ".join(DEFINITIONS)}.{suggest(name, [*DEFINITIONS, *_ALIASES])}'
-        )
+        nearest = spellings.nearest(name, _BY_KEY)
+        raise MeasureError(f'no measure is called "{name}".{nearest} There are: {", ".join(DEFINITIONS)}.')
     return _MEASURES[name]
 
 
@@ -1109,22 +1149,34 @@ def parse(text: str) -> Measure:
 
 
 def _read_notation(text: str) -> Iterator[Measure]:
+    asked = [element.strip() for element in spellings.elements(text)]
+    spelt = [spellings.canonical(element, _BY_KEY) for element in asked]
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(",".join(spelt), mode="eval").body
         ast.unparse(tree)  # what is nested too deep for it is for no reader
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise _no_notation(text) from None
     of: Measure | None = None  # what a cutoff that stands alone is a cutoff of
-    for node in tree.elts if isinstance(tree, ast.Tuple) else [tree]:
+    label = ""  # of the last measure, where it is spelt otherwise than here
+    for place, node in enumerate(tree.elts if isinstance(tree, ast.Tuple) else [tree]):
         cutoff: ast.expr | None = node
         if of is None or not _is_cutoff(node):
             named, cutoff = _split(node)
             of = _read_measure(named, text)
+            label = asked[place] if asked[place : place + 1] != spelt[place : place + 1] else ""
         if cutoff is None:
-            yield of
+            yield _labelled(of, label)
             of = None
-        else:
-            yield from _cut(of, cutoff, text)
+            continue
+        for measure in _cut(of, cutoff, text):
+            at = measure.params.get("recall") if of.definition.cut == "recall" else measure.cutoff
+            yield _labelled(
+                measure, label if cutoff is not node and _is_one(cutoff) else spellings.with_cutoff(label, at)
+            )
+
+
+def _is_one(cutoff: ast.expr) -> bool:
+    return isinstance(cutoff, ast.Constant | ast.Name)
 
 
 def _is_cutoff(node: ast.expr) -> bool:

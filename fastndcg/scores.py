@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fastndcg import statistics
 from fastndcg.arrays import read_only
-from fastndcg.errors import ColumnError, InputError, MeasureError, suggest
+from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError, suggest
 from fastndcg.files import whole_file
 from fastndcg.measures import Measure, as_measure
 from fastndcg.statistics.intervals import SMALL, check_confidence, t_interval
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fastndcg.plot.methods import ScoresPlots
 
 Float64 = npt.NDArray[np.float64]
+NOTATION = b"fastndcg.measure"  # metadata of a column that is called by another spelling
 
 
 class Scores:
@@ -119,21 +120,27 @@ class Scores:
 
     def __getitem__(self, measure: object) -> Float64:
         """Values of one measure, (n_queries,). Raises `MeasureError` for a measure that was not evaluated."""
-        wanted = as_measure(measure)
-        if wanted not in self.measures:
-            names = [str(known) for known in self.measures]
-            raise MeasureError(
-                f"{wanted} was not evaluated; these were: {', '.join(names)}.{suggest(str(wanted), names)}"
-            )
-        row: Float64 = self.values[self.measures.index(wanted)]
+        row: Float64 = self.values[self.measures.index(self._asked(measure))]
         return row
+
+    def _asked(self, measure: object) -> Measure:
+        """The measure as it was asked for."""
+        wanted = as_measure(measure)
+        for known in self.measures:
+            if known == wanted:
+                return known
+        names = [str(known) for known in self.measures]
+        raise MeasureError(
+            f"{wanted} was not evaluated; these were: {', '.join(names)}.{suggest(str(wanted), names)}"
+        )
 
     def mean(self) -> dict[str, float]:
         """The mean of each measure by its name, weighted where there are weights, correctly rounded.
 
+        Names are the notations; a mean is found by any other spelling of its measure too, as in `mean()["Recall@10"]`.
         Queries that a measure's `empty="skip"` leaves out do not count; with `empty="nan"` one of them makes the mean NaN.
         """
-        return {str(measure): self._mean(row) for row, measure in enumerate(self.measures)}
+        return Means({str(measure): self._mean(row) for row, measure in enumerate(self.measures)})
 
     def summary(
         self, confidence: float | None = None, method: str = "t", *, resamples: int = 10_000, seed: int = 0
@@ -237,7 +244,8 @@ class Scores:
             table["small"] = pa.array([len(part) < SMALL for part in parts], pa.bool_())
         for row, measure in enumerate(self.measures):
             means = [self._mean(row, part) for part in parts]
-            table[str(measure)] = pa.array(means, pa.float64())
+            name = measure.label
+            table[name] = pa.array(means, pa.float64())
             if confidence is None:
                 continue
             ends = []
@@ -246,9 +254,9 @@ class Scores:
                 weighted = weight is not None
                 ends.append(interval_of(mean, Moments.of(values, weight), confidence, weighted=weighted))
             for end in ("low", "high"):
-                table[f"{measure}_{end}"] = pa.array([found[end] for found in ends], pa.float64())
+                table[f"{name}_{end}"] = pa.array([found[end] for found in ends], pa.float64())
             empty = [int(self._empty[row, part].sum()) for part in parts]
-            table[f"{measure}_empty"] = pa.array(empty, pa.int64())
+            table[f"{name}_empty"] = pa.array(empty, pa.int64())
         return pa.table(table)
 
     def worst(self, measure: object, n: int = 20) -> pa.Table:
@@ -289,7 +297,7 @@ class Scores:
         defined = np.flatnonzero(~np.isnan(values))
         chosen = defined[np.argsort(sign * values[defined], kind="stable")[: max(n, 0)]]
         table = self.queries.take(pa.array(chosen))
-        return table.append_column(str(as_measure(measure)), pa.array(values[chosen]))
+        return table.append_column(self._asked(measure).label, pa.array(values[chosen]))
 
     def _mean(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> float:
         return statistics.mean(*self._counted(row, part))
@@ -328,7 +336,7 @@ class Scores:
         """A row for each query: its columns, then a float64 column for each measure."""
         table = self.queries
         for measure, values in zip(self.measures, self.values, strict=True):
-            table = table.append_column(str(measure), pa.array(values))
+            table = table.append_column(_field_of(measure), pa.array(values))
         return table
 
     def to_pandas(self) -> pd.DataFrame:
@@ -350,6 +358,45 @@ class Scores:
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
+
+
+class Means(dict[str, float]):
+    """Means by the notation of their measure; found by any spelling of it.
+
+    >>> from fastndcg import Rankings, evaluate
+    >>> means = evaluate(Rankings.from_lists([[1, 0], [0, 1]]), "recall@1").mean()
+    >>> means, means["Recall@1"]
+    ({'R@1': 0.5}, 0.5)
+    """
+
+    def __missing__(self, name: object) -> float:
+        try:
+            found = str(as_measure(name))
+        except FastndcgError:
+            raise KeyError(name) from None
+        if dict.__contains__(self, found):
+            return dict.__getitem__(self, found)
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self[name]  # type: ignore[index]
+        except KeyError:
+            return False
+        return True
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+def _field_of(measure: Measure) -> pa.Field:
+    """The column of a measure: under the spelling it was asked for, with its notation where that is another."""
+    notation = str(measure)
+    metadata = None if measure.label == notation else {NOTATION: notation}
+    return pa.field(measure.label, pa.float64(), metadata=metadata)
 
 
 def interval_of(mean: float, moments: Moments, confidence: float, *, weighted: bool) -> dict[str, float]:

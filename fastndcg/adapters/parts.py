@@ -94,7 +94,7 @@ def asked(
         )
     known = as_measures(measures)
     rule = None if convention is None else as_convention(convention)
-    task = Task(known, tuple(map(str, known)), columns, order, rule)
+    task = Task(known, tuple(measure.label for measure in known), columns, order, rule)
     if order is not None:
         check_column(schema.names, "order", order)
     _check_order(task, lists=is_list(schema.field(columns.relevance).type))
@@ -384,7 +384,7 @@ def means_asked(
     groups = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     if confidence is not None:
         check_confidence(confidence)
-    means = Means(known, tuple(map(str, known)), groups, weight, confidence)
+    means = Means(known, tuple(measure.label for measure in known), groups, weight, confidence)
     for name in means.by:
         check_column(names, "by", name)
     if weight is not None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.measures import Measure, parse
-from fastndcg.scores import Scores
+from fastndcg.scores import NOTATION, Scores
 from fastndcg.sources.columns import USUAL_NAMES
 from fastndcg.sources.messages import reading
 
@@ -49,7 +49,8 @@ def _measure_of(field: pa.Field) -> Measure | None:
         measure = parse(field.name) if pa.types.is_float64(field.type) else None
     except MeasureError:
         return None
-    return measure if str(measure) == field.name else None
+    notation = (field.metadata or {}).get(NOTATION, field.name.encode()).decode()
+    return measure if str(measure) == notation else None
 
 
 def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scores]:
@@ -106,13 +107,14 @@ def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scor
 
 
 def _scores_of(path: str, table: pa.Table, names: list[str], wanted: list[Measure]) -> Scores:
-    queries = table.drop_columns(names)
+    labels = dict(zip(names, table.column_names[-len(names) :], strict=True))
+    queries = table.drop_columns(list(labels.values()))
     if pa.compute.count_distinct(queries[0]).as_py() < len(queries):
         raise InputError(
             f'{path} has no column of grades and scores with a usual name, and is none of results, since "{queries.column_names[0]}" repeats. '
             "Name the columns of predictions, as in --relevance and --score, or give each query one row."
         )
-    values = np.array([table[str(measure)].to_numpy() for measure in wanted], np.float64)
+    values = np.array([table[labels[str(measure)]].to_numpy() for measure in wanted], np.float64)
     weight = None
     if queries.column_names[-1] == "weight" and len(queries.column_names) > 1:
         weight = _weights(path, queries["weight"])

@@ -1,0 +1,153 @@
+"""Measures as people type them: any case, with or without separators, by the names of other tools.
+
+The notation of this package is one spelling of several: `ndcg@10`, `Recall@10` and `map_cut.100` mean what `nDCG@10`, `R@10` and
+`AP@100` do. Here a spelling becomes that notation; `measures` reads it.
+"""
+
+from __future__ import annotations
+
+import re
+
+# by the name without case and separators; a measure's own name needs no entry
+ALIASES = {
+    "NormalizedDCG": "nDCG",
+    "NormalisedDCG": "nDCG",
+    "ndcg_cut": "nDCG",
+    "ndcg_score": "nDCG",
+    "ndcg_burges": "nDCG(gain='exp2')",
+    "dcg_score": "DCG",
+    "dcg_burges": "DCG(gain='exp2')",
+    "MAP": "AP",
+    "map_cut": "AP",
+    "AveragePrecision": "AP",
+    "MeanAveragePrecision": "AP",
+    "MRR": "RR",
+    "recip_rank": "RR",
+    "ReciprocalRank": "RR",
+    "MeanReciprocalRank": "RR",
+    "Precision": "P",
+    "Prec": "P",
+    "Recall": "R",
+    "F1": "F",
+    "F1_score": "F",
+    "F_measure": "F",
+    "F2": "F(beta=2)",
+    "R-Precision": "Rprec",
+    "HitRate": "Success",
+    "HR": "Success",
+    "Hit": "Success",
+    "HitRatio": "Success",
+    "ExpectedReciprocalRank": "ERR",
+    "RankBiasedPrecision": "RBP",
+    "BinaryPreference": "Bpref",
+    "iprec_at_recall": "IPrec",
+    "num_rel_ret": "NumRet(rel=1)",
+    "set_rel_P": "SetP(relative=True)",
+    "set_relative_P": "SetP(relative=True)",
+    "set_recall": "SetR",
+    "set_map": "SetAP",
+    "α_DCG": "alpha_DCG",
+    "α_nDCG": "alpha_nDCG",
+    "strec": "StRecall",
+    "SubtopicRecall": "StRecall",
+}
+# what may stand before a cutoff instead of @, as in map_cut.100, ndcg_at_10 and P_5
+_TAILS = re.compile(r"(.*?)(?:_at)?[_.]([0-9][0-9.]*)", re.DOTALL)
+_WORDS = re.compile(r"\s*([^\W\d]\w*(?:[- ][^\W\d]\w*)*)\s*(.*)", re.DOTALL)
+_NO_RANKS = ("RBP",)  # what follows it elsewhere is its p, as in rbp.95
+
+
+def key(name: str) -> str:
+    """A name without case and separators.
+
+    >>> key("hit-rate"), key("HitRate")
+    ('hitrate', 'hitrate')
+    """
+    return re.sub(r"[\s_-]", "", name).casefold()
+
+
+_BY_KEY = {key(name): notation for name, notation in ALIASES.items()}
+
+
+def named(name: str, known: dict[str, str]) -> str | None:
+    """The notation that a name stands for, None where no measure has it; `known` are the measures' own names by key.
+
+    >>> named("hit_rate", {}), named("NDCG", {"ndcg": "nDCG"}), named("what", {})
+    ('Success', 'nDCG', None)
+    """
+    return known.get(key(name)) or _BY_KEY.get(key(name))
+
+
+def canonical(element: str, known: dict[str, str]) -> str:
+    """One element of a notation with the measure's own name; as it is where no spelling is known.
+
+    >>> canonical("ndcg_cut_10", {}), canonical("Recall(rel=2)@5", {}), canonical("num_rel_ret@5", {})
+    ('nDCG@10', 'R(rel=2)@5', 'NumRet(rel=1)@5')
+    """
+    match = _WORDS.fullmatch(element)
+    if match is None or (match[1] in known.values() and not match[2].startswith(".")):
+        return element
+    notation = named(match[1], known)
+    if notation is not None:
+        if notation.endswith(")") and match[2].startswith(
+            "("
+        ):  # of both, the parameters of the one that is written
+            return f"{notation[:-1]}, {match[2][1:].lstrip()}" if match[2][1:].strip() != ")" else notation
+        if not match[2].startswith("."):
+            return notation + match[2]
+    tail = _TAILS.fullmatch(element.strip())
+    notation = None if tail is None else named(tail[1], known)
+    if tail is None or notation is None or notation in _NO_RANKS:
+        return element
+    return f"{notation}@{tail[2]}"
+
+
+def with_cutoff(element: str, cutoff: object) -> str:
+    """A spelling with another cutoff.
+
+    >>> with_cutoff("Recall@5", 10), with_cutoff("ndcg_cut.5", 10), with_cutoff("", 10)
+    ('Recall@10', 'ndcg_cut.10', '')
+    """
+    head = re.match(r"(.*[@._])", element, re.DOTALL)
+    return f"{head[1]}{cutoff}" if head else ""
+
+
+def elements(text: str) -> list[str]:
+    """The parts of a notation between commas that stand in no bracket and in no quotes.
+
+    >>> elements("nDCG(gain=[0, 1])@5, 10")
+    ['nDCG(gain=[0, 1])@5', ' 10']
+    """
+    found, depth, quote, start = [], 0, "", 0
+    for place, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == "," and not depth:
+            found.append(text[start:place])
+            start = place + 1
+    return [*found, text[start:]]
+
+
+def nearest(name: str, known: dict[str, str]) -> str:
+    """A closing question with the nearest spelling and what it is called here, or nothing where none is near.
+
+    >>> nearest("recal", {}), nearest("nDGC", {"ndcg": "nDCG"}), nearest("xyz", {})
+    (' Did you mean "Recall", which is R here?', ' Did you mean "nDCG"?', '')
+    """
+    import difflib
+
+    tail = _TAILS.fullmatch(name) or re.fullmatch(r"(.*?)([0-9]+)", name)
+    if tail is not None and named(tail[1], known):
+        return f' Did you mean "{named(tail[1], known)}@{tail[2]}"?'
+    spelt = {**known, **{key(alias): alias for alias in reversed(ALIASES) if key(alias) not in known}}
+    near = difflib.get_close_matches(key(name), spelt, n=1, cutoff=0.5)
+    if not near:
+        return ""
+    found, own = spelt[near[0]], named(near[0], known)
+    return f' Did you mean "{found}"?' if found == own else f' Did you mean "{found}", which is {own} here?'

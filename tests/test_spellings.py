@@ -1,0 +1,169 @@
+"""Measures as people type them, and results under the name that was asked for."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import fastndcg as fn
+from fastndcg import MeasureError, spellings
+from fastndcg.measures import DEFINITIONS
+
+pytestmark = pytest.mark.pure
+
+SPELLINGS = {
+    "ndcg@10": "nDCG@10",
+    "NDCG@10": "nDCG@10",
+    "nDcG@10": "nDCG@10",
+    " ndcg @ 10 ": "nDCG@10",
+    "ndcg": "nDCG",
+    "ndcg_cut_10": "nDCG@10",
+    "ndcg_cut.10": "nDCG@10",
+    "ndcg_at_10": "nDCG@10",
+    "NDCG_at_10": "nDCG@10",
+    "ndcg_10": "nDCG@10",
+    "ndcg_score@5": "nDCG@5",
+    "NormalizedDCG@5": "nDCG@5",
+    "normalized_dcg@5": "nDCG@5",
+    "ndcg_burges@5": "nDCG(gain='exp2')@5",
+    "ndcg(gain='exp2')@5": "nDCG(gain='exp2')@5",
+    "ndcg(dcg='exp-log2')@5": "nDCG(gain='exp2')@5",
+    "dcg@5": "DCG@5",
+    "DCG_at_5": "DCG@5",
+    "idcg@5": "IDCG@5",
+    "cg@3": "CG@3",
+    "map": "AP",
+    "MAP": "AP",
+    "Map@100": "AP@100",
+    "map_cut.100": "AP@100",
+    "map_cut_100": "AP@100",
+    "ap@100": "AP@100",
+    "AP(rel=2)": "AP(rel=2)",
+    "map(rel=2)@10": "AP(rel=2)@10",
+    "mean_average_precision": "AP",
+    "MeanAveragePrecision@10": "AP@10",
+    "average precision": "AP",
+    "mrr": "RR",
+    "MRR@10": "RR@10",
+    "mrr_10": "RR@10",
+    "recip_rank": "RR",
+    "reciprocal_rank@10": "RR@10",
+    "rr@10": "RR@10",
+    "Precision@10": "P@10",
+    "precision@10": "P@10",
+    "precision_at_10": "P@10",
+    "p@10": "P@10",
+    "P_10": "P@10",
+    "P.10": "P@10",
+    "Recall@10": "R@10",
+    "recall@10": "R@10",
+    "recall_10": "R@10",
+    "recall.1000": "R@1000",
+    "r@10": "R@10",
+    "f1@10": "F@10",
+    "F1_score@10": "F@10",
+    "f2@10": "F(beta=2)@10",
+    "HitRate@10": "Success@10",
+    "hit_rate@10": "Success@10",
+    "hit-rate@10": "Success@10",
+    "HR@10": "Success@10",
+    "Hit@10": "Success@10",
+    "hit_ratio@10": "Success@10",
+    "success_5": "Success@5",
+    "success@5": "Success@5",
+    "rprec": "Rprec",
+    "R-Precision": "Rprec",
+    "r_precision": "Rprec",
+    "bpref": "Bpref",
+    "infap": "infAP",
+    "iprec_at_recall_0.10": "IPrec@0.1",
+    "iprec@0.5": "IPrec@0.5",
+    "num_rel_ret": "NumRet(rel=1)",
+    "num_ret@5": "NumRet@5",
+    "num_rel": "NumRel",
+    "set_P": "SetP",
+    "set_recall": "SetR",
+    "set_map": "SetAP",
+    "err@20": "ERR@20",
+    "rbp(p=0.95)": "RBP(p=0.95)",
+    "alpha-nDCG@20": "alpha_nDCG@20",
+    "alpha-dcg@20": "alpha_DCG@20",
+    "α_nDCG@20": "alpha_nDCG@20",
+    "err-ia@20": "ERR_IA@20",
+    "strec@10": "StRecall@10",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_spelling_is_read_and_shown_as_the_notation(spelling: str) -> None:
+    measure = fn.parse(spelling)
+    assert str(measure) == SPELLINGS[spelling]
+    assert fn.parse(str(measure)) == measure
+    assert measure.label in (spelling.strip(), str(measure))
+    assert pickle.loads(pickle.dumps(measure)).label == measure.label
+
+
+def test_no_two_names_are_told_apart_by_case_alone() -> None:
+    keys = [spellings.key(name) for name in DEFINITIONS]
+    assert len(set(keys)) == len(keys)
+    for alias, notation in spellings.ALIASES.items():
+        assert spellings.key(alias) not in keys or fn.parse(notation).name == alias, alias
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("Recall@5,10", ["Recall@5", "Recall@10"]),
+        ("ndcg_cut.5,10, map", ["ndcg_cut.5", "ndcg_cut.10", "map"]),
+        ("nDCG@1,3, mrr", ["nDCG@1", "nDCG@3", "mrr"]),
+        ("NumRelRet@3", ["NumRelRet@3"]),
+        ("recall@1-3,5", ["recall@1", "recall@2", "recall@3", "recall@5"]),
+        ("recall@all, map@all", ["recall@all", "map@all"]),
+        ("iprec@0.1,0.2", ["iprec@0.1", "iprec@0.2"]),
+    ],
+)
+def test_several_spellings_keep_their_names(text: str, labels: list[str]) -> None:
+    assert [measure.label for measure in fn.parse_many(text)] == labels
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("recal@10", 'Did you mean "Recall", which is R here?'),
+        ("ndgc@10", 'Did you mean "nDCG"?'),
+        ("hitrat@10", "Success here?"),
+        ("ndcg10", 'Did you mean "nDCG@10"?'),
+        ("nDCG(gain='exponential')", 'Did you mean "exp2"?'),
+        ("nDCG(gain='Exp2')", 'Did you mean "exp2"?'),
+        ("nDCG(ips=True)", "nDCG has no ips: .* Take DCG"),
+    ],
+)
+def test_an_error_names_the_nearest_first(text: str, advice: str) -> None:
+    with pytest.raises(MeasureError, match=advice) as error:
+        fn.parse(text)
+    known = str(error.value).find("There are: ")
+    assert known < 0 or str(error.value).find("Did you mean") < known
+
+
+@pytest.mark.parametrize("text", ["rbp.95", "hits@", "nDCG@@10", "map_cut.", "10@nDCG"])
+def test_what_could_mean_something_else_is_refused(text: str) -> None:
+    with pytest.raises(MeasureError):
+        fn.parse(text)
+
+
+def test_results_are_found_under_the_name_that_was_asked_for(tmp_path: object) -> None:
+    rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], queries={"country": ["de", "fr"]})
+    scores = fn.evaluate(rankings, ["ndcg@10", "Recall@1,2", "nDCG(gain='exp2')@5", "AP"])
+    means = scores.mean()
+    assert list(means) == ["nDCG@10", "R@1", "R@2", "nDCG(gain='exp2')@5", "AP"]
+    assert means["Recall@1"] == means["recall_1"] == means["R@1"] == means.get("recall@1") == 0.5
+    assert "map" in means and "rr" not in means and means.get("what", 3) == 3
+    with pytest.raises(KeyError, match="rr"):
+        means["rr"]
+    asked = ["ndcg@10", "Recall@1", "Recall@2", "nDCG(gain='exp2')@5", "AP"]
+    assert scores.to_arrow().column_names[-5:] == asked
+    assert scores.to_pandas()["ndcg@10"].tolist() == scores["nDCG@10"].tolist() == scores["NDCG@10"].tolist()
+    assert scores.by("country").column_names[-5:] == asked
+    assert scores.worst("recall@1").column_names[-1] == "Recall@1"
+    assert "R@1" in repr(scores) and "Recall" not in repr(scores)
