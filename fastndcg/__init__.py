@@ -11,6 +11,7 @@ Where everything is:
     rankings        Rankings: what is evaluated, and all checks of input
     intents         grades of documents for each intent of their query
     measures        Measure: nDCG, DCG, ... as values, their declarations and notation
+    spellings       measures by the names that people and other tools type
     scores          Scores: values for each query, means, summaries, tables
     scoring         from measures and rankings to values: plan, launch, ideals, intents, propensities
     kernels         every compiled function: rank each query once, fold it into all measures
