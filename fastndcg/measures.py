@@ -1005,7 +1005,7 @@ def _restore(name: str, parameters: dict[str, Any], cutoff: int | None, label: s
 
 
 def _labelled(measure: Measure, label: str | None) -> Measure:
-    return Measure(measure.definition, measure._values, measure.cutoff, label or None) if label else measure
+    return Measure(measure.definition, measure._values, measure.cutoff, label) if label else measure
 
 
 def _ir_measures_spelling(parameters: dict[str, Any]) -> dict[str, Any]:

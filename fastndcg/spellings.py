@@ -108,7 +108,7 @@ def with_cutoff(element: str, cutoff: object) -> str:
     >>> with_cutoff("Recall@5", 10), with_cutoff("ndcg_cut.5", 10), with_cutoff("", 10)
     ('Recall@10', 'ndcg_cut.10', '')
     """
-    head = re.match(r"(.*[@._])", element, re.DOTALL)
+    head = re.match(r"(.*@)", element, re.DOTALL) or re.match(r"(.*[._])", element, re.DOTALL)
     return f"{head[1]}{cutoff}" if head else ""
 
 
