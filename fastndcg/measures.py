@@ -222,7 +222,7 @@ _OTHER_WORDS = {
 def _suggest_word(word: str, choices: Iterable[str]) -> str:
     """As `suggest`, by the words of other tools too."""
     other = _OTHER_WORDS.get(word.lower())
-    return f' Did you mean "{other}"?' if other in choices else suggest(word, choices)
+    return f' Did you mean "{other}"?' if other is not None and other in choices else suggest(word, choices)
 
 
 def _choice(name: str, *choices: str) -> Callable[[Any], str]:
