@@ -274,7 +274,7 @@ def judge_run(path: Path) -> str | None:
         wanted = None if isinstance(wanted, str) else wanted
     with tempfile.TemporaryDirectory() as folder:
         pq.write_table(_JUDGED, f"{folder}/qrels.parquet")
-        found = _tried(lambda: _lists_of(fn.read_qrels_run(f"{folder}/qrels.parquet", path)))
+        found = _tried(lambda: _lists_of(fn.read_qrels_run(f"{folder}/qrels.parquet", path, doc_id="docid")))
     return _compared("read_qrels_run", found, wanted)
 
 
