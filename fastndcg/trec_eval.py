@@ -59,6 +59,7 @@ class Ranked:
         pool_query = np.repeat(np.arange(self.n_queries), np.diff(pool_offsets))
         self.pool_query = pool_query
         self.relevant = np.bincount(pool_query[pool >= level], minlength=self.n_queries)
+        self.known: dict[tuple[Any, ...], Any] = {}  # what several measures take: see `_once`
 
     @cached_property
     def so_far(self) -> Int64:
@@ -105,12 +106,17 @@ def _ratio(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> Float6
 
 def _log2(values: npt.NDArray[Any]) -> Float64:
     """Logarithms of the C library, which NumPy's differ from in the last bit."""
-    distinct, places = np.unique(values, return_inverse=True)
+    if values.dtype.kind == "i" and len(values) and values.min() > 0 and values.max() <= len(values):
+        distinct, places = np.arange(1, values.max() + 1), values - 1
+    else:
+        distinct, places = np.unique(values, return_inverse=True)
     logarithms = [
         math.log2(value) if value > 0 else -math.inf if value == 0 else math.nan
         for value in distinct.tolist()
     ]
-    return np.array(logarithms, np.float64)[places]
+    table: Float64 = np.array(logarithms, np.float64)
+    taken: Float64 = table[places]
+    return taken
 
 
 def _log(values: Float64) -> Float64:
@@ -148,6 +154,19 @@ class Gained(NamedTuple):
         return np.arange(len(self.ideal)) - self.ideal_offsets[:-1][self.ideal_query]
 
 
+def _once(compute: Callable[[Ranked, Gains], Any]) -> Callable[[Ranked, Gains], Any]:
+    """The function, computed once for a ranking and gains."""
+
+    def known(ranked: Ranked, named: Gains) -> Any:
+        key = compute, *sorted(named.items())
+        if key not in ranked.known:
+            ranked.known[key] = compute(ranked, named)
+        return ranked.known[key]
+
+    return known
+
+
+@_once
 def _gained(ranked: Ranked, named: Gains) -> Gained:
     """A grade is its own gain unless another is named for it; -1 and -2 stand for documents that nobody judged."""
     highest = max(int(ranked.pool.max(initial=0)), int(ranked.grades.max(initial=0)))
@@ -155,13 +174,16 @@ def _gained(ranked: Ranked, named: Gains) -> Gained:
     for grade, gain in named.items():
         if _is_whole(grade) and UNJUDGED <= int(grade) <= highest:
             gains[int(grade) - UNJUDGED] = gain
-    of_pool = gains[ranked.pool - UNJUDGED]
-    order = np.lexsort((-of_pool, ranked.pool_query))
-    order = order[of_pool[order] > 0]
-    query = ranked.pool_query[order]
+    levels, of_grade = np.unique(
+        -gains, return_inverse=True
+    )  # a sort of small numbers instead of one of pairs
+    of_pool = ranked.pool - UNJUDGED
+    worth = gains[of_pool] > 0
+    keys = np.sort(ranked.pool_query[worth] * len(levels) + of_grade[of_pool[worth]])
+    query, level = np.divmod(keys, len(levels))
     sizes = np.bincount(query, minlength=ranked.n_queries)
     offsets = offsets_from(sizes)
-    return Gained(gains[ranked.grades - UNJUDGED], of_pool[order], query, offsets)
+    return Gained(gains[ranked.grades - UNJUDGED], -levels[level], query, offsets)
 
 
 def _discounted(gains: Float64, place: Int64) -> Float64:
@@ -170,7 +192,8 @@ def _discounted(gains: Float64, place: Int64) -> Float64:
 
 def _dcg(ranked: Ranked, named: Gains) -> Float64:
     gained = _gained(ranked, named)
-    return ranked.total(ranked.query, _discounted(gained.of_documents, ranked.place))
+    rows = np.flatnonzero(gained.of_documents)  # adding 0 changes no sum
+    return ranked.total(ranked.query[rows], _discounted(gained.of_documents[rows], ranked.place[rows]))
 
 
 def _ideal_dcg(ranked: Ranked, named: Gains) -> Float64:
@@ -184,16 +207,26 @@ def _ndcg(ranked: Ranked, named: Gains) -> Float64:
 
 def _ndcg_cut(ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
     gained = _gained(ranked, {})
-    gain, ideal = (
-        _discounted(gained.of_documents, ranked.place),
-        _discounted(gained.ideal, gained.ideal_place),
-    )
+    rows = np.flatnonzero(gained.of_documents)  # adding 0 changes no sum
+    query, place = ranked.query[rows], ranked.place[rows]
+    gain = _discounted(gained.of_documents[rows], place)
+    ideal = _discounted(gained.ideal, gained.ideal_place)
     values = []
     for cutoff in cutoffs:
-        kept, kept_ideal = ranked.place < cutoff, gained.ideal_place < cutoff
-        dcg = ranked.total(ranked.query[kept], gain[kept])
+        kept, kept_ideal = place < cutoff, gained.ideal_place < cutoff
+        dcg = ranked.total(query[kept], gain[kept])
         values.append(_ratio(dcg, ranked.total(gained.ideal_query[kept_ideal], ideal[kept_ideal])))
     return values
+
+
+@_once
+def _so_far(ranked: Ranked, named: Gains) -> tuple[Float64, Float64]:
+    """DCG up to and with each document, and each one of the ideal ranking."""
+    gained = _gained(ranked, named)
+    return (
+        _running(_discounted(gained.of_documents, ranked.place), ranked.offsets),
+        _running(_discounted(gained.ideal, gained.ideal_place), gained.ideal_offsets),
+    )
 
 
 def _dcg_at(running: Float64, offsets: Int64, query: Int64, ranks: Int64) -> Float64:
@@ -205,8 +238,7 @@ def _dcg_at(running: Float64, offsets: Int64, query: Int64, ranks: Int64) -> Flo
 
 def _ndcg_rel(ranked: Ranked, named: Gains) -> Float64:
     gained = _gained(ranked, named)
-    dcg = _running(_discounted(gained.of_documents, ranked.place), ranked.offsets)
-    ideal = _running(_discounted(gained.ideal, gained.ideal_place), gained.ideal_offsets)
+    dcg, ideal = _so_far(ranked, named)
     rows = gained.of_documents > 0
     query, all_queries = ranked.query[rows], np.arange(ranked.n_queries)
     wanted = np.diff(gained.ideal_offsets)
@@ -223,8 +255,7 @@ def _ndcg_rel(ranked: Ranked, named: Gains) -> Float64:
 def _rndcg(ranked: Ranked, named: Gains) -> Float64:
     """nDCG averaged over the ranks before which the ideal gain changes, and the last rank."""
     gained = _gained(ranked, named)
-    dcg = _running(_discounted(gained.of_documents, ranked.place), ranked.offsets)
-    ideal = _running(_discounted(gained.ideal, gained.ideal_place), gained.ideal_offsets)
+    dcg, ideal = _so_far(ranked, named)
     wanted = np.diff(gained.ideal_offsets)
     changes = np.flatnonzero(
         (gained.ideal_query[1:] == gained.ideal_query[:-1]) & (gained.ideal[1:] != gained.ideal[:-1])
@@ -836,16 +867,20 @@ class _Column(NamedTuple):
     overall: str | None
 
 
+def computed(each: Asked, ranked: Ranked, release: Release) -> list[Any]:
+    """Values of every query for each name of a measure, as arrays; strings, or None, of measures that are none."""
+    arguments: list[Any] = [] if each.declared.takes == "nothing" else [each.parameters]
+    if each.declared.differs:
+        arguments.append(release)
+    values = each.declared.compute(ranked, *arguments)
+    return values if each.declared.takes in ("cutoffs", "shares") else [values]
+
+
 def _columns(run: Run, wanted: list[Asked], n_judged: int, release: Release) -> list[_Column]:
     columns = []
     for each in wanted:
         declared = each.declared
-        arguments: list[Any] = [] if declared.takes == "nothing" else [each.parameters]
-        if declared.differs:
-            arguments.append(release)
-        computed = declared.compute(run.ranked, *arguments)
-        of_names = computed if declared.takes in ("cutoffs", "shares") else [computed]
-        for name, values in zip(each.names, of_names, strict=True):
+        for name, values in zip(each.names, computed(each, run.ranked, release), strict=True):
             shown = _cleared(name, values, run.is_returned)
             columns.append(_Column(declared, name, shown, _overall(declared, shown, run, n_judged)))
     return columns

@@ -9,4 +9,5 @@ xgboost     a metric and a callback of XGBoost
 lightgbm    a metric of LightGBM, and a ranker that takes query ids
 catboost    a metric of CatBoost
 sklearn     a scorer of scikit-learn
+pytrec_eval dictionaries in and out, as pytrec_eval has them
 """
