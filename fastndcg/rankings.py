@@ -29,6 +29,9 @@ _BLOCK = 1 << 20  # rows that a check looks at together, so that its temporary a
 _TOGETHER = 1 << 16  # rows whose documents are compared together: their table stays in the cache
 
 
+_FEW_GRADES = 64  # grades that are counted in tables of a number for each
+
+
 class JudgedPool(NamedTuple):
     """All judged documents of each query, retrieved or not: query `q` owns `relevance[offsets[q]:offsets[q + 1]]`."""
 
@@ -133,7 +136,8 @@ class Rankings:
         relevance, scores : (n_docs,)
             Relevance comes before scores, as in scikit-learn.
         judged : (offsets, relevance), optional
-            All judged documents of each query, for the ideal ranking and recall.
+            All judged documents of each query, returned or not, for the ideal ranking and recall; those that are not relevant
+            may be left out.
         is_judged : bool, (n_docs,), optional
             False where a scored document has no judgment; such a document holds its rank and gains nothing.
         doc_ids : (n_docs,), optional
@@ -450,6 +454,7 @@ class Rankings:
         fields["propensity"] = None
         self._check_scores(nan)
         self._check_grades()
+        self._check_pool()
         self._check_doc_ids()
         return self
 
@@ -714,6 +719,50 @@ class Rankings:
                 "Drop those rows, or give unjudged documents grade 0 and False in is_judged=."
             )
 
+    def _check_pool(self) -> None:
+        """Refuse a pool that lacks a document which was scored, judged and found relevant: more would be found than there is."""
+        if self.judged is None:
+            return
+        found = self.relevance > 0 if self.is_judged is None else (self.relevance > 0) & self.is_judged
+        sides = [
+            (offsets, values, np.flatnonzero(chosen))
+            for offsets, values, chosen in (
+                (self.offsets, self.relevance, found),
+                (*self.judged, self.judged.relevance > 0),
+            )
+        ]
+        floats = [values.dtype for _, values, _ in sides if values.dtype.kind == "f"]
+        kind = min(floats, key=lambda dtype: dtype.itemsize, default=np.dtype(np.uint64))
+        grades = np.concatenate([values[rows].astype(kind) for _, values, rows in sides])
+        queries = np.concatenate(
+            [
+                np.repeat(np.arange(self.n_queries), np.diff(np.searchsorted(rows, offsets)))
+                for offsets, _, rows in sides
+            ]
+        )
+        if grades.max(initial=0) < _FEW_GRADES and _all_whole(grades):
+            distinct, codes = np.arange(int(grades.max(initial=0)) + 1), grades.astype(np.int64)
+        else:
+            distinct, codes = np.unique(grades, return_inverse=True)
+        keys, n_keys = queries * len(distinct) + codes, self.n_queries * len(distinct)
+        if n_keys > _FEW_GRADES * (len(keys) + 1):
+            held, keys = np.unique(keys, return_inverse=True)
+            n_keys = len(held)
+        else:
+            held = np.arange(n_keys)
+        returned = len(sides[0][2])
+        counts = [np.bincount(part, minlength=n_keys) for part in (keys[:returned], keys[returned:])]
+        lacking = np.flatnonzero(counts[0] > counts[1])
+        if len(lacking):
+            query, code = divmod(int(held[lacking[0]]), len(distinct))
+            n_scored, n_pooled = (int(count[lacking[0]]) for count in counts)
+            of = len(np.unique(held[lacking] // len(distinct)))
+            raise InputError(
+                f"judged lacks documents that were scored, in {count_of(of, 'query')}: query {self._name_of(query)} has "
+                f"{count_of(n_scored, 'scored document')} of grade {distinct[code].item():.17g} and {n_pooled} in its pool. The pool holds all "
+                "judged documents of a query, returned or not: add these to it, or say is_judged=False of them."
+            )
+
     def _check_doc_ids(self) -> None:
         """Refuse a document that is in the ranking of its query twice; null is no document's id."""
         if self.doc_ids is None:
@@ -740,6 +789,11 @@ class Rankings:
                     "query: drop one of the two."
                 )
             first = last
+
+    def _with_pool(self, pool: JudgedPool | None) -> Self:
+        """The same rankings with a pool that says which queries have judged documents, and nothing of their grades."""
+        self.__dict__["judged"] = pool
+        return self
 
     def _with_doc_ids(self, doc_ids: pa.Array | pa.ChunkedArray | None) -> Self:
         """The same rankings with ids of documents, none of which a query has twice."""

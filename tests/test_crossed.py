@@ -100,7 +100,7 @@ def test_grades_of_the_pool_that_float32_does_not_have(dtype: str) -> None:
     assert values.tolist() == [2**24 + 2, 2**25 + 6, 0.5, 1.0]
     with_unjudged = fn.Rankings.from_offsets(
         [0, 3], np.array([1e30, 2**24 + 2, 2**24 + 4], dtype), [3, 2, 1],
-        judged=([0, 1], [2**24 + 1]), is_judged=[False, True, True],
+        judged=([0, 3], [2**24 + 1, 2**24 + 2, 2**24 + 4]), is_judged=[False, True, True],
     )  # fmt: skip
     assert fn.evaluate(with_unjudged, "CG@2").values.tolist() == [[2**24 + 2]]
 

@@ -283,13 +283,13 @@ def test_a_pool() -> None:
 def test_columns_are_not_copied(dtype: str) -> None:
     relevance, scores = np.ones(5, dtype), np.arange(5).astype(dtype)
     offsets, flags = np.array(OFFSETS, np.int64), np.ones(5, bool)
-    pool = np.ones(3, dtype)
+    pool = np.ones(6, dtype)
     rankings = Rankings.from_offsets(
         offsets,
         relevance,
         scores,
         is_judged=flags,
-        judged=(np.array([0, 1, 2, 3], np.int64), pool),
+        judged=(np.array([0, 2, 3, 6], np.int64), pool),
         weight=(weight := np.ones(3)),
     )
     assert rankings.judged is not None and rankings.is_judged is not None and rankings.weight is not None
@@ -329,13 +329,52 @@ def test_the_input_is_not_changed() -> None:
     assert relevance.flags.writeable and scores.flags.writeable and np.isnan(scores[1])
 
 
+# ---- pools ----
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "float64"])
+@pytest.mark.parametrize("n", [1, 3000])
+def test_a_pool_lacks_no_document_that_was_scored(dtype: str, n: int) -> None:
+    """Else more would be found than there is, and R and nDCG pass 1. What is not relevant need not be in it."""
+    offsets, ends = np.arange(n + 1) * 5, np.arange(n + 1) * 3
+    grades = np.tile(np.array([3, 1, 0, 1, 7], dtype), n)
+    flags = np.arange(5 * n) % 5 != 4  # the grade of an unjudged document means nothing
+    for kind in (dtype, "float64"):
+        pool = np.tile(np.array([1, 3, 1], kind), n)
+        whole = Rankings.from_offsets(offsets, grades, -grades, judged=(ends, pool), is_judged=flags)
+        assert fn.evaluate(whole, "R").values.tolist() == [[1.0] * n]
+        pool[3 * n - 1] = 2
+        with pytest.raises(InputError) as caught:
+            Rankings.from_offsets(offsets, grades, -grades, judged=(ends, pool), is_judged=flags)
+        assert str(caught.value) == (
+            f"judged lacks documents that were scored, in 1 query: query {n - 1} has 2 scored documents of grade 1 and 1 in its pool. "
+            "The pool holds all judged documents of a query, returned or not: add these to it, or say is_judged=False of them."
+        )
+
+
+def test_a_pool_of_another_precision_or_of_negative_grades() -> None:
+    tenths = np.array([0.1, 0.7, -1.5])
+    for kinds in (("f4", "f8"), ("f8", "f4"), ("f2", "f2")):
+        scored, pool = tenths.astype(kinds[0]), tenths[:2].astype(kinds[1])
+        assert Rankings.from_offsets([0, 3], scored, [1, 2, 3], judged=([0, 2], pool)).n_docs == 3
+    large = np.array([2**53, 2**53 + 2], np.uint64)
+    assert Rankings.from_offsets([0, 2], large, [1, 2], judged=([0, 2], large[::-1])).n_docs == 2
+    with pytest.raises(InputError, match="has 1 scored document of grade 9007199254740994 and 0 in its pool"):
+        Rankings.from_offsets([0, 2], large, [1, 2], judged=([0, 1], large[:1]))
+
+
 # ---- immutable ----
 
 
 def test_immutable() -> None:
     relevance = np.array(RELEVANCE)
     rankings = Rankings.from_offsets(
-        OFFSETS, relevance, SCORES, is_judged=[True] * 5, weight=[1, 1, 1], judged=([0, 1, 2, 3], [1, 1, 1])
+        OFFSETS,
+        relevance,
+        SCORES,
+        is_judged=[True] * 5,
+        weight=[1, 1, 1],
+        judged=([0, 1, 2, 4], [1, 1, 2, 1]),
     )
     for name in ("relevance", "scores", "offsets", "weight", "queries", "n_queries", "new"):
         with pytest.raises(AttributeError):
@@ -356,7 +395,7 @@ def test_immutable() -> None:
 
 def test_pickled_and_copied() -> None:
     rankings = Rankings.from_offsets(
-        OFFSETS, RELEVANCE, SCORES, is_judged=[True, False] * 2 + [True], weight=[1, 2, 3], judged=([0, 1, 2, 3], [1, 1, 1]), query_ids=list("abc"),
+        OFFSETS, RELEVANCE, SCORES, is_judged=[True, False] * 2 + [True], weight=[1, 2, 3], judged=([0, 1, 2, 4], [1, 1, 2, 1]), query_ids=list("abc"),
         doc_ids=list("vwxyz"), queries={"n": [1, 2, 3]},
     )  # fmt: skip
     for again in (pickle.loads(pickle.dumps(rankings)), copy.copy(rankings), copy.deepcopy(rankings)):
@@ -375,7 +414,7 @@ def test_repr_says_what_it_holds() -> None:
             OFFSETS,
             np.array(RELEVANCE, np.uint8),
             np.array(SCORES, np.float32),
-            judged=([0, 1, 2, 3], [1, 1, 1]),
+            judged=([0, 1, 2, 4], [1, 1, 2, 1]),
         )
     )
     assert (
@@ -383,7 +422,7 @@ def test_repr_says_what_it_holds() -> None:
         and "5 documents" in text
         and "uint8" in text
         and "float32" in text
-        and "3 judged" in text
+        and "4 judged" in text
     )
 
 

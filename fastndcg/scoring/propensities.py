@@ -73,15 +73,17 @@ def _weighted(measure: Measure, rankings: Rankings) -> Rankings:
             f"the propensity {propensity[row]:g} at {rankings._place(row)} makes a gain of {gains[row]:g} in {measure}, beside which "
             "all others vanish; bound it, as in clip=0.001"
         )
-    pool = None
-    if rankings.judged is not None:  # it says which queries are known, and nothing else
-        pool = (rankings.judged.offsets, np.zeros(len(rankings.judged.relevance)))
-    return Rankings.from_offsets(
+    weighted = Rankings.from_offsets(
         rankings.offsets,
         gains,
         rankings.scores,
-        judged=pool,
         is_judged=rankings.is_judged if measure.judged_only else None,
+    )
+    pool = rankings.judged
+    return (
+        weighted
+        if pool is None
+        else weighted._with_pool(pool._replace(relevance=np.zeros(len(pool.relevance))))
     )
 
 
