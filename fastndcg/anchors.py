@@ -236,10 +236,10 @@ def _check(measure: Measure, rankings: Rankings) -> None:
             "drop these rows"
         )
     cutoff, longest = measure.cutoff, int(rankings.lengths.max(initial=0))
-    is_cut = cutoff is not None and cutoff < longest
+    is_cut = measure.cutoff_column is not None or (cutoff is not None and cutoff < longest)
     if params.get("ideal") == "returned" and is_cut and definition.over == "ideal":
         raise MeasureError(
-            f"{measure} has no known worst order: the ideal is made of the documents on the first {cutoff} ranks, which another order "
+            f"{measure} has no known worst order: the ideal is made of the documents on the first {cutoff or measure.cutoff_column} ranks, which another order "
             'changes. Take ideal="scored" or ideal="judged"'
         )
     discount = params.get("discount")
@@ -284,7 +284,7 @@ def _kind(measure: Measure) -> Any:
     counts_documents = definition.worth == "found" and params["rel"] is None
     if counts_judgments or counts_documents or params.get("ips"):
         return None
-    if as_many_as_returned and measure.cutoff is None:
+    if as_many_as_returned and not measure.is_cut:
         return None
     return "intents" if definition.way == "intents" else plan.worth_of(measure)
 
@@ -300,10 +300,21 @@ def _laid_out(measure: Measure, rankings: Rankings) -> Rankings:
         offsets, intents, _ = by_intent.pool(rankings)
         chances, nothing = rankings.intent_probabilities, np.zeros(int(offsets[-1]), np.int8)
         lists = None if chances is None else pa.LargeListArray.from_arrays(chances.offsets, chances.values)
-        return Rankings.from_offsets(offsets, nothing, nothing, intents=intents, intent_probabilities=lists)
+        return Rankings.from_offsets(
+            offsets,
+            nothing,
+            nothing,
+            intents=intents,
+            intent_probabilities=lists,
+            queries=rankings.queries,
+        )
     offsets, grades = ideals.judged(rankings, measure)
     gaining = ideals.gains(measure, grades) > 0
     n = int(np.count_nonzero(gaining))
     return Rankings.from_offsets(
-        offsets_of(gaining, offsets), grades[gaining], np.zeros(n, np.int8), judged=(offsets, grades)
+        offsets_of(gaining, offsets),
+        grades[gaining],
+        np.zeros(n, np.int8),
+        judged=(offsets, grades),
+        queries=rankings.queries,
     )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastndcg import scoring, streams
 from fastndcg.convention.evaluation import evaluate_by_convention, resolve_all
-from fastndcg.errors import InputError, InputTypeError
+from fastndcg.errors import InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measures, as_measures, functions_held, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.streams import RankingsStream
@@ -29,6 +29,7 @@ def evaluate(
     rankings: Rankings | RankingsStream,
     measures: Measures,
     *,
+    cutoff: int | str | None = None,
     convention: None = None,
     threads: int | None = None,
 ) -> Scores: ...
@@ -39,6 +40,7 @@ def evaluate(
     rankings: Rankings | RankingsStream,
     measures: Measures,
     *,
+    cutoff: int | str | None = None,
     convention: str | Convention,
     threads: int | None = None,
 ) -> ConventionScores: ...
@@ -48,6 +50,7 @@ def evaluate(
     rankings: Rankings | RankingsStream,
     measures: Measures,
     *,
+    cutoff: int | str | None = None,
     convention: str | Convention | None = None,
     threads: int | None = None,
 ) -> Scores:
@@ -59,6 +62,9 @@ def evaluate(
         A stream, as `scan_parquet` gives it, is evaluated in bounded memory: only the results of each query are kept. Functions
         given as gain or discount are asked once for each grade or rank of the whole stream.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
+    cutoff : int or str, optional
+        Of those measures that have none and can have one. The name of a kept column of whole numbers gives each query a cutoff of
+        its own, as for pages with different numbers of places: `cutoff="slots"` makes nDCG the measure `nDCG@slots`.
     convention : name or Convention, optional
         Compute nDCG as this tool does, as a whole: parameters that a measure leaves at their defaults, the order of tied
         documents, rounding, queries left out, and the mean. `fastndcg.conventions` lists them.
@@ -84,8 +90,17 @@ def evaluate(
     >>> evaluate(rankings, ["nDCG@2", nDCG(gain="exp2") @ 2])["nDCG@2"]
     array([0.70391809, 0.63092975])
     """
+    asked = as_measures(measures)
+    if cutoff is not None:
+        takes = [measure.definition.cut == "rank" and not measure.is_cut for measure in asked]
+        asked = tuple(
+            measure @ cutoff if cuts else measure for measure, cuts in zip(asked, takes, strict=True)
+        )
+    if convention is not None and (own := [measure for measure in asked if measure.cutoff_column]):
+        raise MeasureError(
+            f"{own[0]} has a cutoff for each query, which no convention has; name one, as in {own[0].name}@10"
+        )
     if isinstance(rankings, RankingsStream):
-        asked = as_measures(measures)
         resolved = asked if convention is None else resolve_all(asked, convention)
         evaluate_part = partial(
             evaluate,
@@ -101,8 +116,8 @@ def evaluate(
             "read_parquet, or a stream of them, made by scan_parquet"
         )
     if convention is not None:
-        return evaluate_by_convention(rankings, measures, convention, threads=threads)
-    return scoring.score(as_measures(measures), rankings, threads)
+        return evaluate_by_convention(rankings, asked, convention, threads=threads)
+    return scoring.score(asked, rankings, threads)
 
 
 def ndcg(

@@ -139,6 +139,9 @@ class Explanation:
         self.query = rankings.query_ids[0].as_py()
         scores = scoring.score((measure,), rankings, 1)
         self.value, self.is_empty = float(scores.values[0, 0]), bool(scores._empty[0, 0])
+        if measure.cutoff_column is not None:
+            measure @= int(scoring.own_cutoffs(measure.cutoff_column, rankings)[0])
+        self._cut = measure
         self._ranks = _NOTHING if self.is_empty else ranks_of(measure, rankings)
         self._gains = _gains(measure, rankings)
         self._order, self._n_ranked = _order(measure, rankings, self._gains)
@@ -224,7 +227,7 @@ class Explanation:
             is_judged=np.insert(flags, 0, True),
             judged=rankings.judged,
         )
-        return float(scoring.score((self.measure,), more, 1).values[0, 0])
+        return float(scoring.score((self._cut,), more, 1).values[0, 0])
 
     def swaps(self, n: int = 10) -> pa.Table:
         """The exchanges of two documents that gain most: `rank`, `with_rank`, and what the value `gains`, greatest first.
@@ -263,7 +266,7 @@ class Explanation:
                 judged=(np.arange(len(some) + 1) * len(pool), np.tile(pool, len(some))),
                 propensity=None if rankings.propensity is None else rankings.propensity[rows.ravel()],
             )
-            values.append(scoring.score((self.measure,), several, None).values[0])
+            values.append(scoring.score((self._cut,), several, None).values[0])
         return np.concatenate(values)
 
     # ---- tables ----

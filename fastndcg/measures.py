@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from keyword import iskeyword
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Unpack
 
@@ -830,10 +831,12 @@ class Measure:
     Raises `MeasureError` for an unknown parameter or value and for a cutoff that is not a whole number from 1.
     """
 
-    __slots__ = ("_hash", "_label", "_values", "cutoff", "definition", "params")
+    __slots__ = ("_hash", "_label", "_values", "cutoff", "cutoff_column", "definition", "params")
 
     definition: Definition
     cutoff: int | None
+    cutoff_column: str | None
+    """Query-level column that holds the cutoff of each query; `cutoff` is then None."""
     params: Mapping[str, Any]
     """Every parameter's value, defaults included, in the order of the declaration."""
 
@@ -843,15 +846,17 @@ class Measure:
         values: tuple[Any, ...],
         cutoff: int | None = None,
         label: str | None = None,
+        cutoff_column: str | None = None,
     ) -> None:
         set_ = object.__setattr__
         set_(self, "_label", label)
+        set_(self, "cutoff_column", cutoff_column)
         set_(self, "definition", definition)
         set_(self, "_values", values)
         set_(self, "cutoff", cutoff)
         names = (parameter.name for parameter in definition.parameters)
         set_(self, "params", MappingProxyType(dict(zip(names, values, strict=True))))
-        set_(self, "_hash", hash((definition.name, values, cutoff)))
+        set_(self, "_hash", hash((definition.name, values, cutoff, cutoff_column)))
 
     @property
     def name(self) -> str:
@@ -878,11 +883,21 @@ class Measure:
 
     @property
     def is_cut(self) -> bool:
-        """Whether something stands after @: a cutoff, or the recall of IPrec."""
-        return self.cutoff is not None or (self.definition.cut == "recall" and self.recall is not None)
+        """Whether something stands after @: a cutoff, a column of them, or the recall of IPrec."""
+        return self._at is not None or (self.definition.cut == "recall" and self.recall is not None)
+
+    @property
+    def _at(self) -> int | str | None:
+        return self.cutoff if self.cutoff_column is None else self.cutoff_column
 
     def __call__(self, **parameters: Unpack[Parameters]) -> Measure:
-        """This measure with other values of the named parameters; `like="lightgbm"` sets all of them as a convention does."""
+        """This measure with other values of the named parameters; `like="lightgbm"` sets all of them as a convention does.
+
+        `cutoff=10` is as @ 10, and `cutoff="slots"` as @ "slots".
+        """
+        if "cutoff" in parameters:
+            cutoff = parameters.pop("cutoff")
+            return self(**parameters) @ cutoff
         if "like" in parameters:
             return resolve_like(self, **parameters)
         values = dict(self.params)
@@ -901,16 +916,24 @@ class Measure:
             values[name] = parameter.read(value)
         if values.get("gain") == "binary" and values["rel"] == 1:
             values["rel"] = None  # 1 is what "binary" means when no threshold is named
-        return Measure(self.definition, tuple(values.values()), self.cutoff)
+        return Measure(self.definition, tuple(values.values()), self.cutoff, cutoff_column=self.cutoff_column)
 
     def __matmul__(self, cutoff: Any) -> Measure:
-        """This measure over the first `cutoff` ranks; for IPrec, at that recall."""
+        """This measure over the first `cutoff` ranks; for IPrec, at that recall.
+
+        The name of a column of whole numbers gives each query a cutoff of its own, as for pages with different numbers of places.
+
+        >>> parse("nDCG@slots").cutoff_column
+        'slots'
+        """
         if self.definition.cut == "recall":
             return self(recall=cutoff)
         if self.definition.cut in ("none", "relevant"):
             raise MeasureError(
                 f"{self.name} has no cutoff: it looks at all documents; wanted {self}, got {self}@{cutoff}"
             )
+        if isinstance(cutoff, str) and cutoff.isidentifier() and not iskeyword(cutoff) and cutoff != "all":
+            return Measure(self.definition, self._values, cutoff_column=_plain(cutoff))
         try:
             number = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
         except TypeError:
@@ -918,7 +941,7 @@ class Measure:
         if not 1 <= number <= _MOST_CUTOFF:
             shown = repr(cutoff) if number <= _MOST_CUTOFF else "beyond 10^100"
             raise MeasureError(
-                f"cutoff {shown} of {self.name} is not a whole number from 1, as in {self.name}@10"
+                f"cutoff {shown} of {self.name} is not a whole number from 1, as in {self.name}@10, nor a word that names a column of them"
             )
         return Measure(self.definition, self._values, number)
 
@@ -962,7 +985,7 @@ class Measure:
             return NotImplemented
         return (
             self.definition.name == other.definition.name
-            and self.cutoff == other.cutoff
+            and self._at == other._at
             and self._values == other._values
         )
 
@@ -970,7 +993,7 @@ class Measure:
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.name, dict(self.params), self.cutoff, self._label)
+        return _restore, (self.name, dict(self.params), self._at, self._label)
 
     def __str__(self) -> str:
         shown = ", ".join(
@@ -979,8 +1002,9 @@ class Measure:
             if (value != parameter.default or type(value) is not type(parameter.default))
             and parameter is not RECALL
         )
-        at = self.params.get("recall") if self.definition.cut == "recall" else self.cutoff
-        return self.name + (f"({shown})" if shown else "") + ("" if at is None else f"@{_number(at)}")
+        at = self.params.get("recall") if self.definition.cut == "recall" else self._at
+        written = at if at is None or isinstance(at, str) else _number(at)
+        return self.name + (f"({shown})" if shown else "") + ("" if written is None else f"@{written}")
 
     __repr__ = __str__
 
@@ -999,13 +1023,17 @@ def _spelling(name: str, value: object) -> str:
     return "gains" if isinstance(value, GradeGains) and value.overrides else name
 
 
-def _restore(name: str, parameters: dict[str, Any], cutoff: int | None, label: str | None = None) -> Measure:
+def _restore(
+    name: str, parameters: dict[str, Any], cutoff: int | str | None, label: str | None = None
+) -> Measure:
     measure = _named(name)(**parameters)
     return _labelled(measure if cutoff is None else measure @ cutoff, label)
 
 
 def _labelled(measure: Measure, label: str | None) -> Measure:
-    return Measure(measure.definition, measure._values, measure.cutoff, label) if label else measure
+    if label is None:
+        return measure
+    return Measure(measure.definition, measure._values, measure.cutoff, label, measure.cutoff_column)
 
 
 def _ir_measures_spelling(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -1205,7 +1233,8 @@ def _cut(of: Measure, cutoff: ast.expr, text: str) -> Iterator[Measure]:
         yield Measure(of.definition, tuple(of.params.values()))
         return
     if not (isinstance(cutoff, ast.BinOp) and isinstance(cutoff.op, ast.Sub) and of.definition.cut == "rank"):
-        yield of @ _read_value(cutoff, text)
+        is_word = isinstance(cutoff, ast.Name) and of.definition.cut == "rank"
+        yield of @ (cutoff.id if is_word else _read_value(cutoff, text))  # type: ignore[attr-defined]
         return
     first, last = (of @ _read_value(end, text) for end in (cutoff.left, cutoff.right))
     low, high = int(first.cutoff or 0), int(last.cutoff or 0)

@@ -23,6 +23,7 @@ class Parameters(TypedDict, total=False):
     alpha: float
     beta: float
     clip: float
+    cutoff: int | str
     dcg: Literal["log2", "exp-log2"]  # ir_measures' word for gain
     denominator: Literal["n_relevant", "min(n_relevant, k)", "perfect", "none"]
     discount: Discount

@@ -40,6 +40,7 @@ from fastndcg.cli.output import slices_table, write, write_csv, write_json
 from fastndcg.cli.reading import (
     check_confidence,
     check_sources,
+    cutoff_columns,
     name_runs,
     open_paths,
     read_by,
@@ -212,7 +213,7 @@ def compare(
     measures = [found.measures for found in stored.values()]
     asked = read_measures(measure, []) if measure else _measures_of_all(measures)
     if paths:
-        kept = tuple(dict.fromkeys([*by, *([] if cluster is None else [cluster])]))
+        kept = tuple(dict.fromkeys([*by, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]))
         scored = _of_paths(paths, opened, scores, replace(roles, keep=kept), asked, stored, threads, memory)
     else:
         scored = _of_runs(str(qrels), runs, roles, asked, stored, missing, nan, threads)

@@ -29,6 +29,7 @@ from fastndcg.cli.output import write, write_csv, write_json
 from fastndcg.cli.reading import (
     check_sources,
     choose_columns,
+    cutoff_columns,
     name_runs,
     open_paths,
     read_measures,
@@ -120,7 +121,7 @@ def explain(
         )
     if len(scores) > 1 and len(paths) != 1:
         end(2, "--score is repeatable for one PATH alone; give one column, or one file")
-    roles = Roles(query, relevance, next(iter(scores), None), (), None, doc_id, is_judged, None, propensity, nan.value)  # fmt: skip
+    roles = Roles(query, relevance, next(iter(scores), None), cutoff_columns(chosen_measures), None, doc_id, is_judged, None, propensity, nan.value)  # fmt: skip
     if paths:
         systems = _of_paths(paths, scores, roles, threads)
     else:

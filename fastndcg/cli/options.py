@@ -72,7 +72,10 @@ DocIdOption = Annotated[
 MeasureOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--measure", "-m", help="As in nDCG(gain='exp2')@1,3,5; repeatable.", show_default="nDCG@10"
+        "--measure",
+        "-m",
+        help="As in nDCG(gain='exp2')@1-3,5,all, or @COLUMN of cutoffs; repeatable.",
+        show_default="nDCG@10",
     ),
 ]
 

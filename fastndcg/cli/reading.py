@@ -34,6 +34,12 @@ def read_measures(texts: list[str], gates: list[tuple[Measure, float]]) -> list[
     return list(dict.fromkeys([*asked, *(measure for measure, _ in gates)]))
 
 
+def cutoff_columns(measures: Iterable[Measure]) -> tuple[str, ...]:
+    """Columns that hold a cutoff for each query."""
+    names = (measure.cutoff_column for measure in measures)
+    return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
 def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
     gates = []
     for text in texts:

@@ -38,6 +38,7 @@ from fastndcg.cli.reading import (
     check_confidence,
     check_sources,
     choose_columns,
+    cutoff_columns,
     name_runs,
     open_paths,
     read_by,
@@ -157,6 +158,7 @@ def score(
       fastndcg score predictions.parquet --keep country --out per_query.parquet
       fastndcg score predictions.parquet --by country --by device --confidence 0.95
       fastndcg score predictions.parquet --anchors
+      fastndcg score predictions.parquet -m nDCG@1-20 -m nDCG@slots
       fastndcg score predictions.parquet -m nDCG@10 --convention lightgbm
       fastndcg score canary.parquet --fail-under "nDCG@10=0.35" --format json
     """
@@ -185,7 +187,7 @@ def score(
         end(2, "--anchors and --convention do not go together: orders of other tools' ties are not all known")
     rule = None if convention is None else find_convention("--convention", convention)
     more = {} if convention is None else {"convention": convention}
-    kept = tuple(dict.fromkeys([*(keep or []), *by]))
+    kept = tuple(dict.fromkeys([*(keep or []), *by, *cutoff_columns(measures)]))
     roles = Roles(query, relevance, score, kept, weight, doc_id, is_judged, intents, propensity, nan.value)
     opened = open_paths(paths, threads) if paths else None
     stored = None if opened is None or len(paths) > 1 else stored_in(opened, roles)

@@ -13,8 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
-from fastndcg.errors import InputError
+from fastndcg.errors import ColumnError, InputError, suggest
+from fastndcg.measures import functions_held
 from fastndcg.scores import Scores
 from fastndcg.scoring import by_intent, ideals, launch, propensities
 
@@ -32,6 +34,8 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
 
     Raises as `fastndcg.evaluate` does.
     """
+    if any(measure.cutoff_column is not None for measure in measures):
+        return _of_own_cutoffs(measures, rankings, threads)
     ways = [measure.way for measure in measures]
     distinct = dict.fromkeys(ways)
     if len(distinct) == 1:
@@ -41,6 +45,57 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
         rows = [row for row, other in enumerate(ways) if other == way]
         out[rows] = _WAYS[way](tuple(measures[row] for row in rows), rankings, threads)
     return out
+
+
+_TOGETHER = 16  # cutoffs of a column that are evaluated at once
+
+
+def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+    """Values of measures of which some have a cutoff for each query: those at every cutoff that occurs, of which each query takes its own."""
+    out = np.empty((len(measures), rankings.n_queries))
+    with functions_held(measures):
+        for column in dict.fromkeys(measure.cutoff_column for measure in measures):
+            rows = [row for row, measure in enumerate(measures) if measure.cutoff_column == column]
+            if column is None:
+                out[rows] = values(tuple(measures[row] for row in rows), rankings, threads)
+                continue
+            own = own_cutoffs(column, rankings)
+            distinct = np.unique(own).tolist()
+            for first in range(0, len(distinct), _TOGETHER):
+                some = distinct[first : first + _TOGETHER]
+                asked = tuple(measures[row] @ cutoff for cutoff in some for row in rows)
+                found = values(asked, rankings, threads).reshape(len(some), len(rows), -1)
+                for cutoff, each in zip(some, found, strict=True):
+                    there = own == cutoff
+                    out[np.ix_(rows, there)] = each[:, there]
+    return out
+
+
+def own_cutoffs(column: str, rankings: Rankings) -> npt.NDArray[np.int64]:
+    """The cutoff of each query, as a kept column has it. Raises `ColumnError` and `InputError` where there is none, or no cutoff."""
+    kept = rankings.queries.column_names
+    if column not in kept:
+        raise ColumnError(
+            f'there is no column "{column}" to take cutoffs from; kept were: {", ".join(kept)}. Name it in keep=.{suggest(column, kept)}'
+        )
+    found = rankings.queries[column]
+    if found.null_count:
+        row = found.is_null().index(True).as_py()
+        raise InputError(
+            f'column "{column}" has no cutoff for query {rankings._name_of(row)}; give each query a whole number from 1'
+        )
+    try:
+        cutoffs: npt.NDArray[np.int64] = found.cast("int64").to_numpy()
+    except pa.ArrowException:
+        raise InputError(
+            f'column "{column}" is of {found.type} and holds no cutoffs; wanted whole numbers from 1'
+        ) from None
+    if len(cutoffs) and cutoffs.min() < 1:
+        row = int(np.argmin(cutoffs))
+        raise InputError(
+            f'column "{column}" has the cutoff {cutoffs[row]} for query {rankings._name_of(row)}; wanted whole numbers from 1'
+        )
+    return cutoffs
 
 
 def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None) -> Scores:

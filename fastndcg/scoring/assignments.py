@@ -98,6 +98,10 @@ def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
     """Refuse a measure whose least and greatest values would not be exact, or that does not look at grades."""
     definition, params = measure.definition, measure.params
     plan.check_complete(measure)
+    if measure.cutoff_column is not None:
+        raise MeasureError(
+            f"{measure} has a cutoff for each query, for which no range is computed; name one, as in {measure.name}@10"
+        )
     if definition.over in ("judged", "residual"):
         raise MeasureError(
             f"{measure} counts judgments and not grades: when all documents are judged, it has one value. Ask for RBP, or another "
