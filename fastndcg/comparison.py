@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.api import evaluate
-from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureError, suggest
+from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, MeasureError, suggest
 from fastndcg.measures import Measure, as_measure
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, groups_of, html_table, text_table
@@ -130,15 +130,23 @@ def compare(
     scipy("special", "compare")
     if baseline is not None and baseline not in scored:
         raise InputError(
-            f"baseline={baseline!r} is none of the systems: {', '.join(scored)}.{suggest(str(baseline), scored)}"
+            Argument("baseline", baseline),
+            f" is none of the systems: {', '.join(scored)}.{suggest(str(baseline), scored)}",
         )
     _check_choice("test", test, TESTS)
     _check_choice("correction", correction, (None, *CORRECTIONS))
     if (test != "t" and not paired) or (test == "wilcoxon" and cluster is not None):
-        which = "cluster=" if paired else "paired=False"
-        raise InputError(f'test="{test}" and {which} do not go together; use test="t"')
+        which = Argument("cluster") if paired else Argument("paired", False)
+        raise InputError(
+            Argument("test", test), " and ", which, " do not go together; use ", Argument("test", "t")
+        )
     if test == "tukey" and correction is not None:
-        raise InputError(f'test="tukey" holds for all pairs at once; leave correction={correction!r} out')
+        raise InputError(
+            Argument("test", "tukey"),
+            " holds for all pairs at once; leave ",
+            Argument("correction", correction),
+            " out",
+        )
     drawn = check_resamples(resamples, seed)
     options = _Options(
         baseline, test, correction, check_confidence(confidence), tolerance, paired, *drawn, threads
@@ -146,7 +154,7 @@ def compare(
     asked = _measures_of_all(scored, measures)
     matched = _matched(scored, asked, cluster, missing) if paired else _apart(scored, asked, cluster)
     if test == "wilcoxon" and any(sample.weight is not None for sample in matched.samples.values()):
-        raise InputError('test="wilcoxon" knows no weights; use test="t"')
+        raise InputError(Argument("test", "wilcoxon"), " knows no weights; use ", Argument("test", "t"))
     return Comparison(asked, matched, options)
 
 
@@ -295,7 +303,12 @@ def _matched(
     absent = {name: every.filter(pa.array(place < 0)) for name, place in places.items() if (place < 0).any()}
     if absent and missing == "refuse":
         raise InputError(
-            _missing_text(absent) + ' Pass missing="drop", or the value that they count, as in missing=0.0.'
+            _missing_text(absent),
+            " Pass ",
+            Argument("missing", "drop"),
+            ", or the value that they count, as in ",
+            Argument("missing", 0.0),
+            ".",
         )
     rows = np.arange(len(every))
     if missing == "drop":
@@ -328,7 +341,9 @@ def _matched(
 def _check_missing(missing: object) -> None:
     is_number = isinstance(missing, int | float) and not isinstance(missing, bool) and math.isfinite(missing)
     if not is_number and missing not in ("refuse", "drop"):
-        raise InputError(f'missing={missing!r} is not known; wanted "refuse", "drop" or a finite number')
+        raise InputError(
+            Argument("missing", missing), ' is not known; wanted "refuse", "drop" or a finite number'
+        )
 
 
 def _places(every: pa.Array, own: pa.Array) -> Int64:
@@ -406,8 +421,9 @@ def _clusters(cluster: Any, queries: pa.Table) -> Int64:
     if isinstance(cluster, str):
         if cluster not in queries.column_names:
             raise ColumnError(
-                f'there is no column "{cluster}" to cluster by; kept were: {", ".join(queries.column_names)}. Name it in keep=.'
-                + suggest(cluster, queries.column_names)
+                f'there is no column "{cluster}" to cluster by; kept were: {", ".join(queries.column_names)}. Name it in ',
+                Argument("keep"),
+                "." + suggest(cluster, queries.column_names),
             )
         column = queries[cluster]
     else:
@@ -713,7 +729,9 @@ class Comparison:
             for name in names:
                 if name not in kept:
                     raise ColumnError(
-                        f'there is no column "{name}"; kept were: {", ".join(kept)}. Name it in keep=.{suggest(name, kept)}'
+                        f'there is no column "{name}"; kept were: {", ".join(kept)}. Name it in ',
+                        Argument("keep"),
+                        f".{suggest(name, kept)}",
                     )
             values, rows = groups_of([sample.queries[name] for name in names])
             keys = zip(*(column.to_pylist() for column in values), strict=True)
@@ -750,7 +768,11 @@ class Comparison:
             Systems that were not compared; a negative margin.
         """
         if not margin >= 0:
-            raise InputError(f"margin={margin!r} is no loss to accept; wanted 0 or more, as in margin=0.002")
+            raise InputError(
+                Argument("margin", margin),
+                " is no loss to accept; wanted 0 or more, as in ",
+                Argument("margin", 0.002),
+            )
         found: dict[str, list[bool]] = {str(measure): [] for measure in self.measures}
         for row in self.rows:
             if row["baseline"] == baseline and system in (None, row["system"]):

@@ -1,12 +1,109 @@
-"""Every error and warning of this package: each message says what was got, what was wanted and the next step."""
+"""Every error and warning of this package: each message says what was got, what was wanted and the next step.
+
+A message is made of parts: plain words, and what reads differently depending on who asks, such as an argument of a function, which
+on the command line is an option. `str(error)` has the words of Python; `error.said` puts the same parts into others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Self
 
 
-class FastndcgError(Exception):
+class Argument(NamedTuple):
+    """An argument that a message names, with a value where it proposes one.
+
+    >>> str(Argument("nan", "last")), str(Argument("margin", -1)), str(Argument("keep"))
+    ('nan="last"', 'margin=-1', 'keep=')
+    """
+
+    name: str
+    value: Any = ...
+
+    def __str__(self) -> str:
+        if self.value is ...:
+            return f"{self.name}="
+        return f'{self.name}="{self.value}"' if isinstance(self.value, str) else f"{self.name}={self.value!r}"
+
+
+class Call(NamedTuple):
+    """A call of a function of Python."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Step(NamedTuple):
+    """Words that propose an argument or a call: left out where there is no such thing."""
+
+    before: str
+    proposed: Argument | Call
+    after: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.before}{self.proposed}{self.after}"
+
+
+class At(NamedTuple):
+    """Where in the data something is; `first` says that it is the first of several.
+
+    >>> str(At(17, '"q-204"')), str(At(None, '"q-204"', first=True)), str(At(3, "7", position=2))
+    (' at row 17, query "q-204"', '; the first is in query "q-204"', ' at position 2 of row 3, query 7')
+    """
+
+    row: int | None
+    query: str = ""
+    first: bool = False
+    position: int | None = None  # in the list of a row
+
+    def __str__(self) -> str:
+        row = "" if self.row is None else f"row {self.row}"
+        query = f"query {self.query}" if self.query else ""
+        place = ", ".join(word for word in (row, query) if word)
+        if not place:
+            return ""
+        where = "" if self.position is None else f" at position {self.position} of"
+        return f"{'; the first is' * self.first}{where or (' at' if row else ' in')} {place}"
+
+
+Part = str | Argument | Call | Step | At
+
+
+class Message:
+    """What an error or a warning says.
+
+    >>> InputError("scores has 3 NaN values. Drop them", Step(" or pass ", Argument("nan", "last")), ".").said(lambda _: None)
+    'scores has 3 NaN values. Drop them.'
+    """
+
+    parts: tuple[Part, ...]
+
+    def __init__(self, *parts: Part) -> None:
+        self.parts = parts
+        super().__init__("".join(map(str, parts)))  # type: ignore[call-arg]
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Part, ...]]:
+        return type(self), self.parts
+
+    def said(self, words: Callable[[Argument | Call], str | None]) -> str:
+        """The message with other words for arguments and calls; None leaves out the steps that propose one."""
+        said = []
+        for part in self.parts:
+            of_step = words(part.proposed) if isinstance(part, Step) else None
+            if isinstance(part, Step):
+                said.append("" if of_step is None else f"{part.before}{of_step}{part.after}")
+            else:
+                said.append((words(part) if isinstance(part, Argument | Call) else None) or str(part))
+        return "".join(said)
+
+    def within(self, before: str, after: str = "") -> Self:
+        """The same error, with words before and after its message."""
+        return type(self)(before, *self.parts, after)
+
+
+class FastndcgError(Message, Exception):
     """Root of the package's errors; catch it to catch them all."""
 
 
@@ -54,11 +151,11 @@ def library(module: str, name: str, extra: str, what: str) -> Any:
         ) from None
 
 
-class FastndcgWarning(UserWarning):
+class FastndcgWarning(Message, UserWarning):
     """Something that is probably not meant, or takes longer than it needs to, though the values that come out are right."""
 
 
-def warn(message: str) -> None:
+def warn(*parts: Part) -> None:
     """Warn at the line that called the package, once for each such line."""
     import inspect
     import warnings
@@ -68,7 +165,7 @@ def warn(message: str) -> None:
         if frame.f_globals.get("__name__", "").partition(".")[0] == "fastndcg":
             level = depth + 1  # others, as Numba, may stand between
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(message, FastndcgWarning, stacklevel=level)
+    warnings.warn(FastndcgWarning(*parts), stacklevel=level)
 
 
 def suggest(word: str, candidates: Iterable[str]) -> str:

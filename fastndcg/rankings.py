@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fastndcg.arrays import arrow_column, as_array, offsets_from, read_only, unmasked
 from fastndcg.arrow_types import combined, plain_strings
-from fastndcg.errors import InputError, InputTypeError, count_of
+from fastndcg.errors import Argument, At, InputError, InputTypeError, Step, count_of
 from fastndcg.grouping import group_by_query
 from fastndcg.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
 from fastndcg.sources.columns import Roles, with_roles
@@ -699,8 +699,11 @@ class Rankings:
             self.__dict__["scores"] = read_only(np.where(missing, scores.dtype.type(-np.inf), scores))
             return
         raise InputError(
-            f"scores has {count_of(int(missing.sum()), 'NaN value')}; the first is at {self._place(int(np.argmax(missing)))}. "
-            'Drop those rows or pass nan="last".'
+            f"scores has {count_of(int(missing.sum()), 'NaN value')}",
+            self._at(int(np.argmax(missing)), first=True),
+            ". Drop those rows",
+            Step(" or pass ", Argument("nan", "last")),
+            ".",
         )
 
     def _check_grades(self) -> None:
@@ -713,10 +716,13 @@ class Rankings:
                 continue
             bad = ~np.isfinite(values)
             first = int(np.argmax(bad))
-            where = self._place(first) if name == "relevance" else f"row {first} of the pool"
+            where = self._at(first) if name == "relevance" else f" at row {first} of the pool"
             raise InputError(
-                f"{name} has {count_of(int(bad.sum()), 'value')} that are not finite; the first is {values[first]} at {where}. "
-                "Drop those rows, or give unjudged documents grade 0 and False in is_judged=."
+                f"{name} has {count_of(int(bad.sum()), 'value')} that are not finite; the first is {values[first]}",
+                where,
+                ". Drop those rows, or give unjudged documents grade 0 and False in ",
+                Argument("is_judged"),
+                ".",
             )
 
     def _check_pool(self) -> None:
@@ -822,14 +828,14 @@ class Rankings:
                     f"{intents.numbers[entry]}; give one for each intent, numbered from 0"
                 )
 
-    def _place(self, row: int) -> str:
+    def _at(self, row: int, *, first: bool = False) -> At:
         """Row and query of a document, for messages.
 
-        >>> Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9], query_ids=["a", "b"])._place(2)
-        'row 2, query "b"'
+        >>> str(Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9], query_ids=["a", "b"])._at(2))
+        ' at row 2, query "b"'
         """
         query = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        return f"row {row + self.__dict__.get('_first_row', 0)}, query {self._name_of(query)}"
+        return At(row + self.__dict__.get("_first_row", 0), self._name_of(query), first)
 
     def _name_of(self, query: int) -> str:
         """Id of a query as messages show it: strings in quotes."""
@@ -971,9 +977,10 @@ def _propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.flo
     if bad.any():
         first = int(np.argmax(bad))
         raise InputError(
-            f"propensity has {count_of(int(bad.sum()), 'value')} that are not above 0 and up to 1; the first is {propensity[first]} at "
-            f"{rankings._place(first)}. A propensity is the probability that the document was seen; give a small one, not 0, to "
-            "what was hardly ever seen, and cut its weight with clip=."
+            f"propensity has {count_of(int(bad.sum()), 'value')} that are not above 0 and up to 1; the first is {propensity[first]}",
+            rankings._at(first),
+            ". A propensity is the probability that the document was seen; give a small one, not 0, to "
+            "what was hardly ever seen, and cut its weight with clip=.",
         )
     return read_only(propensity)
 

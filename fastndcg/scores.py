@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fastndcg import statistics
 from fastndcg.arrays import read_only
-from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError, suggest
+from fastndcg.errors import Argument, ColumnError, FastndcgError, InputError, MeasureError, suggest
 from fastndcg.files import whole_file
 from fastndcg.measures import Measure, as_measure
 from fastndcg.statistics.intervals import SMALL, check_confidence, t_interval
@@ -233,7 +233,9 @@ class Scores:
         for name in names:
             if name not in kept:
                 raise ColumnError(
-                    f'there is no column "{name}"; kept were: {", ".join(kept)}. Name it in keep=.{suggest(str(name), kept)}'
+                    f'there is no column "{name}"; kept were: {", ".join(kept)}. Name it in ',
+                    Argument("keep"),
+                    f".{suggest(str(name), kept)}",
                 )
         if not names:
             raise ColumnError(f"no column is named to group by; kept were: {', '.join(kept)}")

@@ -268,7 +268,7 @@ def test_queries_that_a_measure_skips() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"baseline": "c"}, "baseline='c' is none of the systems: a, b"),
+        ({"baseline": "c"}, 'baseline="c" is none of the systems: a, b'),
         ({"test": "tt"}, r"test='tt' is not known; wanted 't', 'randomisation', 'wilcoxon' or 'tukey'"),
         ({"test": "tukey", "correction": "holm"}, 'test="tukey" holds for all pairs at once'),
         ({"test": "tukey", "paired": False}, 'test="tukey" and paired=False do not go together'),
@@ -276,7 +276,7 @@ def test_queries_that_a_measure_skips() -> None:
         ({"seed": -1}, "seed=-1 is out of range"),
         ({"correction": "bonferroni"}, "correction='bonferroni' is not known; wanted None, 'holm' or 'bh'"),
         ({"confidence": 95}, "confidence=95 is no share"),
-        ({"missing": "ignore"}, "missing='ignore' is not known"),
+        ({"missing": "ignore"}, 'missing="ignore" is not known'),
         ({"cluster": "user"}, 'there is no column "user" to cluster by; kept were: query_id'),
         ({"cluster": [1, 2]}, "cluster has 2 values and there are 3 queries"),
         ({"cluster": [1, None, 2]}, "cluster has 1 nulls"),

@@ -186,7 +186,7 @@ def test_command_line(tmp_path: Path) -> None:
     pq.write_table(table.take(pa.array(np.random.default_rng(0).permutation(600))), tmp_path / "log.parquet")
     command = ["score", str(tmp_path / "log.parquet"), "-m", "DCG(ips=True)@5", "--format", "csv"]
     result = CliRunner().invoke(app, command)
-    assert result.exit_code == 3 and 'name its column, as in --propensity "propensity"' in result.stderr
+    assert result.exit_code == 3 and "name its column, as in --propensity propensity" in result.stderr
     result = CliRunner().invoke(app, [*command, "--propensity", "seen"])
     mean = fn.evaluate(clicks, "DCG(ips=True)@5").mean()["DCG(ips=True)@5"]
     assert result.exit_code == 0 and f"DCG(ips=True)@5,{mean!r}" in result.stdout

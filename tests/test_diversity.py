@@ -618,7 +618,7 @@ def test_command_line(tmp_path: Path) -> None:
     score = ["score", str(tmp_path / "rows.parquet"), "-m", "alpha_nDCG@2"]
     result = CliRunner().invoke(app, score)
     assert (result.exit_code, result.stdout) == (3, "")
-    assert 'name a list column, as in --intents "grades"' in result.stderr
+    assert "name a list column, as in --intents grades" in result.stderr
     result = CliRunner().invoke(app, [*score, "--intents", "per_intent", "--format", "csv"])
     assert result.exit_code == 0 and "alpha_nDCG@2,1.0" in result.stdout
     assert "intents=per_intent" in result.stderr

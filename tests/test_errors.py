@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 import fastndcg as fn
 from fastndcg import errors
+from fastndcg.cli.application import in_options
+from fastndcg.errors import Argument, At, Call, Step
 
 pytestmark = pytest.mark.pure
 
@@ -44,6 +47,37 @@ def test_the_classes() -> None:
 )
 def test_suggest(word: str, candidates: list[str], wanted: str) -> None:
     assert errors.suggest(word, candidates) == wanted
+
+
+def test_a_message_is_put_into_the_words_of_who_asks() -> None:
+    error = fn.InputError(
+        "2 NaN", At(3, '"a"', first=True), ". Drop them", Step(" or pass ", Argument("nan", "last")), "."
+    )
+    assert str(error) == '2 NaN; the first is at row 3, query "a". Drop them or pass nan="last".'
+    assert error.args == (str(error),)
+    again = pickle.loads(pickle.dumps(error)).within("a.csv: ", " Bye.")
+    assert isinstance(again, fn.InputError) and again.parts[2:4] == error.parts[1:3]
+    assert in_options(again, {"nan": "--nan"}).startswith(
+        'a.csv: 2 NaN; the first is at row 3, query "a". Drop'
+    )
+    assert in_options(again, {"nan": "--nan"}).endswith("them or pass --nan last. Bye.")
+    assert in_options(again, {}).endswith("Drop them. Bye.")
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        (Argument("score", "my score"), '--score "my score"'),
+        (Argument("margin", -1), "--margin -1"),
+        (Argument("keep"), "--keep"),
+        (Argument("paired", False), "--unpaired"),
+        (Argument("order", "rank"), 'order="rank"'),  # no step: what it is about has to be named somehow
+        (Step("as in ", Call("read_trec(qrels, run)")), ""),
+    ],
+)
+def test_arguments_are_options_on_the_command_line(part: Any, shown: str) -> None:
+    options = {name: f"--{name}" for name in ("score", "margin", "keep", "unpaired")}
+    assert in_options(fn.InputError(part), options) == shown
 
 
 # ---- grades that a measure cannot bear ----

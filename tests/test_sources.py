@@ -449,7 +449,7 @@ def test_empty_lists_are_empty_queries() -> None:
     ("changed", "error", "message"),
     [
         ({"score": [[0.5, 0.1], [0.9], [0.3]]}, InputError, r'query "c" has 3 values in column "label" and 1 in column "score"'),
-        ({"score": [[0.5, 0.1], None, [0.3]]}, InputError, r'column "score" has 1 null; the first is at query "a"\. Give .* empty list'),
+        ({"score": [[0.5, 0.1], None, [0.3]]}, InputError, r'column "score" has 1 null; the first is in query "a"\. Give .* empty list'),
         ({"label": [[1, 0], [None], [0, None, 1]]}, InputError, r'column "label" has 2 nulls; the first is at position 0 of query "a"'),
         ({"score": [0.5, 0.1, 0.9]}, InputTypeError, r'column "label" holds lists and column "score" double; wanted both as lists'),
         ({"label": [1, 0, 2]}, InputTypeError, r'column "score" holds lists and column "label" int64'),

@@ -245,7 +245,7 @@ def _rows(
     except ColumnError as error:
         index = df._meta.index.name
         hint = "" if index is None else f' The index is "{index}": call reset_index() first.'
-        raise ColumnError(f"{error}{hint}") from None
+        raise error.within("", hint) from None
     rows = df[task.names]
     if is_list(schema.field(task.columns.relevance).type):
         return task, rows if partitions is None else rows.repartition(npartitions=partitions)

@@ -24,7 +24,7 @@ from fastndcg import errors
 from fastndcg.api import evaluate
 from fastndcg.convention.declarations import Convention, as_convention
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
-from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
+from fastndcg.errors import At, ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores import Scores, Summary, groups_of, interval_of
 from fastndcg.sources.arrow import grouped_rows, is_list, rankings_from_table
@@ -249,9 +249,9 @@ def _without_rows(note: str = "") -> Iterator[None]:
     try:
         yield
     except FastndcgError as error:
-        text = re.sub(r" at row \d+, query ", " in query ", str(error))
-        text = re.sub(r"; the first is at row \d+| at row \d+", "", text)
-        raise type(error)(text + note if re.match(r'column ".*" has [\d,]+ ', text) else text) from None
+        parts = [part._replace(row=None) if isinstance(part, At) else part for part in error.parts]
+        is_count = any(isinstance(part, At) and part.first for part in parts)
+        raise type(error)(*parts, note if is_count else "") from None
 
 
 # ---- sums ----

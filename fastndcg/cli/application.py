@@ -18,10 +18,7 @@ from typer.models import OptionInfo
 
 from fastndcg import __version__
 from fastndcg.cli.output import write
-from fastndcg.errors import (
-    FastndcgError,
-    FastndcgWarning,
-)
+from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Message
 
 P = ParamSpec("P")
 GATE, FAILED = 1, 3  # exit codes: a condition that did not hold, and a command that could not do its work
@@ -65,39 +62,28 @@ def _options_of(function: Callable[..., None]) -> dict[str, str]:
     return options
 
 
-def _as_option(message: str, options: dict[str, str]) -> str:
-    """A message that proposes an argument of a function, as in `score="s1"`, with the option of that name instead.
+def in_options(message: Message, options: dict[str, str]) -> str:
+    """A message for a user of a command: `score="s1"` is `--score "s1"`, and what a command has no option for is not proposed."""
 
-    What a command has no option for, it does not propose.
-    """
-    message = message.replace('intent="', 'intents="')  # one option names the column of either
-    message = message.replace("Name it in keep=.", "Name it in --keep.")
-    message = message.replace("as in read_trec(qrels, run, intents=True)", "as in --qrels and --run")
+    def option(proposed: Argument | Call) -> str | None:
+        if isinstance(proposed, Call):
+            return None
+        if proposed == Argument("paired", False):
+            return options.get("unpaired")
+        name, value = options.get(proposed.name), proposed.value
+        if name is None or value is ...:
+            return name
+        is_word = not isinstance(value, str) or re.fullmatch(r"[\w.+-]+", value)
+        return f"{name} {value}" if is_word else f'{name} "{value}"'
 
-    def replaced(match: re.Match[str]) -> str:
-        verb, name, value = match.group(2, 3, 4)
-        if name in options:
-            return match[0].replace(f'{verb} {name}="{value}"', f'{verb} {options[name]} "{value}"')
-        return "" if verb == "pass" else match[0]
-
-    message = re.sub(r'(,? or |; |, )?(as in|pass) (\w+)="(.*?)"( to [^.,;]*)?', replaced, message)
-    return _ARGUMENT.sub(
-        lambda match: f"{options[match[1]]} {match[3]}" if match[1] in options else match[0],
-        message.replace("paired=False", options.get("unpaired", "paired=False")),
-    )
-
-
-# an argument that is no parameter in the notation of a measure, as in missing="drop" or margin=-1
-_ARGUMENT = re.compile(
-    r"\b(baseline|test|correction|confidence|missing|margin|resamples|seed)=(['\"]?)([\w.+-]*\w)\2"
-)
+    return message.said(option)
 
 
 def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
     """Register a command, with every foreseen failure as one line and an exit code."""
 
-    def as_option(message: object) -> str:
-        return _as_option(str(message), _options_of(function))
+    def as_option(message: Message) -> str:
+        return in_options(message, _options_of(function))
 
     @functools.wraps(function)
     def guarded(*arguments: P.args, **options: P.kwargs) -> None:
@@ -122,14 +108,14 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
 
 
 @contextmanager
-def _plain_warnings(told: Callable[[object], str]) -> Iterator[None]:
+def _plain_warnings(told: Callable[[Message], str]) -> Iterator[None]:
     """Warnings of the package as one line each on stderr, without the line of code that they come from."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", FastndcgWarning)
         shown = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any) -> None:
-            if issubclass(category, FastndcgWarning):
+            if isinstance(message, FastndcgWarning):
                 sys.stderr.write(f"Warning: {told(message)}\n")
             else:
                 shown(message, category, *where)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.cli.application import end
+from fastndcg.cli.application import end, in_options
 from fastndcg.cli.options import Missing, NaN
 from fastndcg.cli.output import Progress
 from fastndcg.errors import InputError, MeasureError
@@ -66,7 +66,7 @@ def check_confidence(confidence: float) -> None:
     try:
         check_confidence(confidence)
     except InputError as error:
-        end(2, str(error).replace("confidence=", "--confidence "))
+        end(2, in_options(error, {"confidence": "--confidence"}))
 
 
 def read_by(given: list[str] | None, taken: list[str]) -> list[str]:

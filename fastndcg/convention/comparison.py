@@ -63,8 +63,8 @@ def _means(
         try:
             prepared = prepare(rankings, group[0])
         except ConventionError as error:
-            reason = str(error).removeprefix(group[0].name)
-            means |= {rule: rule.name + reason for rule in group}
+            _, *reason = map(str, error.parts)  # the first is the name of the convention
+            means |= {rule: "".join([rule.name, *reason]) for rule in group}
             continue
         measures = {rule: rule.measure(k) for rule in group}
         values: dict[Measure, Float64 | str] = {}

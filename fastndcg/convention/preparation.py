@@ -88,11 +88,13 @@ def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longe
     where = f"query {rankings._name_of(int(by_query[1:][tied][0]))} has tied documents of different gains"
     if convention.ties in ("docid_desc", "docid_asc", "item_desc"):
         raise ConventionError(
-            f"{convention.name} orders ties by document id, and these rankings have none, but {where}. Give doc_ids= (doc_id= of a reader)."
+            convention.name,
+            f" orders ties by document id, and these rankings have none, but {where}. Give doc_ids= (doc_id= of a reader).",
         )
     raise ConventionError(
-        f"{convention.name} leaves the order of ties to chance{f' in lists of more than {longest}' if longest else ''}, and {where}: "
-        f'its value cannot be reproduced. Use its measure with another rule, as in nDCG(like="{convention.name}", ties="average").'
+        convention.name,
+        f" leaves the order of ties to chance{f' in lists of more than {longest}' if longest else ''}, and {where}: "
+        f'its value cannot be reproduced. Use its measure with another rule, as in nDCG(like="{convention.name}", ties="average").',
     )
 
 

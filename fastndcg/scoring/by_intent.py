@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import falling_keys, offsets_from, offsets_of, read_only
-from fastndcg.errors import InputError, MeasureError
+from fastndcg.errors import Argument, Call, InputError, MeasureError, Step
 from fastndcg.kernels.tables import GAIN, STOP
 from fastndcg.measures import Function, Measure
 from fastndcg.scoring import launch, plan
@@ -49,7 +49,11 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
     if rankings.intents is None:
         raise InputError(
             f"{measures[0]} needs a grade of each document for each intent of its query, and these rankings have none. Read "
-            'judgments of intents, as in read_trec(qrels, run, intents=True), or name a list column, as in intents="grades".'
+            "judgments of intents and a run",
+            Step(", as in ", Call("read_trec(qrels, run, intents=True)")),
+            ", or name a list column, as in ",
+            Argument("intents", "grades"),
+            ".",
         )
     for measure in measures:
         plan.check_complete(measure)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import offsets_of
-from fastndcg.errors import InputError, MeasureError
+from fastndcg.errors import At, InputError, MeasureError
 from fastndcg.kernels import tables
 from fastndcg.kernels.powers import exp2
 from fastndcg.kernels.tables import Plan
@@ -196,24 +196,29 @@ def _check_gains(
         shown = int(grade) if grade == int(grade) else grade
         if math.isnan(gain):
             raise InputError(
-                f"{measure} has no gain for grade {shown}, which occurs at {_first_place(rankings, grade)}; it has one for "
-                f"{_listed(worth.gain)}. Give a gain for each grade that occurs."
+                f"{measure} has no gain for grade {shown}, which occurs",
+                _first(rankings, grade),
+                f"; it has one for {_listed(worth.gain)}. Give a gain for each grade that occurs.",
             )
         if math.isinf(gain) or (worth.gain == "linear" and abs(gain) > _EXACT):
             raise InputError(
-                f"grade {shown} at {_first_place(rankings, grade)} has no exact gain in {measure}: beyond 2**53 float64 skips whole numbers. "
-                "Use smaller grades, or give gain= a mapping."
+                f"grade {shown}",
+                _first(rankings, grade),
+                f" has no exact gain in {measure}: beyond 2**53 float64 skips whole numbers. "
+                "Use smaller grades, or give gain= a mapping.",
             )
         if worth.gain == "stop" and gain > 1:
             raise InputError(
-                f"{measure} is not defined for grade {shown}, which occurs at {_first_place(rankings, grade)}: the highest of its scale is "
-                f"{worth.top:g}. Name the scale, as in ERR(max_rel={shown})."
+                f"{measure} is not defined for grade {shown}, which occurs",
+                _first(rankings, grade),
+                f": the highest of its scale is {worth.top:g}. Name the scale, as in ERR(max_rel={shown}).",
             )
         check_sum(measure, gain, f"grade {shown}", rankings._longest)
         if gain < 0 and measure.definition.over == "ideal":
             raise InputError(
-                f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs at {_first_place(rankings, grade)}. "
-                "Map it to 0 or more, as in nDCG(rel=1), or drop those rows."
+                f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs",
+                _first(rankings, grade),
+                ". Map it to 0 or more, as in nDCG(rel=1), or drop those rows.",
             )
 
 
@@ -247,10 +252,10 @@ def _listed(gain: object) -> str:
     return f"{gain}"
 
 
-def _first_place(rankings: Rankings, grade: float) -> str:
+def _first(rankings: Rankings, grade: float) -> At | str:
     there = rankings.relevance == grade
     rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
-    return rankings._place(int(rows[0])) if len(rows) else "the judged pool, or as unjudged="
+    return rankings._at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
 
 
 def check(measure: Measure, rankings: Rankings) -> None:

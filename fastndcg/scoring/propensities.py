@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.errors import InputError
+from fastndcg.errors import Argument, InputError
 from fastndcg.measures import CG, Measure
 from fastndcg.rankings import Rankings
 from fastndcg.scoring import launch, plan
@@ -58,8 +58,10 @@ def as_plain(measure: Measure, rankings: Rankings) -> tuple[Rankings, Measure, f
 def _check(measure: Measure, rankings: Rankings) -> None:
     if rankings.propensity is None:
         raise InputError(
-            f"{measure} needs the probability that each document was seen, and these rankings have none. Give propensity=, or "
-            'name its column, as in propensity="propensity".'
+            f"{measure} needs the probability that each document was seen, and these rankings have none. Give it, or "
+            "name its column, as in ",
+            Argument("propensity", "propensity"),
+            ".",
         )
 
 
@@ -70,8 +72,10 @@ def _weighted(measure: Measure, rankings: Rankings) -> Rankings:
     if len(gains) and np.abs(gains).max() > _MOST_GAIN:
         row = int(np.argmax(np.abs(gains)))
         raise InputError(
-            f"the propensity {propensity[row]:g} at {rankings._place(row)} makes a gain of {gains[row]:g} in {measure}, beside which "
-            "all others vanish; bound it, as in clip=0.001"
+            f"the propensity {propensity[row]:g}",
+            rankings._at(row),
+            f" makes a gain of {gains[row]:g} in {measure}, beside which "
+            "all others vanish; bound it, as in clip=0.001",
         )
     weighted = Rankings.from_offsets(
         rankings.offsets,

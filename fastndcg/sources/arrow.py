@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fastndcg.arrays import read_only
 from fastndcg.arrow_types import decoded, is_number
-from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
+from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, Part, Step, count_of
 from fastndcg.grouping import Grouped, group_by_query
 from fastndcg.intents import intent_grades
 from fastndcg.rankings import Rankings
@@ -27,12 +27,15 @@ _EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
 WORTH_COMPILING = 1 << 18
 _RUN = 32  # rows of a query, so that the first look at ids has room for all queries of most data
 _UNJUDGED = (
-    "Drop those rows, or give unjudged documents grade 0 and name a column that is false for them, as in "
-    'is_judged="is_judged".'
+    ". Drop those rows",
+    Step(
+        ", or give unjudged documents grade 0 and name a column that is false for them, as in ",
+        Argument("is_judged", "is_judged"),
+    ),
+    ".",
 )
-
-
-_STEPS = {"grades": _UNJUDGED, "scores": 'Drop those rows or pass nan="last".'}
+_OR_LAST = (". Drop those rows", Step(" or pass ", Argument("nan", "last")), ".")
+_STEPS = {"grades": _UNJUDGED, "scores": _OR_LAST}
 
 
 def rankings_from_arrow(data: Any, roles: Roles) -> Rankings:
@@ -76,7 +79,7 @@ def rankings_from_arrow(data: Any, roles: Roles) -> Rankings:
     try:
         columns = find_columns(source.names, roles, is_list=lambda name: is_list(source.type_of(name)))
     except ColumnError as error:
-        raise ColumnError(f"{error}{source.hint}") from None
+        raise error.within("", source.hint) from None
     return rankings_from_table(source.table(columns.names), columns)
 
 
@@ -284,10 +287,11 @@ def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> 
     name = columns.query
     if name is None:
         raise ColumnError(
-            'a row for each document needs the query it belongs to; name its column, as in query="..."'
+            "a row for each document needs the query it belongs to; name its column, as in ",
+            Argument("query", "..."),
         )
     ids = _ids(name, table[name])
-    _refuse_nulls(name, ids, lambda row: f"row {_number_of(row, numbers)}")
+    _refuse_nulls(name, ids, lambda row: At(_number_of(row, numbers)))
     return ids
 
 
@@ -300,8 +304,8 @@ def _from_long(
 ) -> Rankings:
     ids = checked_ids(table, columns, numbers)
 
-    def place(row: int) -> str:
-        return f"row {_number_of(row, numbers)}, query {_shown(ids[row])}"
+    def place(row: int) -> At:
+        return At(_number_of(row, numbers), _shown(ids[row]))
 
     relevance = _numbers(columns.relevance, table[columns.relevance], "grades", place)
     scores = _scores(columns.score, table[columns.score], columns.nan, place)
@@ -483,8 +487,11 @@ class _QueryLevel:
             first, other = self._first_row_of(differing), self._source_row(differing)
             rows = _number_of(first, self._numbers), _number_of(other, self._numbers)
             raise InputError(
-                f'column "{name}" differs within query {_shown(self._ids[other])}: {_shown(column[first])} at row {rows[0]}, '
-                f"{_shown(column[other])} at row {rows[1]}; keep and weight take columns with one value for each query"
+                f'column "{name}" differs within query {_shown(self._ids[other])}: {_shown(column[first])}',
+                At(rows[0]),
+                f", {_shown(column[other])}",
+                At(rows[1]),
+                "; keep and weight take columns with one value for each query",
             )
         return _take(
             column, self._first_rows
@@ -524,26 +531,29 @@ class _QueryLevel:
 def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numbers: int | Int64) -> Rankings:
     ids = None if columns.query is None else checked_ids(table, columns, numbers)
 
-    def place(row: int) -> str:
-        return f"query {_number_of(row, numbers) if ids is None else _shown(ids[row])}"
+    def query_at(row: int) -> str:
+        return str(_number_of(row, numbers)) if ids is None else _shown(ids[row])
+
+    def place(row: int) -> At:
+        return At(None, query_at(row))
 
     if ids is not None and (repeated := _first_repeated(ids)) is not None:
         raise several_rows_of_lists(ids[repeated], columns)
     offsets, grades = _ragged(columns.relevance, table[columns.relevance], place)
 
-    def values_of(name: str) -> tuple[pa.ChunkedArray, Callable[[int], str]]:
+    def values_of(name: str) -> tuple[pa.ChunkedArray, Callable[[int], At]]:
         own_offsets, values = _ragged(name, table[name], place)
         if not np.array_equal(own_offsets, offsets):
             row = int(np.argmax(np.diff(own_offsets) != np.diff(offsets)))
             raise InputError(
-                f'{place(row)} has {offsets[row + 1] - offsets[row]} values in column "{columns.relevance}" and '
+                f'query {query_at(row)} has {offsets[row + 1] - offsets[row]} values in column "{columns.relevance}" and '
                 f'{own_offsets[row + 1] - own_offsets[row]} in column "{name}"; wanted lists of equal lengths'
             )
         return values, document
 
-    def document(position: int) -> str:
+    def document(position: int) -> At:
         row = int(np.searchsorted(offsets, position, side="right")) - 1
-        return f"position {position - offsets[row]} of {place(row)}"
+        return place(row)._replace(position=position - int(offsets[row]))
 
     relevance = _numbers(columns.relevance, grades, "grades", document)
     scores = _scores(columns.score, values_of(columns.score)[0], columns.nan, document)
@@ -593,14 +603,14 @@ def _row_numbers(rows: int, numbers: int | Int64) -> Int64 | None:
     return numbers
 
 
-def _ragged(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> tuple[Int64, pa.ChunkedArray]:
+def _ragged(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> tuple[Int64, pa.ChunkedArray]:
     """Offsets of a list column, and its values end to end."""
     kind = column.type
     if not is_list(kind):
         raise InputTypeError(
             f'column "{name}" is {kind}; wanted a list for each query, as in the relevance column'
         )
-    _refuse_nulls(name, column, place, "Give a query without documents an empty list.")
+    _refuse_nulls(name, column, place, ". Give a query without documents an empty list.")
     ends, values, total = [np.zeros(1, np.int64)], [], 0
     for chunk in column.chunks:
         if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -623,7 +633,7 @@ def _ragged(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> 
 
 
 def _more(
-    columns: Columns, values_of: Callable[[str], tuple[pa.ChunkedArray, Callable[[int], str]]], documents: int
+    columns: Columns, values_of: Callable[[str], tuple[pa.ChunkedArray, Callable[[int], At]]], documents: int
 ) -> dict[str, Any]:
     """Columns that few rankings have, as `Rankings.from_offsets` takes them."""
     found: dict[str, Any] = {}
@@ -641,9 +651,10 @@ def _more(
         if bad.any():
             first = int(np.argmax(bad))
             raise InputError(
-                f'column "{columns.propensity}" has {count_of(bad.sum(), "value")} that are not above 0 and up to 1; the first is '
-                f"{values[first]} at {place(first)}. A propensity is the probability that the document was seen: drop those rows, "
-                "or give what was hardly ever seen a small one."
+                f'column "{columns.propensity}" has {count_of(bad.sum(), "value")} that are not above 0 and up to 1; the first is {values[first]}',
+                place(first),
+                ". A propensity is the probability that the document was seen: drop those rows, "
+                "or give what was hardly ever seen a small one.",
             )
         found["propensity"] = values
     return found
@@ -652,7 +663,7 @@ def _more(
 # ---- columns to arrays ----
 
 
-def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[int], str]) -> Array:
+def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[int], At]) -> Array:
     """A column of numbers as one array: a view of its buffer where it is one chunk."""
     column = _plain(column)
     if pa.types.is_dictionary(column.type):
@@ -660,7 +671,7 @@ def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[i
     kind = column.type
     if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.float64)
-    _refuse_nulls(name, column, place, _STEPS.get(wanted, "Drop those rows or fill them."))
+    _refuse_nulls(name, column, place, *_STEPS.get(wanted, (". Drop those rows or fill them.",)))
     if pa.types.is_decimal(kind):
         return _joined([_undecimal(name, chunk) for chunk in column.chunks], np.float64)
     if not (is_number(kind) or pa.types.is_boolean(kind)):
@@ -672,7 +683,7 @@ def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[i
     return _view(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
 
 
-def _scores(name: str, column: pa.ChunkedArray, nan: str, place: Callable[[int], str]) -> Array:
+def _scores(name: str, column: pa.ChunkedArray, nan: str, place: Callable[[int], At]) -> Array:
     """As `_numbers`; with nan="last" nulls, which is what pandas writes for NaN, are NaN."""
     column = _plain(column)
     if nan != "last" or not column.null_count:
@@ -737,13 +748,13 @@ def _undecimal(name: str, chunk: pa.Array) -> Array:
     )
 
 
-def _flags(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> Array:
+def _flags(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> Array:
     column = _plain(column)
     if not pa.types.is_boolean(column.type) and len(column):
         raise InputTypeError(
             f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
         )
-    _refuse_nulls(name, column, place, "Write False for unjudged documents.")
+    _refuse_nulls(name, column, place, ". Write False for unjudged documents.")
     return _joined([_view(chunk) for chunk in column.chunks], np.bool_)
 
 
@@ -773,9 +784,9 @@ def _is_runs_of_ids(column: pa.ChunkedArray) -> bool:
     return is_id and not any(chunk.values.null_count for chunk in column.chunks)
 
 
-def _doc_ids(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> pa.ChunkedArray:
+def _doc_ids(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> pa.ChunkedArray:
     column = _plain(column)
-    _refuse_nulls(name, column, place, "Drop those rows or name their documents.")
+    _refuse_nulls(name, column, place, ". Drop those rows or name their documents.")
     return _with_long_offsets(column)
 
 
@@ -826,7 +837,7 @@ def _checked(
     relevance: Array,
     scores: Array,
     columns: Columns,
-    place: Callable[[int], str],
+    place: Callable[[int], At],
     **more: Any,
 ) -> Rankings:
     try:
@@ -836,11 +847,11 @@ def _checked(
 
 
 def _name_the_column(
-    error: InputError, relevance: Array, scores: Array, columns: Columns, place: Callable[[int], str]
+    error: InputError, relevance: Array, scores: Array, columns: Columns, place: Callable[[int], At]
 ) -> NoReturn:
     """Raise the error of `Rankings` again, with the names of column and row that the caller knows."""
     for name, values, steps in (
-        (columns.score, scores, 'Drop those rows or pass nan="last".'),
+        (columns.score, scores, _OR_LAST),
         (columns.relevance, relevance, _UNJUDGED),
     ):
         if values.dtype.kind != "f" or (values is scores and columns.nan != "refuse"):
@@ -850,20 +861,22 @@ def _name_the_column(
             kind = "NaN value" if np.isnan(values[bad]).all() else "infinite or NaN value"
             first = int(np.argmax(bad))
             raise InputError(
-                f'column "{name}" has {count_of(bad.sum(), kind)}; the first is at {place(first)}. {steps}'
+                f'column "{name}" has {count_of(bad.sum(), kind)}',
+                place(first)._replace(first=True),
+                *steps,
             ) from None
     raise error
 
 
-def _refuse_nulls(
-    name: str, column: pa.ChunkedArray, place: Callable[[int], str], step: str = "Drop those rows."
-) -> None:
+def _refuse_nulls(name: str, column: pa.ChunkedArray, place: Callable[[int], At], *steps: Part) -> None:
     if column.null_count:
         import pyarrow.compute as pc
 
         first = int(np.argmax(pc.is_null(column).to_numpy()))
         raise InputError(
-            f'column "{name}" has {count_of(column.null_count, "null")}; the first is at {place(first)}. {step}'
+            f'column "{name}" has {count_of(column.null_count, "null")}',
+            place(first)._replace(first=True),
+            *(steps or (". Drop those rows.",)),
         )
 
 

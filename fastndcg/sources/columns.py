@@ -6,7 +6,7 @@ import inspect
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fastndcg.errors import ColumnError, InputError, InputTypeError, suggest
+from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, Step, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -204,12 +204,19 @@ def find_column(
     if distinct:
         listed = " and ".join(f'"{name}"' for name in distinct)
         raise ColumnError(
-            f'columns {listed} could each be the {role}; name the one that is meant, as in {role}="{distinct[0]}"'
+            f"columns {listed} could each be the {role}; name the one that is meant",
+            _as_in(role, distinct[0]),
         )
     raise ColumnError(
         f"no column has a usual name of the {role} ({', '.join(USUAL_NAMES[role])}); "
-        f'the columns are {_listed(names)}. Name it, as in {role}="..."'
+        f"the columns are {_listed(names)}. Name it",
+        _as_in(role, "..."),
     )
+
+
+def _as_in(role: str, name: str) -> Step:
+    # the option that says that judgments are of intents names their column, too
+    return Step(", as in ", Argument("intents" if role == "intent" else role, name))
 
 
 def _fitting(names: Sequence[str], role: str) -> list[str]:

@@ -98,7 +98,7 @@ class Opened(NamedTuple):
         try:
             return self._replace(columns=find_columns(header.names, roles, with_doc_id=with_doc_id))
         except ColumnError as error:
-            raise no_such_columns(file.path, header, ColumnError(f"{file.path}: {error}")) from None
+            raise no_such_columns(file.path, header, error.within(f"{file.path}: ")) from None
 
 
 def open_csv(path: Path_ | Iterable[Path_]) -> Opened:

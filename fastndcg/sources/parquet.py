@@ -674,4 +674,4 @@ def naming(paths: list[Path_]) -> Iterator[None]:
         name = f"{os.fspath(paths[0])}{more}"
         if not isinstance(error, FastndcgError):
             raise unreadable(name, error) from None
-        raise type(error)(f"{name}: {error}") from None
+        raise error.within(f"{name}: ") from None

@@ -21,7 +21,18 @@ import pyarrow as pa
 
 from fastndcg.arrays import as_array, falling_keys, offsets_from, offsets_of, read_only
 from fastndcg.arrow_types import combined
-from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, count_of, suggest, warn
+from fastndcg.errors import (
+    Argument,
+    ColumnError,
+    InputError,
+    InputTypeError,
+    Part,
+    SourceError,
+    Step,
+    count_of,
+    suggest,
+    warn,
+)
 from fastndcg.grouping import id_column
 from fastndcg.intents import IntentGrades
 from fastndcg.rankings import Rankings
@@ -640,7 +651,7 @@ def _find(
         )
         return query, doc_id, find_column(present, role, getattr(columns, role))
     except ColumnError as error:
-        raise ColumnError(f"{name}: {error}") from None
+        raise error.within(f"{name}: ") from None
 
 
 # ---- judgments of intents ----
@@ -658,7 +669,7 @@ def _intent_name(name: str, present: list[str], columns: Columns) -> str:
     try:
         return find_column(present, "intent", columns.intent)
     except ColumnError as error:
-        raise ColumnError(f"{name}: {error}") from None
+        raise error.within(f"{name}: ") from None
 
 
 def _second_fields(side: Side) -> pa.Array:
@@ -853,8 +864,9 @@ def _check_values(side: Side, what: Literal["grade", "score"]) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{side.place(row)}: {what} {side.values[row]} of {_named(side, row)}; {bad.sum():,} in all. "
-            + ('Drop those rows or pass nan="last".' if what == "score" else "Drop those rows.")
+            f"{side.place(row)}: {what} {side.values[row]} of {_named(side, row)}; {bad.sum():,} in all. Drop those rows",
+            Step(" or pass ", Argument("nan", "last")) if what == "score" else "",
+            ".",
         )
 
 
@@ -870,15 +882,15 @@ def _check_common(qrels: Side, run: Side, common: Array, missing: Missing) -> No
         )
     if 2 * len(common) < (judged if missing == "zero" else min(judged, returned)):
         lacking = np.setdiff1d(np.arange(judged), common)
-        counted = (
-            'count with an empty ranking; pass missing="skip" to leave them out'
-            if missing == "zero"
-            else "are left out"
-        )
+        counted: tuple[Part, ...] = (", are left out",)
+        if missing == "zero":
+            skip = Step("; pass ", Argument("missing", "skip"), " to leave them out")
+            counted = (", count with an empty ranking", skip)
         warn(
             f"{qrels.name} has {count_of(judged, 'query')} and {run.name} {count_of(returned, 'query')}; they have {len(common):,} in "
-            f"common. The other judged ones, {_sample(qrels.queries.take(pa.array(lacking)))}, {counted}. If that is not meant, compare how "
-            "ids are written."
+            f"common. The other judged ones, {_sample(qrels.queries.take(pa.array(lacking)))}",
+            *counted,
+            ". If that is not meant, compare how ids are written.",
         )
 
 

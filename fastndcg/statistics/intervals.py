@@ -9,7 +9,7 @@ import math
 from functools import cache
 from typing import NamedTuple
 
-from fastndcg.errors import InputError, InputTypeError
+from fastndcg.errors import Argument, InputError, InputTypeError
 
 SMALL = 30  # values below which an interval of a mean is not to be relied on
 
@@ -24,11 +24,18 @@ class Interval(NamedTuple):
 def check_confidence(confidence: object) -> float:
     """The confidence as a float. Raises `InputError` or `InputTypeError` for what is no share between 0 and 1."""
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
-        raise InputTypeError(f"confidence={confidence!r} is no number; wanted a share, as in confidence=0.95")
+        raise InputTypeError(
+            Argument("confidence", confidence),
+            " is no number; wanted a share, as in ",
+            Argument("confidence", 0.95),
+        )
     if not 0 < confidence < 1:
         hint = f" Did you mean {confidence / 100:g}?" if 1 < confidence < 100 else ""
         raise InputError(
-            f"confidence={confidence!r} is no share between 0 and 1; wanted one, as in confidence=0.95.{hint}"
+            Argument("confidence", confidence),
+            " is no share between 0 and 1; wanted one, as in ",
+            Argument("confidence", 0.95),
+            f".{hint}",
         )
     return float(confidence)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.errors import InputError, InputTypeError
+from fastndcg.errors import Argument, InputError, InputTypeError
 from fastndcg.statistics.intervals import Interval
 
 Float64 = npt.NDArray[np.float64]
@@ -36,10 +36,14 @@ def check_resamples(resamples: object, seed: object) -> tuple[int, int]:
     count, number = int(resamples), int(seed)  # type: ignore[call-overload]
     if count < 100:
         raise InputError(
-            f"resamples={count} are too few to say anything; wanted 100 or more, as in resamples=10_000"
+            Argument("resamples", count),
+            " are too few to say anything; wanted 100 or more, as in ",
+            Argument("resamples", 10_000),
         )
     if not 0 <= number < 2**63:
-        raise InputError(f"seed={number} is out of range; wanted a whole number from 0 to 2^63 - 1")
+        raise InputError(
+            Argument("seed", number), " is out of range; wanted a whole number from 0 to 2^63 - 1"
+        )
     return count, number
 
 
