@@ -152,7 +152,7 @@ def test_advice_of_the_command_line_is_an_option_of_it(tmp_path: Path) -> None:
         assert "Name it, as in --query ..." in run(command, path).stderr
     two = TABLE.append_column("pred", pa.array([1.0] * 4))
     pq.write_table(two, path)
-    advised = re.search(r'as in (--\S+) "(\w+)"', run("score", path).stderr)
+    advised = re.search(r"as in (--\S+) (\w+)", run("score", path).stderr)
     assert advised is not None
     assert run("score", path, *advised.groups(), "--nan", "last").exit_code == 0
 
