@@ -28,6 +28,7 @@ Where everything is:
     sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings
     trec_eval       what trec_eval prints, byte for byte
     files           files that appear whole or not at all
+    threads         the one rule for threads=
     arrays          offsets, views and order of arrays
     arrow_types     Arrow arrays of all types brought to the few that are computed with
     grouping        rows grouped by query

@@ -25,6 +25,7 @@ from fastndcg.statistics import sums
 from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, scipy, wilcoxon
 from fastndcg.statistics.intervals import SMALL, check_confidence
 from fastndcg.statistics.resampling import EXACT, check_resamples, sign_flips, tukey
+from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +150,14 @@ def compare(
         )
     drawn = check_resamples(resamples, seed)
     options = _Options(
-        baseline, test, correction, check_confidence(confidence), tolerance, paired, *drawn, threads
+        baseline,
+        test,
+        correction,
+        check_confidence(confidence),
+        tolerance,
+        paired,
+        *drawn,
+        check_threads(threads),
     )
     asked = _measures_of_all(scored, measures)
     matched = _matched(scored, asked, cluster, missing) if paired else _apart(scored, asked, cluster)

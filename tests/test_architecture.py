@@ -180,7 +180,7 @@ FLOOR = (
     ("arrow_types",),
     ("arrays",),
     ("grouping",),
-    ("files", "intents", "statistics", "measures"),
+    ("files", "threads", "intents", "statistics", "measures"),
     ("rankings", "scores"),
     ("streams",),
     ("scoring", "sources"),

@@ -5,9 +5,13 @@ from __future__ import annotations
 import inspect
 import math
 import pickle
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
@@ -207,11 +211,39 @@ def test_rankings_are_rankings(thing: Any) -> None:
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])
-def test_threads_are_a_whole_number_from_1(threads: Any) -> None:
-    rankings = R.from_groups([1], [1], [1])
-    with pytest.raises(fn.InputTypeError, match="threads=.* wanted a whole number from 1"):
-        fn.evaluate(rankings, "nDCG", threads=threads)
-    assert fn.evaluate(rankings, "nDCG", threads=1).values.tolist() == [[1.0]]
+def test_threads_are_a_positive_integer_everywhere(tmp_path: Path, threads: Any) -> None:
+    rankings = R.from_groups([1], [1], [1], query_ids=["q"])
+    scores = fn.evaluate(rankings, "nDCG", threads=np.int64(1))
+    files = {
+        "qrels": "q 0 d 1\n",
+        "run": "q Q0 d 1 1 me\n",
+        "ltr": "1 qid:1 1:0.5\n",
+        "a.csv": "qid,label,score\n1,1,1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    qrels, run, ltr, csv = (tmp_path / name for name in files)
+    pq.write_table(pa.table({"qid": [1], "label": [1], "score": [1.0]}), tmp_path / "a.parquet")
+    calls: list[Callable[[], object]] = [
+        lambda: fn.evaluate(rankings, "nDCG", threads=threads),
+        lambda: fn.ndcg([1], [1], threads=threads),
+        lambda: fn.evaluate(rankings, "nDCG", convention="lightgbm", threads=threads),
+        lambda: fn.tie_range(rankings, "nDCG", threads=threads),
+        lambda: fn.judgment_range(rankings, "nDCG", threads=threads),
+        lambda: fn.compare({"a": scores, "b": scores}, threads=threads),
+        lambda: fn.compare_conventions(rankings, 10, threads=threads),
+        lambda: fn.read_parquet(tmp_path / "a.parquet", threads=threads),
+        lambda: fn.scan_parquet(tmp_path / "a.parquet", threads=threads),
+        lambda: fn.read_csv(csv, threads=threads),
+        lambda: fn.read_trec(qrels, run, threads=threads),
+        lambda: fn.read_qrels_run(qrels, run, threads=threads),
+        lambda: fn.read_ltr(ltr, scores=[1.0], threads=threads),
+    ]
+    for call in calls:
+        with pytest.raises(
+            fn.InputError, match=f"^threads must be a positive integer or None; got {threads!r}$"
+        ):
+            call()
     assert fn.evaluate(rankings, "nDCG", threads=10_000).values.tolist() == [[1.0]]
 
 

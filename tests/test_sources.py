@@ -931,7 +931,7 @@ def test_progress_counts_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])
 def test_threads_that_are_no_number_of_threads(file: Path, threads: Any) -> None:
-    with pytest.raises(InputError, match=r"threads=.* is no number of threads; wanted an integer from 1"):
+    with pytest.raises(InputError, match=f"threads must be a positive integer or None; got {threads!r}"):
         read_parquet(file, threads=threads)
 
 

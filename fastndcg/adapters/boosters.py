@@ -16,6 +16,7 @@ from fastndcg.convention.evaluation import resolve_all
 from fastndcg.errors import InputError
 from fastndcg.measures import as_measures
 from fastndcg.rankings import Rankings
+from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
     from fastndcg.scores import Scores
@@ -48,7 +49,7 @@ class Meter:
     def __init__(self, measures: Any, like: Any = None, threads: int | None = None) -> None:
         self.measures = as_measures(measures)
         self.like = None if like is None else as_convention(like)
-        self.threads = threads
+        self.threads = check_threads(threads)
         self.names = [printed(measure) for measure in self.measures]
         self._read: dict[int, tuple[weakref.ref[Any], Rankings]] = {}
         if self.like is not None:

@@ -12,6 +12,7 @@ from fastndcg.convention.declarations import Convention, as_convention, conventi
 from fastndcg.convention.evaluation import MeanSums, check_rankings, report, values_of
 from fastndcg.convention.preparation import find_left_out, prepare
 from fastndcg.errors import ConventionError, InputError, MeasureError
+from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,6 +55,7 @@ def _means(
     rankings: Rankings, rules: Iterable[Convention], k: int | None, threads: int | None
 ) -> dict[Convention, float | str]:
     """The mean by each rule, or why there is none. Rules that order the rows alike share one pass over the data."""
+    check_threads(threads)  # or it would be taken for a reason why there is no mean
     groups: dict[tuple[str | None, str], list[Convention]] = {}
     for rule in dict.fromkeys(rules):
         ordering = rule.ties if rule.ties not in ("average", "input", "worst", "best") else ""

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import read_only
-from fastndcg.errors import InputTypeError
 from fastndcg.kernels.tables import HELD, Documents
 from fastndcg.scoring import plan
+from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
     from fastndcg.kernels.tables import Plan
@@ -90,17 +90,13 @@ def replace_undefined(
 
 
 def threads_of(threads: int | None) -> int:
+    """How many threads score; all that Numba has where nothing is asked for."""
     import numba
 
-    if threads is not None and (
-        isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1
-    ):
-        raise InputTypeError(
-            f"threads={threads!r} is no number of threads; wanted a whole number from 1, or None for all"
-        )
+    threads = check_threads(threads)
     limit: int = numba.config.NUMBA_NUM_THREADS
     if threads is not None:
-        return min(int(threads), limit)
+        return min(threads, limit)
     return limit if _layer() is None else int(numba.get_num_threads())
 
 

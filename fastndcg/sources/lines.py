@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.errors import InputTypeError, SourceError
+from fastndcg.threads import processors
 
 if TYPE_CHECKING:
     from fastndcg.kernels.lines import TextColumns
@@ -194,11 +195,6 @@ def read_lines(path: PathLike, scan: Scanner, wanted: str, *, threads: int | Non
         with ThreadPoolExecutor(len(parts)) as pool:
             list(pool.map(_Part.read, parts))  # of several errors the one that stands first in the file
     return _joined(path, parts)
-
-
-def processors() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _cuts(path: str, threads: int) -> list[int]:

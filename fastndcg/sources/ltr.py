@@ -31,6 +31,7 @@ from fastndcg.sources.lines import (
     told,
 )
 from fastndcg.sources.trec import whole
+from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
     from fastndcg.typing import NaN
@@ -91,6 +92,7 @@ def read_ltr(
     """
     import pyarrow.compute as pc
 
+    check_threads(threads)
     name = path_of(path, "path")
     with told(progress, name):
         lines = _read(name, threads)

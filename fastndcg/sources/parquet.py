@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.arrow_types import is_number
-from fastndcg.errors import FastndcgError, InputError, InputTypeError, SourceError
+from fastndcg.errors import FastndcgError, InputTypeError, SourceError
 from fastndcg.sources.arrow import WORTH_COMPILING, first_line, is_list, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
+from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
@@ -641,13 +642,8 @@ def _partition_column(value: str | None, rows: int, kind: pa.DataType) -> pa.Chu
 
 
 def threads_of(threads: int | None) -> int:
-    if threads is None:
-        return int(pa.cpu_count())
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise InputError(
-            f"threads={threads!r} is no number of threads; wanted an integer from 1, or None for all"
-        )
-    return int(threads)
+    """How many threads read; all that pyarrow has where nothing is asked for."""
+    return check_threads(threads) or int(pa.cpu_count())
 
 
 def _in_order(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:

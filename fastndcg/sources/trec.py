@@ -46,10 +46,10 @@ from fastndcg.sources.lines import (
     file_system,
     open_unpacked,
     path_of,
-    processors,
     read_lines,
     told,
 )
+from fastndcg.threads import check_threads, processors
 from fastndcg.typing import Missing, NaN, TieOrder
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ def read_trec(
     (array([0, 2, 2]), array([0, 2]), array([False,  True]))
     """
     _check_options(missing, ties, nan)
+    check_threads(threads)
     dtype = np.dtype(score_dtype)
     if dtype not in (np.float32, np.float64):
         raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
@@ -226,6 +227,7 @@ def read_qrels_runs(
 ) -> Iterator[Rankings]:
     """What `read_qrels_run` returns for each run, of judgments that are read once. Raises as it does."""
     _check_options(missing, ties, nan)
+    check_threads(threads)
     columns = columns._replace(intent=_intent_column(intents))
     judged = None
     for run in runs:
