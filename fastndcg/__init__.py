@@ -24,6 +24,7 @@ Where everything is:
     convention      how each established tool computes nDCG, by name, and what makes two of them differ
     counterfactual  estimates from click logs over all queries
     plot            pictures of all of these, as Altair charts
+    report          a page of everything that is known of rankings
     ranges          how far ties and unjudged documents could move a measure
     sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings
     trec_eval       what trec_eval prints, byte for byte
@@ -105,6 +106,7 @@ from fastndcg.measures import (
 )
 from fastndcg.ranges import Bounds, Ranges, judgment_range, tie_range
 from fastndcg.rankings import JudgedPool, Rankings
+from fastndcg.report import report
 from fastndcg.scores import Scores, Summary
 from fastndcg.sources.csv import read_csv
 from fastndcg.sources.ltr import read_ltr
@@ -199,6 +201,7 @@ __all__ = [
     "read_parquet",
     "read_qrels_run",
     "read_trec",
+    "report",
     "scan_parquet",
     "snips",
     "tie_range",

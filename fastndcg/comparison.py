@@ -934,7 +934,8 @@ class Comparison:
             rows.append([row["measure"], row["system"], row["baseline"], *numbers, p, effect, *counts])
         return [header, *rows]
 
-    def _heading(self) -> str:
+    def heading(self) -> str:
+        """How many systems and queries there are, and how p and intervals are made."""
         options = self._options
         of_test = {
             "t": "paired t-test" if options.paired else "Welch's t-test",
@@ -965,13 +966,13 @@ class Comparison:
         else:
             shown = text_table(table, left=3)
         notes = [f"caution: {caution}" for caution in self.cautions]
-        return "\n".join([self._heading(), shown, *notes])
+        return "\n".join([self.heading(), shown, *notes])
 
     def _repr_html_(self) -> str:
         import html
 
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.cautions)
-        return f"<p>{html.escape(self._heading())}</p>{html_table(self._texts())}{notes}"
+        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts())}{notes}"
 
 
 def _of(column: npt.NDArray[Any] | None, rows: Bools | Int64) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fastndcg.measures import MeasureLike
+    from fastndcg.plot.looks import Chart
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -45,6 +46,10 @@ _MOST_EXCHANGED = 4_000_000  # documents of lists in each of which two are excha
 _ROUNDING = 1e-12
 
 
+@overload
+def explain(rankings: Rankings, measure: MeasureLike, query: object) -> Explanation: ...
+@overload
+def explain(rankings: Mapping[str, Rankings], measure: MeasureLike, query: object) -> Explanations: ...
 def explain(
     rankings: Rankings | Mapping[str, Rankings], measure: MeasureLike, query: object
 ) -> Explanation | Explanations:
@@ -285,6 +290,12 @@ class Explanation:
     def to_pandas(self) -> pd.DataFrame:
         """`to_arrow` as a pandas DataFrame."""
         return self._table.to_pandas()  # type: ignore[no-any-return]
+
+    def plot(self, ranks: int = 50) -> Chart:
+        """What each rank adds beside what the ideal has, see `fastndcg.plot.contributions`. It needs the extra `plot`."""
+        from fastndcg.plot.charts import contributions
+
+        return contributions(self, ranks)
 
     def heading(self) -> str:
         name = f'"{self.query}"' if isinstance(self.query, str) else self.query

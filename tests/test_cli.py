@@ -360,7 +360,7 @@ def test_version() -> None:
     assert (result.stdout, result.exit_code) == (f"fastndcg {fn.__version__}\n", 0)
 
 
-@pytest.mark.parametrize("name", ["score", "compare", "demo"])
+@pytest.mark.parametrize("name", ["score", "compare", "report", "demo"])
 def test_every_command_has_an_example_in_its_help(name: str) -> None:
     result = run(name, "--help")
     assert result.exit_code == 0

@@ -77,6 +77,8 @@ def every_picture(systems: dict[str, fn.Scores], comparison: fn.Comparison) -> d
         "ties": plot.ties({"bm25": fn.tie_range(BM25, MEASURES), "rerank": fn.tie_range(RERANK, MEASURES)}),
         "ties of one": fn.tie_range(BM25, "nDCG@5").plot(),
         "anchors": plot.anchors({"bm25": fn.anchors(BM25, MEASURES), "rerank": fn.anchors(RERANK, MEASURES)}),
+        "contributions": fn.explain(BM25, "nDCG@5", 0).plot(),
+        "grades": plot.grades([{"system": "a", "grade": "0", "documents": 3}]),
         "anchors of one": fn.anchors(BM25, "nDCG@5").plot(),
     }
 
@@ -171,6 +173,21 @@ def test_discounts_and_gains_are_those_of_the_measure() -> None:
     assert [row["gain"] for row in rows] == [0, 1, 7]
 
 
+def test_contributions_are_those_of_the_explanation() -> None:
+    explained = fn.explain(BM25, "nDCG@5", 3)
+    (rows,) = looks.tables(explained.plot())
+    table = explained.to_arrow()
+    for kind, column in (("predicted", "contribution"), ("ideal", "ideal_contribution")):
+        drawn = [row["contribution"] for row in rows if row["ranking"] == kind]
+        assert drawn == table[column].to_pylist()[: len(drawn)] and len(drawn) == 5
+
+
+def test_a_query_without_a_value_has_no_contributions() -> None:
+    explained = fn.explain(fn.Rankings.from_lists([[0, 0]]), "nDCG@5", 0)
+    with pytest.raises(fn.InputError, match="it is undefined there"):
+        explained.plot()
+
+
 def test_a_picture_beside_an_online_measure_has_its_correlation(systems: dict[str, fn.Scores]) -> None:
     scores = systems["bm25"]
     chart = scores.plot.against("nDCG@5", "clicks")
@@ -257,6 +274,7 @@ def test_the_first_colours_differ_for_the_colour_blind(eye: Any) -> None:
         (lambda _: plot.discounts("RR"), fn.MeasureError, "RR has no discount; take nDCG, DCG or RBP"),
         (lambda _: plot.discounts("nDCG", ranks=0), fn.InputError, "ranks=0 is no number of ranks"),
         (lambda _: plot.gains(fn.nDCG(gain={1: 2}), [5]), fn.MeasureError, "have no gain for these grades"),
+        (lambda _: plot.gains("alpha_nDCG"), fn.MeasureError, "alpha_nDCG is of several intents"),
         (lambda _: plot.cutoffs({}), fn.InputError, "no system is given"),
     ],
 )  # fmt: skip

@@ -9,9 +9,21 @@ from fastndcg.cli.application import app, main
 from fastndcg.cli.score import score
 from fastndcg.cli.compare import compare
 from fastndcg.cli.explain import explain
+from fastndcg.cli.report import report
 from fastndcg.cli.conventions import conventions
 from fastndcg.cli.demo import demo
 from fastndcg.cli.trec_eval import trec_eval
 from fastndcg.cli.measures import measures
 
-__all__ = ["app", "compare", "conventions", "demo", "explain", "main", "measures", "score", "trec_eval"]
+__all__ = [
+    "app",
+    "compare",
+    "conventions",
+    "demo",
+    "explain",
+    "main",
+    "measures",
+    "report",
+    "score",
+    "trec_eval",
+]

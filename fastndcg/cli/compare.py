@@ -42,6 +42,7 @@ from fastndcg.cli.reading import (
     check_sources,
     cutoff_columns,
     name_runs,
+    number_or_word,
     open_paths,
     read_by,
     read_measures,
@@ -227,7 +228,7 @@ def compare(
         tolerance=tolerance,
         cluster=cluster,
         paired=not unpaired,
-        missing=_number_or_word(missing),
+        missing=number_or_word(missing),
         resamples=resamples,
         seed=seed,
         threads=threads,
@@ -240,13 +241,6 @@ def compare(
     _report(compared, slices, by, movers, format, systems, held)
     if failed:
         end(GATE, f"--no-worse-than: {in_a_line(failed)}")
-
-
-def _number_or_word(missing: str) -> str | float:
-    try:
-        return float(missing)
-    except ValueError:
-        return missing
 
 
 # ---- systems ----
@@ -343,7 +337,7 @@ def _of_runs(
         has[run] = np.diff(rankings.offsets) > 0
         fresh[run] = Scored(evaluate(rankings, asked, threads=threads), rankings.n_docs, taken, names[run])
     nobody = ~np.logical_or.reduce(list(has.values())) if has else np.zeros(0, np.bool_)
-    counted = _number_or_word(missing)
+    counted = number_or_word(missing)
     if nobody.any() and isinstance(counted, str) and not stored:
         ids = next(iter(fresh.values())).scores.queries[0].filter(pa.array(nobody))
         first = ", ".join(map(str, ids[:3].to_pylist())) + (", ..." if len(ids) > 3 else "")

@@ -78,6 +78,14 @@ def read_by(given: list[str] | None, taken: list[str]) -> list[str]:
     return by
 
 
+def number_or_word(text: str) -> str | float:
+    """What an option says that takes either."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def open_paths(paths: list[str], threads: int | None) -> Opened:
     """The files of the paths, of one kind: each listed, and its footer or header read, once."""
     from fastndcg.sources import csv, parquet

@@ -36,6 +36,7 @@ from fastndcg.statistics.intervals import SMALL
 if TYPE_CHECKING:
     from fastndcg.anchors import Anchors
     from fastndcg.comparison import Comparison
+    from fastndcg.explain import Explanation
     from fastndcg.ranges import Ranges
     from fastndcg.scores import Scores
 
@@ -522,13 +523,15 @@ def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
     Raises
     ------
     MeasureError
-        No measure has a gain for any of the grades.
+        No measure has a gain for any of the grades; a measure of several intents.
     ExtraError
         Altair is not installed.
     """
     asked, rows = as_measures(measures), []
     with functions_held(asked):
         for measure in asked:
+            if measure.way == "intents":
+                raise MeasureError(f"{measure} is of several intents and has no gain for a grade; take nDCG")
             for grade in grades:
                 gain = gain_of(worth_of(measure), float(grade))
                 if np.isfinite(gain):
@@ -613,6 +616,105 @@ def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
         "of the returned documents; means over all queries",
         f"Means of the worst, a random, the actual and the best order. {'; '.join(said)}.",
     )
+
+
+# ---- documents ----
+
+
+def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
+    """What each rank adds to the value of a query, beside what it adds in the ideal ranking.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        As `explain` returns it.
+    ranks : int
+        Ranks that are drawn, at most; ranks after the last that counts are left out.
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    InputError
+        The measure is undefined for the query.
+    ExtraError
+        Altair is not installed.
+    """
+    table, rows = explanation.to_arrow().slice(0, max(ranks, 1)), []
+    kinds = {"contribution": "predicted", "ideal_contribution": "ideal"}
+    for column, kind in kinds.items():
+        rows += [
+            {"ranking": kind, "rank": rank, "contribution": value}
+            for rank, value in enumerate(table[column].to_pylist(), 1)
+            if value is not None
+        ]
+    last = max((row["rank"] for row in rows if row["contribution"]), default=0)
+    rows = [row for row in rows if row["rank"] <= max(last, 1)]
+    if explanation.is_empty or not rows:
+        raise InputError(f"{explanation.heading()}, so that there is nothing to draw")
+    alt, names = altair(), [kind for kind in kinds.values() if any(row["ranking"] == kind for row in rows)]
+    chart = (
+        alt.Chart(data(rows))
+        .mark_bar()
+        .encode(
+            alt.X("rank:O", title="rank (1 is the first)", axis=alt.Axis(labelAngle=0, labelOverlap=True)),
+            alt.XOffset("ranking:N", sort=names),
+            alt.Y("contribution:Q", title=f"added to {explanation.measure}"),
+            coloured(names, "ranking"),
+        )
+        .properties(width=WIDTH, height=HEIGHT)
+    )
+    said = ", ".join(
+        f"{row['contribution']:.3f} at {row['rank']}"
+        for row in rows
+        if row["ranking"] == "predicted" and row["contribution"]
+    )
+    return themed(
+        chart,
+        f"What each rank adds to {explanation.measure}",
+        explanation.heading(),
+        f"{explanation.heading()}. Predicted: {said or 'nothing'}.",
+    )
+
+
+def grades(rows: list[dict[str, Any]], subtitle: str = "judged documents of each grade") -> Chart:
+    """How many documents have which grade, a bar for each system.
+
+    Parameters
+    ----------
+    rows : list of dict
+        system, grade (a text), documents; in the order to draw.
+    subtitle : str
+
+    Returns
+    -------
+    altair.Chart
+
+    Raises
+    ------
+    ExtraError
+        Altair is not installed.
+    """
+    alt, names = altair(), list(dict.fromkeys(row["system"] for row in rows))
+    order = list(dict.fromkeys(row["grade"] for row in rows))
+    chart = (
+        alt.Chart(data(rows))
+        .mark_bar()
+        .encode(
+            alt.X("grade:N", sort=order, title="grade", axis=alt.Axis(labelAngle=0)),
+            alt.XOffset("system:N", sort=names),
+            alt.Y("documents:Q", title="documents"),
+            coloured(names),
+        )
+        .properties(width=WIDTH, height=HEIGHT)
+    )
+    said = "; ".join(
+        (f"{row['system']}, " if len(names) > 1 else "") + f"grade {row['grade']}: {row['documents']:,}"
+        for row in rows
+    )
+    return themed(chart, "Grades", subtitle, f"Documents of each grade. {said}.")
 
 
 # ---- parts ----

@@ -35,7 +35,12 @@ def themed(chart: Chart, title: str, subtitle: str, description: str) -> Chart:
         chart.properties(
             title=alt.TitleParams(title, subtitle=subtitle, anchor="start"), description=description
         )
-        .configure(background="transparent")
+        .configure(
+            background="transparent",
+            # room for fonts that are wider than the one that text was measured with
+            font="Arial, Helvetica, 'Liberation Sans', sans-serif",
+            padding={"left": 24, "right": 24, "top": 8, "bottom": 8},
+        )
         .configure_view(stroke=None)
         .configure_title(color=TEXT, subtitleColor=TEXT, fontSize=14, offset=12)
         .configure_axis(
@@ -46,9 +51,12 @@ def themed(chart: Chart, title: str, subtitle: str, description: str) -> Chart:
             gridColor=TEXT,
             gridOpacity=0.2,
             titleFontWeight="normal",
+            titlePadding=10,
             labelLimit=240,
         )
-        .configure_legend(labelColor=TEXT, titleColor=TEXT, titleFontWeight="normal", labelLimit=240)
+        .configure_legend(
+            columnPadding=32, labelColor=TEXT, titleColor=TEXT, titleFontWeight="normal", labelLimit=240
+        )
         .configure_header(labelColor=TEXT, titleColor=TEXT)
         .configure_text(color=TEXT)
     )

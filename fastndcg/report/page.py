@@ -1,0 +1,196 @@
+"""`report`: what is computed for a page, and the file."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from fastndcg.errors import InputError, InputTypeError, count_of, library, suggest
+from fastndcg.files import check_writable, whole_file
+from fastndcg.measures import Measures, as_measures
+from fastndcg.rankings import Rankings
+
+
+def report(
+    systems: Rankings | Mapping[str, Rankings],
+    path: str | os.PathLike[str],
+    *,
+    measures: Measures = "nDCG@10",
+    baseline: str | None = None,
+    by: str | Sequence[str] = (),
+    confidence: float = 0.95,
+    missing: str | float = "refuse",
+    title: str | None = None,
+    sources: Mapping[str, str] | None = None,
+    command: str = "fastndcg.report(...) in Python",
+    threads: int | None = None,
+) -> None:
+    """Write a page about one system or several: what was evaluated, means, comparison, pictures, queries to look at, definitions.
+
+    It is one HTML file that loads nothing from anywhere. Tables sort and long ones show a page at a time. It needs the extra `report`.
+
+    Parameters
+    ----------
+    systems : Rankings, or a mapping of names to Rankings
+    path : file to write, whole or not at all
+    measures : one or several of Measure, notation, or ir_measures object
+        The first is the one that pictures and lists of queries are of.
+    baseline : name, optional
+        The system that all others are compared with. Default: the first.
+    by : str or sequence of str
+        Kept columns whose groups of queries are shown.
+    confidence : float
+        Of all intervals.
+    missing : "refuse", "drop" or a number
+        What to do with queries that some systems do not have, as of `compare`.
+    title : str, optional
+    sources : mapping of names to texts, optional
+        Where the rankings of a system come from.
+    command : str
+        What the page says that it was made by.
+    threads : int, optional
+        Default: all that Numba has. The values do not depend on it.
+
+    Raises
+    ------
+    InputError
+        No queries; a baseline that is none of the systems; queries that some systems lack; a confidence that is no share.
+    InputTypeError
+        Something else than Rankings.
+    ColumnError
+        A column of `by` that was not kept.
+    SourceError
+        A path that cannot be written.
+    ExtraError
+        Altair, vl-convert-python, Jinja2 or SciPy is not installed.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fastndcg import Rankings
+    >>> bm25 = Rankings.from_lists([[0, 1, 2], [1, 0]], queries={"country": ["de", "fr"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report({"bm25": bm25}, f"{folder}/report.html", measures=["nDCG@10", "RR"], by="country")
+    ...     os.listdir(folder)
+    ['report.html']
+    """
+    jinja = check_extra()
+    from fastndcg.report.sections import sections_of
+
+    check_writable(path)
+    found = _found(systems, measures, baseline, by, confidence, missing, sources, threads)
+    names = list(found.rankings)
+    queries = max(facts.queries for facts in found.facts.values())
+    text = _rendered(
+        jinja,
+        title=title
+        or f"{found.main} of {' and '.join(names) if len(names) < 4 else count_of(len(names), 'system')}",
+        subtitle=f"{count_of(queries, 'query')}; {', '.join(map(str, found.measures))}; made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        sections=list(sections_of(found, command)),
+    )
+    with whole_file(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def check_extra() -> Any:
+    """Jinja2, where all that a page needs is installed. Raises `ExtraError` for what is not."""
+    for module, name in (("altair", "Altair"), ("vl_convert", "vl-convert-python"), ("scipy", "SciPy")):
+        library(module, name, "report", "a report")
+    return library("jinja2", "Jinja2", "report", "a report")
+
+
+def _found(
+    systems: Any,
+    measures: Any,
+    baseline: str | None,
+    by: str | Sequence[str],
+    confidence: float,
+    missing: str | float,
+    sources: Mapping[str, str] | None,
+    threads: int | None,
+) -> Any:
+    """Everything that several sections need."""
+    from fastndcg.api import evaluate
+    from fastndcg.comparison import compare
+    from fastndcg.plot.charts import CUTOFFS
+    from fastndcg.report.facts import facts_of
+    from fastndcg.report.sections import Found, only
+
+    rankings = (
+        {str(name): each for name, each in systems.items()}
+        if isinstance(systems, Mapping)
+        else {"system": systems}
+    )
+    for name, each in rankings.items():
+        if not isinstance(each, Rankings):
+            raise InputTypeError(
+                f'"{name}" is a {type(each).__name__}; wanted Rankings, as read_parquet returns them'
+            )
+        if not each.n_queries:
+            raise InputError(f'"{name}" has no queries, so that there is nothing to report')
+    if not rankings:
+        raise InputError('no system is given; wanted a mapping of names, as in {"bm25": rankings}')
+    if baseline is not None and baseline not in rankings:
+        raise InputError(
+            f"baseline={baseline!r} is none of the systems: {', '.join(rankings)}.{suggest(baseline, rankings)}"
+        )
+    asked = as_measures(measures)
+    if not asked:
+        raise InputError('no measure is given; wanted one or several, as in measures=["nDCG@10"]')
+    main, longest = asked[0], max(each._longest for each in rankings.values())
+    curve = []
+    if main.definition.cut == "rank" and longest > 1:
+        last = next((k for k in CUTOFFS if k >= longest), CUTOFFS[-1])
+        curve = [main @ k for k in CUTOFFS if k <= last]
+    every = {
+        name: evaluate(each, list(dict.fromkeys([*asked, *curve])), threads=threads)
+        for name, each in rankings.items()
+    }
+    scores = {name: only(each, asked) for name, each in every.items()}
+    compared = None
+    if len(scores) > 1:
+        compared = compare(scores, baseline or next(iter(scores)), confidence=confidence, missing=missing)
+    return Found(
+        rankings,
+        {name: facts_of(each) for name, each in rankings.items()},
+        scores,
+        {name: only(each, curve) for name, each in every.items()} if curve else {},
+        compared,
+        asked,
+        (by,) if isinstance(by, str) else tuple(by),
+        confidence,
+        sources or {},
+        threads,
+    )
+
+
+def _rendered(jinja: Any, **parts: Any) -> str:
+    """The page: its template, where all text is escaped, with its style and script, which alone may run."""
+    from importlib import resources  # here, because it brings tempfile, and that random
+
+    from fastndcg import __version__
+
+    folder = resources.files("fastndcg.report")
+    files = {
+        name: (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
+    }
+    style, script = (jinja.utils.markupsafe.Markup(files[name]) for name in ("page.css", "page.js"))
+    page = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined).from_string(files["page.html"])
+    text: str = page.render(
+        **parts,
+        version=__version__,
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+    return text
+
+
+def _hash(text: str) -> str:
+    import hashlib  # here, because of what it costs to import
+
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,317 @@
+"""The parts of a page: each function makes the blocks of a section from what was computed."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fastndcg import plot
+from fastndcg.anchors import anchors
+from fastndcg.convention.declarations import conventions
+from fastndcg.errors import MeasureError
+from fastndcg.explain import explain
+from fastndcg.measures import Measure, table
+from fastndcg.ranges import tie_range
+from fastndcg.report.blocks import Folded, Section, Table, Text, cell_of, id_cells, picture_of, table_of
+from fastndcg.scores import Scores
+from fastndcg.scoring.plan import discount_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fastndcg.comparison import Comparison
+    from fastndcg.rankings import Rankings
+    from fastndcg.report.facts import Facts
+
+_WORST, _EXPLAINED, _RANKS = 20, 5, 50  # queries of a list; those of them that are explained; rows of one
+
+
+class Found(NamedTuple):
+    """What a page is made of."""
+
+    rankings: dict[str, Rankings]
+    facts: dict[str, Facts]
+    scores: dict[str, Scores]  # of the measures that were asked for
+    curves: dict[str, Scores]  # of the first measure, at several cutoffs; none where it has no cutoff
+    comparison: Comparison | None  # of two systems or more
+    measures: tuple[Measure, ...]
+    by: tuple[str, ...]
+    confidence: float
+    sources: Mapping[str, str]
+    threads: int | None
+
+    @property
+    def main(self) -> Measure:
+        """The measure that pictures and lists of queries are of."""
+        return self.measures[0]
+
+
+def sections_of(found: Found, command: str) -> Iterator[Section]:
+    """All sections that there is something to say in, in their order."""
+    yield Section("evaluated", "What was evaluated", _evaluated(found))
+    yield Section("summary", "Summary", _summary(found))
+    if found.comparison is not None:
+        yield Section("comparison", "Comparison", _comparison(found, found.comparison))
+    if found.curves:
+        yield Section(
+            "cutoffs", "Cutoffs", [picture_of(plot.cutoffs(found.curves, found.main, found.confidence))]
+        )
+    yield Section("distribution", f"Distribution of {found.main}", _distribution(found))
+    if found.by:
+        yield Section("slices", f"Slices by {', '.join(found.by)}", _slices(found))
+    yield Section("anchors", "Worst, random and best order", _or_message(partial(_anchors, found)))
+    yield Section("ties", "Ties", _or_message(partial(_ties, found)))
+    yield Section("worst", "Worst queries", _worst(found))
+    if found.comparison is not None:
+        yield Section("movers", "Largest movers", list(_movers(found, found.comparison)))
+    yield Section("measures", "Measures", _measures(found))
+    yield Section("made", "How this page was made", _made(command))
+
+
+def _or_message(make: Callable[[], list[Any]]) -> list[Any]:
+    """What is made, or why a measure does not allow it."""
+    try:
+        return make()
+    except MeasureError as error:
+        return [Text(str(error))]
+
+
+# ---- sections ----
+
+
+def _evaluated(found: Found) -> list[Any]:
+    of_systems = {
+        name: {
+            "source": found.sources.get(name, "given in Python"),
+            "queries": facts.queries,
+            "documents": facts.documents,
+            "documents of the longest list": facts.longest,
+            "queries without documents": facts.without_documents,
+            "documents whose score another of the query has": _share(facts.tied, facts.documents),
+            "unjudged documents": _share(facts.unjudged, facts.documents),
+            "judged documents in the pool": facts.judged,
+        }
+        for name, facts in found.facts.items()
+    }
+    names = list(next(iter(of_systems.values())))
+    cells = [[cell_of(name), *(cell_of(facts[name]) for facts in of_systems.values())] for name in names]
+    systems = Table("Systems", ["", *of_systems], cells, sorts=False)
+    grades = [
+        {"system": name, "grade": grade, "documents": count}
+        for name, facts in found.facts.items()
+        for grade, count in facts.grades
+    ]
+    same = len({tuple(facts.grades) for facts in found.facts.values()}) == 1
+    if same:
+        first = next(iter(found.facts))
+        grades = [row for row in grades if row["system"] == first]
+    notes = (
+        []
+        if any(facts.unjudged is not None for facts in found.facts.values())
+        else [Text("Nothing says which documents were judged: every document counts as judged.")]
+    )
+    return [
+        systems,
+        *notes,
+        picture_of(
+            plot.grades(
+                grades,
+                "judged documents of each grade"
+                + (", the same for all systems" if same and len(found.facts) > 1 else ""),
+            )
+        ),
+    ]
+
+
+def _summary(found: Found) -> list[Any]:
+    rows = [
+        {"system": name} | row
+        for name, scores in found.scores.items()
+        for row in scores.summary(found.confidence).rows
+    ]
+    weighted = any(scores.weight is not None for scores in found.scores.values())
+    note = f"Intervals of {100 * found.confidence:g} %, low to high, by Student's t. A query is empty where the measure is undefined."
+    return [
+        Text(note + (" Means are weighted." if weighted else "")),
+        table_of("Means over all queries", rows),
+    ]
+
+
+def _comparison(found: Found, comparison: Comparison) -> list[Any]:
+    hidden = ("effect_low", "effect_high", "nonzero")
+    rows = [{name: value for name, value in row.items() if name not in hidden} for row in comparison.rows]
+    blocks: list[Any] = [Text(comparison.heading())]
+    blocks += [Text(f"Caution: {caution}") for caution in comparison.cautions]
+    blocks += [table_of("Differences of means", rows), picture_of(comparison.plot.effects())]
+    for system, baseline in _pairs(comparison):
+        blocks.append(picture_of(comparison.plot.differences(found.main, system, baseline=baseline)))
+    return blocks
+
+
+def _distribution(found: Found) -> list[Any]:
+    try:
+        return [picture_of(plot.distribution(found.scores, found.main))]
+    except ValueError as error:
+        return [Text(str(error))]
+
+
+def _slices(found: Found) -> list[Any]:
+    rows = []
+    for name, scores in found.scores.items():
+        groups = scores.by(list(found.by), found.confidence).to_pylist()
+        for group in id_cells(groups, found.by):
+            small = group.pop("small")
+            rows.append({"system": name} | group | {"fewer than 30 queries": small})
+    chart = plot.slices(
+        {name: only(scores, [found.main]) for name, scores in found.scores.items()},
+        found.main,
+        found.by,
+        found.confidence,
+    )
+    return [picture_of(chart), table_of(f"Means by {', '.join(found.by)}", rows)]
+
+
+def _anchors(found: Found) -> list[Any]:
+    of = {name: anchors(each, found.measures, threads=found.threads) for name, each in found.rankings.items()}
+    rows = [
+        {"system": name, "measure": measure} | means
+        for name, each in of.items()
+        for measure, means in each.means().items()
+    ]
+    note = (
+        "What the order of the returned documents could have made of the mean. Position is 0 for a random order and 1 for the best; ceiling is "
+        "what the returned documents could reach of what was judged; quality is what was reached of that."
+    )
+    return [Text(note), picture_of(plot.anchors(of)), table_of("Means of each order", rows)]
+
+
+def _ties(found: Found) -> list[Any]:
+    if not any(facts.tied for facts in found.facts.values()):
+        return [
+            Text(
+                "No two documents of a query have the same score, so that the order of ties changes nothing."
+            )
+        ]
+    of = {
+        name: tie_range(each, found.measures, threads=found.threads) for name, each in found.rankings.items()
+    }
+    rows = [{"system": name} | row for name, each in of.items() for row in each.summary().to_pylist()]
+    note = "The mean over the worst, all, and the best orders of documents with the same score; moves: by more than 0.001."
+    return [Text(note), picture_of(plot.ties(of)), table_of("Means over orders of ties", rows)]
+
+
+def _worst(found: Found) -> list[Any]:
+    blocks: list[Any] = []
+    for name, scores in found.scores.items():
+        queries = scores.worst(found.main, _WORST)
+        blocks.append(table_of(f"Lowest {found.main} of {name}", _rows(queries, 1)))
+        alone = {name: found.rankings[name]}
+        blocks += [_explained(alone, found.main, query) for query in queries[0][:_EXPLAINED].to_pylist()]
+    return blocks
+
+
+def _movers(found: Found, comparison: Comparison) -> Iterator[Any]:
+    for system, baseline in _pairs(comparison):
+        queries = comparison.movers(found.main, system, _WORST, baseline=baseline)
+        if not len(queries):
+            yield Text(f"No query differs between {system} and {baseline}.")
+            continue
+        names = {"baseline": baseline, "system": system} if baseline != system else {}
+        yield table_of(f"{found.main}, {system} against {baseline}", _rows(queries, 3), names)
+        for query in queries[0][:_EXPLAINED].to_pylist():
+            both = {name: found.rankings[name] for name in (baseline, system)}
+            yield _explained(both, found.main, query)
+
+
+def _measures(found: Found) -> list[Any]:
+    declared = {row["name"]: row for row in table()}
+    blocks: list[Any] = []
+    for measure in found.measures:
+        row = declared[measure.name]
+        alike = [
+            name
+            for name, convention in conventions.items()
+            if measure.name == "nDCG" and convention.measure(measure.cutoff) == measure
+        ]
+        facts = {
+            "what it is": row["summary"],
+            "formula": row["formula"],
+            "cutoff": "none" if measure.cutoff is None else f"{measure.cutoff:,}",
+            "range": row["range"],
+            "source": row["source"],
+        }
+        if alike:
+            facts["conventions with these parameters"] = ", ".join(alike)
+        blocks.append(
+            table_of(str(measure), [{"": name, "value": text} for name, text in facts.items()], sorts=False)
+        )
+        meanings = {parameter.name: parameter.meaning for parameter in measure.definition.parameters}
+        parameters = [
+            {"parameter": name, "value": str(value), "means": meanings[name]}
+            for name, value in measure.params.items()
+        ]
+        if parameters:
+            blocks.append(table_of(f"Parameters of {measure}", parameters))
+    grades = sorted(
+        {grade for each in found.rankings.values() for grade in each._distinct_grades[:_RANKS].tolist()}
+    )
+    discounted = [measure for measure in found.measures if discount_of(measure) != "none"]
+    if discounted:
+        blocks.append(picture_of(plot.discounts(discounted)))
+    gaining = [measure for measure in found.measures if measure.way != "intents"]
+    with_gains = _or_message(lambda: [picture_of(plot.gains(gaining, grades))]) if gaining else []
+    return [*blocks, *with_gains]
+
+
+def _made(command: str) -> list[Any]:
+    rows = [{"": "command", "value": command}, {"": "Python", "value": sys.version.split()[0]}]
+    for name in ("fastndcg", "numpy", "numba", "pyarrow", "scipy", "altair", "vl-convert-python"):
+        try:
+            rows.append({"": name, "value": version(name)})
+        except PackageNotFoundError:
+            continue
+    return [table_of("Versions", [*rows, {"": "platform", "value": platform.platform()}], sorts=False)]
+
+
+# ---- parts ----
+
+
+def _share(count: int | None, of: int) -> str:
+    return "not known" if count is None else f"{count:,} ({100 * count / max(of, 1):.1f} %)"
+
+
+def only(scores: Scores, measures: Sequence[Measure]) -> Scores:
+    """The same scores of some of their measures."""
+    rows = [scores.measures.index(measure) for measure in measures]
+    return Scores(measures, scores.values[rows], scores._empty[rows], scores.queries, scores.weight)
+
+
+def _pairs(comparison: Comparison) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((row["system"], row["baseline"]) for row in comparison.rows))
+
+
+def _rows(queries: pa.Table, numbers: int) -> list[dict[str, Any]]:
+    """Rows of a table whose last columns are numbers, and the others ids and kept columns."""
+    return id_cells(queries.to_pylist(), queries.column_names[:-numbers])
+
+
+def _explained(systems: dict[str, Rankings], measure: Measure, query: Any) -> Folded:
+    """A query rank by rank, for each system."""
+    try:
+        explanations = explain(systems, measure, query)
+    except MeasureError as error:
+        return Folded(f"query {query}", [Text(str(error))])
+    blocks: list[Any] = []
+    for name, explained in explanations.items():
+        shown = explained.to_arrow().slice(0, _RANKS)
+        kept = [column for column in shown.column_names if shown[column].null_count < len(shown)]
+        rows = id_cells(shown.select(kept).to_pylist(), ["doc_id"])
+        blocks.append(table_of((f"{name}: " if len(systems) > 1 else "") + explained.heading(), rows))
+        more = len(explained.to_arrow()) - len(shown)
+        blocks += [Text(f"... and {more:,} more")] if more > 0 else []
+        blocks += [Text(note) for note in explained.notes()]
+    return Folded(f"query {query}: why", blocks)

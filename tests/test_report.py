@@ -1,0 +1,273 @@
+"""The page of `report`: what it says, that text stays text, and that it loads nothing."""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from test_cli import run
+
+import fastndcg as fn
+from fastndcg.report import facts
+from fastndcg.report.page import check_extra
+
+pytest.importorskip("altair")
+pytest.importorskip("vl_convert")
+pytest.importorskip("jinja2")
+pytest.importorskip("scipy")
+
+HOSTILE = '<script>window.hacked=1</script>"><img src=x onerror="window.hacked=1">'
+QUERIES = 120
+
+
+def systems_of(queries: int = QUERIES) -> dict[str, fn.Rankings]:
+    """Two systems over the same queries: one with ties, names and ids that are markup, a query without a relevant document."""
+    random = np.random.default_rng(0)
+    grades = random.integers(0, 4, (queries, 12))
+    grades[5] = 0
+    offsets = np.arange(queries + 1) * 12
+    first = fn.Rankings.from_offsets(
+        offsets,
+        grades.ravel(),
+        np.round(grades + random.normal(0, 3, grades.shape)).ravel(),
+        query_ids=[HOSTILE if place == 7 else f"q-{place}" for place in range(queries)],
+        queries={"country": [["de", "fr", f"us{HOSTILE}"][place % 3] for place in range(queries)]},
+        doc_ids=[f"{HOSTILE}{place % 12}" for place in range(queries * 12)],
+        is_judged=np.arange(queries * 12) % 10 > 0,
+    )
+    return {
+        "bm25": first,
+        f"rerank {HOSTILE}": first.with_scores((grades + random.normal(0, 2, grades.shape)).ravel()),
+    }
+
+
+class Page(HTMLParser):
+    """Tags and texts of a page, as a browser reads them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def every(self, wanted: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.tags if tag == wanted]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: Any) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    fn.report(
+        systems_of(), path, measures=["nDCG@10", "RR"], by="country", sources={"bm25": f"a.parquet {HOSTILE}"}
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(path: Path) -> Page:
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def test_every_section_is_there_and_linked(page: Page) -> None:
+    linked = [str(each["href"])[1:] for each in page.every("a")]
+    assert linked == [each["id"] for each in page.every("section")]
+    assert linked == [
+        "evaluated",
+        "summary",
+        "comparison",
+        "cutoffs",
+        "distribution",
+        "slices",
+        "anchors",
+        "ties",
+        "worst",
+        "movers",
+        "measures",
+        "made",
+    ]
+
+
+def test_text_stays_text(page: Page) -> None:
+    assert len(page.every("script")) == 1 and len(page.every("style")) == 1
+    assert not [
+        attributes for _, attributes in page.tags if any(name.startswith("on") for name in attributes)
+    ]
+    assert all(str(each["src"]).startswith("data:image/svg+xml;base64,") for each in page.every("img"))
+    assert any(HOSTILE in text for text in page.texts)
+
+
+def test_nothing_is_loaded(page: Page) -> None:
+    for _, attributes in page.tags:
+        for name in ("src", "href"):
+            assert not re.match(r"(\w+:)?//", attributes.get(name) or ""), attributes
+    (policy,) = [each["content"] for each in page.every("meta") if each.get("http-equiv")]
+    assert policy is not None and policy.startswith("default-src 'none'; img-src data:;")
+
+
+def test_every_picture_has_words_and_numbers(path: Path, page: Page) -> None:
+    pictures = page.every("img")
+    assert len(pictures) >= 9 and all(len(str(each["alt"])) > 30 for each in pictures)
+    text = path.read_text(encoding="utf-8")
+    for figure in re.findall("<figure>(.*?)</figure>", text, re.DOTALL):
+        assert figure.count("<table") >= 1 and "<td" in figure
+
+
+def test_numbers_are_those_of_the_package(page: Page) -> None:
+    systems = systems_of()
+    for rankings in systems.values():
+        for mean in fn.evaluate(rankings, ["nDCG@10", "RR"]).mean().values():
+            assert f"{mean:.4f}" in page.texts
+    compared = fn.compare(systems, "bm25", measures=["nDCG@10", "RR"])
+    for row in compared.rows:
+        assert f"{row['difference']:.4f}" in page.texts
+    worst = fn.evaluate(systems["bm25"], "nDCG@10").worst("nDCG@10", 20)["query_id"].to_pylist()
+    assert set(worst) <= set(page.texts)
+
+
+def test_one_system_without_slices_has_no_comparison(tmp_path: Path) -> None:
+    path = tmp_path / "one.html"
+    fn.report(fn.Rankings.from_lists([[1, 0], [0, 1], [0]]), path, measures="SetP", title="One & only")
+    page = Page(path.read_text(encoding="utf-8"))
+    names = [each["id"] for each in page.every("section")]
+    assert not {"comparison", "movers", "slices", "cutoffs"} & set(names)
+    assert "One & only" in page.texts
+
+
+def test_measures_without_orders_say_why(tmp_path: Path) -> None:
+    """A picture that a measure does not allow is no reason to have no page."""
+    path = tmp_path / "intents.html"
+    rankings = fn.Rankings.from_lists([[1, 0, 1]], intents=[[1, 0], [0, 0], [1, 1]])
+    fn.report(rankings, path, measures=["alpha_nDCG@2"])
+    assert "Worst, random and best order" in Page(path.read_text(encoding="utf-8")).texts
+
+
+# ---- facts ----
+
+
+@pytest.mark.pure
+def test_tied_documents_are_counted() -> None:
+    random = np.random.default_rng(3)
+    for _ in range(20):
+        lengths = random.integers(0, 9, 50)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        scores = random.integers(0, 6, offsets[-1]).astype(np.float32)
+        expected = 0
+        for low, high in zip(offsets[:-1], offsets[1:], strict=True):
+            each = scores[low:high].tolist()
+            expected += sum(each.count(score) > 1 for score in each)
+        assert facts.tied_documents(offsets, scores) == expected
+
+
+@pytest.mark.pure
+def test_grades_are_counted_where_judged() -> None:
+    rankings = fn.Rankings.from_lists([[3, 0, 1], [1]], is_judged=[True, True, True, False])
+    found = facts.facts_of(rankings)
+    assert found.grades == [("0", 1), ("1", 1), ("3", 1)]
+    assert found.unjudged == 1 and found.judged is None and found.longest == 3
+    many = fn.Rankings.from_lists([np.linspace(0, 1, 50).tolist()])
+    assert len(facts.facts_of(many).grades) == 20
+
+
+# ---- command line ----
+
+
+def test_the_command_reads_files_and_says_where_they_are(tmp_path: Path) -> None:
+    random, rows = np.random.default_rng(0), 40
+    table = {"qid": np.repeat(np.arange(rows // 4), 4), "label": random.integers(0, 3, rows)}
+    table |= {
+        "country": np.repeat(["de", "fr"], rows // 2),
+        "one": random.random(rows),
+        "two": random.random(rows),
+    }
+    pq.write_table(pa.table(table), tmp_path / "both.parquet")
+    for name in ("one", "two"):
+        columns = {role: table[role] for role in ("qid", "label", "country")}
+        pq.write_table(pa.table(columns | {"score": table[name]}), tmp_path / f"{name}.parquet")
+    several = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
+    columns_of_one = [tmp_path / "both.parquet", "--score", "one", "--score", "two"]
+    for words in (several, columns_of_one):
+        out = tmp_path / "report.html"
+        result = run("report", *words, "-o", out, "-m", "nDCG@3", "--by", "country", "--baseline", "two")
+        assert (result.exit_code, result.stdout) == (0, ""), result.stderr
+        assert result.stderr.startswith(
+            "one: 10 queries, 40 documents; columns: query=qid, relevance=label, score="
+        )
+        page = Page(out.read_text(encoding="utf-8"))
+        assert f"{words[0]}; columns: query=qid" in " ".join(page.texts)
+        assert "nDCG@3, one against two" in page.texts
+        out.unlink()
+
+
+def test_the_command_reads_runs(tmp_path: Path) -> None:
+    (tmp_path / "qrels.txt").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 a 2\n")
+    (tmp_path / "bm25.txt").write_text("q1 Q0 a 1 2.0 x\nq1 Q0 b 2 1.0 x\nq2 Q0 b 1 1.0 x\n")
+    out = tmp_path / "report.html"
+    result = run("report", "--qrels", tmp_path / "qrels.txt", "--run", tmp_path / "bm25.txt", "-o", out)
+    assert result.exit_code == 0, result.stderr
+    assert "nDCG@10 of bm25" in Page(out.read_text(encoding="utf-8")).texts
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ([], 2, "nothing to score"),
+        (["a.parquet"], 3, "a.parquet"),
+        (["a.parquet", "--confidence", "95"], 2, "Did you mean 0.95?"),
+        (["a.parquet", "b.parquet", "--score", "x", "--score", "y"], 2, "--score is repeatable for one PATH"),
+    ],
+)
+def test_the_command_leaves_no_file_when_it_fails(
+    words: list[str], code: int, message: str, tmp_path: Path
+) -> None:
+    result = run("report", *words, "-o", tmp_path / "x.html")
+    assert result.exit_code == code and message in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"systems": {}}, fn.InputError, "no system is given"),
+        ({"systems": {"a": [1]}}, fn.InputTypeError, '"a" is a list; wanted Rankings'),
+        ({"systems": {"a": fn.Rankings.from_lists([])}}, fn.InputError, '"a" has no queries'),
+        ({"baseline": "bm52"}, fn.InputError, 'Did you mean "bm25"'),
+        ({"by": "county"}, fn.ColumnError, 'Did you mean "country"'),
+        ({"measures": []}, fn.FastndcgError, "measure"),
+        ({"path": "."}, fn.SourceError, "is not a file and cannot be written"),
+    ],
+)
+def test_errors_come_before_a_file(
+    change: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {
+        "systems": systems_of(10),
+        "path": tmp_path / "x.html",
+        "measures": "nDCG@10",
+    } | change
+    with pytest.raises(error, match=message):
+        fn.report(given.pop("systems"), given.pop("path"), **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_extra_the_error_has_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(
+        fn.ExtraError, match=r"Jinja2, which is not installed: pip install 'fastndcg\[report\]'"
+    ):
+        check_extra()
