@@ -106,10 +106,6 @@ def find_convention(option: str, name: str) -> Convention:
         end(2, f"{option}: {error}")
 
 
-def needs_ids(convention: Convention | None) -> bool:
-    return convention is not None and convention.ties in ("docid_desc", "docid_asc", "item_desc")
-
-
 def _one_query(rankings: Rankings, name: str) -> Rankings:
     ids = [str(each) for each in rankings.query_ids.to_pylist()]
     if name not in ids:
