@@ -30,35 +30,23 @@ def altair() -> Any:
 
 def themed(chart: Chart, title: str, subtitle: str, description: str) -> Chart:
     """The chart with a title, what it says in words, and the looks of all pictures."""
-    alt = altair()
-    return (
-        chart.properties(
-            title=alt.TitleParams(title, subtitle=subtitle, anchor="start"), description=description
-        )
-        .configure(
-            background="transparent",
-            # room for fonts that are wider than the one that text was measured with
-            font="Arial, Helvetica, 'Liberation Sans', sans-serif",
-            padding={"left": 24, "right": 24, "top": 8, "bottom": 8},
-        )
-        .configure_view(stroke=None)
-        .configure_title(color=TEXT, subtitleColor=TEXT, fontSize=14, offset=12)
-        .configure_axis(
-            labelColor=TEXT,
-            titleColor=TEXT,
-            domainColor=TEXT,
-            tickColor=TEXT,
-            gridColor=TEXT,
-            gridOpacity=0.2,
-            titleFontWeight="normal",
-            titlePadding=10,
-            labelLimit=240,
-        )
-        .configure_legend(
-            columnPadding=32, labelColor=TEXT, titleColor=TEXT, titleFontWeight="normal", labelLimit=240
-        )
-        .configure_header(labelColor=TEXT, titleColor=TEXT)
-        .configure_text(color=TEXT)
+    alt, words = altair(), {"labelColor": TEXT, "titleColor": TEXT, "titleFontWeight": "normal"}
+    config = {
+        "background": "transparent",
+        # room for fonts that are wider than the one that text was measured with
+        "font": "Arial, Helvetica, 'Liberation Sans', sans-serif",
+        "padding": {"left": 24, "right": 24, "top": 8, "bottom": 8},
+        "view": {"stroke": None},
+        "title": {"color": TEXT, "subtitleColor": TEXT, "fontSize": 14, "offset": 12},
+        "axis": words
+        | {"domainColor": TEXT, "tickColor": TEXT, "gridColor": TEXT, "gridOpacity": 0.2}
+        | {"titlePadding": 10, "labelLimit": 240},
+        "legend": words | {"columnPadding": 32, "labelLimit": 240},
+    }
+    return chart.properties(
+        title=alt.TitleParams(title, subtitle=subtitle, anchor="start"),
+        description=description,
+        config=alt.Config.from_dict(config),
     )
 
 
