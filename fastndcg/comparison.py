@@ -264,7 +264,8 @@ def _part(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Bools]:
         of_row = scores._counts(row)
         if of_row is not None:
             counts[place] = of_row
-    return scores.values[rows], counts
+    whole = rows == list(range(len(scores.measures)))
+    return scores.values if whole else scores.values[rows], counts
 
 
 def _apart(scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any) -> _Matched:
@@ -276,7 +277,8 @@ def _apart(scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any)
     return _Matched(samples, {})
 
 
-def _ids(name: str, scores: Scores) -> pa.Array:
+def _ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
+    """Ids of a system's queries, each there once; `known`: those of another system, which were looked at."""
     column = scores.queries[scores.queries.column_names[0]]
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -285,11 +287,21 @@ def _ids(name: str, scores: Scores) -> pa.Array:
     elif pa.types.is_string(column.type) or pa.types.is_string_view(column.type):
         column = column.cast(pa.large_string())
     ids = pa.chunked_array(column).combine_chunks()
-    if pc.count_distinct(ids, mode="all").as_py() < len(ids):
+    if known is not None and ids.equals(known):
+        return known
+    if not _ascend(ids) and pc.count_distinct(ids, mode="all").as_py() < len(ids):
         counts = pc.value_counts(ids)
         twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
         raise InputError(f'"{name}" has query {twice[0].as_py()!r} more than once; give each query one row')
     return ids
+
+
+def _ascend(ids: pa.Array) -> bool:
+    """Whether ids are whole numbers that rise, and so none of them is there twice."""
+    if ids.null_count or not pa.types.is_integer(ids.type):
+        return False
+    numbers = ids.to_numpy()
+    return bool((numbers[1:] > numbers[:-1]).all())
 
 
 def _matched(
@@ -297,7 +309,9 @@ def _matched(
 ) -> _Matched:
     """The values of all systems for the same queries in the same order."""
     _check_missing(missing)
-    ids = {name: _ids(name, scores) for name, scores in scored.items()}
+    ids: dict[str, pa.Array] = {}
+    for name, scores in scored.items():
+        ids[name] = _ids(name, scores, next(iter(ids.values()), None))
     first = next(iter(ids))
     every = ids[first]
     for name, own in ids.items():
@@ -478,7 +492,8 @@ class Comparison:
         self.means = {
             str(measure): {
                 name: sums.mean(
-                    sample.values[row][sample.counts[row]], _of(sample.weight, sample.counts[row])
+                    _counted(sample.values[row], sample.counts[row]),
+                    _counted(sample.weight, sample.counts[row]),
                 )
                 for name, sample in matched.samples.items()
             }
@@ -509,7 +524,7 @@ class Comparison:
         """Values of two systems, and which count for both."""
         one, other = self._samples[system], self._samples[baseline]
         counts = one.counts[place] & other.counts[place]
-        return one.values[place][counts], other.values[place][counts], counts
+        return _counted(one.values[place], counts), _counted(other.values[place], counts), counts
 
     def _mean(self, place: int, name: str, values: Float64, weight: Float64 | None) -> float:
         """Of the queries that count for a pair, which mostly are all that count for the system."""
@@ -518,9 +533,10 @@ class Comparison:
 
     def _paired_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
         own, theirs, counts = self._values(place, system, baseline)
-        weight = _of(self._samples[system].weight, counts)
+        weight = _counted(self._samples[system].weight, counts)
         differences, measure = own - theirs, str(self.measures[place])
-        found = Difference.paired(Spread.of(differences, weight, _of(self._samples[system].clusters, counts)))
+        clusters = _counted(self._samples[system].clusters, counts)
+        found = Difference.paired(Spread.of(differences, weight, clusters))
         self._differences[measure, system, baseline] = found
         tolerance, nonzero = self._options.tolerance, int(np.count_nonzero(differences))
         wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())
@@ -976,6 +992,11 @@ class Comparison:
 
 def _of(column: npt.NDArray[Any] | None, rows: Bools | Int64) -> Any:
     return None if column is None else column[rows]
+
+
+def _counted(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
+    """The part that counts, which mostly is all, and then not copied."""
+    return column if column is None or counts.all() else column[counts]
 
 
 def _instead(nonzero: int) -> str:

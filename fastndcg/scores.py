@@ -184,7 +184,7 @@ class Scores:
         for row, measure in enumerate(self.measures):
             values, weight = self._counted(row)
             moments = Moments.of(values, weight)
-            numbers: dict[str, Any] = {"measure": str(measure), "mean": self._mean(row)}
+            numbers: dict[str, Any] = {"measure": str(measure), "mean": self._mean_of(moments, row)}
             if confidence is not None and method == "t":
                 numbers |= interval_of(numbers["mean"], moments, confidence, weighted=weight is not None)
             elif confidence is not None:
@@ -309,6 +309,10 @@ class Scores:
 
     def _mean(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> float:
         return statistics.mean(*self._counted(row, part))
+
+    def _mean_of(self, moments: Moments, row: int) -> float:  # noqa: ARG002 - conventions need the row alone
+        """The mean of a measure whose sums are known."""
+        return moments.mean(weighted=self._weight is not None)
 
     def _counted(
         self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)

@@ -216,6 +216,9 @@ class ConventionScores(Scores):
     def _weight(self) -> Float64 | None:
         return None if self.convention.weights == "ignored" else self.weight
 
+    def _mean_of(self, moments: Any, row: int) -> float:  # noqa: ARG002 - a convention has sums of its own
+        return self._mean(row)
+
     def _mean(self, row: int, part: Any = slice(None)) -> float:
         return self._mean_sums(row, part).mean(self.convention)
 

@@ -23,6 +23,7 @@ Scoring, from what Python calls down to vectors:
     returned     nDCG over an ideal of the returned documents, which is no sum over ranks
     intents      measures of several intents
     exact        sums without rounding
+    windows      the same of values that lie close together, and their quartiles
     resampling   random signs, orders and draws, for tests and intervals
 
 Reading, and putting in order:

@@ -6,7 +6,7 @@ The distribution is written here, so that intervals need no SciPy; tests compare
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from fastndcg.errors import Argument, InputError, InputTypeError
@@ -95,6 +95,7 @@ def _nodes() -> list[tuple[float, float]]:
     return found
 
 
+@lru_cache(64)
 def t_quantile(outside: float, freedom: float) -> float:
     """The t beyond whose absolute value lies the share `outside` of Student's distribution.
 
