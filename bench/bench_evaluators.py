@@ -65,7 +65,26 @@ def pytrec_eval_cases(queries: int) -> Iterator[Case]:
         yield Case("pytrec_eval", f"{len(run):,} queries x {returned}, {judged} judged", theirs, mine)
 
 
-CASES = {"pytrec_eval": pytrec_eval_cases}
+def ir_measures_cases(queries: int) -> Iterator[Case]:
+    import ir_measures
+
+    from fastndcg.adapters.ir_measures import provider
+
+    measures = [ir_measures.parse_measure(text) for text in ("nDCG@10", "AP", "RR", "P@10", "R@100")]
+    qrels, run = dicts(queries, 1000, 50)
+    mine = provider()
+    theirs = ir_measures.calc_aggregate(measures, qrels, run)
+    assert all(
+        abs(value - theirs[measure]) < 1e-12
+        for measure, value in mine.calc_aggregate(measures, qrels, run).items()
+    )
+    yield Case(
+        "ir_measures", f"{queries:,} queries x 1000, 50 judged",
+        lambda: ir_measures.calc_aggregate(measures, qrels, run), lambda: mine.calc_aggregate(measures, qrels, run),
+    )  # fmt: skip
+
+
+CASES = {"pytrec_eval": pytrec_eval_cases, "ir_measures": ir_measures_cases}
 
 
 def report(case: Case, seconds: float) -> str:

@@ -9,5 +9,6 @@ xgboost     a metric and a callback of XGBoost
 lightgbm    a metric of LightGBM, and a ranker that takes query ids
 catboost    a metric of CatBoost
 sklearn     a scorer of scikit-learn
+ir_measures a provider
 pytrec_eval dictionaries in and out, as pytrec_eval has them
 """

@@ -38,7 +38,6 @@ from fastndcg.cli.reading import (
     tell,
 )
 from fastndcg.sources.columns import Roles
-from fastndcg.tables import markdown_table
 
 if TYPE_CHECKING:
     from fastndcg.explain import Explanation, Explanations
@@ -208,14 +207,11 @@ def _found(
 def _report(found: list[Explanation | Explanations], swaps: int, format: Format) -> None:  # noqa: A002
     from fastndcg.explain import Explanations
 
-    if format in (Format.table, Format.markdown):
+    if format is Format.table:
         texts = []
         for each in found:
             alone = {"": each} if not isinstance(each, Explanations) else each
-            shown = repr(each)
-            if format is Format.markdown:
-                shown = f"{each.heading()}\n\n{markdown_table(each._texts(), left=())}\n"
-            texts.append("\n".join([shown, *_swaps_texts(alone, swaps)]))
+            texts.append("\n".join([repr(each), *_swaps_texts(alone, swaps)]))
         write("\n\n".join(texts) + "\n")
         return
     parts = [

@@ -21,7 +21,6 @@ class Format(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
-    markdown = "markdown"
 
 
 class NaN(StrEnum):

@@ -1,0 +1,160 @@
+"""ir_measures: a provider, so that its functions, its command line and PyTerrier take their values from here.
+
+from fastndcg.adapters import ir_measures as fni
+
+fni.provider().calc_aggregate([nDCG @ 10, AP], qrels, run)
+fni.provider(first=True)  # ir_measures.calc_aggregate and pt.Experiment ask this provider before all others
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import ir_measures
+import numpy as np
+from ir_measures import providers
+from ir_measures.measures import MeanAgg
+
+from fastndcg import statistics
+from fastndcg.api import evaluate
+from fastndcg.errors import FastndcgError, MeasureError
+from fastndcg.measures import Measure, as_measure
+from fastndcg.sources import trec
+
+if TYPE_CHECKING:
+    from fastndcg.typing import Ties
+
+_COLUMNS = trec.Columns("query_id", "doc_id", "relevance", "score", "iteration")
+
+
+def provider(*, ties: Ties = "input", first: bool = False, threads: int | None = None) -> Provider:
+    """A provider of ir_measures, registered as "fastndcg".
+
+    Parameters
+    ----------
+    ties : "input", "average", "worst" or "best"
+        "input" ranks tied documents as ir_measures' other providers do: by falling id, and by rising id where judgments are of intents,
+        with scores compared as float32. "average" is the expected value over all orders, with scores as they are.
+    first : bool
+        True: `ir_measures.calc_aggregate`, its command line and PyTerrier's `pt.Experiment` ask this provider first.
+    threads : int, optional
+        Default: all that Numba has.
+
+    Returns
+    -------
+    ir_measures.providers.Provider
+        `calc`, `calc_aggregate`, `iter_calc` and `evaluator` take judgments and runs as named tuples, DataFrames and dicts of dicts.
+        `supports` says which measures there are. A judged query that the run lacks has the measure's default value, as there.
+
+    Raises
+    ------
+    MeasureError
+        While evaluating: a measure that does not exist here.
+    InputError, InputTypeError, ColumnError
+        While evaluating: as `Rankings.from_qrels_run` does.
+
+    Examples
+    --------
+    >>> import ir_measures
+    >>> qrels, run = {"q1": {"a": 1, "b": 2}}, {"q1": {"b": 0.5, "c": 0.9}}
+    >>> provider().calc_aggregate([ir_measures.nDCG @ 10, ir_measures.RR], qrels, run)
+    {nDCG@10: 0.479..., RR: 0.5}
+    """
+    made = Provider(ties, threads)
+    providers.register(made)
+    if first:
+        asked = ir_measures.DefaultPipeline.providers
+        asked[:] = [made, *(other for other in asked if other.NAME != made.NAME)]
+    return made
+
+
+class Provider(providers.Provider):  # type: ignore[misc]
+    """What `provider` returns."""
+
+    NAME = "fastndcg"
+
+    def __init__(self, ties: Ties = "input", threads: int | None = None) -> None:
+        super().__init__()
+        self.ties, self.threads = ties, threads
+
+    def supports(self, measure: Any) -> bool:
+        try:
+            measure.validate_params()
+            _as_ours(measure, self.ties)
+        except (MeasureError, AssertionError, ValueError):
+            return False
+        return True
+
+    def qrel_inputs(self, measures: Iterable[Any]) -> list[str]:
+        of_intents = any(_as_ours(measure, self.ties).definition.way == "intents" for measure in measures)
+        return ["query_id", "doc_id", "relevance", *(["iteration"] if of_intents else [])]
+
+    def _evaluator(self, measures: Iterable[Any], qrels: Any) -> Evaluator:
+        return Evaluator([*measures], qrels, self.ties, self.threads)
+
+
+class Evaluator(providers.Evaluator):  # type: ignore[misc]
+    """Judgments that are read once, and evaluate runs."""
+
+    def __init__(self, measures: list[Any], qrels: Any, ties: Ties, threads: int | None) -> None:
+        self._ties, self._threads = ties, threads
+        if isinstance(qrels, Iterator):
+            qrels = [*qrels]
+        self._parts = []
+        for intents in (False, True):
+            ours = {measure: _as_ours(measure, ties) for measure in measures}
+            of_kind = {
+                measure: one for measure, one in ours.items() if (one.definition.way == "intents") is intents
+            }
+            if of_kind:
+                judged = trec._given_side("qrels", qrels, "relevance", _COLUMNS, intents=intents)
+                self._parts.append((judged, of_kind, intents))
+        self._queries = self._parts[0][0].queries.to_pylist() if self._parts else []
+        super().__init__(measures, self._queries)
+
+    def _iter_calc(self, run: Any) -> Iterator[Any]:
+        for queries, measure, values in self._values(run):
+            for query, value in zip(queries, values.tolist(), strict=True):
+                yield ir_measures.Metric(query_id=query, measure=measure, value=value)
+
+    def calc_aggregate(self, run: Any) -> dict[Any, float]:
+        """A number for each measure: the exact mean, or whatever else the measure is summed up by."""
+        found = {}
+        for _, measure, values in self._values(run):
+            missing = len(self._queries) - len(values)
+            everything = np.append(values, np.full(missing, measure.DEFAULT))
+            aggregator = measure.aggregator()
+            if type(aggregator) is MeanAgg and len(everything):
+                found[measure] = statistics.mean(everything)
+                continue
+            for value in everything.tolist():
+                aggregator.add(value)
+            found[measure] = aggregator.result()
+        return {measure: found[measure] for measure in self.measures}
+
+    def _values(self, run: Any) -> Iterator[tuple[list[Any], Any, Any]]:
+        """Queries that were returned, measure, values."""
+        scored = trec._given_side("run", run, "score", _COLUMNS)
+        if self._ties == "input":
+            with np.errstate(over="ignore"):
+                scored = scored._replace(values=scored.values.astype(np.float32))
+        for judged, measures, intents in self._parts:
+            order = "docid_asc" if intents else "docid_desc"
+            rankings = trec.join(judged, scored, "zero", order, "refuse", self._threads)  # type: ignore[arg-type]
+            returned = np.flatnonzero(np.diff(rankings.offsets))
+            queries = rankings.query_ids.take(returned).to_pylist()
+            scores = evaluate(rankings, [*measures.values()], threads=self._threads)
+            for measure, ours in measures.items():
+                yield queries, measure, scores[ours][returned]
+
+
+def _as_ours(measure: Any, ties: Ties) -> Measure:
+    ours = as_measure(measure)
+    if measure.NAME == "SetF":  # it has trec_eval's formula, where beta stands for what is squared elsewhere
+        ours = ours(beta=math.sqrt(measure["beta"]))
+    try:
+        return ours(ties=ties)
+    except FastndcgError:  # it has no such parameter, as ties cannot change it
+        return ours

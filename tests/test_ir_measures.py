@@ -1,0 +1,165 @@
+"""A provider of ir_measures: its functions in every form of input, its other providers' values, and PyTerrier."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import engines
+import pytest
+
+import fastndcg as fn
+from fastndcg.errors import MeasureError
+
+engines.need("ir_measures", "pytrec_eval", "pyndeval", "pandas", extra="rivals")
+
+import ir_measures  # noqa: E402 - needs the check above
+import pandas as pd  # noqa: E402 - as above
+
+from fastndcg.adapters import ir_measures as fni  # noqa: E402 - as above
+
+GRADED = [
+    ir_measures.nDCG, ir_measures.nDCG @ 10, ir_measures.nDCG(gains={1: 2, 2: 7}) @ 5, ir_measures.AP, ir_measures.AP(rel=2) @ 10, ir_measures.RR,
+    ir_measures.P @ 5, ir_measures.P(rel=2, judged_only=True) @ 5, ir_measures.R @ 10, ir_measures.Rprec, ir_measures.Success @ 3, ir_measures.Bpref,
+    ir_measures.infAP, ir_measures.IPrec @ 0.2, ir_measures.SetP, ir_measures.SetP(relative=True), ir_measures.SetR, ir_measures.SetF(beta=0.5),
+    ir_measures.SetAP, ir_measures.NumRet, ir_measures.NumRet(rel=1), ir_measures.NumRel,
+]  # fmt: skip
+DIVERSE = [ir_measures.alpha_nDCG @ 10, ir_measures.ERR_IA @ 10, ir_measures.StRecall @ 5]
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    pipeline = ir_measures.DefaultPipeline.providers
+    before = [*pipeline]
+    yield
+    pipeline[:] = before
+    ir_measures.providers.registry.pop("fastndcg", None)
+
+
+def tuples(seed: int = 0, *, intents: int = 1) -> tuple[list[Any], list[Any]]:
+    """Judged and returned documents overlap; scores tie; the run lacks queries, and has one that nobody judged."""
+    rng = random.Random(seed)
+    documents = [f"d{number}" for number in range(40)]
+    qrels = [
+        ir_measures.Qrel(
+            f"q{query}", document, rng.choice([0, 0, 1, 2]) if document != "d0" else 1, str(intent)
+        )
+        for query in range(12)
+        for document in ["d0", *rng.sample(documents[1:], 15)]
+        for intent in range(intents)
+    ]
+    run = [
+        ir_measures.ScoredDoc(f"q{query}", document, rng.randint(0, 5) / 4)
+        for query in (*range(3, 12), 99)
+        for document in rng.sample(documents, 20)
+    ]
+    return qrels, run
+
+
+def dicts(rows: list[Any], value: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        found.setdefault(row.query_id, {})[row.doc_id] = getattr(row, value)
+    return found
+
+
+FORMS: dict[str, Callable[[list[Any], str], Any]] = {
+    "list": lambda rows, value: rows,
+    "iterator": lambda rows, value: iter(rows),
+    "frame": lambda rows, value: pd.DataFrame(rows),
+    "dicts": dicts,
+}
+
+
+def close(found: dict[Any, Any], wanted: dict[Any, Any]) -> None:
+    assert {key: pytest.approx(value, rel=1e-12, abs=1e-15) for key, value in wanted.items()} == found
+
+
+@pytest.mark.filterwarnings("ignore::fastndcg.errors.FastndcgWarning")
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_input(form: str) -> None:
+    """Values of each query and of all, as the providers that ir_measures would ask."""
+    qrels, run = tuples()
+    taken = lambda: (FORMS[form](qrels, "relevance"), FORMS[form](run, "score"))  # noqa: E731 - iterators are used up
+    provider = fni.provider()
+    close(provider.calc_aggregate(GRADED, *taken()), ir_measures.calc_aggregate(GRADED, qrels, run))
+    theirs = {(row.query_id, row.measure): row.value for row in ir_measures.iter_calc(GRADED, qrels, run)}
+    close({(row.query_id, row.measure): row.value for row in provider.iter_calc(GRADED, *taken())}, theirs)
+    both = provider.calc(GRADED, *taken())
+    assert len(both.per_query) == len(theirs)
+    evaluator = provider.evaluator(GRADED, FORMS[form](qrels, "relevance"))
+    assert evaluator.calc_aggregate(run) == evaluator.calc_aggregate(FORMS[form](run, "score"))
+
+
+@pytest.mark.filterwarnings("ignore::fastndcg.errors.FastndcgWarning")
+@pytest.mark.parametrize("form", ["list", "iterator", "frame"])
+def test_intents(form: str) -> None:
+    """Beside measures of grades, in one call."""
+    qrels, run = tuples(1, intents=3)
+    found = fni.provider().calc_aggregate(DIVERSE, FORMS[form](qrels, "relevance"), FORMS[form](run, "score"))
+    close(found, ir_measures.pyndeval.calc_aggregate(DIVERSE, qrels, run))
+    assert "iteration" in fni.provider().qrel_inputs(DIVERSE)
+    assert "iteration" not in fni.provider().qrel_inputs(GRADED)
+
+
+def test_ties() -> None:
+    qrels, run = {"q": {"a": 1, "b": 0}}, {"q": {"a": 0.5, "b": 0.5}}
+    measure = ir_measures.RR
+    found = [
+        fni.provider(ties=ties).calc_aggregate([measure], qrels, run)[measure]  # type: ignore[arg-type]
+        for ties in ("input", "average", "worst", "best")
+    ]
+    assert found == [0.5, 0.75, 0.5, 1.0]
+
+
+def test_nothing_is_returned() -> None:
+    found = fni.provider().calc([ir_measures.nDCG, ir_measures.NumRet], {"q": {"a": 1}}, {})
+    assert found.aggregated == {ir_measures.nDCG: 0.0, ir_measures.NumRet: 0}
+    assert len(found.per_query) == 2
+
+
+def test_what_is_supported() -> None:
+    provider = fni.provider()
+    assert all(provider.supports(measure) for measure in (*GRADED, *DIVERSE))
+    assert not provider.supports(ir_measures.Compat) and not provider.supports(ir_measures.NumQ)
+    with pytest.raises(MeasureError, match='no measure is called "Compat"'):
+        provider.calc_aggregate([ir_measures.Compat], {"q": {"a": 1}}, {"q": {"a": 1}})
+
+
+def test_it_is_registered_and_asked_first() -> None:
+    fni.provider(first=True)
+    made = fni.provider(ties="average", first=True)
+    pipeline = ir_measures.DefaultPipeline.providers
+    assert pipeline[0] is made and [one.NAME for one in pipeline].count("fastndcg") == 1
+    assert ir_measures.providers.registry["fastndcg"] is made
+    measures = [ir_measures.RR, ir_measures.NumQ]  # the second is another provider's
+    assert ir_measures.calc_aggregate(measures, {"q": {"a": 1, "b": 0}}, {"q": {"a": 1, "b": 1}}) == {
+        ir_measures.RR: 0.75,
+        ir_measures.NumQ: 1,
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_experiment_of_pyterrier() -> None:
+    """Where it is installed, which needs no Java for this."""
+    pt = pytest.importorskip("pyterrier", reason="PyTerrier is not installed: pip install python-terrier")
+    topics = pd.DataFrame([["q1", "a"], ["q2", "b"]], columns=["qid", "query"])
+    qrels = pd.DataFrame(
+        [["q1", "d1", 1], ["q1", "d2", 2], ["q2", "d3", 1]], columns=["qid", "docno", "label"]
+    )
+    run = pd.DataFrame(
+        [["q1", "d1", 1.0, 0], ["q1", "d9", 1.0, 1], ["q2", "d3", 0.5, 0]],
+        columns=["qid", "docno", "score", "rank"],
+    )
+    fni.provider(ties="average", first=True)
+    found = pt.Experiment(
+        [pt.Transformer.from_df(run)], topics, qrels, ["ndcg_cut.10", "map"], names=["system"]
+    ).iloc[0]
+    local = fn.evaluate(
+        fn.Rankings.from_qrels_run(
+            {"q1": {"d1": 1, "d2": 2}, "q2": {"d3": 1}}, {"q1": {"d1": 1.0, "d9": 1.0}, "q2": {"d3": 0.5}}
+        ),
+        ["nDCG@10", "AP"],
+    )
+    assert [found["ndcg_cut.10"], found["map"]] == [*local.mean().values()]
