@@ -11,6 +11,7 @@ Where everything is:
     rankings        Rankings: what is evaluated, and all checks of input
     intents         grades of documents for each intent of their query
     measures        Measure: nDCG, DCG, ... as values, their declarations and notation
+    tables          Table: what shows itself, in terminals of any width
     spellings       measures by the names that people and other tools type
     scores          Scores: values for each query, means, summaries, tables
     scoring         from measures and rankings to values: plan, launch, ideals, intents, propensities
@@ -115,6 +116,7 @@ from fastndcg.sources.scan import ParquetStream, scan_parquet
 from fastndcg.sources.trec import read_qrels_run, read_trec
 from fastndcg.statistics.agreement import cohen_kappa, krippendorff_alpha
 from fastndcg.streams import RankingsStream
+from fastndcg.tables import Table
 
 __all__ = [
     "AP",
@@ -174,6 +176,7 @@ __all__ = [
     "StRecall",
     "Success",
     "Summary",
+    "Table",
     "alpha_DCG",
     "alpha_nDCG",
     "anchors",

@@ -3,64 +3,73 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from fastndcg import scoring, streams
+from fastndcg.convention.declarations import as_convention
 from fastndcg.convention.evaluation import evaluate_by_convention, resolve_all
-from fastndcg.errors import InputError, InputTypeError, MeasureError
+from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measures, as_measures, functions_held, nDCG
 from fastndcg.rankings import Rankings
+from fastndcg.sources.columns import Roles, with_roles
+from fastndcg.sources.given import rankings_or_stream
 from fastndcg.streams import RankingsStream
 
 if TYPE_CHECKING:
     from fastndcg.convention.declarations import Convention
     from fastndcg.convention.evaluation import ConventionScores
     from fastndcg.scores import Scores
-    from fastndcg.typing import Discount, Empty, Gain, Ideal, NaN, Ties
+    from fastndcg.typing import Discount, Empty, Gain, Ideal, NaN, Paths, RoleKeywords, Table, Ties
 
 Float64 = npt.NDArray[np.float64]
 
 
 @overload
 def evaluate(
-    rankings: Rankings | RankingsStream,
+    rankings: Rankings | RankingsStream | Table | Paths,
     measures: Measures,
     *,
     cutoff: int | str | None = None,
     convention: None = None,
     threads: int | None = None,
+    **roles: Unpack[RoleKeywords],
 ) -> Scores: ...
 
 
 @overload
 def evaluate(
-    rankings: Rankings | RankingsStream,
+    rankings: Rankings | RankingsStream | Table | Paths,
     measures: Measures,
     *,
     cutoff: int | str | None = None,
     convention: str | Convention,
     threads: int | None = None,
+    **roles: Unpack[RoleKeywords],
 ) -> ConventionScores: ...
 
 
+@with_roles
 def evaluate(
-    rankings: Rankings | RankingsStream,
+    rankings: Rankings | RankingsStream | Table | Paths,
     measures: Measures,
     *,
     cutoff: int | str | None = None,
     convention: str | Convention | None = None,
     threads: int | None = None,
+    **roles: Unpack[RoleKeywords],
 ) -> Scores:
     """Values of every measure for every query, from one ranking of each query.
 
     Parameters
     ----------
-    rankings : Rankings or RankingsStream
+    rankings : Rankings, RankingsStream, table, or path
         A stream, as `scan_parquet` gives it, is evaluated in bounded memory: only the results of each query are kept. Functions
-        given as gain or discount are asked once for each grade or rank of the whole stream.
+        given as gain or discount are asked once for each grade or rank of the whole stream. A table is whatever
+        `Rankings.from_arrow` takes: pandas, Polars (lazy, too), DuckDB, Arrow, a mapping of names to arrays. A path, or a list of
+        them, names Parquet or CSV; Parquet that would take more than 1 GiB is read a part at a time.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     cutoff : int or str, optional
         Of those measures that have none and can have one. The name of a kept column of whole numbers gives each query a cutoff of
@@ -70,6 +79,9 @@ def evaluate(
         documents, rounding, queries left out, and the mean. `fastndcg.conventions` lists them.
     threads : int, optional
         Default: all that Numba has. The values do not depend on it.
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan
+        Of tables and paths: as in `read_parquet`. Where a convention orders tied documents by their ids, these are found by a
+        usual name.
 
     Returns
     -------
@@ -83,12 +95,16 @@ def evaluate(
         reproduced on this data.
     InputError
         A grade for which a measure has no gain, or none that it can bear.
+    ColumnError, SourceError
+        As `read_parquet` does, of tables and paths.
 
     Examples
     --------
     >>> rankings = Rankings.from_offsets([0, 3, 5], [3, 0, 2, 1, 0], [0.9, 0.8, 0.7, 0.2, 0.6])
     >>> evaluate(rankings, ["nDCG@2", nDCG(gain="exp2") @ 2])["nDCG@2"]
     array([0.70391809, 0.63092975])
+    >>> evaluate({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.1, 0.5, 0.9]}, "RR").mean()
+    {'RR': 0.75}
     """
     asked = as_measures(measures)
     if cutoff is not None:
@@ -100,6 +116,21 @@ def evaluate(
         raise MeasureError(
             f"{own[0]} has a cutoff for each query, which no convention has; name one, as in {own[0].name}@10"
         )
+    if not isinstance(rankings, Rankings | RankingsStream):
+        named = Roles.of(roles, "evaluate")
+        kept = [measure.cutoff_column for measure in asked if measure.cutoff_column]
+        rule = None if convention is None else as_convention(convention)
+        rankings = rankings_or_stream(
+            rankings,
+            named.keeping(kept),
+            threads=threads,
+            with_doc_id=rule is not None and rule.orders_by_id,
+        )
+    elif roles:
+        raise InputTypeError(
+            Argument(next(iter(roles))),
+            f" is for tables and paths; {type(rankings).__name__} already has its columns",
+        )
     if isinstance(rankings, RankingsStream):
         resolved = asked if convention is None else resolve_all(asked, convention)
         evaluate_part = partial(
@@ -110,11 +141,6 @@ def evaluate(
         )
         with functions_held(resolved):
             return streams.evaluate(rankings, evaluate_part)
-    if not isinstance(rankings, Rankings):
-        raise InputTypeError(
-            f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, from_query_ids, from_arrow or "
-            "read_parquet, or a stream of them, made by scan_parquet"
-        )
     if convention is not None:
         return evaluate_by_convention(rankings, asked, convention, threads=threads)
     return scoring.score(asked, rankings, threads)

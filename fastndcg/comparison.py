@@ -20,11 +20,12 @@ from fastndcg.api import evaluate
 from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, MeasureError, suggest
 from fastndcg.measures import Measure, as_measure
 from fastndcg.rankings import Rankings
-from fastndcg.scores import Scores, groups_of, html_table, text_table
+from fastndcg.scores import Scores, groups_of
 from fastndcg.statistics import sums
 from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, scipy, wilcoxon
 from fastndcg.statistics.intervals import SMALL, check_confidence
 from fastndcg.statistics.resampling import EXACT, check_resamples, sign_flips, tukey
+from fastndcg.tables import Table, html_table, terminal_width, text_table
 from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
@@ -654,7 +655,7 @@ class Comparison:
 
     def movers(
         self, measure: object, system: str | None = None, n: int = 20, *, baseline: str | None = None
-    ) -> pa.Table:
+    ) -> Table:
         """The queries that differ most between two systems, largest difference first, whatever its sign.
 
         Parameters
@@ -667,7 +668,7 @@ class Comparison:
 
         Returns
         -------
-        pyarrow.Table
+        Table
             The columns of queries, `baseline` and `system`, the values of the two, and `difference`.
 
         Raises
@@ -679,11 +680,11 @@ class Comparison:
         far = np.abs(table["difference"].to_numpy())
         far[np.isnan(far)] = 0
         chosen = np.argsort(-far, kind="stable")[: max(n, 0)]
-        return table.take(pa.array(chosen[far[chosen] > 0]))
+        return Table(table.take(pa.array(chosen[far[chosen] > 0])))
 
     def differences(
         self, measure: object, system: str | None = None, *, baseline: str | None = None
-    ) -> pa.Table:
+    ) -> Table:
         """Every query with its values of two systems, in the order of the first system's queries.
 
         Parameters
@@ -694,7 +695,7 @@ class Comparison:
 
         Returns
         -------
-        pyarrow.Table
+        Table
             The columns of queries, `baseline` and `system`, the values of the two, and `difference`; NaN where there is no value.
 
         Raises
@@ -713,7 +714,7 @@ class Comparison:
         table = own.queries
         for column, values in (columns | {"difference": columns["system"] - columns["baseline"]}).items():
             table = table.append_column(column, pa.array(values))
-        return table
+        return Table(table)
 
     def slices(self, columns: str | Sequence[str]) -> dict[tuple[Any, ...], Comparison]:
         """The same comparison of each group of queries.
@@ -811,7 +812,7 @@ class Comparison:
             )
         return {measure: all(each) for measure, each in found.items()}
 
-    def queries_needed(self, difference: float, power: float = 0.8) -> pa.Table:
+    def queries_needed(self, difference: float, power: float = 0.8) -> Table:
         """How many queries a paired t-test needs to find such a difference of means so often, by the noncentral t.
 
         Parameters
@@ -849,7 +850,7 @@ class Comparison:
         schema = pa.schema(
             [*((name, pa.string()) for name in ("measure", "system", "baseline")), ("queries", pa.int64())]
         )
-        return pa.Table.from_pylist(rows, schema)
+        return Table(pa.Table.from_pylist(rows, schema), keys=3)
 
     # ---- tables ----
 
@@ -968,9 +969,7 @@ class Comparison:
         )
 
     def __repr__(self) -> str:
-        from shutil import get_terminal_size
-
-        table, width = self._texts(), get_terminal_size().columns
+        table, width = self._texts(), terminal_width() or 1_000
         # what is not needed to read a difference goes first where there is no room
         for name in ("mean", "effect", "ties", "wins", "losses", "baseline"):
             shown = text_table(table, left=3)

@@ -16,9 +16,9 @@ from fastndcg.arrow_types import combined
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.measures import Measure, as_measure, functions_held
 from fastndcg.rankings import Rankings
-from fastndcg.scores import html_table, text_table
 from fastndcg.scoring import ideals, plan
 from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers
+from fastndcg.tables import Table, html_table, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -200,7 +200,7 @@ class Explanation:
         return math.nan if self.is_empty else self._last()
 
     @property
-    def missed(self) -> pa.Table:
+    def missed(self) -> Table:
         """Judged documents that were not returned: `grade`, `gain`, and how many `documents`, best first.
 
         `at_top` is what the value would gain if one of them stood above all others.
@@ -211,13 +211,15 @@ class Explanation:
         gains = np.array([plan.gain_of(worth, grade) for grade in grades.tolist()]) if worth else grades
         order = np.argsort(-gains, kind="stable")
         at_top = [self._with_at_top(grade) - self.value for grade in grades[order].tolist()]
-        return pa.table(
-            {
-                "grade": pa.array(grades[order]),
-                "gain": pa.array(gains[order]),
-                "documents": pa.array(counts[order], pa.int64()),
-                "at_top": pa.array(at_top, pa.float64()),
-            }
+        return Table(
+            pa.table(
+                {
+                    "grade": pa.array(grades[order]),
+                    "gain": pa.array(gains[order]),
+                    "documents": pa.array(counts[order], pa.int64()),
+                    "at_top": pa.array(at_top, pa.float64()),
+                }
+            )
         )
 
     def _with_at_top(self, grade: float) -> float:
@@ -234,7 +236,7 @@ class Explanation:
         )
         return float(scoring.score((self._cut,), more, 1).values[0, 0])
 
-    def swaps(self, n: int = 10) -> pa.Table:
+    def swaps(self, n: int = 10) -> Table:
         """The exchanges of two documents that gain most: `rank`, `with_rank`, and what the value `gains`, greatest first.
 
         Every exchange is evaluated by itself. Of a long list those are tried that move a document of each gain, the highest and the
@@ -244,12 +246,14 @@ class Explanation:
         pairs = _pairs(self._gains[order], len(self._ranks.added), ranked)
         gains = np.empty(0) if self.is_empty else self._exchanged(order, pairs) - self.value
         best = [place for place in np.argsort(-gains, kind="stable")[: max(n, 0)] if gains[place] > _ROUNDING]
-        return pa.table(
-            {
-                "rank": pa.array([pairs[place][0] + 1 for place in best], pa.int64()),
-                "with_rank": pa.array([pairs[place][1] + 1 for place in best], pa.int64()),
-                "gains": pa.array([gains[place] for place in best], pa.float64()),
-            }
+        return Table(
+            pa.table(
+                {
+                    "rank": pa.array([pairs[place][0] + 1 for place in best], pa.int64()),
+                    "with_rank": pa.array([pairs[place][1] + 1 for place in best], pa.int64()),
+                    "gains": pa.array([gains[place] for place in best], pa.float64()),
+                }
+            )
         )
 
     def _exchanged(self, order: Int64, pairs: list[tuple[int, int]]) -> Float64:

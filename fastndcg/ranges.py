@@ -12,6 +12,7 @@ from fastndcg.api import evaluate
 from fastndcg.errors import MeasureError
 from fastndcg.measures import Measure, as_measure, as_measures, functions_held
 from fastndcg.scoring import assignments
+from fastndcg.tables import Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +64,7 @@ class Ranges:
             raise MeasureError(f"{wanted} was not asked for; these were: {', '.join(map(str, self._bounds))}")
         return self._bounds[wanted]
 
-    def summary(self) -> pa.Table:
+    def summary(self) -> Table:
         """Means of each measure: `measure`, the three values, and `moves`, whether they differ by more than 0.001."""
         rows = []
         for measure, bounds in self._bounds.items():
@@ -77,7 +78,9 @@ class Ranges:
                 }
             )
         kinds = {"measure": pa.string()} | dict.fromkeys(self._names, pa.float64()) | {"moves": pa.bool_()}
-        return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()})
+        return Table(
+            pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()})
+        )
 
     def to_arrow(self) -> pa.Table:
         """A row for each query: its columns, then three columns for each measure, as in "AP worst", "AP expected", "AP best"."""

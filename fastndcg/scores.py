@@ -20,9 +20,11 @@ from fastndcg.measures import Measure, as_measure
 from fastndcg.statistics.intervals import SMALL, check_confidence, t_interval
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 from fastndcg.statistics.sums import Moments
+from fastndcg.tables import Table, fitted, polars_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
     from fastndcg.plot.methods import ScoresPlots
 
@@ -194,7 +196,7 @@ class Scores:
             rows.append({**numbers, "queries": self.n_queries, "empty": int(self._empty[row].sum())})
         return Summary(rows)
 
-    def by(self, columns: str | Sequence[str], confidence: float | None = None) -> pa.Table:
+    def by(self, columns: str | Sequence[str], confidence: float | None = None) -> Table:
         """Means of each group of queries: a row for each value of a kept column, in order of first appearance.
 
         Parameters
@@ -206,7 +208,7 @@ class Scores:
 
         Returns
         -------
-        pyarrow.Table
+        Table
             The columns, `queries`, and the mean of each measure, weighted where there are weights. With `confidence`, `small`, true
             for groups of less than 30 queries, whose intervals are not to be relied on; and after each mean its `_low` and `_high`
             and `_empty`, the number of queries where the measure is undefined.
@@ -240,6 +242,7 @@ class Scores:
         if not names:
             raise ColumnError(f"no column is named to group by; kept were: {', '.join(kept)}")
         distinct, parts = groups_of([self.queries[name] for name in names])
+        pages = []
         table: dict[str, Any] = dict(zip(names, distinct, strict=True))
         table["queries"] = pa.array(map(len, parts), pa.int64())
         if confidence is not None:
@@ -248,8 +251,10 @@ class Scores:
             means = [self._mean(row, part) for part in parts]
             name = measure.label
             table[name] = pa.array(means, pa.float64())
+            pages.append([name])
             if confidence is None:
                 continue
+            pages[-1] += [f"{name}_low", f"{name}_high", f"{name}_empty"]
             ends = []
             for mean, part in zip(means, parts, strict=True):
                 values, weight = self._counted(row, part)
@@ -259,9 +264,10 @@ class Scores:
                 table[f"{name}_{end}"] = pa.array([found[end] for found in ends], pa.float64())
             empty = [int(self._empty[row, part].sum()) for part in parts]
             table[f"{name}_empty"] = pa.array(empty, pa.int64())
-        return pa.table(table)
+        keys = len(table) - sum(map(len, pages))
+        return Table(pa.table(table), keys, pages)
 
-    def worst(self, measure: object, n: int = 20) -> pa.Table:
+    def worst(self, measure: object, n: int = 20) -> Table:
         """The queries with the lowest values of a measure, lowest first; of equal ones those that come first.
 
         Parameters
@@ -273,7 +279,7 @@ class Scores:
 
         Returns
         -------
-        pyarrow.Table
+        Table
             The columns of `queries`, and the measure.
 
         Raises
@@ -290,16 +296,16 @@ class Scores:
         """
         return self._extreme(measure, n, 1)
 
-    def best(self, measure: object, n: int = 20) -> pa.Table:
+    def best(self, measure: object, n: int = 20) -> Table:
         """The queries with the highest values of a measure, highest first; otherwise as `worst`."""
         return self._extreme(measure, n, -1)
 
-    def _extreme(self, measure: object, n: int, sign: int) -> pa.Table:
+    def _extreme(self, measure: object, n: int, sign: int) -> Table:
         values = self[measure]
         defined = np.flatnonzero(~np.isnan(values))
         chosen = defined[np.argsort(sign * values[defined], kind="stable")[: max(n, 0)]]
         table = self.queries.take(pa.array(chosen))
-        return table.append_column(self._asked(measure).label, pa.array(values[chosen]))
+        return Table(table.append_column(self._asked(measure).label, pa.array(values[chosen])))
 
     def _mean(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> float:
         return statistics.mean(*self._counted(row, part))
@@ -348,6 +354,10 @@ class Scores:
     def to_pandas(self) -> pd.DataFrame:
         """`to_arrow` as a pandas DataFrame."""
         return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
+
+    def to_polars(self) -> pl.DataFrame:
+        """`to_arrow` as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
+        return polars_of(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -486,33 +496,45 @@ def results_file(path: str | os.PathLike[str]) -> Iterator[ResultsFile]:
                 results.restart()
 
 
-class Summary:
-    """A row of numbers for each measure; shows itself as a table. Quartiles, intervals and anchors are left out where nobody
-    computed them.
+class Summary(Table):
+    """A row of numbers for each measure. Quartiles, intervals and anchors are left out where nobody computed them.
 
     Where the measures are of several runs, each row begins with the name of its run.
+
+    Attributes
+    ----------
+    rows : list of dict
+        The numbers of each measure.
     """
 
     _NAMES = ("run", "measure")
     _ANCHORS = ("worst", "random", "best", "position", "ceiling", "quality")
     _NUMBERS = ("mean", "low", "high", "std", "min", "q25", "median", "q75", "max", *_ANCHORS)
     _COUNTS = ("queries", "empty")
+    _DROPS = (
+        ("std",),
+        ("q25", "median", "q75"),
+        ("min", "max"),
+        _ANCHORS[3:],
+        _COUNTS,
+        ("low", "high"),
+        _ANCHORS,
+    )
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows
         self._labels = [name for name in self._NAMES if all(name in row for row in rows)]
         self._numbers = [name for name in self._NUMBERS if all(name in row for row in rows)]
-
-    def to_arrow(self) -> pa.Table:
-        """The rows as a table: measure, mean, low and high if any, std, min, q25, median, q75, max, queries, empty."""
         types = (
             dict.fromkeys(self._labels, pa.string())
             | dict.fromkeys(self._numbers, pa.float64())
             | {name: pa.int64() for name in self._COUNTS}
         )
-        return pa.table(
-            {name: pa.array([row[name] for row in self.rows], kind) for name, kind in types.items()}
-        )
+        columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()}
+        super().__init__(pa.table(columns), len(self._labels))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Summary, (self.rows,)
 
     def _texts(self) -> list[list[str]]:
         """The table as texts, its header first."""
@@ -530,32 +552,8 @@ class Summary:
         ]
         return [header, *rows]
 
-    def __repr__(self) -> str:
-        return text_table(self._texts(), left=len(self._labels))
-
-    def _repr_html_(self) -> str:
-        return html_table(self._texts())
-
-
-def text_table(rows: list[list[str]], left: int = 1) -> str:
-    """Rows of texts in columns, of which the first ones, `left` of them, start at the left, as for people to read."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            text.ljust(width) if column < left else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
-
-
-def html_table(rows: list[list[str]]) -> str:
-    """The same as HTML; the first row is the header."""
-    import html
-
-    header, *others = rows
-    cells = "".join(f"<th>{html.escape(text)}</th>" for text in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in others
-    )
-    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+    def text(self, width: int = 0) -> str:
+        """The table for so many columns of a terminal: measures and means whole, the rest as far as there is room; 0 leaves
+        nothing out.
+        """
+        return fitted(self._texts(), len(self._labels), self._DROPS, width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypedDict
 
@@ -49,6 +50,29 @@ class Parameters(TypedDict, total=False):
 NaN = Literal["refuse", "last"]
 Missing = Literal["zero", "skip"]
 TieOrder = Literal["docid_desc", "docid_asc", "input"]
+
+
+class ArrowStream(Protocol):
+    """A table that speaks Arrow: of pyarrow, Polars, pandas, DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+class ArrowArray(Protocol):
+    """A part of a table that speaks Arrow."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
+
+
+class LazyTable(Protocol):
+    """A lazy frame of Polars."""
+
+    def collect_schema(self) -> Any: ...
+
+
+Table = ArrowStream | ArrowArray | LazyTable | Mapping[str, Any] | npt.NDArray[Any]
+Path = str | os.PathLike[str]
+Paths = Path | Sequence[Path]
 
 
 class RoleKeywords(TypedDict, total=False):

@@ -177,7 +177,7 @@ KERNELS = [name for name in MODULES if name.split(".")[1:2] == ["kernels"]]
 FLOOR = (
     ("errors", "typing", "spellings"),
     ("kernels",),
-    ("arrow_types",),
+    ("arrow_types", "tables"),
     ("arrays",),
     ("grouping",),
     ("files", "threads", "intents", "statistics", "measures"),

@@ -359,7 +359,7 @@ def test_tables() -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 100, 200])
 def test_a_table_fits_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("fastndcg.comparison.terminal_width", lambda: width)
     lines = repr(compared(*drawn(7, 60))).splitlines()
     assert ("mean" in lines[1]) == (width >= 100) and "difference" in lines[1]
     assert width < 80 or max(map(len, lines[1:])) <= width

@@ -201,3 +201,8 @@ def test_values_of_parameters_are_those_that_are_read() -> None:
             for value, _ in parameter.values:
                 if not value.startswith("a "):
                     assert parameter.read(ast.literal_eval(value)) is not None
+
+
+def test_the_first_page_is_short() -> None:
+    assert len(README.splitlines()) <= 110
+    assert max(map(len, README.splitlines())) <= 170

@@ -129,7 +129,7 @@ def test_without_confidence_there_is_no_interval() -> None:
         (0, "confidence=0 is no share"),
         (1.0, "confidence=1.0 is no share"),
         (math.nan, "confidence=nan is no share"),
-        ("95%", "confidence='95%' is no number"),
+        ("95%", 'confidence="95%" is no number'),
         (True, "confidence=True is no number"),
     ],
 )

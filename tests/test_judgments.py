@@ -236,6 +236,31 @@ def test_negative_grades() -> None:
         fn.judgment_range(rankings_of(queries, pool=True), "infAP")
 
 
+COUNTED = [
+    *("AP", "AP@7", "AP(denominator='min(n_relevant, k)')@7", "AP(rel=2, ties='input')@40", "AP(ties='input')", "R", "R@5"),
+    *("R(ties='input', empty='nan')@20", "F@10", "F(beta=3, rel=2)", "SetR(rel=3)", "SetF", "SetAP", "SetP(relative=True)"),
+]  # fmt: skip
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("seed", range(4))
+def test_one_pass_finds_the_numbers_that_trying_each_finds(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longer lists than all of whose assignments could be listed, in parts of any size."""
+    random = np.random.default_rng(seed)
+    queries = random_queries(seed, 12, longest=(15, 40)[seed % 2], most=(5, 40)[seed // 2])
+    rankings = rankings_of(queries, pool=bool(random.integers(0, 2)))
+    monkeypatch.setattr(assignments, "_TOGETHER", int(random.choice([1, 100, 1 << 20])))
+    by_pass = fn.judgment_range(rankings, COUNTED)
+    monkeypatch.setattr(assignments, "_TOGETHER", 1 << 20)
+    monkeypatch.setattr(assignments.numbers, "is_counted", lambda measure: False)
+    one_by_one = fn.judgment_range(rankings, COUNTED)
+    for measure in by_pass.measures:
+        for got, wanted in zip(by_pass[measure], one_by_one[measure], strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-13, atol=0, err_msg=str(measure))
+
+
 @pytest.mark.pure
 def test_gains_over_propensities() -> None:
     queries = [Query([3, 1, 2], [3, 2, 1], []), *random_queries(70, 40, most=3)]

@@ -91,4 +91,4 @@ def test_parameters_of_all_measures_have_a_type() -> None:
     declared = {
         parameter.name for definition in measures.DEFINITIONS.values() for parameter in definition.parameters
     }
-    assert set(typing.Parameters.__annotations__) == declared | {"like", "dcg", "gains"}
+    assert set(typing.Parameters.__annotations__) == declared | {"like", "dcg", "gains", "cutoff"}

@@ -20,6 +20,7 @@ from fastndcg.cli.gates import in_a_line, read_gate
 from fastndcg.cli.options import (
     Correction,
     DocIdOption,
+    Format,
     IntentsOption,
     IsJudgedOption,
     Layout,
@@ -36,7 +37,7 @@ from fastndcg.cli.options import (
     ThreadsOption,
     WeightOption,
 )
-from fastndcg.cli.output import slices_table, write, write_csv, write_json
+from fastndcg.cli.output import DROPS_OF_SLICES, shown_as, slices_texts, write, write_csv, write_json
 from fastndcg.cli.reading import (
     check_confidence,
     check_sources,
@@ -52,9 +53,10 @@ from fastndcg.cli.reading import (
 from fastndcg.cli.score import Scored, score_opened, stored_in, stored_results
 from fastndcg.errors import InputError, SourceError, suggest
 from fastndcg.measures import Measure
-from fastndcg.scores import Scores, text_table
+from fastndcg.scores import Scores
 from fastndcg.sources.columns import Roles
 from fastndcg.statistics.intervals import SMALL
+from fastndcg.tables import text_table
 
 if TYPE_CHECKING:
     from fastndcg.cli.reading import Opened
@@ -394,9 +396,9 @@ def _report(
                 "queries",
                 "small",
             ]
-            parts.append(
-                slices_table([{name: row[name] for name in shown} for row in of_slices], len(by) + 3)
-            )
+            left = len(by) + 3
+            texts = slices_texts([{name: row[name] for name in shown} for row in of_slices], left)
+            parts.append(shown_as(Format.table, texts, left, DROPS_OF_SLICES))
         parts += [_movers_text(**pair) for pair in moved]
         write("\n\n".join(parts) + "\n")
         return

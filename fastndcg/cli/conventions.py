@@ -31,6 +31,7 @@ from fastndcg.errors import (
     suggest,
 )
 from fastndcg.sources.columns import Roles
+from fastndcg.tables import Table, markdown_table, paged, terminal_width, text_table
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
@@ -106,10 +107,6 @@ def find_convention(option: str, name: str) -> Convention:
         end(2, f"{option}: {error}")
 
 
-def needs_ids(convention: Convention | None) -> bool:
-    return convention is not None and convention.ties in ("docid_desc", "docid_asc", "item_desc")
-
-
 def _one_query(rankings: Rankings, name: str) -> Rankings:
     ids = [str(each) for each in rankings.query_ids.to_pylist()]
     if name not in ids:
@@ -126,7 +123,7 @@ def _write_conventions(names: list[str], format: Format) -> None:  # noqa: A002 
     if format is not Format.json:  # the other two have a line for each
         caveats = pa.array(["; ".join(each) for each in table["caveats"].to_pylist()])
         table = table.drop_columns("caveats").append_column("caveats", caveats)
-    if format is Format.table:
+    if format in (Format.table, Format.markdown):
         shown = ["name", "measure", "ties", "missing", "weights", "tolerance", "tool"]
         _write_table(table.select(shown), format)
         write(
@@ -140,7 +137,7 @@ def _write_conventions(names: list[str], format: Format) -> None:  # noqa: A002 
         _write_table(table, format)
 
 
-def _write_table(table: pa.Table, format: Format) -> None:  # noqa: A002 - the option's name
+def _write_table(table: pa.Table | Table, format: Format) -> None:  # noqa: A002 - the option's name
     rows = [{name: json_number(value) for name, value in row.items()} for row in table.to_pylist()]
     if format is Format.json:
         write(json.dumps(rows, indent=2, allow_nan=False) + "\n")
@@ -153,7 +150,7 @@ def _write_table(table: pa.Table, format: Format) -> None:  # noqa: A002 - the o
         )
         write(text.getvalue())
     else:
-        write(_as_text(table.column_names, _with_round_effects(rows)))
+        write(_as_text(table.column_names, _with_round_effects(rows), markdown=format is Format.markdown))
 
 
 _DECIMALS = 6
@@ -182,19 +179,20 @@ def _rounded_step(before: float, after: float) -> float:
     return float(round(after * scale) - round(before * scale)) / float(scale)
 
 
-def _as_text(names: list[str], rows: list[dict[str, Any]]) -> str:
+def _as_text(names: list[str], rows: list[dict[str, Any]], *, markdown: bool) -> str:
     """A line for each row; columns that say nothing are left out, and reasons stand below."""
     kept = [name for name in names if name != "refused" and any(row[name] not in (None, 0.0) for row in rows)]
-    lines = [kept] + [[_cell(row[name]) for name in kept] for row in rows]
-    numeric = [any(isinstance(row[name], float) for row in rows) for name in kept]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(kept))]
-    text = "\n".join(
-        "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, numeric, strict=True)
-        ).rstrip()
-        for line in lines
-    )
+    texts = [kept] + [[_cell(row[name]) for name in kept] for row in rows]
+    left = {place for place, name in enumerate(kept) if not any(isinstance(row[name], float) for row in rows)}
+    if markdown:
+        text = markdown_table(texts, left)
+    else:
+        pages = paged(texts, 1, [[name] for name in kept[1:]], terminal_width())
+        of_page = [
+            {place for place, name in enumerate(page[0]) if kept.index(name) in left} for page in pages
+        ]
+        text = "\n\n".join(map(text_table, pages, of_page))
+        text = "\n".join(line.rstrip() for line in text.splitlines())
     refused: dict[str, list[str]] = {}
     for row in rows:
         if row.get("refused"):

@@ -38,6 +38,7 @@ from fastndcg.cli.reading import (
     tell,
 )
 from fastndcg.sources.columns import Roles
+from fastndcg.tables import markdown_table
 
 if TYPE_CHECKING:
     from fastndcg.explain import Explanation, Explanations
@@ -207,11 +208,14 @@ def _found(
 def _report(found: list[Explanation | Explanations], swaps: int, format: Format) -> None:  # noqa: A002
     from fastndcg.explain import Explanations
 
-    if format is Format.table:
+    if format in (Format.table, Format.markdown):
         texts = []
         for each in found:
             alone = {"": each} if not isinstance(each, Explanations) else each
-            texts.append("\n".join([repr(each), *_swaps_texts(alone, swaps)]))
+            shown = repr(each)
+            if format is Format.markdown:
+                shown = f"{each.heading()}\n\n{markdown_table(each._texts(), left=())}\n"
+            texts.append("\n".join([shown, *_swaps_texts(alone, swaps)]))
         write("\n\n".join(texts) + "\n")
         return
     parts = [

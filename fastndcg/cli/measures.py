@@ -14,6 +14,7 @@ from fastndcg.cli.options import Format, FormatOption
 from fastndcg.cli.output import write
 from fastndcg.measures import parse
 from fastndcg.measures import table as measure_table
+from fastndcg.tables import markdown_table
 
 
 @command
@@ -37,6 +38,8 @@ def measures(
         writer.writeheader()
         writer.writerows(rows)
         write(text.getvalue())
+    elif format is Format.markdown:
+        write(markdown_table([list(rows[0]), *(list(row.values()) for row in rows)], len(rows[0])) + "\n")
     elif wanted is None:
         width = max(len(row["name"]) for row in rows)
         write("".join(f"{row['name']:<{width}}  {row['summary']}\n" for row in rows))

@@ -21,6 +21,7 @@ class Format(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
+    markdown = "markdown"
 
 
 class NaN(StrEnum):

@@ -46,9 +46,20 @@ def write_summary(
     elif format is Format.csv:
         write_csv(summary.rows if slices is None else slices)
     else:
-        write(_table(summary))
+        shown = [shown_as(format, summary._texts(), len(summary._labels), summary._DROPS)]
         if slices is not None:
-            write(f"\n{slices_table(slices, list(slices[0]).index('mean'))}\n")
+            left = list(slices[0]).index("mean")
+            shown.append(shown_as(format, slices_texts(slices, left), left, DROPS_OF_SLICES))
+        write("\n\n".join(shown) + "\n")
+
+
+def shown_as(format: Format, rows: list[list[str]], left: int, drops: Any) -> str:  # noqa: A002
+    """Rows of texts as Markdown, or in the columns that the terminal has; where none reads, all of them."""
+    from fastndcg.tables import fitted, markdown_table, terminal_width
+
+    if format is Format.markdown:
+        return markdown_table(rows, left)
+    return "\n".join(line.rstrip() for line in fitted(rows, left, drops, terminal_width()).splitlines())
 
 
 def write_json(whole: dict[str, Any]) -> None:
@@ -89,16 +100,17 @@ def slices_of(scores: Scores, by: list[str], confidence: float | None) -> Rows:
     return rows
 
 
-def slices_table(rows: Rows, left: int) -> str:
-    """Slices as people read them: names at the left, and a mark on small ones."""
-    from fastndcg.scores import text_table
+DROPS_OF_SLICES = (("empty",), ("queries",), ("low", "high"), ("",))
 
+
+def slices_texts(rows: Rows, left: int) -> list[list[str]]:
+    """Slices as people read them: names at the left, and a mark on small ones."""
     names = [name for name in rows[0] if name != "small"]
     texts = [[*names, ""]]
     for row in rows:
         numbers = [_shown(row[name]) for name in names[left:]]
         texts.append([*(str(row[name]) for name in names[:left]), *numbers, "small" if row["small"] else ""])
-    return "\n".join(line.rstrip() for line in text_table(texts, left=left).splitlines())
+    return texts
 
 
 def _shown(number: float | None) -> str:
@@ -110,36 +122,6 @@ def _shown(number: float | None) -> str:
 def json_number(value: Any) -> Any:
     """None for NaN, which neither JSON nor most readers of CSV know."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _table(summary: Summary) -> str:
-    plain = f"{summary!r}\n"
-    if not sys.stdout.isatty() or "NO_COLOR" in os.environ:
-        return plain
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(
-        file=io.StringIO(), force_terminal=True, width=os.get_terminal_size(sys.stdout.fileno()).columns
-    )
-    header, *rows = summary._texts()
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column, name in enumerate(header):
-        table.add_column(
-            name,
-            justify="left" if column < len(summary._labels) else "right",
-            no_wrap=True,
-            style="bold" if name == "mean" else "",
-        )
-    for row in rows:
-        table.add_row(*map(Text, row))  # a list of gains in brackets is no markup
-    if console.measure(table).minimum > console.width:
-        return plain  # rich would cut numbers to fit
-    with console.capture() as capture:
-        console.print(table)
-    return capture.get()
 
 
 _PATIENCE = 1.0  # seconds after which a terminal shows how far a task is

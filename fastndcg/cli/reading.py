@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fastndcg.cli.application import end, in_options
 from fastndcg.cli.options import Missing, NaN
 from fastndcg.cli.output import Progress
-from fastndcg.errors import InputError, MeasureError
+from fastndcg.errors import InputError, MeasureError, SourceError
 from fastndcg.measures import Measure, parse_many
 
 if TYPE_CHECKING:
@@ -90,13 +90,11 @@ def open_paths(paths: list[str], threads: int | None) -> Opened:
     """The files of the paths, of one kind: each listed, and its footer or header read, once."""
     from fastndcg.sources import csv, parquet
 
-    found = [csv.is_csv(path) for path in paths]
-    if any(found) and not all(found):
-        end(
-            2,
-            f"{paths[found.index(True)]} is CSV and {paths[found.index(False)]} is not; give files of one kind",
-        )
-    if any(found):
+    try:
+        are_csv = csv.are_csv(paths)
+    except SourceError as error:
+        end(2, str(error))
+    if are_csv:
         return csv.open_csv(paths)
     return parquet.open_parquet(paths, threads)
 
@@ -126,14 +124,12 @@ def read_rankings(chosen: Chosen, threads: int | None) -> Rankings:
     return rankings
 
 
-_IN_MEMORY = "1GB"  # larger input is streamed
-
-
 def scan_rankings(
     chosen: Chosen, memory: str | None, threads: int | None
 ) -> tuple[ParquetStream | None, Progress]:
     """The files as a stream, if they are too large to be read at once, and what shows its progress."""
     from fastndcg.sources import csv
+    from fastndcg.sources.given import IN_MEMORY
     from fastndcg.sources.scan import ParquetStream, bytes_of, threads_ahead
 
     bar = Progress("Scoring")
@@ -142,7 +138,7 @@ def scan_rankings(
             end(2, "--memory has no meaning with CSV, which is read whole; give Parquet to score it in parts")
         return None, bar
     try:
-        budget = bytes_of(memory or _IN_MEMORY)
+        budget = IN_MEMORY if memory is None else bytes_of(memory)
     except InputError as error:
         end(2, f"--memory: {error}")
     stream = ParquetStream(

@@ -14,7 +14,7 @@ import typer
 
 from fastndcg.api import evaluate
 from fastndcg.cli.application import GATE, command, end
-from fastndcg.cli.conventions import find_convention, needs_ids
+from fastndcg.cli.conventions import find_convention
 from fastndcg.cli.options import (
     DocIdOption,
     Format,
@@ -302,7 +302,7 @@ def score_opened(
     """Scores of files that are one input: at once, or a part at a time where it is too large for that."""
     from fastndcg.anchors import anchors
 
-    chosen = choose_columns(opened, roles, with_doc_id=needs_ids(convention))
+    chosen = choose_columns(opened, roles, with_doc_id=convention is not None and convention.orders_by_id)
     taken = chosen.columns.taken
     stream, bar = scan_rankings(chosen, memory, threads)
     if stream is not None:

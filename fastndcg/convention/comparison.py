@@ -12,6 +12,7 @@ from fastndcg.convention.declarations import Convention, as_convention, conventi
 from fastndcg.convention.evaluation import MeanSums, check_rankings, report, values_of
 from fastndcg.convention.preparation import find_left_out, prepare
 from fastndcg.errors import ConventionError, InputError, MeasureError
+from fastndcg.tables import Table
 from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def compare_conventions(
     names: Iterable[str | Convention] | None = None,
     *,
     threads: int | None = None,
-) -> pa.Table:
+) -> Table:
     """nDCG@k of one data set by every convention, and which choices move each from the first one.
 
     Parameters
@@ -117,7 +118,7 @@ def compare_conventions(
 
     Returns
     -------
-    pyarrow.Table
+    Table
         A row for each: `name`, `value`, `difference` from the first, then for each choice (cutoff, queries, scores, rel, gain,
         discount, ideal, ties, empty, weights, rounding) by how much it moves the first one's value on this data, when the
         choices are changed in this order: the first value and these effects add up to the value, exactly. `refused` says why
@@ -170,7 +171,7 @@ def compare_conventions(
         for choice, effect in effects.items():
             columns[choice].append(None if refused else effect)
     types = dict.fromkeys(columns, pa.float64()) | {"name": pa.string(), "refused": pa.string()}
-    return pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
+    return Table(pa.table({name: pa.array(values, types[name]) for name, values in columns.items()}))
 
 
 def explain_conventions(
@@ -180,12 +181,12 @@ def explain_conventions(
     k: int | None = 10,
     *,
     threads: int | None = None,
-) -> pa.Table:
+) -> Table:
     """The way from one convention's nDCG@k to another's, one choice at a time.
 
     Returns
     -------
-    pyarrow.Table
+    Table
         `choice`, `before`, `after` (what was chosen), `effect`, `value` (after the step). The first row is the value of `a`; it
         and the effects add up to the last value, that of `b`, exactly.
 
@@ -232,7 +233,9 @@ def explain_conventions(
         "effect": pa.float64(),
         "value": pa.float64(),
     }
-    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()})
+    return Table(
+        pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()})
+    )
 
 
 def _shown(rule: Convention, choice: str) -> str:
@@ -249,7 +252,7 @@ def _shown(rule: Convention, choice: str) -> str:
     return f"{value:g}" if isinstance(value, float | int) else str(value).lower()
 
 
-def describe() -> pa.Table:
+def describe() -> Table:
     """All conventions as a table: a row for each, a column for each field."""
     columns: dict[str, list[Any]] = {
         "name": [], "measure": [], "ties": [], "scores": [], "rounding": [], "missing": [], "unjudged": [], "weights": [],
@@ -262,4 +265,4 @@ def describe() -> pa.Table:
         )  # fmt: skip
         for column, value in zip(columns.values(), row, strict=True):
             column.append(value)
-    return pa.table(columns)
+    return Table(pa.table(columns))

@@ -95,6 +95,11 @@ class Convention:
         return measure if cutoff is None else measure @ cutoff
 
     @property
+    def orders_by_id(self) -> bool:
+        """Whether tied documents are ordered by their ids."""
+        return self.ties in ("docid_desc", "docid_asc", "item_desc")
+
+    @property
     def measure_ties(self) -> Ties:
         """The `ties` of the measure: "input" for the rules that order the rows first."""
         rules: dict[str, Ties] = {"average": "average", "worst": "worst", "best": "best"}

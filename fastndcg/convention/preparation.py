@@ -86,7 +86,7 @@ def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longe
     if not tied.any():
         return
     where = f"query {rankings._name_of(int(by_query[1:][tied][0]))} has tied documents of different gains"
-    if convention.ties in ("docid_desc", "docid_asc", "item_desc"):
+    if convention.orders_by_id:
         raise ConventionError(
             convention.name,
             f" orders ties by document id, and these rankings have none, but {where}. Give doc_ids= (doc_id= of a reader).",

@@ -6,6 +6,7 @@ ideals        ideal rankings with a length of their own
 by_intent     measures of several intents
 propensities  gains divided by the probability that they were observed
 assignments   grades of unjudged documents that make a measure least or greatest
+numbers       how many of them are relevant then
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ value here is always that of an assignment, computed as any other. Few assignmen
 
 - Of documents of equal number and grades, the better ones further up never lower a measure whose discounts do not rise. So the
   greatest value has the unjudged documents by falling grade down the list, the least one by rising grade.
-- A measure of relevant documents then depends on their number alone, and each number is tried. One that no further document of
-  a higher grade can lower needs the two ends only.
+- A measure of relevant documents then depends on their number alone, and each number is tried, by a pass over the documents for
+  all of them (`numbers`) or one by one. One that no further document of a higher grade can lower needs the two ends only.
 - nDCG is a ratio, DCG(x) / IDCG(x), and both are sums over thresholds of the gain: of a weight for each document above the
   threshold. With a guess r of the extreme ratio (Dinkelbach, On nonlinear fractional programming, Management Science 13(7),
   1967) the extreme of DCG(x) - r IDCG(x) is a sum over thresholds of what depends on the number of unjudged documents above it,
@@ -27,7 +27,7 @@ from fastndcg.arrays import offsets_from
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures import DCG, IDCG, Function, Measure, Numbers
 from fastndcg.rankings import Rankings
-from fastndcg.scoring import ideals, plan
+from fastndcg.scoring import ideals, numbers, plan
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
@@ -539,8 +539,14 @@ def bounds(
         alike.setdefault((plan.worth_of(measure), depends_on_number(measure)), []).append(row)
     for (_, every), rows in alike.items():
         scale = scale_of(measures[rows[0]], grades)
-        for queries, best in ends_of(unjudged, every=every):
-            take(rows, queries, np.where(best, scale.grades[-1], scale.grades[0]))
+        counted = [row for row in rows if every and numbers.is_counted(measures[row])]
+        for tried, one_by_one in (([row for row in rows if row not in counted], every), (counted, False)):
+            for queries, best in ends_of(unjudged, every=one_by_one) if tried else ():
+                take(tried, queries, np.where(best, scale.grades[-1], scale.grades[0]))
+        for row in counted:
+            found_by_pass = numbers.extreme_numbers(measures[row], rankings, unjudged, some, _TOGETHER)
+            for queries, best in found_by_pass:
+                take([row], queries, np.where(best, scale.grades[-1], scale.grades[0]))
         for row in rows:
             measure = measures[row]
             if measure.name != "nDCG" or len(scale.gains) == 1:

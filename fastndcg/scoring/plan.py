@@ -392,6 +392,79 @@ class _List(NamedTuple):
     parameter: float = 0.0
 
 
+class _Entries(NamedTuple):
+    """What the rows of a plan refer to by number; rows that need the same share it."""
+
+    worths: _Keys
+    lists: _Keys
+    ideals: _Keys
+    discounts: _Keys
+    totals: _Keys
+
+    def row_of(self, out: int, measure: Measure) -> tuple[int, ...]:
+        """The row of a measure whose values go to row `out` of the result."""
+        definition = measure.definition
+        worth = worth_of(measure)
+        total = nonrelevant = ranking = ideal = -1
+        if (
+            definition.undefined == "no relevant"
+            or definition.ranking == "none"
+            or measure.params.get("relative")
+        ):
+            total = self.totals.index_of(self.worths.index_of(worth._replace(gain="relevant")))
+        if definition.fold == "preference":
+            nonrelevant = self.totals.index_of(self.worths.index_of(worth._replace(gain="nonrelevant")))
+        table = self.worths.index_of(worth)
+        if definition.ranking != "none":
+            ranking = self.lists.index_of(_list_of(measure, table, total, nonrelevant))
+        if definition.over == "ideal" or definition.ranking == "ideal":
+            ideal = self._ideal_of(measure, table, ranking)
+        discount = -1 if definition.fold in _CUMULATIVE else self.discounts.index_of(discount_of(measure))
+        ranked = ranking if definition.ranking == "system" else -1
+        undefined, over = _UNDEFINED[definition.undefined], _OVER[_over(measure)]
+        return ranked, discount, ideal, _cutoff(measure), undefined, out, over, total
+
+    def _ideal_of(self, measure: Measure, table: int, ranking: int) -> int:
+        source = tables.FULL if measure.definition.worth == "scaled" else _SOURCE[measure.params["ideal"]]
+        of_list = -1 if source == tables.JUDGED else ranking
+        pool = -1
+        if source == tables.FULL:
+            pool = self.ideals.index_of((table, tables.JUDGED, -1, tables.UNCUT, -1))
+        cutoff = _cutoff(measure) if source in (tables.RETURNED, tables.FULL) else tables.UNCUT
+        return self.ideals.index_of((table, source, of_list, cutoff, pool))
+
+
+def _list_of(measure: Measure, table: int, total: int, nonrelevant: int) -> _List:
+    fold, params = measure.definition.fold, measure.params
+    parameter = params["recall"] if fold == "interpolated" else 0.0
+    needs = (total, nonrelevant) if fold in ("preference", "interpolated") else (-1, -1)
+    return _List(
+        table, ties_of(measure), int(params.get("judged_only", False)), _FOLD[fold], *needs, parameter
+    )
+
+
+def _depths(rows: Sequence[tuple[int, ...]], ideals: _Keys, longest: int) -> tuple[int, int]:
+    """Ranks that some row looks at, of rankings and of ideals."""
+    depth = min(max(tables.UNCUT if row[3] == tables.AT_RELEVANT else row[3] for row in rows), longest)
+    full = [
+        min(row[3], 1 << 40)
+        for row in rows
+        if row[2] >= 0 and ideals[row[2]][1] == tables.FULL and row[3] != tables.UNCUT
+    ]
+    return depth, max(depth, *full, 0)
+
+
+def _discount_rows(
+    discounts: _Keys, ideal_depth: int, asked: tuple[tuple[Function, int], ...]
+) -> npt.NDArray[np.float64]:
+    found = np.zeros((max(len(discounts), 1), ideal_depth + 1))
+    for place, discount in enumerate(discounts):
+        # the weight of the rank after the last is what a residual needs
+        width = dict(asked).get(discount, ideal_depth + isinstance(discount, Power))
+        found[place, :width] = discount_table(discount, width)
+    return found
+
+
 @lru_cache(maxsize=128)
 def _tables(
     measures: tuple[Measure, ...],
@@ -401,70 +474,13 @@ def _tables(
     asked: tuple[tuple[Function, int], ...],
 ) -> Plan:
     """Tables for lists up to `longest`; users' functions are asked for the ranks of their own measures and no other."""
-    worths, lists, ideals, discounts, totals = _Keys(), _Keys(), _Keys(), _Keys(), _Keys()
-    rows = []
-    for out, measure in enumerate(measures):
-        definition, params = measure.definition, measure.params
-        worth = worth_of(measure)
-        cutoff = _cutoff(measure)
-        total = nonrelevant = ranking = ideal = -1
-        if definition.undefined == "no relevant" or definition.ranking == "none" or params.get("relative"):
-            total = totals.index_of(worths.index_of(worth._replace(gain="relevant")))
-        if definition.fold == "preference":
-            nonrelevant = totals.index_of(worths.index_of(worth._replace(gain="nonrelevant")))
-        table = worths.index_of(worth)
-        if definition.ranking != "none":
-            parameter = params["recall"] if definition.fold == "interpolated" else 0.0
-            needs = (total, nonrelevant) if definition.fold in ("preference", "interpolated") else (-1, -1)
-            ranking = lists.index_of(
-                _List(
-                    table,
-                    ties_of(measure),
-                    int(params.get("judged_only", False)),
-                    _FOLD[definition.fold],
-                    *needs,
-                    parameter,
-                )
-            )
-        if definition.over == "ideal" or definition.ranking == "ideal":
-            source = tables.FULL if definition.worth == "scaled" else _SOURCE[params["ideal"]]
-            of_list = -1 if source == tables.JUDGED else ranking
-            pool = (
-                ideals.index_of((table, tables.JUDGED, -1, tables.UNCUT, -1)) if source == tables.FULL else -1
-            )
-            ideal = ideals.index_of(
-                (
-                    table,
-                    source,
-                    of_list,
-                    cutoff if source in (tables.RETURNED, tables.FULL) else tables.UNCUT,
-                    pool,
-                )
-            )
-        discount = -1 if definition.fold in _CUMULATIVE else discounts.index_of(discount_of(measure))
-        row = (ranking if definition.ranking == "system" else -1, discount, ideal, cutoff)
-        undefined = _UNDEFINED[definition.undefined]
-        rows.append(((*row, undefined, out, _OVER[_over(measure)], total), _weight(measure)))
-    rows.sort()
-
-    cutoffs = [tables.UNCUT if row[3] == tables.AT_RELEVANT else row[3] for row, _ in rows]
-    depth = min(max(cutoffs), longest)
-    full = max(
-        (
-            min(row[3], 1 << 40)
-            for row, _ in rows
-            if row[2] >= 0 and ideals[row[2]][1] == tables.FULL and row[3] != tables.UNCUT
-        ),
-        default=0,
+    entries = _Entries(_Keys(), _Keys(), _Keys(), _Keys(), _Keys())
+    weighted = sorted(
+        (entries.row_of(out, measure), _weight(measure)) for out, measure in enumerate(measures)
     )
-    ideal_depth = max(depth, full)
-    table_of_discounts = np.zeros((max(len(discounts), 1), ideal_depth + 1))
-    for place, discount in enumerate(
-        discounts
-    ):  # the weight of the rank after the last is what a residual needs
-        width = dict(asked).get(discount, ideal_depth + isinstance(discount, Power))
-        table_of_discounts[place, :width] = discount_table(discount, width)
-
+    rows = [row for row, _ in weighted]
+    worths, lists, ideals, discounts, totals = entries
+    depth, ideal_depth = _depths(rows, ideals, longest)
     grades = (
         np.arange(coding.lowest, coding.lowest + coding.n_levels, dtype=np.float64)
         if coding.levels
@@ -501,9 +517,9 @@ def _tables(
             np.int64,
         ),
         totals=frozen(totals, np.int64),
-        discounts=frozen(table_of_discounts, np.float64),
-        rows=frozen([row for row, _ in rows], np.int64),
-        weights=frozen([weight for _, weight in rows], np.float64),
+        discounts=frozen(_discount_rows(discounts, ideal_depth, asked), np.float64),
+        rows=frozen(rows, np.int64),
+        weights=frozen([weight for _, weight in weighted], np.float64),
         depth=depth,
         ideal_depth=ideal_depth,
         condensing=any(row.condensed for row in lists),
@@ -511,7 +527,7 @@ def _tables(
         if coding.levels and all(row.ties != tables.INPUT for row in lists)
         else 0,
         promising=frozen(_promising(gains, ideals, leave_out), np.bool_),
-        skippable=all(row[4] in tables.SKIPPABLE for row, _ in rows)
+        skippable=all(row[4] in tables.SKIPPABLE for row in rows)
         and all(ideal[1] in (tables.JUDGED, tables.SCORED) for ideal in ideals),
     )
 

@@ -38,7 +38,7 @@ _OR_LAST = (". Drop those rows", Step(" or pass ", Argument("nan", "last")), "."
 _STEPS = {"grades": _UNJUDGED, "scores": _OR_LAST}
 
 
-def rankings_from_arrow(data: Any, roles: Roles) -> Rankings:
+def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -> Rankings:
     """Rankings from a table of any kind; only the columns that are needed are touched.
 
     Parameters
@@ -49,6 +49,8 @@ def rankings_from_arrow(data: Any, roles: Roles) -> Rankings:
         whose relevance and score (and doc_id, is_judged) columns stand lists of equal lengths.
     roles : Roles
         As the keywords of `read_parquet`.
+    with_doc_id : bool
+        True reads document ids by a usual name where they are not named.
 
     Returns
     -------
@@ -77,7 +79,9 @@ def rankings_from_arrow(data: Any, roles: Roles) -> Rankings:
     """
     source = _source(data)
     try:
-        columns = find_columns(source.names, roles, is_list=lambda name: is_list(source.type_of(name)))
+        columns = find_columns(
+            source.names, roles, is_list=lambda name: is_list(source.type_of(name)), with_doc_id=with_doc_id
+        )
     except ColumnError as error:
         raise error.within("", source.hint) from None
     return rankings_from_table(source.table(columns.names), columns)
@@ -192,6 +196,14 @@ def _source(data: Any) -> _Source:
         return _of_columns(list(data), lambda name: _from_array(name, data[name]))
     if isinstance(data, np.ndarray) and data.dtype.names:
         return _of_columns(list(data.dtype.names), lambda name: _from_array(name, data[name]))
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(data, polars.LazyFrame):
+        schema = polars.DataFrame(schema=data.collect_schema()).to_arrow().schema
+        return _Source(
+            schema.names,
+            lambda name: schema.field(name).type,
+            lambda names: _readable(lambda: data.select(names).collect().to_arrow()),
+        )
     return _of_reader(_reader(data))
 
 

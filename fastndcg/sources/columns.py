@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, Step, suggest
@@ -67,6 +67,11 @@ class Roles:
                     f"{function} has no argument {name}=; the roles of columns are {', '.join(known[:-1])}.{suggest(name, known)}"
                 )
         return cls(**keywords)
+
+    def keeping(self, names: Sequence[str]) -> Roles:
+        """The same roles, these columns kept besides."""
+        kept = (self.keep,) if isinstance(self.keep, str) else tuple(self.keep)
+        return replace(self, keep=(*kept, *names)) if names else self
 
 
 @dataclass(frozen=True)

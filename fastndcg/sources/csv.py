@@ -38,6 +38,16 @@ def is_csv(path: Any) -> bool:
     return re.search(_NAME, str(path), re.IGNORECASE) is not None
 
 
+def are_csv(paths: Sequence[Any]) -> bool:
+    """Whether all paths are named as CSV. Raises `SourceError` where only some are."""
+    found = [is_csv(path) for path in paths]
+    if any(found) and not all(found):
+        raise SourceError(
+            f"{paths[found.index(True)]} is CSV and {paths[found.index(False)]} is not; give files of one kind"
+        )
+    return any(found)
+
+
 @with_roles
 def read_csv(
     path: Path_ | Iterable[Path_], *, threads: int | None = None, **roles: Unpack[RoleKeywords]

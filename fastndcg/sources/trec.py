@@ -748,7 +748,7 @@ def join(
     """Rankings of the queries of `qrels`, with the grade of each document of `run`."""
     import pyarrow.compute as pc
 
-    from fastndcg.kernels.joining import join_documents, order_documents
+    from fastndcg.kernels.joining import join_documents
 
     _check_values(qrels, "grade")
     if nan == "last" and run.values.dtype.kind == "f":
@@ -794,13 +794,7 @@ def join(
             raise _duplicate(run, first, second)
     # after the join, which looks at the rows as they stand: in order of their scores it took twice as long
     if ties != "input":
-        keys, ordered = falling_keys(run.values).view(np.uint64) ^ _SIGN, np.empty(len(rows), np.int64)
-        _each_part(
-            lambda part: order_documents(offsets[part], rows, keys, run_ids, ties == "docid_asc", ordered),
-            offsets,
-            threads,
-        )
-        rows = ordered
+        rows = _by_falling_score(run.values, offsets, rows, run_ids, ties, threads)
     in_place = len(rows) == len(run.values) and _ascends(rows)
     if not in_place:
         found = found[rows]
@@ -825,6 +819,21 @@ def join(
         query_ids=queries,
         **intents,
     )._with_doc_ids(run.docs if in_place else _of_kind(run_docs, run.docs, rows, threads))
+
+
+def _by_falling_score(
+    values: Array, offsets: Array, rows: Array, ids: Ids, ties: TieOrder, threads: int | None
+) -> Array:
+    """Rows of each query in order of falling score; those of equal score by their documents' ids."""
+    from fastndcg.kernels.joining import order_documents
+
+    keys, ordered = falling_keys(values).view(np.uint64) ^ _SIGN, np.empty(len(rows), np.int64)
+    _each_part(
+        lambda part: order_documents(offsets[part], rows, keys, ids, ties == "docid_asc", ordered),
+        offsets,
+        threads,
+    )
+    return ordered
 
 
 def _of_kind(

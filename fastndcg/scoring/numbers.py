@@ -1,0 +1,170 @@
+"""How many of the first, or of the last, unjudged documents are relevant where a measure is least or greatest.
+
+With each further relevant document more is found, and more is there to be found, so that a measure may go either way; all numbers
+are compared. What is found grows by what the document itself adds and, for average precision, by what it adds to the relevant
+documents below, which are judged ones where the first documents become relevant one by one, and judged and unjudged ones where
+the last do. So one pass over the documents of a query has the value for every number. It finds the numbers; the values of these
+are computed as any other.
+
+In a tied group of s documents, m of them relevant, below h relevant ones, the expected sum of precisions is
+(m / s) * sum over its ranks i of (h + 1 + (i - first) (m - 1) / (s - 1)) / i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.arrays import offsets_of
+from fastndcg.scoring import ideals, plan
+
+if TYPE_CHECKING:
+    from fastndcg.measures import Measure
+    from fastndcg.rankings import Rankings
+    from fastndcg.scoring.assignments import Unjudged
+
+Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+
+def is_counted(measure: Measure) -> bool:
+    """Whether one pass has the measure for every number: what it finds is a sum over ranks, in groups that are averaged or none."""
+    definition = measure.definition
+    counted = definition.worth == "relevant" and definition.fold in ("hits", "count")
+    return counted and definition.cut != "relevant" and measure.ties in ("average", "input")
+
+
+class _Documents(NamedTuple):
+    """Documents of some queries, one after another by falling score; of each, what its tied group has."""
+
+    relevant: npt.NDArray[np.bool_]  # judged so
+    unjudged: npt.NDArray[np.bool_]
+    begins: npt.NDArray[np.bool_]  # the first of its tied group
+    size: Int64
+    n_relevant: Int64
+    n_unjudged: Int64
+    turn: Int64  # unjudged documents of the group before it
+    relevant_above: Int64  # documents of groups above
+    unjudged_above: Int64
+    reward: Float64  # of the group: sum over its ranks of 1 / rank, or of 1
+    later: Float64  # sum over its ranks of what is between the first and it, / rank
+
+
+def extreme_numbers(
+    measure: Measure, rankings: Rankings, unjudged: Unjudged, queries: Int64, together: int
+) -> Iterator[tuple[Int64, npt.NDArray[np.bool_]]]:
+    """Queries, and which of their unjudged documents are relevant: the first u, or the last u, of all u the least and the greatest.
+
+    In parts of about `together` documents.
+    """
+    is_unjudged = np.zeros(rankings.n_docs, np.bool_)
+    is_unjudged[unjudged.places] = True
+    relevant = (plan.gains_of_documents(measure, rankings)[unjudged.order] > 0) & ~is_unjudged
+    offsets, grades = ideals.pool(rankings)
+    known = np.diff(offsets_of(ideals.gains(measure, grades) > 0, offsets))
+    queries = queries[np.argsort(rankings.lengths[queries], kind="stable")]
+    ends = np.cumsum(rankings.lengths[queries])
+    first = 0
+    while first < len(queries):
+        last = int(np.searchsorted(ends, (ends[first - 1] if first else 0) + together, side="right"))
+        chosen = queries[first : max(last, first + 1)]
+        first += len(chosen)
+        lengths = rankings.lengths[chosen]
+        there = np.arange(lengths[-1]) < lengths[:, None]
+        rows = (rankings.offsets[chosen][:, None] + np.arange(lengths[-1]))[there]
+        documents = _documents(measure, unjudged, rows, relevant[rows], is_unjudged[rows])
+        n = unjudged.lengths[chosen]
+        nth = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+        shown = lengths if measure.cutoff is None else np.full(len(chosen), measure.cutoff)
+        for from_top in (True, False):
+            found, number = _found(measure, documents, there, from_top)
+            values = _ratio(measure, found, known[chosen, None] + number, shown[:, None])
+            for worst in (np.inf, -np.inf):
+                values[number == 0] = worst
+                extreme = (np.argmin if worst > 0 else np.argmax)(values, axis=1)
+                u = np.repeat(number[np.arange(len(chosen)), extreme], n)
+                yield chosen, nth < u if from_top else nth >= np.repeat(n, n) - u
+
+
+def _documents(
+    measure: Measure, unjudged: Unjudged, rows: Int64, relevant: Array, is_unjudged: Array
+) -> _Documents:
+    rank, first, size = unjudged.rank[rows], unjudged.first[rows], unjudged.size[rows]
+    if measure.ties == "input":
+        first, size = rank, np.ones(len(rank), np.int64)
+    begins = rank == first
+    starts, group = np.flatnonzero(begins), np.cumsum(begins) - 1
+    of_query = np.maximum.accumulate(np.where(rank == 0, np.arange(len(rank)), 0))
+
+    def of_group(values: Array) -> Array:
+        return np.add.reduceat(values, starts)[group]  # type: ignore[no-any-return]
+
+    def before(flags: Array, start: Int64) -> Int64:
+        counts: Int64 = np.cumsum(flags) - flags
+        return counts - counts[start]
+
+    shown = np.ones(len(rank)) if measure.cutoff is None else (rank < measure.cutoff).astype(np.float64)
+    reward = shown / (rank + 1) if measure.definition.fold == "hits" else shown
+    start = starts[group]
+    return _Documents(
+        relevant, is_unjudged, begins, size, of_group(relevant.astype(np.int64)), of_group(is_unjudged.astype(np.int64)),
+        before(is_unjudged, start), before(relevant, of_query)[start], before(is_unjudged, of_query)[start],
+        of_group(reward), of_group(reward * (rank - first)),
+    )  # fmt: skip
+
+
+def _found(measure: Measure, documents: _Documents, there: Array, from_top: bool) -> tuple[Float64, Int64]:
+    """What is found when the unjudged documents up to one, or down to one, are relevant, and their number; 0 at other documents."""
+    d = documents
+    base, delta = d.reward * d.n_relevant / d.size, d.reward / d.size
+
+    def laid_out(values: Array) -> Array:
+        rows = np.zeros(there.shape, values.dtype)
+        rows[there] = values
+        return rows
+
+    if measure.definition.fold == "hits":
+        among = np.maximum(d.size - 1, 1)
+        more = d.n_relevant + (d.turn if from_top else d.n_unjudged - 1 - d.turn)
+        above = d.relevant_above + (d.unjudged_above if from_top else 0)
+        base = (d.n_relevant / d.size) * (
+            (d.relevant_above + 1) * d.reward + (d.n_relevant - 1) / among * d.later
+        )
+        of_others = d.n_relevant + (0 if from_top else d.n_unjudged)
+        below = laid_out(np.where(d.begins, of_others / d.size * d.reward, 0.0))[:, ::-1].cumsum(axis=1)[
+            :, ::-1
+        ]
+        below = np.hstack([below, np.zeros((len(below), 1))])
+        # that of the group itself is left out: what is below its last document
+        row, column = np.nonzero(there)
+        starts = np.flatnonzero(d.begins)
+        after = (column[starts] + d.size[starts])[np.cumsum(d.begins) - 1]
+        delta = ((above + 1) * d.reward + 2 * more / among * d.later) / d.size + below[row, after]
+    whole = laid_out(np.where(d.begins, base, 0.0)).sum(axis=1)
+    deltas, flags = laid_out(np.where(d.unjudged, delta, 0.0)), laid_out(d.unjudged)
+    if from_top:
+        found, number = deltas.cumsum(axis=1), flags.cumsum(axis=1)
+    else:
+        found, number = deltas[:, ::-1].cumsum(axis=1)[:, ::-1], flags[:, ::-1].cumsum(axis=1)[:, ::-1]
+    return whole[:, None] + found, np.where(flags, number, 0)
+
+
+def _ratio(measure: Measure, found: Float64, relevant: Int64, shown: Int64) -> Float64:
+    """What is found over what is there, as the measure divides; `relevant` may be 0 where no value is looked at."""
+    over, params = measure.definition.over, measure.params
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if over == "weighted":
+            squared = params["beta"] ** 2
+            found, relevant = (1 + squared) * found, squared * relevant + shown
+        elif over == "set":
+            found, relevant = found * found, relevant * shown
+        elif params.get("relative") or (
+            measure.cutoff and params.get("denominator", "n_relevant") != "n_relevant"
+        ):
+            relevant = np.minimum(relevant, shown)
+        share: Float64 = found / relevant
+        return share

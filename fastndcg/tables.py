@@ -1,0 +1,280 @@
+"""Tables of results: `Table`, with Arrow inside, and how rows of texts fit a terminal or become HTML.
+
+A name of a measure and its mean are never cut. Where there is no room, what is needed least goes first, then columns go to pages
+of their own, and at last each number stands on a line of its own. Where no terminal reads, nothing is left out.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+Texts = list[list[str]]  # the first row is the header
+
+_NARROW = 40  # columns of a terminal where only names and means remain
+_ROWS = 40  # rows that are shown of a longer table
+_DROPS_OF_GROUPS = (("empty",), ("low", "high"), ("small",), ("queries",))
+_LONGEST = 60  # characters of a text that is no name of a measure
+
+
+class Table:
+    """A table of results that shows itself; Arrow inside, whose attributes and methods it has too.
+
+    `table["mean"]` is a column, `len(table)` its number of rows. Libraries that read Arrow take it as it is, as in
+    `polars.DataFrame(table)` and `pyarrow.table(table)`.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings, evaluate
+    >>> kept = {"country": ["de", "fr", "de"]}
+    >>> scores = evaluate(Rankings.from_lists([[1, 0], [0, 1], [0, 1]], queries=kept), ["RR", "P@1"])
+    >>> scores.by("country")
+    country  queries        RR       P@1
+    de             2  0.750000  0.500000
+    fr             1  0.500000  0.000000
+    """
+
+    def __init__(self, table: pa.Table, keys: int = 1, pages: Sequence[Sequence[str]] | None = None) -> None:
+        self._arrow = table
+        self._keys = keys  # columns at the left that stand on every page
+        self._pages = pages  # the columns of each measure, which is the name of the first of them
+
+    def to_arrow(self) -> pa.Table:
+        """The same as a `pyarrow.Table`."""
+        return self._arrow
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same as a pandas DataFrame."""
+        return self._arrow.to_pandas()  # type: ignore[no-any-return]
+
+    def to_polars(self) -> pl.DataFrame:
+        """The same as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
+        return polars_of(self._arrow)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._arrow.__arrow_c_stream__(requested_schema)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return getattr(self._arrow, name)
+
+    def __getitem__(self, name: Any) -> Any:
+        return self._arrow[name]
+
+    def __len__(self) -> int:
+        return len(self._arrow)
+
+    def __eq__(self, other: object) -> bool:
+        theirs = other._arrow if isinstance(other, Table) else other
+        return bool(self._arrow.equals(theirs)) if isinstance(theirs, pa.Table) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Table, (self._arrow, self._keys, self._pages)
+
+    def text(self, width: int = 0) -> str:
+        """The table for so many columns of a terminal; 0 leaves nothing out."""
+        texts, left = self._texts(), self._left()
+        if self._pages is not None and width and _width_of(texts) > width:
+            blocks = [self._of_measure(texts, page, width) for page in self._pages]
+        else:
+            pages = paged(texts, self._keys, [[name] for name in texts[0][self._keys :]], width)
+            blocks = [
+                text_table(page, {place for place, name in enumerate(page[0]) if name in left})
+                for page in pages
+            ]
+        hidden = len(self) - _ROWS
+        more = [f"... and {hidden:,} more rows"] if hidden > 0 else []
+        return "\n".join(["\n\n".join(blocks), *more])
+
+    def _of_measure(self, texts: Texts, page: Sequence[str], width: int) -> str:
+        """The columns of one measure under its name."""
+        keys, measure = texts[0][: self._keys], page[0]
+        _, *rows = _only(texts, [*keys, *page])
+        header = [*keys, "mean", *(name.removeprefix(f"{measure}_") for name in page[1:])]
+        n_names = len([name for name in keys if name not in ("queries", "small")])
+        return f"{measure}\n" + fitted([header, *rows], n_names, _DROPS_OF_GROUPS, width)
+
+    def _left(self) -> set[str]:
+        """Columns that start at the left."""
+        kinds = self._arrow.schema
+        return {
+            field.name
+            for field in kinds
+            if pa.types.is_string(field.type) or pa.types.is_dictionary(field.type)
+        }
+
+    def _texts(self) -> Texts:
+        shown = self._arrow.slice(0, _ROWS)
+        columns = [[shown_value(value) for value in column.to_pylist()] for column in shown.columns]
+        return [self._arrow.column_names, *map(list, zip(*columns, strict=True))]
+
+    def __repr__(self) -> str:
+        return self.text(terminal_width())
+
+    def _repr_html_(self) -> str:
+        return html_table(self._texts())
+
+
+def polars_of(table: pa.Table) -> pl.DataFrame:
+    """An Arrow table as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
+    try:
+        import polars as pl
+    except ModuleNotFoundError:
+        from fastndcg.errors import ExtraError
+
+        raise ExtraError("to_polars needs polars, which is not installed: pip install polars") from None
+    return pl.DataFrame(table)
+
+
+def shown_value(value: object) -> str:
+    """A value as tables show it: numbers with 6 decimals or 6 digits, long texts without their middle.
+
+    >>> [shown_value(value) for value in (0.5, 1e-9, 3, None, True, float("nan"))]
+    ['0.500000', '1e-09', '3', '', 'yes', 'NaN']
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        return f"{value:.6f}" if value == 0 or 1e-4 <= abs(value) < 1e7 else f"{value:.6g}"
+    return shortened(str(value))
+
+
+def shortened(text: str, longest: int = _LONGEST) -> str:
+    """A text on one line and without its middle where it is too long.
+
+    >>> shortened("x" * 50 + "y" * 50, 20)
+    'xxxxxxxxx...yyyyyyyy'
+    """
+    line = " ".join(text.split()) if len(text.splitlines()) > 1 else text
+    if len(line) <= longest:
+        return line
+    tail = (longest - 3) // 2
+    return f"{line[: longest - 3 - tail]}...{line[len(line) - tail :]}"
+
+
+# ---- rows of texts ----
+
+
+def terminal_width(stream: Any = None) -> int:
+    """Columns of the terminal that reads a stream, by default standard output; 0 where none does."""
+    stream = sys.stdout if stream is None else stream
+    try:
+        if not stream.isatty():
+            return 0
+        given = os.environ.get("COLUMNS", "")
+        return int(given) if given.isdecimal() else os.get_terminal_size(stream.fileno()).columns
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
+def _width_of(rows: Texts) -> int:
+    return sum(max(map(len, column)) for column in zip(*rows, strict=True)) + 2 * (len(rows[0]) - 1)
+
+
+def fitted(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) -> str:
+    """Rows of texts in so many columns of a terminal: names at the left, `left` of them, then the mean, which always stay.
+
+    Parameters
+    ----------
+    drops : names of columns
+        What goes where there is no room, the first ones first; all of them in narrow terminals.
+    width : int
+        0 leaves nothing out.
+    """
+    for names in drops if width else ():
+        if width > _NARROW and _width_of(rows) <= width:
+            break
+        rows = _without(rows, names)
+    if width and _width_of(rows) > width:
+        return "\n".join(_stacked(rows, left))
+    return text_table(rows, left)
+
+
+def _without(rows: Texts, names: Collection[str]) -> Texts:
+    kept = [place for place, name in enumerate(rows[0]) if name not in names]
+    return [[row[place] for place in kept] for row in rows]
+
+
+def _stacked(rows: Texts, left: int) -> Iterable[str]:
+    """The names of each row on a line, and under it a line for each number."""
+    header, *others = rows
+    size = max(map(len, header[left:]), default=0)
+    for row in others:
+        yield "  ".join(text for text in row[:left] if text)
+        yield from (f"  {name:<{size}}  {text}" for name, text in zip(header[left:], row[left:], strict=True))
+
+
+def paged(rows: Texts, keys: int, pages: Sequence[Sequence[str]], width: int) -> list[Texts]:
+    """Columns side by side as far as they fit; others follow as further tables, which begin with the same `keys` columns."""
+    if not width or _width_of(rows) <= width or len(pages) < 2:
+        return [rows]
+    header = rows[0]
+    found: list[list[str]] = []
+    for page in pages:
+        together = [*header[:keys], *(found[-1] if found else []), *page]
+        if found and _width_of(_only(rows, together)) <= width:
+            found[-1] += page
+        else:
+            found.append(list(page))
+    return [_only(rows, [*header[:keys], *page]) for page in found]
+
+
+def _only(rows: Texts, names: Sequence[str]) -> Texts:
+    places = [rows[0].index(name) for name in names]
+    return [[row[place] for place in places] for row in rows]
+
+
+def text_table(rows: Texts, left: int | Collection[int] = 1) -> str:
+    """Rows of texts in columns, of which the first ones, `left` of them, or those at these places start at the left."""
+    at_left = range(left) if isinstance(left, int) else left
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if column in at_left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+
+
+def html_table(rows: Texts) -> str:
+    """The same as HTML."""
+    import html
+
+    header, *others = rows
+    cells = "".join(f"<th>{html.escape(text)}</th>" for text in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in others
+    )
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def markdown_table(rows: Texts, left: int | Collection[int] = 1) -> str:
+    """The same as Markdown, numbers at the right.
+
+    >>> print(markdown_table([["measure", "mean"], ["RR", "0.5"]]))
+    | measure | mean |
+    | --- | ---: |
+    | RR | 0.5 |
+    """
+    header, *others = rows
+    at_left = range(left) if isinstance(left, int) else left
+    rule = ["---" if place in at_left else "---:" for place in range(len(header))]
+    escaped = ([text.replace("|", r"\|") for text in row] for row in others)
+    return "\n".join(f"| {' | '.join(row)} |" for row in [header, rule, *escaped])

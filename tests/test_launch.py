@@ -1,0 +1,134 @@
+"""`launch`: how queries are cut, cast and handed to threads. That values do not depend on it is what other tests hold."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import fastndcg as fn
+from fastndcg.arrays import offsets_from
+from fastndcg.measures import as_measures
+from fastndcg.scoring import launch, plan
+
+pytestmark = pytest.mark.pure
+
+
+def of_lengths(lengths: list[int], grades: str = "uint8", scores: str = "float32", **more) -> fn.Rankings:
+    n_docs = sum(lengths)
+    relevance = (np.arange(n_docs) % 3).astype(grades)
+    return fn.Rankings.from_groups(lengths, relevance, np.zeros(n_docs, scores), **more)
+
+
+def coded(rankings: fn.Rankings) -> plan.Coding:
+    return plan.build(as_measures("nDCG@10"), rankings)[1]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize(
+    "lengths", [[0], [1], [3, 0, 0, 5], [10_000, 1, 1, 1], [100] * 9000, [0, 600_000, 0, 2]]
+)
+def test_chunks_cover_all_queries_once(lengths: list[int], threads: int) -> None:
+    rankings = of_lengths(lengths)
+    chunks = launch._chunks(rankings, 0, len(lengths), threads)
+    assert chunks[0] == 0 and chunks[-1] == len(lengths)
+    assert (np.diff(chunks) >= 0).all()
+    documents = np.diff(rankings.offsets[chunks])
+    if len(set(lengths)) == 1 and len(chunks) > 2:  # of about equally many documents
+        assert documents.max() - documents.min() <= 2 * max(lengths)
+
+
+def test_what_need_not_be_cast_is_one_run() -> None:
+    rankings = of_lengths([100] * 9000)
+    assert not launch._needs_cast(rankings, coded(rankings))
+    assert list(launch._runs(rankings, coded(rankings), 1)) == [(0, 9000)]
+
+
+@pytest.mark.parametrize(
+    ("grades", "scores"), [("int64", "float32"), ("uint8", "int16"), ("float64", "uint64")]
+)
+def test_what_is_cast_is_cast_in_runs(grades: str, scores: str) -> None:
+    rankings = of_lengths([100] * 9000, grades, scores)
+    runs = list(launch._runs(rankings, coded(rankings), 1))
+    assert len(runs) > 1
+    assert [first for first, _ in runs[1:]] == [last for _, last in runs[:-1]]
+    assert runs[0][0] == 0 and runs[-1][1] == 9000
+    for first, last in runs:
+        documents = launch._documents(rankings, coded(rankings), first, last)
+        assert documents.relevance.dtype == np.uint8 and documents.scores.dtype in launch._COMPARED
+        assert len(documents.relevance) == len(documents.scores) == 100 * (last - first)
+        assert documents.base == 100 * first
+
+
+def test_a_query_longer_than_a_run_is_a_run() -> None:
+    rankings = of_lengths([1, 700_000, 2], "int64")
+    runs = list(launch._runs(rankings, coded(rankings), 1))
+    assert [last - first for first, last in runs] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
+)
+def test_scores_keep_their_order_when_they_are_cast(dtype: str) -> None:
+    if dtype.startswith("float"):
+        scores = np.array([-np.inf, -1.5, -0.0, 0.5, np.inf], dtype)
+    else:
+        limits = np.iinfo(dtype)
+        scores = np.array([limits.min, limits.min + 1, limits.max // 2, limits.max - 1, limits.max], dtype)
+    cast = launch._comparable(scores)
+    assert cast.dtype in launch._COMPARED
+    assert (np.diff(cast.astype(object)) > 0).all()  # as Python numbers: int64 differences overflow
+
+
+def test_unjudged_documents_have_a_level_of_their_own() -> None:
+    rankings = fn.Rankings.from_groups(
+        [3], [2, 7, 3], [3, 2, 1], is_judged=[True, False, True], judged=offsets_and_pool([2, 3, 5])
+    )
+    coding = coded(rankings)
+    documents = launch._documents(rankings, coding, 0, 1)
+    assert (coding.lowest, coding.n_levels) == (2, 4)
+    assert documents.relevance.tolist() == [0, 4, 1] and documents.pool_relevance.tolist() == [0, 1, 3]
+    assert documents.levels == 5 and not len(documents.is_judged)
+
+
+def offsets_and_pool(grades: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    return offsets_from([len(grades)]), np.array(grades)
+
+
+def test_python_threads_do_each_share_once() -> None:
+    done: list[int] = []
+    lock = threading.Lock()
+
+    def serial(chunks: np.ndarray) -> None:
+        with lock:
+            done.extend(range(int(chunks[0]), int(chunks[-1])))
+
+    for n_chunks in (1, 2, 17):
+        done.clear()
+        launch._run_on_python_threads(serial, 3, np.arange(n_chunks + 1))
+        assert sorted(done) == list(range(n_chunks))
+
+
+def test_what_fails_in_a_python_thread_is_raised() -> None:
+    def serial(chunks: np.ndarray) -> None:
+        raise MemoryError(f"chunk {chunks[0]}")
+
+    with pytest.raises(MemoryError, match="chunk"):
+        launch._run_on_python_threads(serial, 2, np.arange(9))
+
+
+def test_calls_beside_one_that_has_threads_run_alone() -> None:
+    called: list[np.ndarray] = []
+    with launch._one_at_a_time:
+        launch._run_parallel(called.append, 4, np.arange(5))
+    assert [chunks.tolist() for chunks in called] == [[0, 1, 2, 3, 4]]
+    assert not launch._one_at_a_time.locked()
+
+
+def test_undefined_values_become_what_each_measure_says() -> None:
+    measures = as_measures(["nDCG", "nDCG(empty='nan')", "nDCG(empty=1)", "nDCG(empty='skip')"])
+    values = np.array([[0.5, np.nan, np.inf]] * 4)
+    undefined, n_infinite = launch.replace_undefined(measures, values)
+    assert undefined.tolist() == [[False, True, False]] * 4 and n_infinite == 4
+    assert values[[0, 2], 1].tolist() == [0.0, 1.0] and np.isnan(values[[1, 3], 1]).all()

@@ -1,0 +1,140 @@
+"""Tables of results: what stays at which width, and what they give to other libraries."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastndcg as fn
+from fastndcg.scores import Summary
+from fastndcg.tables import Table, fitted, markdown_table, shortened, terminal_width
+
+pytestmark = pytest.mark.pure
+
+SNAPSHOTS = Path(__file__).parent / "golden" / "tables.txt"
+MEASURES = ["nDCG@10", "nDCG(gain='exp2', ties='worst')@10", "AP(rel=2)", "RR"]
+WIDTHS = (40, 60, 80, 120, 0)
+
+
+def scores() -> fn.Scores:
+    rng = np.random.default_rng(7)
+    lists = [rng.integers(0, 4, 12).tolist() for _ in range(50)]
+    kept = {"country": ["de", "fr"] * 25, "a column of a long name": ["x" * 100, "y"] * 25}
+    return fn.evaluate(fn.Rankings.from_lists(lists, queries=kept), MEASURES)
+
+
+def shown() -> dict[str, Table]:
+    found = scores()
+    return {
+        "summary": found.summary(),
+        "summary with intervals": found.summary(0.95),
+        "summary of runs": Summary(
+            [{"run": run, **row} for run in ("bm25", "rerank") for row in found.summary().rows]
+        ),
+        "by": found.by("country", 0.95),
+        "by two": found.by(["country", "a column of a long name"]),
+        "worst": found.worst("RR", 3),
+    }
+
+
+def text() -> str:
+    parts = [
+        f"---- {name}, {width or 'no'} columns\n{table.text(width)}\n"
+        for name, table in shown().items()
+        for width in WIDTHS
+    ]
+    return "\n".join(line.rstrip() for line in "\n".join(parts).splitlines()) + "\n"
+
+
+def test_tables_are_those_of_the_snapshots() -> None:
+    """After a change that is meant: `python -m tests.test_tables` writes them again; look at the difference."""
+    assert text() == SNAPSHOTS.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [1, 10, 20, *WIDTHS, 1000])
+def test_no_name_and_no_mean_is_ever_cut(width: int) -> None:
+    found = scores()
+    for table in (found.summary(), found.summary(0.95)):
+        lines = table.text(width)
+        for measure, mean in found.mean().items():
+            assert measure in lines and f"{mean:.6f}" in lines
+    whole = found.by("country", 0.95).text(width)
+    for measure, values in zip(MEASURES, found.values, strict=True):
+        assert measure in whole and f"{np.mean(values[::2]):.6f}" in whole
+
+
+def test_wide_tables_fit() -> None:
+    for table in shown().values():
+        for width in (80, 120):
+            assert max(map(len, table.text(width).splitlines())) <= width
+    assert max(map(len, scores().summary().text(40).splitlines())) <= 40
+    assert scores().summary().text(40).splitlines()[0] == "nDCG@10"
+
+
+def test_at_40_columns_measure_and_mean_remain_and_at_80_most() -> None:
+    table = fn.evaluate(fn.Rankings.from_lists([[1, 0], [0, 1]]), ["nDCG@10", "RR"]).summary(0.95)
+    assert table.text(40).splitlines()[0].split() == ["measure", "mean"]
+    assert table.text(80).splitlines()[0].split() == [
+        "measure",
+        "mean",
+        "low",
+        "high",
+        "min",
+        "max",
+        "queries",
+        "empty",
+    ]
+    assert table.text(0) == table.text(500)
+
+
+def test_a_table_is_arrow_to_others() -> None:
+    table = scores().by("country")
+    assert table.to_arrow().equals(pa.table(table)) and table == table.to_arrow() and table != pa.table({})
+    assert table["country"].to_pylist() == ["de", "fr"] and len(table) == table.num_rows == 2
+    assert table.to_pandas()["RR"].tolist() == table.to_polars()["RR"].to_list() == table["RR"].to_pylist()
+    assert pickle.loads(pickle.dumps(table)) == table
+    assert "<td>de</td>" in table._repr_html_()
+    again = pickle.loads(pickle.dumps(scores().summary()))
+    assert isinstance(again, Summary) and again.rows == scores().summary().rows
+    assert again["mean"].to_pylist() == list(scores().mean().values())
+    with pytest.raises(AttributeError, match="nothing"):
+        table.nothing  # noqa: B018
+
+
+def test_what_comes_back_is_a_table() -> None:
+    rankings = fn.Rankings.from_lists([[0, 3, 1], [0, 0]])
+    for table in (
+        fn.compare_conventions(rankings, 3, ["sklearn", "lightgbm"]),
+        fn.explain_conventions(rankings, "sklearn", "lightgbm", 3),
+        fn.tie_range(rankings, "RR").summary(),
+        fn.evaluate(rankings, "RR").summary(),
+        fn.evaluate(rankings, "RR").best("RR"),
+    ):
+        assert isinstance(table, Table)
+        assert len(table.text().splitlines()) == len(table) + 1
+
+
+def test_long_tables_and_texts_are_shortened() -> None:
+    table = Table(pa.table({"id": ["q" * 500] * 1000, "RR": [0.5] * 1000}))
+    lines = table.text(80).splitlines()
+    assert lines[-1] == "... and 960 more rows" and max(map(len, lines)) <= 80
+    assert shortened("a\nb") == "a b" and len(shortened("x" * 1000)) == 60
+
+
+def test_markdown_escapes() -> None:
+    assert markdown_table([["a", "b"], ["x|y", "1"]]).splitlines()[-1] == r"| x\|y | 1 |"
+
+
+def test_text_that_nobody_reads_in_a_terminal_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert terminal_width() == 0
+    assert "q25" in repr(scores().summary())
+    assert fitted([["a", "mean"], ["b", "1"]], 1, [("mean",)], 0) == "a  mean\nb     1"
+
+
+if __name__ == "__main__":
+    SNAPSHOTS.write_text(text(), encoding="utf-8")
