@@ -1105,6 +1105,34 @@ def _named(name: str) -> Measure:
     return _MEASURES[name]
 
 
+class _Documentation:
+    """The docstring of the class, and of a measure what its declaration says: `help(nDCG)` shows it."""
+
+    def __init__(self, of_class: str | None) -> None:
+        self._of_class = of_class
+
+    def __get__(self, measure: Measure | None, owner: type) -> str | None:
+        if measure is None:
+            return self._of_class
+        definition, lines = measure.definition, [f"{measure}: {measure.definition.summary}.\n"]
+        lines += [f"    {measure.name} = {definition.formula}", f"    range: {definition.range}"]
+        lines += [f"    source: {definition.source}\n", "Parameters" if definition.parameters else ""]
+        for parameter in definition.parameters:
+            shown = f"{parameter.name} = {_show(measure.params[parameter.name])}"
+            lines.append(f"    {shown}\n        {parameter.meaning}")
+            lines += [f"        {value}: {meaning}" for value, meaning in parameter.values]
+        at = {"rank": " @ 10 counts the first ten ranks.", "recall": " @ 0.2 is at a recall of 0.2."}
+        example = definition.parameters[0].name if definition.parameters else ""
+        lines.append(
+            f"\n{measure.name}({example and example + '=...'}) sets other values." if example else ""
+        )
+        lines.append(f"{measure.name}{at[definition.cut]}" if definition.cut in at else "")
+        return "\n".join(lines).rstrip()
+
+
+Measure.__doc__ = _Documentation(Measure.__doc__)  # type: ignore[assignment]
+
+
 def table() -> list[dict[str, str]]:
     """A row for each measure: name, notation, summary, formula, parameters, range, source. The documentation is made of it.
 

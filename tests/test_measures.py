@@ -6,6 +6,7 @@ import copy
 import itertools
 import math
 import pickle
+import pydoc
 import re
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg.errors import FastndcgError, InputTypeError, MeasureError
-from fastndcg.measures import as_measure, as_measures
+from fastndcg.measures import DEFINITIONS, as_measure, as_measures
 
 pytestmark = pytest.mark.pure
 
@@ -547,3 +548,24 @@ def test_a_range_is_several_measures() -> None:
 def test_what_is_no_range(text: str, wanted: str) -> None:
     with pytest.raises(fn.MeasureError, match=re.escape(wanted)):
         fn.parse_many(text)
+
+
+# ---- help ----
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_help_says_what_a_measure_is(name: str) -> None:
+    definition, text = DEFINITIONS[name], pydoc.render_doc(getattr(fn, name), renderer=pydoc.plaintext)
+    for told in (definition.summary, definition.formula, definition.range, definition.source):
+        assert told in text
+    for parameter in definition.parameters:
+        assert f"{parameter.name} = " in text and parameter.meaning in text
+        assert all(f"{value}: {meaning}" in text for value, meaning in parameter.values)
+
+
+def test_help_has_the_values_of_this_measure() -> None:
+    text = pydoc.render_doc(fn.nDCG(gain="exp2") @ 5, renderer=pydoc.plaintext)
+    assert "nDCG(gain='exp2')@5: normalised discounted cumulative gain." in text
+    assert "gain = 'exp2'" in text and "ties = 'average'" in text
+    assert fn.Measure.__doc__ is not None and fn.Measure.__doc__.startswith("A measure with the values")
+    assert "A measure with the values" in pydoc.render_doc(fn.Measure)
