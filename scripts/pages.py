@@ -28,7 +28,7 @@ from fastndcg.cli import app
 from fastndcg.convention.declarations import QUERIES, TIES, WEIGHTS
 from fastndcg.measures import DEFINITIONS, Parameter
 from fastndcg.measures import table as measure_table
-from fastndcg.sources.columns import USUAL_NAMES
+from fastndcg.sources.columns import OTHER_NAMES, USUAL_NAMES
 
 ROOT = Path(__file__).resolve().parent.parent
 ELSEWHERE = {
@@ -123,8 +123,11 @@ def refused_conventions() -> str:
 
 
 def usual_names() -> str:
-    rows = ((role, " ".join(f"`{name}`" for name in names)) for role, names in USUAL_NAMES.items())
-    return markdown(("role", "names of columns"), rows)
+    rows = [
+        (role, *(" ".join(f"`{name}`" for name in names) for names in (known, OTHER_NAMES[role])))
+        for role, known in USUAL_NAMES.items()
+    ]
+    return markdown(("role", "usual names", "names that count where none of these is there"), rows)
 
 
 def commands() -> str:

@@ -202,9 +202,9 @@ def test_what_is_no_table(data: Any, message: str) -> None:
         Rankings.from_arrow(data)
 
 
-def test_lazy_frames_are_to_be_collected() -> None:
-    with pytest.raises(InputTypeError, match=r"data is a polars LazyFrame; .*Call \.collect\(\) first"):
-        Rankings.from_arrow(polars().LazyFrame(LISTS))
+def test_lazy_frames_are_collected() -> None:
+    lazy = polars().LazyFrame(LISTS | {"more": [1, 2, 3]})
+    assert columns_of(Rankings.from_arrow(lazy, keep="more")) == EXPECTED
 
 
 def test_columns_of_a_mapping_have_one_length() -> None:
@@ -740,6 +740,66 @@ def test_usual_names_are_found_in_any_case(role: str) -> None:
                 [*(other for key, other in others.items() if key != role), "text", spelt], Roles()
             )
             assert getattr(columns, role) == spelt
+
+
+SPELLINGS = """
+query: query_id QUERY_ID QueryID queryId query-id Query.Id qid QID q_id Query user_id UserID session_id SessionId search_id
+query: request_id srch_id topic_id impression-id GroupID
+relevance: relevance Relevance rel label Label LABELS grade y_true Y-True target rating relevance_label RelevanceGrade
+relevance: judgment Judgement gain is_relevant isRelevant clicked click ground_truth y relevance_score
+score: score Score SCORES pred prediction Predictions y_score y_pred yPred y_hat pred_score predicted-score PredictionScore
+score: modelScore similarity logit probability proba relevance_score RelevanceScore
+doc_id: doc_id DocID docid docno DOCNO item_id itemId document_id product_id passage-id pid did doc article_id
+"""
+
+
+@pytest.mark.parametrize(
+    ("role", "spelt"),
+    [(line.split(":")[0], name) for line in SPELLINGS.strip().splitlines() for name in line.split()[1:]],
+)
+def test_spellings_of_columns(role: str, spelt: str) -> None:
+    others = {"query": "qid", "relevance": "label", "score": "score", "doc_id": "docid"}
+    names = [*(other for key, other in others.items() if key != role), "feature_1", spelt]
+    columns = find_columns(names, Roles(), with_doc_id=True)
+    assert columns.taken == others | {role: spelt}
+    data = {name: [1, 2] for name in names}
+    assert Rankings.from_arrow(data).n_docs == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["query_id", "session_id", "label", "clicked", "score", "y_pred"], ["query_id", "label", "score"]),
+        (["qid", "relevance_score", "pred"], ["qid", "relevance_score", "pred"]),
+        (["qid", "label", "relevance_score"], ["qid", "label", "relevance_score"]),
+    ],
+)
+def test_names_that_say_less_count_where_no_usual_one_is_there(names: list[str], found: list[str]) -> None:
+    columns = find_columns(names, Roles())
+    assert [columns.query, columns.relevance, columns.score] == found
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (
+            ["session_id", "search_id", "label", "score"],
+            '"session_id" and "search_id" could each be the query',
+        ),
+        (["QueryID", "query_id", "label", "score"], '"QueryID" and "query_id" could each be the query'),
+        (["qid", "relevance_score"], '"relevance_score" could be the relevance and the score; name'),
+    ],
+)
+def test_nothing_is_guessed(names: list[str], message: str) -> None:
+    with pytest.raises(ColumnError, match=message):
+        find_columns(names, Roles())
+
+
+def test_what_is_named_plays_one_role() -> None:
+    with pytest.raises(ColumnError, match="no column has a usual name of the score"):
+        find_columns(["qid", "relevance_score"], Roles(relevance="relevance_score"))
+    columns = find_columns(["qid", "label"], Roles(relevance="label", score="label"))
+    assert columns.score == "label"
 
 
 def test_document_ids_are_read_only_when_named() -> None:

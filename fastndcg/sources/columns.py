@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from fastndcg.typing import NaN
 
+# by these a column is known whatever its case and separators: `QueryID`, `queryId` and `query-id` are `query_id`
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "query": ("query_id", "qid", "q_id", "query", "user_id"),
     "doc_id": ("doc_id", "docid", "docno", "item_id"),
@@ -20,6 +22,20 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "score": ("score", "pred", "prediction", "y_score"),
     "intent": ("intent", "intent_id", "subtopic", "subtopic_id", "iteration"),
 }
+# names that say less: they count only where none of the usual ones is there
+OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    "query": ("session_id", "search_id", "request_id", "srch_id", "topic_id", "impression_id", "group_id"),
+    "doc_id": ("document_id", "doc", "document", "item", "product_id", "passage_id", "pid", "did", "article_id"),
+    "relevance": (
+        "labels", "grades", "relevance_label", "relevance_grade", "judgment", "judgement", "gain", "ground_truth",
+        "y", "is_relevant", "relevant", "clicked", "click", "relevance_score",
+    ),
+    "score": (
+        "scores", "y_pred", "y_hat", "pred_score", "predicted", "predicted_score", "prediction_score", "predictions",
+        "model_score", "ranking_score", "similarity", "logit", "probability", "proba", "prob", "relevance_score",
+    ),
+    "intent": (),
+}  # fmt: skip
 
 _SHOWN = 12  # column names that a message lists; a feature table has hundreds
 _OPTIONAL = (
@@ -136,7 +152,8 @@ def find_columns(
 ) -> Columns:
     """The columns that play the roles, found by their usual names where not given.
 
-    Usual names match whole, in any case: `Label` and `LABEL` are `label`. Document ids are costly to read and seldom needed, so
+    Names match whole, whatever their case and separators: `QueryID` is `query_id`. Those of `OTHER_NAMES` count only where none
+    of `USUAL_NAMES` is there. Document ids are costly to read and seldom needed, so
     `doc_id` stays None unless it is named, or one with a usual name is asked for by `with_doc_id`.
 
     Parameters
@@ -171,12 +188,24 @@ def find_columns(
         *kept,
         *(name for role, name in optional.items() if role != "doc_id" and name is not None),
     }
-    relevance = find_column(names, "relevance", roles.relevance, second_choice=second)
+    free = [name for name in names if name not in (roles.relevance, roles.score)]
+    relevance = find_column(
+        names if roles.relevance is not None else free, "relevance", roles.relevance, second_choice=second
+    )
     query = None
-    if roles.query is not None or not is_list(relevance) or _fitting(names, "query"):
+    if roles.query is not None or not is_list(relevance) or fitting(names, "query"):
         query = find_column(names, "query", roles.query, second_choice=second)
-    score = find_column(names, "score", roles.score, second_choice=second)
-    if with_doc_id and roles.doc_id is None and _fitting(names, "doc_id"):
+    score = find_column(
+        names if roles.score is not None else free, "score", roles.score, second_choice=second
+    )
+    if relevance == score and roles.relevance is None and roles.score is None:
+        raise ColumnError(
+            f'column "{score}" could be the relevance and the score; name the one that is meant',
+            _as_in("relevance", score),
+            " or",
+            _as_in("score", score),
+        )
+    if with_doc_id and roles.doc_id is None and fitting(names, "doc_id"):
         optional["doc_id"] = find_column(names, "doc_id")
     for role, name in optional.items():
         if name is not None:
@@ -201,8 +230,8 @@ def find_column(
     """
     if given is not None:
         return check_column(names, role, given)
-    fitting = _fitting(names, role)
-    found = [name for name in fitting if name not in second_choice] or fitting
+    every = fitting(names, role)
+    found = [name for name in every if name not in second_choice] or every
     distinct = list(dict.fromkeys(found))
     if len(distinct) == 1:
         return check_column(names, role, distinct[0])
@@ -224,8 +253,18 @@ def _as_in(role: str, name: str) -> Step:
     return Step(", as in ", Argument("intents" if role == "intent" else role, name))
 
 
-def _fitting(names: Sequence[str], role: str) -> list[str]:
-    return [name for name in names if isinstance(name, str) and name.lower() in USUAL_NAMES[role]]
+def fitting(names: Sequence[str], role: str) -> list[str]:
+    """The columns of a usual name; where there are none, those of another one."""
+    for known in (USUAL_NAMES[role], OTHER_NAMES[role]):
+        plain = {_plain(name) for name in known}
+        if fitting := [name for name in names if isinstance(name, str) and _plain(name) in plain]:
+            return fitting
+    return []
+
+
+def _plain(name: str) -> str:
+    """A name without case and separators."""
+    return re.sub(r"[\W_]+", "", name).lower()
 
 
 def check_column(names: Sequence[str], argument: str, name: str) -> str:

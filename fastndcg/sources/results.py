@@ -10,7 +10,7 @@ import pyarrow as pa
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.measures import Measure, parse
 from fastndcg.scores import NOTATION, Scores
-from fastndcg.sources.columns import USUAL_NAMES
+from fastndcg.sources.columns import fitting
 from fastndcg.sources.messages import reading
 
 if TYPE_CHECKING:
@@ -31,9 +31,8 @@ def find_stored(opened: Opened, roles: Roles) -> Stored | None:
     A file that has a column of grades and one of scores, by the given or their usual names, is one of predictions.
     """
     schema = opened.parts[0].schema
-    names = {*schema.names, *(name.lower() for name in schema.names)}
     given = {"relevance": roles.relevance, "score": roles.score}
-    if all(names & {named, *USUAL_NAMES[role]} for role, named in given.items()):
+    if all(name in schema.names or fitting(schema.names, role) for role, name in given.items()):
         return None
     measures: list[Measure] = []
     for field in reversed(list(schema)[1:]):  # the first is the id
