@@ -734,8 +734,13 @@ class Run(NamedTuple):
     notes: list[str]
 
 
+def read_judgments(qrels: PathLike, threads: int | None = None) -> trec.Side:
+    """Judgments that `read` and `report` take in place of their path, so that several runs read them once."""
+    return _side(qrels, False, threads)
+
+
 def read(
-    qrels: PathLike,
+    qrels: PathLike | trec.Side,
     run: PathLike,
     *,
     complete: bool = False,
@@ -752,7 +757,7 @@ def read(
     Parameters
     ----------
     qrels, run : paths
-        As `read_trec` reads them; "-" is standard input.
+        As `read_trec` reads them; "-" is standard input. Judgments may be those of `read_judgments`.
     complete : bool
         -c: judged queries that the run lacks count.
     judged_only : bool
@@ -773,8 +778,13 @@ def read(
     SourceError, InputError
         As `read_trec` does; also where no query is in both files, as there.
     """
-    with told(progress, qrels, run):
-        judged, scored = _side(qrels, False, threads), _side(run, True, threads)
+    if isinstance(qrels, trec.Side):
+        judged = qrels
+        with told(progress, run):
+            scored = _side(run, True, threads)
+    else:
+        with told(progress, qrels, run):
+            judged, scored = _side(qrels, False, threads), _side(run, True, threads)
     missing = np.isnan(scored.values)
     if missing.any():
         row = int(np.argmax(missing))
@@ -919,7 +929,7 @@ def _printed(value: float) -> str:
 
 
 def report(
-    qrels: PathLike,
+    qrels: PathLike | trec.Side,
     run: PathLike,
     measures: Sequence[str] = (),
     *,
@@ -935,6 +945,7 @@ def report(
     Parameters
     ----------
     qrels, run : paths of TREC files
+        Judgments may be those of `read_judgments`.
     measures : as after trec_eval's -m; default "official"
     per_query, summary : bool
         -q, and the contrary of -n.

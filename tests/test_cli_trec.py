@@ -96,7 +96,6 @@ def test_parquet_files(tmp_path):
     [
         (["--qrels", "Q"], "--qrels and --run go together"),
         (["--run", "R"], "--qrels and --run go together"),
-        (["--qrels", "Q", "--run", "R", "p.parquet"], "PATH p.parquet is given beside --qrels and --run"),
         (["--qrels", "Q", "--run", "R", "--keep", "c"], "--keep has no meaning with --qrels and --run"),
         (["p.parquet", "--missing", "skip"], "--missing has no meaning without --qrels and --run"),
         ([], "Error: nothing to score. Give PATH, or --qrels and --run."),
@@ -150,6 +149,29 @@ def test_several_runs(paths, tmp_path):
     failed = run_cli(*arguments, "--fail-under", f"RR={means['run']['RR']}")
     assert failed.exit_code == 1
     assert failed.stderr.splitlines()[-1].startswith("--fail-under: other.run: the mean of RR is 0.33")
+
+
+def test_paths_beside_qrels_are_runs(paths, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text(RUN.replace("2.5", "0.5"))
+    rows = [
+        json.loads(run_cli("score", "--qrels", paths[0], *runs, "--format", "json").stdout)["measures"]
+        for runs in (
+            (paths[1], str(other)),
+            ("--run", paths[1], str(other)),
+            ("--run", paths[1], "--run", str(other)),
+        )
+    ]
+    assert rows[0] == rows[1] == rows[2] and [row["run"] for row in rows[0]] == ["run", "other"]
+    assert "no_such" in run_cli("score", "--qrels", paths[0], "no_such.txt").stderr
+
+
+@pytest.mark.parametrize("options", [[], ["-q"], ["-q", "-c", "-m", "map", "-m", "runid"], ["-n", "-q"]])
+def test_trec_eval_of_several_runs_is_that_of_each(paths, tmp_path, options):
+    other = tmp_path / "other.txt"
+    other.write_text(RUN.replace("2.5", "0.5").replace("me", "you"))
+    each = [run_cli("trec_eval", *options, paths[0], run).stdout for run in (paths[1], str(other))]
+    assert run_cli("trec_eval", *options, paths[0], paths[1], str(other)).stdout == "".join(each)
 
 
 def test_runs_of_one_name(paths, tmp_path):

@@ -144,14 +144,14 @@ def score(
     PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual names are found
     by themselves; stderr says which. CSV (.csv or .tsv, packed or not) has their names in its first line.
 
-    With --qrels and --run, judgments and predictions are joined on query and document id. Documents of equal score are ordered by
+    With --qrels, each PATH is a run, as --run is; judgments, which are read once, and predictions are joined on query and document id. Documents of equal score are ordered by
     falling id, as trec_eval orders them; measures with ties='input' see that order. Where a measure is of several intents, as
     alpha_nDCG, the second field of TREC qrels is the intent.
 
     \b
     Examples:
       fastndcg score --qrels qrels.txt --run run.txt.gz -m "nDCG(ties='input')@10"
-      fastndcg score --qrels qrels.txt --run bm25.txt --run rerank.txt
+      fastndcg score --qrels qrels.txt runs/*.txt
       fastndcg score predictions.parquet -m nDCG@10 -m "nDCG(gain='exp2')@1,3,5"
       fastndcg score --qrels diversity.qrels --run run.txt -m alpha_nDCG@20 -m ERR_IA@20
       fastndcg score predictions.csv.gz --doc-id docno
@@ -165,6 +165,8 @@ def score(
     gates = read_gates(fail_under or [])
     measures = read_measures(measure or ([] if gates else ["nDCG@10"]), gates)
     paths = paths or []
+    if qrels is not None:
+        run, paths = [*(run or []), *paths], []
     by = read_by(by, ["run", "measure", "mean", "low", "high", "queries", "empty", "small"])
     if confidence is not None:
         check_confidence(confidence)

@@ -36,8 +36,12 @@ def _defaults(declared: Declared) -> str:
 
 
 QrelsArgument = Annotated[str, typer.Argument(metavar="QRELS", help="Judgments: query iteration doc grade.")]
-RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="Run: query Q0 doc rank score tag; - is standard input.")
+RunsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN...",
+        help="Run: query Q0 doc rank score tag; - is standard input. Several are told one after the other.",
+    ),
 ]
 MeasureOption = Annotated[
     list[str] | None,
@@ -86,7 +90,7 @@ Option = Annotated[
 
 def trec_eval(
     qrels: QrelsArgument,
-    run: RunArgument,
+    runs: RunsArgument,
     measure: MeasureOption = None,
     per_query: PerQueryOption = False,
     complete: CompleteOption = False,
@@ -109,35 +113,46 @@ def trec_eval(
     Examples:
       fastndcg trec_eval qrels.txt run.txt.gz
       fastndcg trec_eval -q -c -m map -m ndcg_cut.10,20 -M 1000 qrels.txt run.txt
+      fastndcg trec_eval -m map -m runid qrels.txt runs/*.txt
       fastndcg trec_eval --measures
     """
-    from fastndcg.trec_eval import asked, report
+    from fastndcg.trec_eval import asked, read_judgments, report
 
     try:
         asked(measure or [], 9 if release == 9 else 10)
     except MeasureError as error:
         end(2, f"--measure: {error}")
-    bar = Progress("Reading", "bytes")
-    parts = report(
-        qrels,
-        run,
-        measure or [],
-        per_query=per_query,
-        summary=not no_summary,
-        complete=complete,
-        release=9 if release == 9 else 10,
-        note=lambda text: sys.stderr.write(text + "\n"),
-        judged_only=judged_only,
-        level=level,
-        most=most,
-        collection=collection,
-        threads=threads,
-        progress=bar.advance,
-    )
-    with bar:
-        first = next(parts, "")  # nothing fails after it
-    for part in chain([first], parts):
-        write(part)
+    # the judgments of one run are read beside it
+    judged = qrels if len(runs) == 1 else read_judgments(qrels, threads)
+    told: set[str] = set()
+
+    def note(text: str) -> None:
+        if text not in told:
+            sys.stderr.write(text + "\n")
+        told.add(text)
+
+    for run in runs:
+        bar = Progress("Reading", "bytes")
+        parts = report(
+            judged,
+            run,
+            measure or [],
+            per_query=per_query,
+            summary=not no_summary,
+            complete=complete,
+            release=9 if release == 9 else 10,
+            note=note,
+            judged_only=judged_only,
+            level=level,
+            most=most,
+            collection=collection,
+            threads=threads,
+            progress=bar.advance,
+        )
+        with bar:
+            first = next(parts, "")  # nothing fails after it
+        for part in chain([first], parts):
+            write(part)
 
 
 command(trec_eval, name="trec_eval", context_settings={"help_option_names": ["-h", "--help"]})
