@@ -52,7 +52,7 @@ def hide_constructor(_: Any, what: str, *__: Any) -> tuple[str, None] | None:
 
 
 def unlink_measures(_: Any, page: Any) -> None:
-    """In the text of a docstring nDCG@10 is no address of mail."""
+    """In the text of a docstring nDCG@10 is not an address of mail."""
     for link in list(page.findall(nodes.reference)):
         if link.get("refuri", "").startswith("mailto:"):
             link.replace_self(nodes.Text(link.astext()))

@@ -41,7 +41,7 @@ def rank_agreement(a: Any, b: Any, method: str = "tau_b", p: float = 0.9) -> flo
     Raises
     ------
     InputError
-        Items that differ, where a tau is asked for; scores that are NaN; a method that does not exist; a `p` that is no share.
+        Items that differ, where a tau is asked for; scores that are NaN; a method that does not exist; a `p` that is not between 0 and 1.
     InputTypeError
         Something else than named above.
     ExtraError
@@ -59,7 +59,7 @@ def rank_agreement(a: Any, b: Any, method: str = "tau_b", p: float = 0.9) -> flo
             f'method={method!r} is not known; wanted "tau_b", "tau_ap" or "rbo".{suggest(str(method), METHODS)}'
         )
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0 < p < 1:
-        raise InputError(f"p={p!r} is no share between 0 and 1; wanted one, as in p=0.9")
+        raise InputError(f"p={p!r} is not between 0 and 1; wanted a number between them, as in p=0.9")
     if isinstance(a, Rankings) and isinstance(b, Rankings):
         return np.array([_agreement(*pair, method, p) for pair in _by_query(a, b)], np.float64)
     return _agreement(_scores("a", a), _scores("b", b), method, p)

@@ -107,7 +107,7 @@ def arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | 
             else:
                 column = pa.array(values)
         except (TypeError, ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InputTypeError(f"{name} is no column of ids: {error}") from None
+            raise InputTypeError(f"{name} is not a column of ids: {error}") from None
     if rows is not None and len(column) != rows:
         raise InputError(f"{name} has {len(column)} values where {rows} were wanted")
     return column

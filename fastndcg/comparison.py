@@ -133,7 +133,7 @@ def compare(
     if baseline is not None and baseline not in scored:
         raise InputError(
             Argument("baseline", baseline),
-            f" is none of the systems: {', '.join(scored)}.{suggest(str(baseline), scored)}",
+            f" is not one of the systems: {', '.join(scored)}.{suggest(str(baseline), scored)}",
         )
     _check_choice("test", test, TESTS)
     _check_choice("correction", correction, (None, *CORRECTIONS))
@@ -640,7 +640,7 @@ class Comparison:
         for name in (system, baseline):
             if name is not None and name not in self.systems:
                 raise InputError(
-                    f'"{name}" is none of the systems: {", ".join(self.systems)}.{suggest(str(name), self.systems)}'
+                    f'"{name}" is not one of the systems: {", ".join(self.systems)}.{suggest(str(name), self.systems)}'
                 )
         fitting = [pair for pair in self._pairs if system in (None, pair[0]) and baseline in (None, pair[1])]
         if not fitting and None not in (system, baseline):
@@ -795,7 +795,7 @@ class Comparison:
         if not margin >= 0:
             raise InputError(
                 Argument("margin", margin),
-                " is no loss to accept; wanted 0 or more, as in ",
+                " is not a loss to accept; wanted 0 or more, as in ",
                 Argument("margin", 0.002),
             )
         found: dict[str, list[bool]] = {str(measure): [] for measure in self.measures}
@@ -830,14 +830,16 @@ class Comparison:
         Raises
         ------
         InputError
-            A difference of 0; a power that is no share; independent samples.
+            A difference of 0; a power that is not between 0 and 1; independent samples.
         """
         if not (math.isfinite(difference) and difference):
             raise InputError(
                 f"difference={difference!r} needs no end of queries; wanted another number than 0"
             )
         if not 0 < power < 1:
-            raise InputError(f"power={power!r} is no share between 0 and 1; wanted one, as in power=0.8")
+            raise InputError(
+                f"power={power!r} is not between 0 and 1; wanted a number between them, as in power=0.8"
+            )
         if not self._options.paired:
             raise InputError("the number of queries is that of a paired test; compare with paired=True")
         rows = [

@@ -109,7 +109,7 @@ def _mean_of_rows(
 
 def _discount_of_base(base: float, ranks: int) -> Any:
     if isinstance(base, bool) or not isinstance(base, int | float | np.number) or not base > 0:
-        raise InputError(f"log_base={base!r} is no base of a logarithm; wanted a number above 0")
+        raise InputError(f"log_base={base!r} is not the base of a logarithm; wanted a number above 0")
     if base > 1:
         return float(base)
     # below 1 the logarithm is negative; at 1 every discount is 0

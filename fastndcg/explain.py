@@ -74,7 +74,7 @@ def explain(
     InputError
         A query that is not there; the nearest ids are named.
     MeasureError
-        A measure that is no sum over ranks: IPrec, SetAP, IDCG, NumRel, those of several intents, and nDCG with `ideal="returned"` and
+        A measure that is not a sum over ranks: IPrec, SetAP, IDCG, NumRel, those of several intents, and nDCG with `ideal="returned"` and
         averaged ties.
 
     Examples

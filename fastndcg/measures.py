@@ -906,7 +906,7 @@ class Measure:
                 known = ", ".join(values) or "none"
                 if name in ("ips", "clip") and self.name == "nDCG":
                     raise MeasureError(
-                        "nDCG has no ips: the ideal order, which it divides by, is not known of documents that nobody saw. "
+                        "nDCG has no ips: the ideal order, which it divides by, is not known of documents that were never seen. "
                         "Take DCG(ips=True), or DCG(ips='snips'), which divides by the gains that were seen."
                     )
                 raise MeasureError(
@@ -1163,7 +1163,7 @@ def table() -> list[dict[str, str]]:
 
 # ---- notation ----
 
-_SHOWN = 200  # characters of a text that is no notation
+_SHOWN = 200  # characters of a text that is not a notation
 _MOST_OF_RANGE = 1000  # cutoffs of a range
 
 
@@ -1184,7 +1184,7 @@ def parse_many(text: str) -> tuple[Measure, ...]:
     >>> parse_many("nDCG@10, CG@5")
     (nDCG@10, CG@5)
 
-    Raises `MeasureError` where the text is no notation, or names what does not exist.
+    Raises `MeasureError` where the text is not a notation, or names what does not exist.
     """
     # a function's name can mean another object later, so such a notation is read anew each time
     return tuple(_read_notation(text)) if "function(" in text else _parse_plain(text)
@@ -1268,7 +1268,7 @@ def _cut(of: Measure, cutoff: ast.expr, text: str) -> Iterator[Measure]:
     low, high = int(first.cutoff or 0), int(last.cutoff or 0)
     if not low < high < low + _MOST_OF_RANGE:
         raise MeasureError(
-            f"{of.name}@{low}-{high} is no range of cutoffs; wanted the lower one first, and at most {_MOST_OF_RANGE} of them, as in {of.name}@1-20"
+            f"{of.name}@{low}-{high} is not a range of cutoffs; wanted the lower one first, and at most {_MOST_OF_RANGE} of them, as in {of.name}@1-20"
         )
     for number in range(low, high + 1):
         yield of @ number

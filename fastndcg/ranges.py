@@ -177,7 +177,7 @@ def judgment_range(
         `ideal="returned"` where tied documents reach across the cutoff; discounts that rise. `Judged` and `RBPresidual`, which
         count judgments.
     InputError
-        No document was judged, and `top` is not given; or it is no finite number.
+        No document was judged, and `top` is not given; or it is not a finite number.
 
     Notes
     -----

@@ -770,7 +770,7 @@ class Rankings:
             )
 
     def _check_doc_ids(self) -> None:
-        """Refuse a document that is in the ranking of its query twice; null is no document's id."""
+        """Refuse a document that is in the ranking of its query twice; null is not a document's id."""
         if self.doc_ids is None:
             return
         first = 0
@@ -991,7 +991,7 @@ def _kept_columns(queries: Any, n_queries: int) -> pa.Table | None:
     try:
         table = queries if isinstance(queries, pa.Table) else pa.table(queries)
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
-        raise InputTypeError(f"queries is a {type(queries).__name__} that is no table: {error}") from None
+        raise InputTypeError(f"queries is a {type(queries).__name__} that is not a table: {error}") from None
     if table.num_rows != n_queries:
         raise InputError(
             f"queries has {table.num_rows} rows for {n_queries} queries; give a row for each query"

@@ -164,7 +164,7 @@ class Scores:
         Raises
         ------
         InputError
-            A confidence that is no share between 0 and 1; a method that does not exist; fewer than 100 resamples.
+            A confidence that is not between 0 and 1; a method that does not exist; fewer than 100 resamples.
 
         Examples
         --------
@@ -218,7 +218,7 @@ class Scores:
         ColumnError
             A column that was not kept.
         InputError
-            A confidence that is no share between 0 and 1.
+            A confidence that is not between 0 and 1.
 
         Examples
         --------
@@ -497,7 +497,7 @@ def results_file(path: str | os.PathLike[str]) -> Iterator[ResultsFile]:
 
 
 class Summary(Table):
-    """A row of numbers for each measure. Quartiles, intervals and anchors are left out where nobody computed them.
+    """A row of numbers for each measure. Quartiles, intervals and anchors are left out where they were not computed.
 
     Where the measures are of several runs, each row begins with the name of its run.
 

@@ -31,7 +31,7 @@ Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Release = Literal[9, 10]
 
-OUTSIDE, UNJUDGED = -1, -2  # grades of documents outside the pool, and of those in it that nobody judged
+OUTSIDE, UNJUDGED = -1, -2  # grades of documents outside the pool, and of unjudged documents in it
 _LEAST = 0.00001  # what a geometric mean takes a smaller value for
 _SHARE = 0.00001  # trec_eval's INFAP_EPSILON
 _BLOCK = 1000  # queries that are written at a time
@@ -168,7 +168,7 @@ def _once(compute: Callable[[Ranked, Gains], Any]) -> Callable[[Ranked, Gains], 
 
 @_once
 def _gained(ranked: Ranked, named: Gains) -> Gained:
-    """A grade is its own gain unless another is named for it; -1 and -2 stand for documents that nobody judged."""
+    """A grade is its own gain unless another is named for it; -1 and -2 stand for unjudged documents."""
     highest = max(int(ranked.pool.max(initial=0)), int(ranked.grades.max(initial=0)))
     gains = np.maximum(np.arange(UNJUDGED, highest + 1), 0).astype(np.float64)
     for grade, gain in named.items():
@@ -694,7 +694,7 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise MeasureError(f'{name} was given "{text}", which is no number; as in {_example(name)}')
+        raise MeasureError(f'{name} was given "{text}", which is not a number; as in {_example(name)}')
     return value
 
 

@@ -184,7 +184,7 @@ def gain_function(
             return float(gain[grade]) if grade in gain or grade != 0 else 0.0
         if isinstance(gain, Sequence):
             if grade != int(grade) or grade < 0:
-                raise ValueError(f"grade {grade} is no position of {gain}")
+                raise ValueError(f"grade {grade} is not a position of {gain}")
             return float(gain[int(grade)])
         return float(gain(grade))
 
@@ -629,7 +629,7 @@ def score(
 ) -> float:
     """The value of one query; NaN where it is undefined and `empty` is "nan" or "skip".
 
-    `judged_only` drops the documents that nobody judged from the ranked list; `unjudged` gives them a grade. `ips` and `clip`
+    `judged_only` drops the unjudged documents from the ranked list; `unjudged` gives them a grade. `ips` and `clip`
     are those of `weighted_by_propensity`.
     """
     if parameters.get("ips"):

@@ -120,7 +120,7 @@ def test_rankings_query_by_query() -> None:
         ([1, 2], [1, math.nan], {}, "b has a NaN score at position 1"),
         (["x", "x"], ["x", "y"], {"method": "rbo"}, "a has 'x' more than once"),
         ([1], [1], {"method": "tau-b"}, r'method=\'tau-b\' is not known; .* Did you mean "tau_b"\?'),
-        ([1], [1], {"p": 1}, "p=1 is no share between 0 and 1"),
+        ([1], [1], {"p": 1}, "p=1 is not between 0 and 1"),
         ([[1, 2]], [1, 2], {}, r"a is a list of shape \(1, 2\)"),
         ("xy", "yx", {"method": "rbo"}, "a is a str"),
     ],
@@ -173,7 +173,7 @@ def test_agreement_of_judges_at_its_ends() -> None:
     assert math.isnan(fn.krippendorff_alpha([[2, 2], [2, 2]])) and math.isnan(fn.cohen_kappa([], []))
     with pytest.raises(fn.InputError, match="metric='ordinall' is not known; .* Did you mean \"ordinal\""):
         fn.krippendorff_alpha(OBSERVERS, "ordinall")
-    with pytest.raises(fn.InputTypeError, match="ratings are no matrix of numbers"):
+    with pytest.raises(fn.InputTypeError, match="ratings are not a matrix of numbers"):
         fn.krippendorff_alpha([["a", "b"], ["a", "c"]])
     with pytest.raises(fn.InputError, match=r"ratings has shape \(2,\)"):
         fn.krippendorff_alpha([1, 2])

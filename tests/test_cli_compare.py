@@ -269,14 +269,14 @@ WRONG: list[tuple[list[object], int, str]] = [
     (["base", "better", "--queries", "ids.txt"], 2, "--queries has no meaning without --no-worse-than"),
     (["base", "better", "--no-worse-than", "bse"], 3, 'Did you mean "base"?'),
     (["base", "better", "--baseline", "bse"], 3, 'Did you mean "base"?'),
-    (["base", "better", "--no-worse-than", "base", "--margin", "-1"], 2, "-1 is no loss to accept"),
+    (["base", "better", "--no-worse-than", "base", "--margin", "-1"], 2, "-1 is not a loss to accept"),
     (["base", "better", "--no-worse-than", "base", "--baseline", "better"], 2, "differ; name one system"),
     (
         ["base", "better", "--no-worse-than", "base", "--queries", "nowhere.txt"],
         3,
         "nowhere.txt cannot be read",
     ),
-    (["base", "better", "--confidence", "95"], 2, "--confidence 95.0 is no share between 0 and 1"),
+    (["base", "better", "--confidence", "95"], 2, "--confidence 95.0 is not between 0 and 1"),
     (["base", "better", "--missing", "zero"], 3, "--missing zero is not known"),
     (["base", "better", "--by", "nowhere"], 3, "nowhere"),
     (["base", "better", "--by", "system"], 2, "results have a column system of their own"),
@@ -441,7 +441,7 @@ def test_predictions_are_no_results_though_a_column_is_called_as_a_measure(
         (["--by", "label"], 3, "label"),
         (["--by", "mean"], 2, "results have a column mean of their own"),
         (["--confidence", "95"], 2, "Did you mean 0.95?"),
-        (["--confidence", "0"], 2, "is no share between 0 and 1"),
+        (["--confidence", "0"], 2, "is not between 0 and 1"),
     ],
 )
 def test_score_refuses(folder: Path, words: list[str], code: int, message: str) -> None:

@@ -268,7 +268,7 @@ def test_queries_that_a_measure_skips() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"baseline": "c"}, 'baseline="c" is none of the systems: a, b'),
+        ({"baseline": "c"}, 'baseline="c" is not one of the systems: a, b'),
         ({"test": "tt"}, r"test='tt' is not known; wanted 't', 'randomisation', 'wilcoxon' or 'tukey'"),
         ({"test": "tukey", "correction": "holm"}, 'test="tukey" holds for all pairs at once'),
         ({"test": "tukey", "paired": False}, 'test="tukey" and paired=False do not go together'),
@@ -388,7 +388,7 @@ def test_movers_of_a_pair() -> None:
     ]
     with pytest.raises(fn.MeasureError, match="P was not compared"):
         found.movers("P")
-    with pytest.raises(fn.InputError, match='"d" is none of the systems'):
+    with pytest.raises(fn.InputError, match='"d" is not one of the systems'):
         found.movers("nDCG@1", "d")
     with pytest.raises(fn.InputError, match="independent samples"):
         compared([0.1, 0.2], [0.2, 0.1], paired=False).movers("nDCG@1")

@@ -219,7 +219,7 @@ def test_sums_beyond_float64_are_refused() -> None:
     assert (row["mean"], row["std"]) == (5e199, pytest.approx(1e200 / math.sqrt(2), rel=1e-15))
 
 
-# ---- what is no number, no notation, no list ----
+# ---- what is not a number, no notation, no list ----
 
 
 @pytest.mark.pure

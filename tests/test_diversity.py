@@ -357,7 +357,7 @@ Results = list[tuple[str, str, float]]
 
 
 def invented(seed: int, queries: int = 30) -> tuple[Judgments, Results]:
-    """Ragged and tied, with documents that nobody judged or that were not retrieved, and queries without a relevant one."""
+    """Ragged and tied, with documents that are unjudged or were not retrieved, and queries without a relevant one."""
     rng = np.random.default_rng(seed)
     judgments: Judgments = []
     results: Results = []

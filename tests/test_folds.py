@@ -117,7 +117,7 @@ def test_oracle_continuous_grades(layout: str) -> None:
 @pytest.mark.pure
 @pytest.mark.parametrize("dtype", ["int8", "float64"])
 def test_oracle_negative_grades(dtype: str) -> None:
-    """A negative grade is not relevant; for infAP it is a document of the pool that nobody judged."""
+    """A negative grade is not relevant; for infAP it is an unjudged document of the pool."""
     grades = (-2, -1, 0, 0, 1, 2) if dtype == "int8" else (-2, -1, 0, 0.5, 1, 2)
     asked = [one for ties in TIES for one in all_asked(ties) if one.name not in ("nDCG", "DCG", "CG", "IDCG")]
     for table in tables(3, 20, grades=grades, dtype=dtype).values():

@@ -124,13 +124,13 @@ def test_without_confidence_there_is_no_interval() -> None:
     [
         (
             95,
-            r"confidence=95 is no share between 0 and 1; wanted one, as in confidence=0.95. Did you mean 0.95\?",
+            r"confidence=95 is not between 0 and 1; wanted a number between them, as in confidence=0.95. Did you mean 0.95\?",
         ),
         (0, "confidence=0 is no share"),
         (1.0, "confidence=1.0 is no share"),
         (math.nan, "confidence=nan is no share"),
-        ("95%", 'confidence="95%" is no number'),
-        (True, "confidence=True is no number"),
+        ("95%", 'confidence="95%" is not a number'),
+        (True, "confidence=True is not a number"),
     ],
 )
 def test_a_confidence_that_is_none(confidence: Any, message: str) -> None:

@@ -368,7 +368,7 @@ def test_a_query_too_large_for_its_table_is_refused(monkeypatch: pytest.MonkeyPa
 @pytest.mark.pure
 @pytest.mark.parametrize("top", [float("nan"), float("inf"), "3", True])
 def test_a_top_that_is_no_grade(top: Any) -> None:
-    with pytest.raises(fn.InputError, match="is no grade; wanted a finite number"):
+    with pytest.raises(fn.InputError, match="is not a grade; wanted a finite number"):
         fn.judgment_range(rankings_of([Query([1, None], [3, 2], [])], pool=True), "nDCG", top=top)
 
 

@@ -272,7 +272,7 @@ def test_the_first_colours_differ_for_the_colour_blind(eye: Any) -> None:
         (lambda scores: scores.plot.against("RR", "country"), fn.ColumnError, "is string, and no column of numbers"),
         (lambda scores: scores.plot.against("RR", "click"), fn.ColumnError, 'Did you mean "clicks"?'),
         (lambda _: plot.discounts("RR"), fn.MeasureError, "RR has no discount; take nDCG, DCG or RBP"),
-        (lambda _: plot.discounts("nDCG", ranks=0), fn.InputError, "ranks=0 is no number of ranks"),
+        (lambda _: plot.discounts("nDCG", ranks=0), fn.InputError, "ranks must be a positive integer; got 0"),
         (lambda _: plot.gains(fn.nDCG(gain={1: 2}), [5]), fn.MeasureError, "have no gain for these grades"),
         (lambda _: plot.gains("alpha_nDCG"), fn.MeasureError, "alpha_nDCG is of several intents"),
         (lambda _: plot.cutoffs({}), fn.InputError, "no system is given"),

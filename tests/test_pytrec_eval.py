@@ -141,7 +141,7 @@ def test_judgments_are_read_once() -> None:
         (QRELS, {"map"}, [1], InputTypeError, "the run is a list"),
         (QRELS, {"map"}, {"q1": [1]}, InputTypeError, "the run of 'q1' is a list"),
         (QRELS, {"map"}, {"q1": {7: 1.0}}, InputTypeError, "document id 7 is a int"),
-        (QRELS, {"map"}, {"q1": {"d1": "high"}}, InputTypeError, "holds a score that is no number"),
+        (QRELS, {"map"}, {"q1": {"d1": "high"}}, InputTypeError, "holds a score that is not a number"),
         (QRELS, {"map"}, {"q2": {}, "q1": {"x": 1, "d1": math.nan}}, InputError, "document 'd1' of query 'q1' is NaN; 1 in all"),
     ],
 )  # fmt: skip

@@ -192,9 +192,12 @@ def test_other_libraries_are_not_imported() -> None:
         (5, r"data is a int; wanted a table"),
         ("preds.parquet", r"data is a str; .*Name its path to read_parquet"),
         ([[1, 2]], r"data is a list; wanted a table"),
-        (pa.array([1, 2]), r"data is a pyarrow Int64Array that is no table"),
-        (pa.chunked_array([[1, 2]]), r"data is a pyarrow ChunkedArray that is no table"),
-        ({"qid": [1], "label": [object()], "score": [1]}, r'column "label" is no array that Arrow can hold'),
+        (pa.array([1, 2]), r"data is a pyarrow Int64Array that is not a table"),
+        (pa.chunked_array([[1, 2]]), r"data is a pyarrow ChunkedArray that is not a table"),
+        (
+            {"qid": [1], "label": [object()], "score": [1]},
+            r'column "label" is not an array that Arrow can hold',
+        ),
     ],
 )
 def test_what_is_no_table(data: Any, message: str) -> None:

@@ -776,7 +776,7 @@ def test_command_line_streams_what_is_large(tmp_path: Path) -> None:
             plain = plain or texts[0][0]
     result = CliRunner().invoke(app, ["score", str(path), "--memory", "lots"])
     assert result.exit_code == 2
-    assert '--memory: memory="lots" is no amount of memory' in result.stderr
+    assert '--memory: memory="lots" is not an amount of memory' in result.stderr
 
 
 def test_results_are_written_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

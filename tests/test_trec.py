@@ -699,7 +699,7 @@ def test_pytrec_eval_on_random_runs():
 
 
 def test_pytrec_eval_on_a_sampled_pool():
-    """infAP sees the documents of the pool that nobody judged, whose grade is negative; the other measures do not."""
+    """infAP sees the unjudged documents of the pool, whose grade is negative; the other measures do not."""
     pytrec_eval = pytest.importorskip("pytrec_eval")
     generator = np.random.default_rng(4)
     names = {"infAP": "infAP(ties='input')", "bpref": "Bpref(ties='input')", "map": "AP(ties='input')"}

@@ -72,7 +72,7 @@ class RelevanceEvaluator:
     Parameters
     ----------
     query_relevance : dict of dicts, query -> document -> whole number
-        Read once. A negative grade stands for a document of the pool that nobody judged. Queries without judgments do not count.
+        Read once. A negative grade stands for an unjudged document of the pool. Queries without judgments do not count.
     measures : iterable of str
         Names of trec_eval, as in `supported_measures`, or sets of them, as in `supported_nicknames`; parameters follow a point or "_":
         "ndcg_cut.5,10" or "ndcg_cut_10".
@@ -341,7 +341,7 @@ def _numbers(values: Iterable[float], n: int) -> Float64:
     try:
         return np.fromiter(values, np.float64, n)
     except (TypeError, ValueError) as error:
-        raise InputTypeError(f"the run holds a score that is no number: {error}") from None
+        raise InputTypeError(f"the run holds a score that is not a number: {error}") from None
 
 
 def _mapping(name: str, value: Any) -> Mapping[Any, Any]:

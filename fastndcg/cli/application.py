@@ -146,7 +146,7 @@ _OLD_NAMES = {"--like": "--convention", "--query-column": "--query"}
 
 
 def _with_todays_names(args: list[str], options: set[str]) -> list[str]:
-    """Arguments with the present names of options; what follows `--` is no option."""
+    """Arguments with the present names of options; what follows `--` is not an option."""
     end = args.index("--") if "--" in args else len(args)
     renamed = []
     for argument in args[:end]:

@@ -277,7 +277,9 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
     for option, name in wanted.items():
         if name is not None and name not in systems:
             names = ", ".join(systems)
-            raise InputError(f'{option}: "{name}" is none of the systems: {names}.{suggest(name, systems)}')
+            raise InputError(
+                f'{option}: "{name}" is not one of the systems: {names}.{suggest(name, systems)}'
+            )
     return systems
 
 

@@ -112,7 +112,7 @@ def read_gate(
     if baseline not in (None, no_worse_than):
         end(2, f"--baseline {baseline} and --no-worse-than {no_worse_than} differ; name one system")
     if margin is not None and not 0 <= margin < math.inf:
-        end(2, f"--margin: {margin:g} is no loss to accept; wanted 0 or more, as in --margin 0.002")
+        end(2, f"--margin: {margin:g} is not a loss to accept; wanted 0 or more, as in --margin 0.002")
     if queries is not None and unpaired:
         end(2, "--queries and --unpaired do not go together: independent samples share no query")
     return Gate(no_worse_than, margin or 0.0, [] if queries is None else _read_ids(queries), queries)
@@ -125,7 +125,7 @@ def _read_ids(path: Path) -> list[str]:
     except OSError as error:
         raise SourceError(f"--queries: {path} cannot be read: {error.strerror}. Check the path.") from None
     except UnicodeDecodeError:
-        raise SourceError(f"--queries: {path} is no text in UTF-8; give a file with an id a line") from None
+        raise SourceError(f"--queries: {path} is not UTF-8 text; give a file with an id a line") from None
     ids = list(dict.fromkeys(line for line in text.split("\n") if line.strip()))
     if not ids:
         raise InputError(f"--queries: {path} holds no ids; give one a line")

@@ -128,7 +128,7 @@ _PATIENCE = 1.0  # seconds after which a terminal shows how far a task is
 
 
 class Progress:
-    """How far a task is, on stderr: nothing where stderr is no terminal, and nothing for what is done in a moment."""
+    """How far a task is, on stderr: nothing where stderr is not a terminal, and nothing for what is done in a moment."""
 
     def __init__(self, task: str, unit: str = "rows") -> None:
         self._task, self._unit = task, unit

@@ -20,7 +20,7 @@ Scoring, from what Python calls down to vectors:
     memory       the working memory of a thread
     tables       what Python hands over; imports no Numba
     powers       2^grade, for Python and for kernels; imports no Numba
-    returned     nDCG over an ideal of the returned documents, which is no sum over ranks
+    returned     nDCG over an ideal of the returned documents, which is not a sum over ranks
     intents      measures of several intents
     exact        sums without rounding
     windows      the same of values that lie close together, and their quartiles

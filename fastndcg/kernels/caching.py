@@ -44,7 +44,7 @@ def users_folder() -> Path | None:
             return (Path(local) if local else Path.home() / "AppData" / "Local") / "fastndcg" / "Cache"
         if sys.platform == "darwin":
             return Path.home() / "Library" / "Caches" / "fastndcg"
-        given = Path(os.environ.get("XDG_CACHE_HOME", ""))  # to be ignored where it is no absolute path
+        given = Path(os.environ.get("XDG_CACHE_HOME", ""))  # to be ignored where it is not an absolute path
         return (given if given.is_absolute() else Path.home() / ".cache") / "fastndcg"
     except RuntimeError:
         return None

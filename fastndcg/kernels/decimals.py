@@ -129,7 +129,7 @@ round_decimal = plain_round_decimal if numba.config.DISABLE_JIT else vector_roun
 def read_number(data: Array, start: int) -> tuple[int, float, bool]:
     """Where a decimal number ends, the number correctly rounded, and whether it is that.
 
-    A field that is no number, or one for more care than is taken here, is skipped. The end is `start` where there is no field
+    A field that is not a number, or one for more care than is taken here, is skipped. The end is `start` where there is no field
     at all.
     """
     at = start

@@ -1,4 +1,4 @@
-"""The expectation that is no sum: nDCG over an ideal of the returned documents."""
+"""The expectation that is not a sum: nDCG over an ideal of the returned documents."""
 
 from __future__ import annotations
 

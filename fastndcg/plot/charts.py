@@ -163,7 +163,7 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
     if not every.size:
         raise InputError(f"no query has a value of {asked}, so that there is nothing to draw")
     if bins < 1:
-        raise InputError(f"bins={bins!r} is no number of bars; wanted a whole number from 1")
+        raise InputError(f"bins must be a positive integer; got {bins!r}")
     edges = np.histogram_bin_edges(every, bins)
     bars, curve = [], []
     for name, each in defined.items():
@@ -491,7 +491,7 @@ def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
     """
     asked, rows = as_measures(measures), []
     if ranks < 1:
-        raise InputError(f"ranks={ranks!r} is no number of ranks; wanted a whole number from 1")
+        raise InputError(f"ranks must be a positive integer; got {ranks!r}")
     with functions_held(asked):
         for measure in asked:
             discount = discount_of(measure)
@@ -845,7 +845,7 @@ def _unit(measure: Measure) -> str:
 
 
 def _number(value: float) -> float | None:
-    """None for what is no number, which neither a picture nor JSON knows."""
+    """None for what is not a number, which neither a picture nor JSON knows."""
     return float(value) if np.isfinite(value) else None
 
 

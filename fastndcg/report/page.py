@@ -57,7 +57,7 @@ def report(
     Raises
     ------
     InputError
-        No queries; a baseline that is none of the systems; queries that some systems lack; a confidence that is no share.
+        No queries; a baseline that is not one of the systems; queries that some systems lack; a confidence that is not between 0 and 1.
     InputTypeError
         Something else than Rankings.
     ColumnError
@@ -135,7 +135,7 @@ def _found(
         raise InputError('no system is given; wanted a mapping of names, as in {"bm25": rankings}')
     if baseline is not None and baseline not in rankings:
         raise InputError(
-            f"baseline={baseline!r} is none of the systems: {', '.join(rankings)}.{suggest(baseline, rankings)}"
+            f"baseline={baseline!r} is not one of the systems: {', '.join(rankings)}.{suggest(baseline, rankings)}"
         )
     asked = as_measures(measures)
     if not asked:

@@ -89,7 +89,7 @@ def grades_of_scale(rankings: Rankings, top: float | None) -> Float64:
         return np.union1d(grades, [0.0])
     if isinstance(top, bool) or not isinstance(top, int | float | np.number) or not math.isfinite(top):
         raise InputError(
-            f"top={top!r} is no grade; wanted a finite number, the highest that a document may have"
+            f"top={top!r} is not a grade; wanted a finite number, the highest that a document may have"
         )
     return np.union1d(grades[grades <= top], [min(0.0, top), top])
 
@@ -135,7 +135,7 @@ def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
 
 def scale_of(measure: Measure, grades: Float64) -> Scale:
     worth = plan.worth_of(measure)
-    if worth.gain == "judgment":  # a negative grade is no judgment
+    if worth.gain == "judgment":  # a negative grade is not a judgment
         grades = grades[grades >= 0]
     gains = np.array([plan.gain_of(worth, grade) for grade in grades.tolist()], np.float64)
     if not np.isfinite(gains).all():

@@ -211,7 +211,7 @@ _ALL_JUDGED = read_only(np.empty(0, np.bool_))
 
 
 def varies_with_returned(measure: Measure) -> bool:
-    """Whether ties decide what the ideal is made of, so that the expectation is no sum over ranks."""
+    """Whether ties decide what the ideal is made of, so that the expectation is not a sum over ranks."""
     params = measure.params
     uses_ideal = measure.definition.over == "ideal" or measure.definition.ranking == "ideal"
     return uses_ideal and params.get("ideal") == "returned" and params.get("ties") == "average"

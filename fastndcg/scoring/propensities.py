@@ -1,7 +1,7 @@
 """Measures of click logs: gains divided by the probability that they could be observed.
 
 What users click depends on what they see. Where each document's propensity, the probability that its relevance was observed,
-is known, a gain divided by it counts for those that nobody saw, and DCG of such gains has the expectation of DCG of the true
+is known, a gain divided by it counts for documents that were never seen, and DCG of such gains has the expectation of DCG of the true
 ones. The weighted gains are laid out as `Rankings` and summed by the same kernels as any other.
 """
 

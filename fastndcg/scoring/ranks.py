@@ -43,7 +43,7 @@ class Ranks(NamedTuple):
 
 
 def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
-    """What each rank of the only query adds. Raises `MeasureError` for measures that are no sum over ranks."""
+    """What each rank of the only query adds. Raises `MeasureError` for measures that are not sums over ranks."""
     _check(measure)
     divisor = None
     if measure.way == "laid out":

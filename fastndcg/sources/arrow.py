@@ -66,7 +66,7 @@ def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -
         Nulls in a needed column, lists of a query whose lengths differ, a kept value that differs within a query, decimals
         that float64 cannot tell apart, and all that `Rankings.from_offsets` refuses.
     InputTypeError
-        Data that is no table, a column of a type that has no meaning in its role.
+        Data that is not a table, a column of a type that has no meaning in its role.
 
     Examples
     --------
@@ -219,7 +219,9 @@ def _reader(data: Any) -> pa.RecordBatchReader:
             batch = pa.record_batch(data)
             return pa.RecordBatchReader.from_batches(batch.schema, [batch])
     except (TypeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputTypeError(f"data is a {_type_name(data)} that is no table: {first_line(error)}") from None
+        raise InputTypeError(
+            f"data is a {_type_name(data)} that is not a table: {first_line(error)}"
+        ) from None
     step = "Name its path to read_parquet" if isinstance(data, str) else "Convert it to one of them"
     if callable(getattr(data, "collect", None)):
         step = "Call .collect() first"
@@ -275,7 +277,7 @@ def _from_array(name: str, values: Any) -> pa.ChunkedArray:
         array = pa.array(values)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise InputTypeError(
-            f'column "{name}" is no array that Arrow can hold: {first_line(error)}'
+            f'column "{name}" is not an array that Arrow can hold: {first_line(error)}'
         ) from None
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 

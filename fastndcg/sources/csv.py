@@ -196,7 +196,7 @@ def _first_line(file: File) -> bytes:
 
 
 def no_such_columns(path: str, header: Header, error: ColumnError) -> ColumnError | SourceError:
-    """The error of a file in whose header a column was not found; another one where that is no header."""
+    """The error of a file in whose header a column was not found; another one where that is not a header."""
     if any(map(_is_number, header.names)):
         return SourceError(
             f'{path} has no header: its first line is "{header.text[:120]}"; wanted the names of columns there, as in "{_EXAMPLE}"'
@@ -233,7 +233,7 @@ def read_columns(
     try:
         table = _read(file, header, names, types, threads != 1)
         if unlike := [name for name in numbers if not _holds_numbers(table[name].type)]:
-            # says in which row what is no number
+            # says in which row what is not a number
             table = _read(file, header, names, types | dict.fromkeys(unlike, pa.float64()), False)
         return table
     except _MalformedError as error:

@@ -174,7 +174,7 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
     InputError
         Another shape; a metric that does not exist.
     InputTypeError
-        Grades that are no numbers.
+        Grades that are not numbers.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
         grades = np.asarray(ratings, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputTypeError(
-            "ratings are no matrix of numbers; wanted (n_judges, n_items), NaN where there is none"
+            "ratings are not a matrix of numbers; wanted (n_judges, n_items), NaN where there is none"
         ) from None
     if grades.ndim != 2:
         raise InputError(

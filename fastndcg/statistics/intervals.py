@@ -22,18 +22,18 @@ class Interval(NamedTuple):
 
 
 def check_confidence(confidence: object) -> float:
-    """The confidence as a float. Raises `InputError` or `InputTypeError` for what is no share between 0 and 1."""
+    """The confidence as a float. Raises `InputError` or `InputTypeError` for what is not between 0 and 1."""
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
         raise InputTypeError(
             Argument("confidence", confidence),
-            " is no number; wanted a share, as in ",
+            " is not a number; wanted one between 0 and 1, as in ",
             Argument("confidence", 0.95),
         )
     if not 0 < confidence < 1:
         hint = f" Did you mean {confidence / 100:g}?" if 1 < confidence < 100 else ""
         raise InputError(
             Argument("confidence", confidence),
-            " is no share between 0 and 1; wanted one, as in ",
+            " is not between 0 and 1; wanted a number between them, as in ",
             Argument("confidence", 0.95),
             f".{hint}",
         )

@@ -32,7 +32,7 @@ def check_resamples(resamples: object, seed: object) -> tuple[int, int]:
     """How many resamples, and the seed. Raises `InputError` or `InputTypeError` for what is none."""
     for name, value in (("resamples", resamples), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise InputTypeError(f"{name}={value!r} is no whole number")
+            raise InputTypeError(f"{name}={value!r} is not a whole number")
     count, number = int(resamples), int(seed)  # type: ignore[call-overload]
     if count < 100:
         raise InputError(

@@ -245,7 +245,7 @@ def _sum_of_squared_parts(values: Float64, largest: float | None) -> Fraction | 
 
 
 def _shift(values: Float64, largest: float | None, bits: int) -> int | None:
-    """The power of two that brings all values below 2**bits; None where it is no usual number."""
+    """The power of two that brings all values below 2**bits; None where it is not a normal number."""
     if largest is None:
         largest = max(float(values.max()), -float(values.min()))
     shift = bits - math.frexp(largest)[1]

@@ -18,14 +18,14 @@ fn.nDCG("exp2")  # wrong: parameters are named
 fn.NDGC @ 10  # wrong: NDCG
 fn.evalute(rankings, "nDCG@10")  # wrong: evaluate
 fn.evaluate(rankings)  # wrong: measures are missing
-fn.evaluate(rankings, 10)  # wrong: a number is no measure
+fn.evaluate(rankings, 10)  # wrong: a number is not a measure
 fn.evaluate("predictions.txt", "nDCG@10").median()  # wrong: Scores have a mean
 fn.evaluate(rankings, "nDCG@10", thread=2)  # wrong: threads
 fn.evaluate(rankings, "nDCG@10", threads="2")  # wrong: a number
 fn.evaluate(rankings, "nDCG@10").mean()["nDCG@10"].upper()  # wrong: a float
 fn.evaluate("a.parquet", "RR", querry="qid")  # wrong: query
 fn.evaluate("a.parquet", "RR", nan="drop")  # wrong: refuse or last
-fn.evaluate(3, "RR")  # wrong: a number is no table
+fn.evaluate(3, "RR")  # wrong: a number is not a table
 fn.evaluate(rankings, "nDCG@10").by(3)  # wrong: names of columns
 fn.Rankings.from_offsets([0, 3], relevance)  # wrong: scores are missing
 fn.Rankings.from_offsets([0, 3], relevance, scores, nan="drop")  # wrong: refuse or last
