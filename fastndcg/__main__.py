@@ -9,6 +9,8 @@ def main() -> None:
     """Run the command line; without its extra, say in one line how to install it."""
     try:
         from fastndcg import cli
+    except KeyboardInterrupt:
+        sys.exit(130)  # before the command line can say so itself
     except ModuleNotFoundError as error:
         if error.name != "typer":
             raise

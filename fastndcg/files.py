@@ -6,9 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastndcg.errors import SourceError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @contextmanager
@@ -111,3 +114,63 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+# ---- tables in files ----
+
+KINDS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".feather": "feather",
+    ".arrow": "feather",
+}
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """What a table is written as, by the ending of its file; Parquet where the ending says nothing.
+
+    >>> kind_of("a.CSV"), kind_of("a.pq")
+    ('csv', 'parquet')
+    """
+    return KINDS.get(Path(path).suffix.lower(), "parquet")
+
+
+def table_writer(path: str | os.PathLike[str], schema: pa.Schema, kind: str) -> Any:
+    """What writes tables of a schema to a file, with `write_table` and `close`."""
+    import pyarrow as pa
+
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        return pq.ParquetWriter(path, schema)
+    return pa.ipc.new_file(os.fspath(path), schema) if kind == "feather" else _TextWriter(path, kind)
+
+
+class _TextWriter:
+    """Tables as CSV or JSON Lines, NaN as null, which neither of them has otherwise."""
+
+    def __init__(self, path: str | os.PathLike[str], kind: str) -> None:
+        self._file = Path(path).open("w", encoding="utf-8", newline="")  # noqa: SIM115 - `close` closes it
+        self._is_csv, self._header = kind == "csv", True
+
+    def write_table(self, table: pa.Table) -> None:
+        import csv
+        import json
+
+        rows = [
+            {name: None if value != value else value for name, value in row.items()}  # noqa: PLR0124
+            for row in table.to_pylist()
+        ]
+        if not self._is_csv:
+            self._file.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+            return
+        writer = csv.DictWriter(self._file, table.column_names)
+        if self._header:
+            writer.writeheader()
+        self._header = False
+        writer.writerows(rows)
+
+    def close(self) -> None:
+        self._file.close()

@@ -15,7 +15,7 @@ import pyarrow as pa
 from fastndcg import statistics
 from fastndcg.arrays import read_only
 from fastndcg.errors import Argument, ColumnError, FastndcgError, InputError, MeasureError, suggest
-from fastndcg.files import whole_file
+from fastndcg.files import kind_of, table_writer, whole_file
 from fastndcg.measures import Measure, as_measure
 from fastndcg.statistics.intervals import SMALL, check_confidence, t_interval
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
@@ -444,10 +444,10 @@ _ROW_GROUP = 1 << 17  # queries that are written together
 
 
 class ResultsFile:
-    """Results of queries, written to Parquet as they come."""
+    """Results of queries, written as they come."""
 
-    def __init__(self, path: os.PathLike[str]) -> None:
-        self._path = path
+    def __init__(self, path: os.PathLike[str], kind: str = "parquet") -> None:
+        self._path, self._kind = path, kind
         self._waiting: list[pa.Table] = []
         self._writer: Any = None
 
@@ -471,23 +471,21 @@ class ResultsFile:
             writer.close()
 
     def _flush(self) -> None:
-        import pyarrow.parquet as pq
-
         table = pa.concat_tables(self._waiting)
         self._waiting.clear()
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._path, table.schema)
+            self._writer = table_writer(self._path, table.schema, self._kind)
         self._writer.write_table(table)
 
 
 @contextmanager
 def results_file(path: str | os.PathLike[str]) -> Iterator[ResultsFile]:
-    """A file of results that are written as they come; it appears whole at the end, or not at all.
+    """A file of results that are written as they come, as its ending says; it appears whole at the end, or not at all.
 
     Raises `SourceError` where it cannot be written.
     """
     with whole_file(path) as draft:
-        results = ResultsFile(draft)
+        results = ResultsFile(draft, kind_of(path))
         try:
             yield results
             results.close()

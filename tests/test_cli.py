@@ -136,6 +136,58 @@ def test_several_files_are_one_input(tmp_path: Path) -> None:
     assert together == means(run("score", tmp_path, "--format", "json")) == expected("nDCG@10")
 
 
+@pytest.mark.parametrize("name", ["s.parquet", "s.csv", "s.jsonl", "s.feather", "s.NDJSON", "s"])
+def test_out_is_what_its_ending_says(predictions: Path, tmp_path: Path, name: str) -> None:
+    pd = pytest.importorskip("pandas")
+    out = tmp_path / name
+    measures = ("-m", "ndcg@10", "-m", "nDCG(empty='nan')@2")
+    assert run("score", predictions, "--keep", "country", "--out", out, *measures).exit_code == 0
+    kept = fn.read_parquet(predictions, keep=("country",))
+    wanted = fn.evaluate(kept, ["ndcg@10", "nDCG(empty='nan')@2"]).to_pandas()
+    text = out.suffix.lower() in (".csv", ".jsonl", ".ndjson")
+    if out.suffix == ".csv":
+        found = pd.read_csv(out)
+    elif text:
+        found = pd.DataFrame([json.loads(line) for line in out.read_text().splitlines()])
+    else:
+        found = pd.read_feather(out) if out.suffix == ".feather" else pd.read_parquet(out)
+    pd.testing.assert_frame_equal(found, wanted, check_dtype=not text)
+    assert "NaN" not in out.read_text(errors="replace") or not text
+
+
+def test_markdown(predictions: Path) -> None:
+    lines = run("score", predictions, "--format", "markdown", "--by", "country").stdout.splitlines()
+    assert lines[0].startswith("| measure | mean |") and lines[1].startswith("| --- | ---: |")
+    assert any(line.startswith("| country | measure | mean |") for line in lines)
+    assert run("measures", "RR", "--format", "markdown").stdout.startswith("| name | notation |")
+    assert run("conventions", "--format", "markdown").stdout.startswith("| name |")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["score"],
+        ["compare"],
+        ["explain"],
+        ["report"],
+        ["conventions"],
+        ["demo"],
+        ["trec_eval"],
+        ["measures"],
+    ],
+)
+def test_h_is_help_everywhere(words: list[str]) -> None:
+    result = run(*words, "-h")
+    assert result.exit_code == 0 and result.stdout.startswith("Usage: fastndcg")
+
+
+def test_a_shell_completes_commands() -> None:
+    asked = {"_FASTNDCG_COMPLETE": "complete_bash", "COMP_WORDS": "fastndcg sc", "COMP_CWORD": "1"}
+    done = in_process_of_its_own(env=os.environ | asked)
+    assert done.stdout.split() == ["score"]
+
+
 def test_weight(tmp_path: Path) -> None:
     path = tmp_path / "weighted.parquet"
     pq.write_table(table(traffic=[3.0, 3, 3, 1, 1, 0, 0]), path)
@@ -298,7 +350,7 @@ def test_wrong_names_are_one_line_and_exit_1(predictions: Path, words: list[str]
         (["-m", "nDCG@0"], "cutoff 0"),
         (["-m", "nDCG(gain='exp')@3"], "gain='exp' is not known"),
         (["-m", "nDCG@"], "is not a measure"),
-        (["--out", "scores.csv"], "name a file ending in .parquet"),
+        (["--out", "scores.json"], "name a file ending in .parquet, .csv"),
     ],
 )
 def test_wrong_values_are_one_line_and_exit_2(predictions: Path, words: list[str], message: str) -> None:

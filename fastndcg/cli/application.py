@@ -26,7 +26,10 @@ GATE, FAILED = 1, 3  # exit codes: a condition that did not hold, and a command 
 
 # plain help and errors: a message that a box wraps is no longer one line
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 

@@ -90,7 +90,10 @@ ConventionOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="As this tool computes nDCG; `fastndcg conventions` lists them."),
 ]
-OutOption = Annotated[Path | None, typer.Option(help="Parquet file to write each query's values to.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(help="File to write each query's values to: .parquet, .csv, .jsonl or .feather."),
+]
 ByOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -361,15 +364,17 @@ def _report(
     _hold(gates, scored)
 
 
-_TEXT_SUFFIXES = {".csv", ".json", ".jsonl", ".ndjson", ".tsv", ".txt"}
+_OTHER_SUFFIXES = {".json", ".md", ".tsv", ".txt", ".xlsx"}
 
 
 def _check_out(out: Path, paths: list[str]) -> None:
     """Refuse an output that cannot be meant, or cannot be written, before the input is read."""
-    if out.suffix.lower() in _TEXT_SUFFIXES:
+    ending = out.suffix.lower()
+    if ending in _OTHER_SUFFIXES:
         end(
             2,
-            f"--out: {out} is written as Parquet; name a file ending in .parquet. For a summary as text use --format csv or json.",
+            f"--out: {out} is written as Parquet, CSV, JSON Lines or Feather; name a file ending in .parquet, .csv, .jsonl or "
+            ".feather. For a summary as text use --format csv or json.",
         )
     if out.exists() and any(Path(path).exists() and out.samefile(path) for path in paths):
         end(2, f"--out: {out} is the input itself; name another file")

@@ -155,4 +155,4 @@ def trec_eval(
             write(part)
 
 
-command(trec_eval, name="trec_eval", context_settings={"help_option_names": ["-h", "--help"]})
+command(trec_eval, name="trec_eval")
