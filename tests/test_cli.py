@@ -514,6 +514,29 @@ class TestPosix:
         assert (stdout, "Traceback" in stderr) == ("", False)
         assert os.listdir(tmp_path) == []
 
+    @pytest.mark.parametrize("width", [40, 80])
+    def test_the_demonstration_shows_its_numbers_on_any_terminal(self, tmp_path: Path, width: int) -> None:
+        import pty
+
+        terminal, stdout = pty.openpty()
+        words = command("demo", "--queries", 30, "--out", tmp_path / "s.parquet")
+        done = subprocess.run(
+            words,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"COLUMNS": str(width)},
+            check=False,
+        )
+        os.close(stdout)
+        shown = os.read(terminal, 100_000).decode()
+        os.close(terminal)
+        assert done.returncode == 0
+        measures = ["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"]
+        scores = fn.evaluate(fn.read_parquet(tmp_path / "s.parquet"), measures)
+        for measure, mean in scores.mean().items():
+            assert re.search(rf"^{re.escape(measure)} .*{mean:.6f}", shown, re.MULTILINE)
+        assert max(map(len, shown.partition("\r\n\r\n")[0].splitlines())) <= width
+
     def test_on_a_terminal_bars_go_to_stderr(self, predictions: Path) -> None:
         import pty
 
@@ -560,6 +583,20 @@ def test_demo_says_what_to_try_and_it_works(
     assert len(tries) == 3
     for words in tries:
         assert run(*words[1:]).exit_code == 0, words
+
+
+def test_demo_keeps_its_sample_in_a_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tempfile
+
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for _ in range(2):
+        result = run("demo", "--queries", 5)
+        assert result.exit_code == 0
+    (written,) = tmp_path.glob("fastndcg-demo-*/sample.parquet")
+    assert f"MB, to {written}\n" in result.stderr and str(written) in result.stdout
+    assert not list((tmp_path / "here").iterdir())
 
 
 def test_demo_as_json(tmp_path: Path) -> None:

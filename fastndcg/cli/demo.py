@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -15,23 +18,25 @@ from fastndcg.cli.options import Format, FormatOption, ThreadsOption
 from fastndcg.cli.output import Progress, write, write_summary
 from fastndcg.cli.reading import choose_columns, open_paths, read_measures, read_rankings, tell
 from fastndcg.demo import QUERIES
+from fastndcg.files import check_writable
 from fastndcg.sources.columns import Roles
 
 
 @command
 def demo(
     queries: Annotated[int, typer.Option(min=1, help="About 110 documents each.")] = QUERIES,
-    out: Annotated[Path, typer.Option(help="Parquet file to write the sample to.")] = Path(
-        "fastndcg-demo.parquet"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Parquet file to write the sample to.", show_default="in a temporary folder"),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same sample.")] = 0,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
 ) -> None:
     """Write a realistic sample, score it, say what to try.
 
-    By default ten million documents: queries of very different lengths, skewed grades, some ties, some queries without a
-    relevant document.
+    By default ten million documents, about 43 MB: queries of very different lengths, skewed grades, some ties, some queries
+    without a relevant document.
 
     \b
     Example:
@@ -39,6 +44,10 @@ def demo(
     """
     from fastndcg.demo import write_sample
 
+    out = _temporary() if out is None else out
+    check_writable(out)
+    size = queries * _BYTES_OF_QUERY / 1e6
+    sys.stderr.write(f"writing about {queries * 110:,} documents, {size:,.1f} MB, to {out}\n")
     clock = _Clock()
     with Progress("Writing the sample", "queries") as bar:
         sample = write_sample(out, queries, seed, progress=bar.advance)
@@ -68,6 +77,22 @@ def demo(
         write(_demo_closing(out, sample.documents, clock.seconds, len(measures)))
 
 
+_BYTES_OF_QUERY = 470  # on average
+
+
+def _temporary() -> Path:
+    """A file in a folder of this user, the same each time, so that several demonstrations keep one sample."""
+    import tempfile
+
+    user = os.getuid() if hasattr(os, "getuid") else "sample"
+    folder = Path(tempfile.gettempdir()) / f"fastndcg-demo-{user}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if not folder.is_symlink() and (not hasattr(os, "getuid") or folder.stat().st_uid == user):
+            return folder / "sample.parquet"
+    return Path(tempfile.mkdtemp(prefix="fastndcg-demo-")) / "sample.parquet"
+
+
 def _demo_closing(out: Path, documents: int, seconds: dict[str, float], n_measures: int) -> str:
     path = shlex.quote(str(out))
     return f"""
@@ -78,8 +103,8 @@ score  {documents / seconds["score"] / 1e6:8.1f} million documents per second ({
 
 Try next:
   fastndcg score {path} -m nDCG@10 -m "nDCG(ties='worst')@10" -m "nDCG(ties='best')@10"
-  fastndcg score {path} -m nDCG@5,10 --keep country --keep device --out per_query.parquet
-  fastndcg score {path} --fail-under "nDCG@10=0.5" --format json
+  fastndcg score {path} -m nDCG@5,10 --by device --confidence 0.95
+  fastndcg explain {path} -m nDCG@10 --worst 1
 """
 
 
