@@ -989,7 +989,7 @@ class Comparison:
         import html
 
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.cautions)
-        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts())}{notes}"
+        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts(), 3)}{notes}"
 
 
 def _of(column: npt.NDArray[Any] | None, rows: Bools | Int64) -> Any:

@@ -357,7 +357,7 @@ class Explanation:
         import html
 
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
-        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts())}{notes}"
+        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts(), 0)}{notes}"
 
 
 class Explanations(dict[str, Explanation]):
@@ -402,7 +402,7 @@ class Explanations(dict[str, Explanation]):
     def _repr_html_(self) -> str:
         import html
 
-        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts())}"
+        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts(), 0)}"
 
 
 # ---- parts ----

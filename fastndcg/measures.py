@@ -1008,6 +1008,18 @@ class Measure:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from fastndcg.tables import html_table
+
+        facts = {"what it is": self.definition.summary, "formula": self.definition.formula}
+        if self.cutoff is not None:
+            facts["cutoff"] = f"{self.cutoff:,}"
+        facts |= {
+            parameter.name: f"{_show(value)}: {parameter.meaning}"
+            for parameter, value in zip(self.definition.parameters, self._values, strict=True)
+        }
+        return html_table([[str(self), ""], *map(list, facts.items())], 2)
+
 
 MeasureLike = Measure | str | IrMeasure
 """What may name a measure: a `Measure`, a notation as in `"nDCG@10"`, or an object of ir_measures."""

@@ -111,6 +111,9 @@ class Ranges:
             )
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
 
 def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) -> Ranges:
     """Worst, expected and best value of each query over all orders of tied documents, from one ranking of each query.

@@ -686,6 +686,25 @@ class Rankings:
             notes.append("some unjudged" if not self.is_judged.all() else "all judged")
         return f"Rankings({', '.join(notes)})"
 
+    def _repr_html_(self) -> str:
+        from fastndcg.tables import html_table
+
+        grades = self._grades
+        facts = {"queries": f"{self.n_queries:,}", "documents": f"{self.n_docs:,}"}
+        facts["documents of the longest list"] = f"{int(self.lengths.max(initial=0)):,}"
+        facts["queries without documents"] = f"{int((self.lengths == 0).sum()):,}"
+        if self.n_docs:
+            facts["grades"] = f"{grades.lowest:g} to {grades.highest:g} ({self.relevance.dtype})"
+        facts["scores"] = str(self.scores.dtype)
+        if self.judged is not None:
+            facts["judged documents in the pool"] = f"{len(self.judged.relevance):,}"
+        if self.is_judged is not None:
+            facts["unjudged documents"] = f"{int((~self.is_judged).sum()):,}"
+        has = {"document ids": self.doc_ids, "intents": self.intents, "propensities": self.propensity}
+        facts["also"] = ", ".join(name for name, column in has.items() if column is not None)
+        facts["columns of queries"] = ", ".join(self.queries.column_names)
+        return html_table([["Rankings", ""], *([name, text] for name, text in facts.items() if text)], 1)
+
     # ---- checks ----
 
     def _check_scores(self, nan: NaN) -> None:

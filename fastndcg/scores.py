@@ -373,7 +373,8 @@ class Scores:
         return f"Scores of {self.n_queries:,} queries\n{self.summary()!r}"
 
     def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
+        heading = f"Scores of {self.n_queries:,} queries; low to high: intervals of 95 %"
+        return f"<p>{heading}</p>{self.summary(0.95)._repr_html_()}"
 
 
 class Means(dict[str, float]):

@@ -124,7 +124,10 @@ class Table:
         return self.text(terminal_width())
 
     def _repr_html_(self) -> str:
-        return html_table(self._texts())
+        texts, left = self._texts(), self._left()
+        hidden = len(self) - len(texts) + 1
+        more = f"<p>... and {hidden:,} more rows</p>" if hidden > 0 else ""
+        return html_table(texts, {place for place, name in enumerate(texts[0]) if name in left}) + more
 
 
 def polars_of(table: pa.Table) -> pl.DataFrame:
@@ -253,16 +256,24 @@ def text_table(rows: Texts, left: int | Collection[int] = 1) -> str:
     )
 
 
-def html_table(rows: Texts) -> str:
-    """The same as HTML."""
+def html_table(rows: Texts, left: int | Collection[int] = 1) -> str:
+    """The same as HTML, in the theme of the page that shows it.
+
+    >>> html_table([["measure", "mean"], ["RR", "0.5"]]).partition("<tbody>")[2]
+    '<tr><td style="text-align:left">RR</td><td>0.5</td></tr></tbody></table>'
+    """
     import html
 
+    at_left = range(left) if isinstance(left, int) else left
+    sides = [' style="text-align:left"' if place in at_left else "" for place in range(len(rows[0]))]
+
+    def row_of(row: list[str], name: str) -> str:
+        cells = zip(sides, map(html.escape, row), strict=True)
+        return "<tr>" + "".join(f"<{name}{side}>{text}</{name}>" for side, text in cells) + "</tr>"
+
     header, *others = rows
-    cells = "".join(f"<th>{html.escape(text)}</th>" for text in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in others
-    )
-    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+    body = "".join(row_of(row, "td") for row in others)
+    return f"<table><thead>{row_of(header, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
 def markdown_table(rows: Texts, left: int | Collection[int] = 1) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -97,7 +98,7 @@ def test_a_table_is_arrow_to_others() -> None:
     assert table["country"].to_pylist() == ["de", "fr"] and len(table) == table.num_rows == 2
     assert table.to_pandas()["RR"].tolist() == table.to_polars()["RR"].to_list() == table["RR"].to_pylist()
     assert pickle.loads(pickle.dumps(table)) == table
-    assert "<td>de</td>" in table._repr_html_()
+    assert '<td style="text-align:left">de</td>' in table._repr_html_()
     again = pickle.loads(pickle.dumps(scores().summary()))
     assert isinstance(again, Summary) and again.rows == scores().summary().rows
     assert again["mean"].to_pylist() == list(scores().mean().values())
@@ -138,3 +139,38 @@ def test_text_that_nobody_reads_in_a_terminal_is_whole(monkeypatch: pytest.Monke
 
 if __name__ == "__main__":
     SNAPSHOTS.write_text(text(), encoding="utf-8")
+
+
+def test_notebooks_show_tables_without_a_script() -> None:
+    """Text of users is escaped, whatever it is of; numbers of summaries have their intervals."""
+    hostile = "<script>alert(1)</script>"
+    columns = {"query_ids": [hostile, "b"], "queries": {"country": [hostile, "fr"]}, "doc_ids": list("abcd")}
+    rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], **columns)
+    scores = fn.evaluate(rankings, ["RR", "nDCG@1"])
+    shown: dict[str, Any] = {
+        "Rankings": rankings,
+        "Scores": scores,
+        "Summary": scores.summary(0.95),
+        "Measure": fn.nDCG(gain="exp2") @ 10,
+        "Comparison": fn.compare({hostile: scores, "b": scores}, baseline="b"),
+        "Explanation": fn.explain(rankings, "RR", hostile),
+        "Explanations": fn.explain({hostile: rankings, "b": rankings}, "RR", hostile),
+        "Ranges": fn.tie_range(rankings, "RR"),
+        "Anchors": fn.anchors(rankings, "RR"),
+        "Table": scores.by("country", 0.95),
+        "ConventionScores": fn.evaluate(rankings, "nDCG@1", convention="sklearn"),
+    }
+    for name, each in shown.items():
+        html = each._repr_html_()
+        assert "<script" not in html and html.count("<table>") == html.count("</table>") == 1, name
+    for name in ("Scores", "Summary", "Comparison", "ConventionScores"):
+        assert "<th>low</th>" in shown[name]._repr_html_(), name
+    assert "<td>4</td>" in shown["Rankings"]._repr_html_()
+    assert "&#x27;exp2&#x27;: what a grade is worth" in shown["Measure"]._repr_html_()
+
+
+def test_notebooks_say_how_many_rows_are_left_out() -> None:
+    kept = {"user": list(range(60))}
+    scores = fn.evaluate(fn.Rankings.from_lists([[1]] * 60, queries=kept), "RR")
+    html = scores.by("user")._repr_html_()
+    assert html.endswith("<p>... and 20 more rows</p>") and html.count("<tr>") == 41

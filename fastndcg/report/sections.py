@@ -9,10 +9,12 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from fastndcg import plot
 from fastndcg.anchors import anchors
 from fastndcg.convention.declarations import conventions
-from fastndcg.errors import MeasureError
+from fastndcg.errors import MeasureError, count_of
 from fastndcg.explain import explain
 from fastndcg.measures import Measure, table
 from fastndcg.ranges import tie_range
@@ -207,7 +209,12 @@ def _ties(found: Found) -> list[Any]:
 def _worst(found: Found) -> list[Any]:
     blocks: list[Any] = []
     for name, scores in found.scores.items():
-        queries = scores.worst(found.main, _WORST)
+        empty = scores._empty[:1]
+        known = Scores([found.main], np.where(empty, np.nan, scores.values[:1]), empty, scores.queries, None)
+        queries = known.worst(found.main, _WORST)
+        if empty.any():
+            left_out = count_of(int(empty.sum()), "query")
+            blocks.append(Text(f"{name}, without {left_out} where {found.main} is undefined:"))
         blocks.append(table_of(f"Lowest {found.main} of {name}", _rows(queries, 1)))
         alone = {name: found.rankings[name]}
         blocks += [_explained(alone, found.main, query) for query in queries[0][:_EXPLAINED].to_pylist()]
@@ -244,8 +251,8 @@ def _measures(found: Found) -> list[Any]:
             "range": row["range"],
             "source": row["source"],
         }
-        if alike:
-            facts["conventions with these parameters"] = ", ".join(alike)
+        if measure.name == "nDCG":
+            facts["conventions with these parameters"] = ", ".join(alike) or "none that is known"
         blocks.append(
             table_of(str(measure), [{"": name, "value": text} for name, text in facts.items()], sorts=False)
         )
