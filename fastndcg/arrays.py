@@ -25,12 +25,12 @@ def offsets_from(lengths: npt.ArrayLike) -> Int64:
 
 
 def unmasked(name: str, values: Any) -> Any:
-    """Values as they are, but for masked arrays of NumPy: their data where nothing is masked.
+    """Values as they are, but for masked arrays of NumPy, their data where nothing is masked, and tensors, which come to the processor.
 
     Raises `InputError` for a masked value.
     """
     if not isinstance(values, np.ma.MaskedArray):
-        return values
+        return _on_processor(values)
     masked = np.ma.getmaskarray(values).ravel()
     if masked.any():
         raise InputError(
@@ -38,6 +38,18 @@ def unmasked(name: str, values: Any) -> Any:
             "rows, or fill them, as in values.filled(0); documents without a judgment have is_judged=False."
         )
     return values.data
+
+
+def _on_processor(values: Any) -> Any:
+    """A tensor of PyTorch, CuPy or JAX as an array of NumPy, without a copy where it is in this memory already; others as they are."""
+    if not hasattr(values, "__dlpack__") or isinstance(values, np.ndarray):
+        return values
+    if hasattr(values, "detach"):  # of PyTorch: it may want a gradient, or have no dtype of NumPy
+        values = values.detach().cpu()
+        return np.asarray(values.float() if str(values.dtype) == "torch.bfloat16" else values)
+    array = values.get() if hasattr(values, "__cuda_array_interface__") and hasattr(values, "get") else values
+    array = np.asarray(array) if hasattr(array, "__array__") else np.from_dlpack(array)
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
 def as_array(name: str, values: Any) -> Array:

@@ -258,15 +258,22 @@ class Rankings:
 
     @classmethod
     def from_dense(
-        cls, y_true: npt.ArrayLike, y_score: npt.ArrayLike, **columns: Unpack[ColumnsAndIds]
+        cls,
+        y_true: npt.ArrayLike,
+        y_score: npt.ArrayLike,
+        *,
+        mask: npt.ArrayLike | None = None,
+        **columns: Unpack[ColumnsAndIds],
     ) -> Self:
         """Rankings from two matrices, a row for each query.
 
         Parameters
         ----------
         y_true, y_score : (n_queries, n_docs_per_query)
+        mask : bool, (n_queries, n_docs_per_query), optional
+            False where a padded batch has no document. What the matrices hold there is never looked at.
         columns
-            The keywords of `from_offsets`.
+            The keywords of `from_offsets`; those of documents have an entry for each one that the mask leaves.
 
         Raises
         ------
@@ -284,6 +291,13 @@ class Rankings:
                 f"y_true has shape {true.shape} and y_score {score.shape}; wanted two equal shapes (n_queries, n_docs_per_query)"
             )
         n_queries, width = true.shape
+        if mask is not None:
+            kept = np.asarray(unmasked("mask", mask))
+            if kept.shape != true.shape or kept.dtype != np.bool_:
+                raise InputError(
+                    f"mask has shape {kept.shape} and dtype {kept.dtype}; wanted True and False in the shape of y_true, {true.shape}"
+                )
+            return cls.from_offsets(offsets_from(kept.sum(axis=1)), true[kept], score[kept], **columns)
         return cls.from_offsets(
             np.arange(n_queries + 1, dtype=np.int64) * width, true.ravel(), score.ravel(), **columns
         )

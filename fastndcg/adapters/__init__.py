@@ -10,5 +10,7 @@ lightgbm    a metric of LightGBM, and a ranker that takes query ids
 catboost    a metric of CatBoost
 sklearn     a scorer of scikit-learn
 ir_measures a provider
+torchmetrics a metric
+sentence_transformers  an evaluator whose nDCG is graded
 pytrec_eval dictionaries in and out, as pytrec_eval has them
 """

@@ -70,7 +70,7 @@ def provider(*, ties: Ties = "input", first: bool = False, threads: int | None =
     return made
 
 
-class Provider(providers.Provider):  # type: ignore[misc]
+class Provider(providers.Provider):
     """What `provider` returns."""
 
     NAME = "fastndcg"
@@ -95,7 +95,7 @@ class Provider(providers.Provider):  # type: ignore[misc]
         return Evaluator([*measures], qrels, self.ties, self.threads)
 
 
-class Evaluator(providers.Evaluator):  # type: ignore[misc]
+class Evaluator(providers.Evaluator):
     """Judgments that are read once, and evaluate runs."""
 
     def __init__(self, measures: list[Any], qrels: Any, ties: Ties, threads: int | None) -> None:

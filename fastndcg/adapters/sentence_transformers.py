@@ -1,0 +1,116 @@
+"""sentence-transformers: its evaluator of retrieval with grades, per-query values and intervals.
+
+evaluator = InformationRetrievalEvaluator(queries, corpus, {"q1": {"d7": 3, "d9": 1}}, ndcg_at_k=[10])
+evaluator(model)  # {"cosine_ndcg@10": ..., "cosine_ndcg@10_low": ..., ...}
+evaluator.scores["cosine"].to_pandas()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sentence_transformers.sentence_transformer import evaluation
+
+from fastndcg.api import evaluate
+from fastndcg.arrays import offsets_from
+from fastndcg.errors import InputTypeError
+from fastndcg.measures import nDCG
+from fastndcg.rankings import Rankings
+
+if TYPE_CHECKING:
+    from fastndcg.scores import Scores
+
+
+class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
+    """The class of sentence-transformers of this name, whose nDCG is graded.
+
+    Parameters
+    ----------
+    queries, corpus : dicts, id -> text
+    relevant_docs : dict, query id -> document id -> grade; or a set of documents, whose grade is 1
+        Other measures than nDCG count documents whose grade is above 0 as relevant.
+    gain : "linear", "exp2" or another gain of `nDCG`
+    confidence : float or None
+        Of the intervals `..._ndcg@k_low` and `..._ndcg@k_high` by Student's t; None leaves them out.
+    others
+        As there: `ndcg_at_k`, `batch_size`, `name`, ...
+
+    Attributes
+    ----------
+    scores : dict, score function -> Scores
+        nDCG of each query, of the last call.
+
+    Raises
+    ------
+    InputTypeError
+        Judgments that are neither.
+    MeasureError
+        A gain that does not exist.
+
+    Notes
+    -----
+    With sets the values are those of sentence-transformers, whose documents of equal score are ranked by rising id.
+    """
+
+    def __init__(
+        self,
+        queries: Mapping[str, Any],
+        corpus: Mapping[str, Any],
+        relevant_docs: Mapping[str, Any],
+        *others: Any,
+        gain: Any = "linear",
+        confidence: float | None = 0.95,
+        **options: Any,
+    ) -> None:
+        self._grades = {query: _graded(query, documents) for query, documents in relevant_docs.items()}
+        relevant = {
+            query: {document for document, grade in grades.items() if grade > 0}
+            for query, grades in self._grades.items()
+        }
+        super().__init__(queries, corpus, relevant, *others, **options)
+        self._gain, self._confidence = gain, confidence
+        self._names: Iterator[str] = iter(())
+        self.scores: dict[str, Scores] = {}
+        self._measures = [nDCG(gain=gain, ties="input") @ k for k in self.ndcg_at_k]
+
+    def compute_all_metrics(self, *arguments: Any, **options: Any) -> Any:
+        self._names = iter([*self.score_functions])
+        return super().compute_all_metrics(*arguments, **options)
+
+    def compute_metrics(self, queries_result_list: list[Any]) -> dict[str, dict[int, float]]:
+        values: dict[str, dict[int, float]] = super().compute_metrics(queries_result_list)
+        scores = evaluate(self._rankings(queries_result_list), self._measures)
+        self.scores[next(self._names, "")] = scores
+        rows = scores.summary(self._confidence).to_arrow().to_pylist() if self._measures else []
+        values["ndcg@k"] = {k: row["mean"] for k, row in zip(self.ndcg_at_k, rows, strict=True)}
+        for end in ("low", "high") if self._confidence is not None else ():
+            values[f"ndcg@k_{end}"] = {k: row[end] for k, row in zip(self.ndcg_at_k, rows, strict=True)}
+        return values
+
+    def _rankings(self, returned: list[Any]) -> Rankings:
+        """What was returned of each query, in the order of the base class, beside all that was judged."""
+        hits = [sorted(each, key=lambda hit: (-hit["score"], hit["corpus_id"])) for each in returned]
+        pools = [self._grades[query] for query in self.queries_ids]
+        grades = [
+            [pool.get(hit["corpus_id"], 0) for hit in each] for each, pool in zip(hits, pools, strict=True)
+        ]
+        judged = [grade for pool in pools for grade in pool.values()]
+        return Rankings.from_offsets(
+            offsets_from([len(each) for each in hits]),
+            np.array([grade for each in grades for grade in each]),
+            np.array([hit["score"] for each in hits for hit in each], np.float64),
+            judged=(offsets_from([len(pool) for pool in pools]), np.array(judged)),
+            query_ids=self.queries_ids,
+        )
+
+
+def _graded(query: Any, documents: Any) -> dict[Any, float]:
+    if isinstance(documents, Mapping):
+        return dict(documents)
+    if isinstance(documents, set | frozenset | list | tuple):
+        return dict.fromkeys(documents, 1)
+    raise InputTypeError(
+        f"relevant_docs[{query!r}] is a {type(documents).__name__}; wanted a dict from document id to grade, or a set of ids"
+    )

@@ -1,0 +1,152 @@
+"""torchmetrics: measures of rankings as a `Metric`, over batches, padded batches and processes.
+
+metric = RankingMetric("nDCG@10")
+for batch in loader:
+    metric.update(model(batch), batch.grades, indexes=batch.queries)
+metric.compute()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torchmetrics import Metric
+
+from fastndcg.adapters.boosters import Meter
+from fastndcg.api import evaluate
+from fastndcg.errors import InputError
+from fastndcg.rankings import Rankings
+
+if TYPE_CHECKING:
+    from fastndcg.convention.declarations import Convention
+    from fastndcg.scores import Scores
+
+
+class RankingMetric(Metric):
+    """Means of measures over all queries of all batches, and of all processes.
+
+    Parameters
+    ----------
+    measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
+    like : name or Convention, optional
+        Compute nDCG as this tool does: "torchmetrics" for the values of its `RetrievalNormalizedDCG`.
+    threads : int, optional
+        Default: all that Numba has.
+    options
+        Keywords of `torchmetrics.Metric`, as `dist_sync_on_step`.
+
+    Raises
+    ------
+    MeasureError, ConventionError
+        A measure or a convention that does not exist.
+
+    Notes
+    -----
+    Scores are kept in the precision that they come in, and evaluated on the processor when `compute` is called. A query may be spread over
+    batches and processes: its documents are put together by their index.
+
+    Examples
+    --------
+    >>> metric = RankingMetric("nDCG@2")
+    >>> metric.update(torch.tensor([0.9, 0.8, 0.7, 0.2, 0.6]), torch.tensor([3, 0, 2, 1, 0]), indexes=torch.tensor([0, 0, 0, 1, 1]))
+    >>> metric.compute()
+    tensor(0.6674, dtype=torch.float64)
+    """
+
+    is_differentiable = False
+    higher_is_better = True
+    full_state_update = False
+    preds: list[torch.Tensor]
+    target: list[torch.Tensor]
+    indexes: list[torch.Tensor]
+
+    def __init__(
+        self,
+        measures: Any,
+        *,
+        like: str | Convention | None = None,
+        threads: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._meter = Meter(measures, like, threads)
+        self._rows = 0  # of padded batches, which number their queries here
+        for name in ("preds", "target", "indexes"):
+            self.add_state(name, default=[], dist_reduce_fx="cat")
+
+    def update(
+        self,
+        preds: torch.Tensor,
+        target: torch.Tensor,
+        indexes: torch.Tensor | None = None,
+        mask: torch.Tensor | None = None,
+    ) -> None:
+        """Take a batch.
+
+        Parameters
+        ----------
+        preds, target : (n_docs,), or (n_queries, n_docs_per_query)
+            Scores and grades. Of a matrix each row is a query of its own, unless `indexes` says otherwise.
+        indexes : integers in the shape of preds
+            The query of each document.
+        mask : bool in the shape of preds, optional
+            False where a padded batch has no document.
+
+        Raises
+        ------
+        InputError
+            Shapes that differ; a vector without `indexes`.
+        """
+        if indexes is None:
+            if preds.ndim != 2:
+                raise InputError(
+                    f"preds has shape {tuple(preds.shape)} and there are no indexes; give the query of each document, as indexes="
+                )
+            indexes = self._numbered(preds)
+        for name, values in (("target", target), ("indexes", indexes), ("mask", mask)):
+            if values is not None and values.shape != preds.shape:
+                raise InputError(
+                    f"{name} has shape {tuple(values.shape)} and preds {tuple(preds.shape)}; give both for each document"
+                )
+        kept = slice(None) if mask is None else mask.bool().flatten()
+        self.preds.append(preds.detach().flatten()[kept])
+        self.target.append(target.detach().flatten()[kept])
+        self.indexes.append(indexes.detach().flatten()[kept].long())
+
+    def compute(self) -> torch.Tensor | dict[str, torch.Tensor]:
+        """The mean of one measure, float64, or of several by their notation; NaN where there was no query."""
+        means = {
+            str(measure): torch.tensor(mean, dtype=torch.float64)
+            for measure, mean in self.per_query().mean().items()
+        }
+        return next(iter(means.values())) if len(means) == 1 else means
+
+    def per_query(self) -> Scores:
+        """Values of each query that this process has seen; after a sync, of all processes."""
+        parts = (self._together(name) for name in ("indexes", "target", "preds"))
+        return evaluate(
+            Rankings.from_query_ids(*parts),
+            self._meter.measures,
+            convention=self._meter.like,
+            threads=self._meter.threads,
+        )
+
+    def reset(self) -> None:
+        super().reset()
+        self._rows = 0
+
+    def _numbered(self, preds: torch.Tensor) -> torch.Tensor:
+        """A query for each row, of numbers that no other process gives."""
+        known = torch.distributed.is_available() and torch.distributed.is_initialized()
+        rank, world = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if known else (0, 1)
+        rows = torch.arange(self._rows, self._rows + len(preds), device=preds.device)
+        self._rows += len(preds)
+        return (rows * world + rank)[:, None].expand(preds.shape)
+
+    def _together(self, name: str) -> Any:
+        values = getattr(self, name)
+        if isinstance(values, torch.Tensor):  # as a sync leaves it
+            return values
+        return torch.cat(values) if values else np.empty(0, np.int64)

@@ -1,0 +1,248 @@
+"""Tensors of PyTorch and JAX wherever arrays are taken, the metric of torchmetrics, and the evaluator of sentence-transformers."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import engines
+import numpy as np
+import pytest
+
+import fastndcg as fn
+from fastndcg.errors import ConventionError, InputError, InputTypeError
+
+engines.need("torch", "torchmetrics", "sentence_transformers")
+pytestmark = pytest.mark.filterwarnings("ignore")  # what the hosts say of themselves
+
+import torch  # noqa: E402 - needs the check above
+import torchmetrics  # noqa: E402 - as above
+
+from fastndcg.adapters.sentence_transformers import InformationRetrievalEvaluator  # noqa: E402 - as above
+from fastndcg.adapters.torchmetrics import RankingMetric  # noqa: E402 - as above
+
+RNG = np.random.default_rng(0)
+SIZES = RNG.integers(1, 20, 60)
+INDEXES = np.repeat(RNG.permutation(60), SIZES)
+GRADES, SCORED = RNG.integers(0, 4, len(INDEXES)), (RNG.integers(0, 30, len(INDEXES)) / 8).astype(np.float32)
+WANTED = fn.evaluate(fn.Rankings.from_query_ids(INDEXES, GRADES, SCORED), ["nDCG@10", "RR"]).mean()
+
+
+# ---- tensors ----
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_tensors_of_pytorch(dtype: torch.dtype) -> None:
+    """Those that want a gradient too; scores here are exact in every dtype."""
+    scores = torch.tensor(SCORED).to(dtype).requires_grad_()
+    found = fn.ndcg(torch.tensor(GRADES), scores, query_ids=torch.tensor(INDEXES), k=10)
+    assert found.mean() == pytest.approx(WANTED["nDCG@10"], rel=1e-14)
+    rankings = fn.Rankings.from_groups(torch.tensor(SIZES), torch.tensor(GRADES), scores)
+    assert rankings.scores.tolist() == SCORED.tolist()
+    assert rankings.with_scores(-scores).scores.tolist() == (-SCORED).tolist()
+
+
+def test_a_tensor_is_not_copied() -> None:
+    scores = torch.tensor(SCORED)
+    assert np.shares_memory(fn.Rankings.from_groups(SIZES, GRADES, scores).scores, scores.numpy())
+
+
+def test_arrays_of_jax() -> None:
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    for dtype in (jax.numpy.float32, jax.numpy.bfloat16):
+        scores = jax.numpy.asarray(SCORED).astype(dtype)
+        assert (
+            fn.Rankings.from_groups(SIZES, jax.numpy.asarray(GRADES), scores).scores.tolist()
+            == SCORED.tolist()
+        )
+
+
+class OnDevice:
+    """What CuPy's arrays show."""
+
+    __cuda_array_interface__ = __dlpack__ = None
+
+    def get(self) -> Any:
+        return SCORED
+
+
+class OnlyDLPack:
+    def __dlpack__(self, **options: Any) -> Any:
+        return np.array(SCORED).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return np.array(SCORED).__dlpack_device__()
+
+
+@pytest.mark.parametrize("values", [OnDevice(), OnlyDLPack()])
+def test_protocols(values: Any) -> None:
+    assert fn.Rankings.from_groups(SIZES, GRADES, values).scores.tolist() == SCORED.tolist()
+
+
+def padded() -> tuple[Any, Any, Any]:
+    """What stands in the padding is nothing that could be evaluated."""
+    mask = np.arange(SIZES.max()) < SIZES[:, None]
+    true, score = np.full(mask.shape, -9), np.full(mask.shape, np.nan, np.float32)
+    true[mask], score[mask] = GRADES, SCORED
+    return true, score, mask
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
+def test_padded_batches(kind: Any) -> None:
+    true, score, mask = padded()
+    found = fn.Rankings.from_dense(kind(true), kind(score), mask=kind(mask))
+    assert found.lengths.tolist() == SIZES.tolist()
+    assert found.scores.tolist() == SCORED.tolist()
+    with pytest.raises(
+        InputError, match=r"mask has shape \(60,\) and dtype bool; wanted True and False in the shape"
+    ):
+        fn.Rankings.from_dense(true, score, mask=mask[:, 0])
+    with pytest.raises(InputError, match="dtype int64; wanted True and False"):
+        fn.Rankings.from_dense(true, score, mask=mask.astype(np.int64))
+
+
+# ---- torchmetrics ----
+
+
+def fed(metric: RankingMetric, batch: int = 100) -> RankingMetric:
+    for start in range(0, len(SCORED), batch):
+        part = slice(start, start + batch)
+        metric.update(
+            torch.tensor(SCORED[part]), torch.tensor(GRADES[part]), indexes=torch.tensor(INDEXES[part])
+        )
+    return metric
+
+
+@pytest.mark.parametrize("batch", [7, 100, 10_000])
+def test_batches(batch: int) -> None:
+    metric = fed(RankingMetric(["nDCG@10", "RR"]), batch)
+    assert {name: value.item() for name, value in metric.compute().items()} == WANTED
+    assert len(metric.per_query()["RR"]) == 60
+    metric.reset()
+    assert math.isnan(RankingMetric("RR").compute()) and not metric.preds
+
+
+def test_padded_batches_of_a_metric() -> None:
+    true, score, mask = map(torch.tensor, padded())
+    metric = RankingMetric("nDCG@10")
+    for rows in (slice(0, 25), slice(25, None)):
+        metric.update(score[rows], true[rows], mask=mask[rows])
+    assert metric.compute().item() == WANTED["nDCG@10"]
+
+
+def test_torchmetrics_own_number() -> None:
+    theirs = torchmetrics.retrieval.RetrievalNormalizedDCG(top_k=10)
+    theirs.update(torch.tensor(SCORED), torch.tensor(GRADES), indexes=torch.tensor(INDEXES))
+    assert fed(RankingMetric("nDCG@10", like="torchmetrics")).compute().item() == pytest.approx(
+        theirs.compute().item(), rel=1e-6
+    )
+    with pytest.raises(ConventionError):
+        RankingMetric("nDCG@10", like="torchmatrics")
+
+
+def test_forward_and_collection() -> None:
+    collection = torchmetrics.MetricCollection({"a": RankingMetric("nDCG@10"), "b": RankingMetric("RR")})
+    shown = collection(torch.tensor(SCORED), torch.tensor(GRADES), indexes=torch.tensor(INDEXES))
+    assert [shown["a"].item(), shown["b"].item()] == [*WANTED.values()]
+    assert collection.compute()["a"].item() == WANTED["nDCG@10"]
+
+
+def test_what_a_metric_refuses() -> None:
+    with pytest.raises(InputError, match=r"preds has shape \(3,\) and there are no indexes"):
+        RankingMetric("RR").update(torch.ones(3), torch.ones(3))
+    with pytest.raises(InputError, match=r"target has shape \(2,\) and preds \(3,\)"):
+        RankingMetric("RR").update(torch.ones(3), torch.ones(2), torch.ones(3))
+
+
+PROCESS = """
+import sys, torch, test_tensors as t
+rank = int(sys.argv[1])
+torch.distributed.init_process_group("gloo", f"file://{sys.argv[2]}", world_size=2, rank=rank)
+metric, rows = t.RankingMetric(["nDCG@10", "RR"], threads=1), slice(rank, None, 2)
+metric.update(torch.tensor(t.SCORED[rows]), torch.tensor(t.GRADES[rows]), indexes=torch.tensor(t.INDEXES[rows]))
+dense = t.RankingMetric("nDCG@10", threads=1)
+true, score, mask = map(torch.tensor, t.padded())
+dense.update(score[rows], true[rows], mask=mask[rows])
+found = {name: value.item() for name, value in metric.compute().items()}
+assert found == t.WANTED and dense.compute().item() == t.WANTED["nDCG@10"], found
+"""
+
+
+def test_processes(tmp_path: Path) -> None:
+    """Queries are spread over two; both have the mean of all."""
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", PROCESS, str(rank), str(tmp_path / "store")],
+            cwd=Path(__file__).parent,
+        )
+        for rank in range(2)
+    ]
+    assert [worker.wait(120) for worker in workers] == [0, 0]
+
+
+# ---- sentence-transformers ----
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    """A model of counted words, made here."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import BoW
+
+    return SentenceTransformer(modules=[BoW(vocab=[f"w{word}" for word in range(40)])], device="cpu")
+
+
+def texts(number: int, seed: int, prefix: str) -> dict[str, str]:
+    rng = np.random.default_rng(seed)
+    return {
+        f"{prefix}{each}": " ".join(f"w{word}" for word in rng.integers(0, 40, 6)) for each in range(number)
+    }
+
+
+QUERIES, CORPUS = texts(15, 1, "q"), texts(80, 2, "d")
+JUDGED = {
+    query: {
+        f"d{document}": int(grade)
+        for document, grade in zip(RNG.permutation(80)[:12], [0, 1, 2, 3] * 3, strict=True)
+    }
+    for query in QUERIES
+}
+
+
+def test_binary_judgments_have_the_numbers_of_the_library(model: Any) -> None:
+    from sentence_transformers.sentence_transformer import evaluation
+
+    sets = {
+        query: {document for document, grade in grades.items() if grade} for query, grades in JUDGED.items()
+    }
+    options: dict[str, Any] = {"ndcg_at_k": [3, 10], "write_csv": False}
+    theirs = evaluation.InformationRetrievalEvaluator(QUERIES, CORPUS, sets, **options)(model)
+    found = InformationRetrievalEvaluator(QUERIES, CORPUS, sets, **options)(model)
+    assert {name: pytest.approx(value, rel=1e-12) for name, value in theirs.items()} == {
+        name: value for name, value in found.items() if not name.endswith(("_low", "_high"))
+    }
+
+
+@pytest.mark.parametrize("gain", ["linear", "exp2"])
+def test_grades(model: Any, gain: Any, tmp_path: Path) -> None:
+    evaluator = InformationRetrievalEvaluator(QUERIES, CORPUS, JUDGED, ndcg_at_k=[10], gain=gain)
+    found = evaluator(model, output_path=str(tmp_path))
+    ((name, scores),) = evaluator.scores.items()
+    measure = fn.nDCG(gain=gain, ties="input") @ 10
+    assert found[f"{name}_ndcg@10"] == scores.mean()[str(measure)]
+    assert scores.to_arrow()["query_id"].to_pylist() == [*QUERIES]
+    row = scores.summary(0.95).to_arrow().to_pylist()[0]
+    assert [found[f"{name}_ndcg@10_low"], found[f"{name}_ndcg@10_high"]] == [row["low"], row["high"]]
+    run = model.similarity(model.encode([*QUERIES.values()]), model.encode([*CORPUS.values()])).tolist()
+    returned = {query: dict(zip(CORPUS, row, strict=True)) for query, row in zip(QUERIES, run, strict=True)}
+    whole = fn.evaluate(fn.Rankings.from_qrels_run(JUDGED, returned, ties="docid_asc"), measure)
+    assert scores[measure].tolist() == pytest.approx(whole[measure].tolist(), rel=1e-12)
+    assert (tmp_path / evaluator.csv_file).exists()
+
+
+def test_judgments_that_are_neither() -> None:
+    with pytest.raises(InputTypeError, match=r"relevant_docs\['q1'\] is a int; wanted a dict"):
+        InformationRetrievalEvaluator({"q1": "a"}, {"d": "b"}, {"q1": 3})
