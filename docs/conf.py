@@ -26,7 +26,9 @@ default_role = "py:obj"  # in a docstring `Rankings` is a link to Rankings
 suppress_warnings = ["ref.python"]  # `summary()` may be one of several, and is no link then
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
-autodoc_mock_imports = ["catboost", "dask", "lightgbm", "pyspark", "ray", "sklearn", "xgboost"]
+autodoc_mock_imports = [
+    "catboost", "dask", "ir_measures", "lightgbm", "pyspark", "ray", "sentence_transformers", "sklearn", "torch", "torchmetrics", "xgboost",
+]  # fmt: skip
 autodoc_preserve_defaults = True
 autodoc_typehints = "none"  # docstrings say what is taken, in words
 napoleon_google_docstring = False
