@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastndcg.anchors import Anchors
+from fastndcg.anchors import anchors as anchors_of
 from fastndcg.api import evaluate
 from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, MeasureError, suggest
 from fastndcg.measures import Measure, as_measure
@@ -24,7 +26,15 @@ from fastndcg.scores import Scores, groups_of
 from fastndcg.statistics import sums
 from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, scipy, wilcoxon
 from fastndcg.statistics.intervals import SMALL, check_confidence
-from fastndcg.statistics.resampling import EXACT, check_resamples, sign_flips, tukey
+from fastndcg.statistics.resampling import (
+    EXACT,
+    METHODS,
+    bootstrap_interval,
+    check_resamples,
+    means_of_clusters,
+    sign_flips,
+    tukey,
+)
 from fastndcg.tables import Table, html_table, terminal_width, text_table
 from fastndcg.threads import check_threads
 
@@ -56,12 +66,14 @@ def compare(
     test: str = "t",
     correction: str | None = None,
     confidence: float = 0.95,
+    interval: str = "t",
     tolerance: float = 0.0,
     cluster: str | npt.ArrayLike | None = None,
     paired: bool = True,
     missing: str | float = "refuse",
     resamples: int = 100_000,
     seed: int = 0,
+    anchors: bool = False,
     threads: int | None = None,
 ) -> Comparison:
     """Compare systems by the measures of their queries, each with the baseline, or each with each.
@@ -86,6 +98,9 @@ def compare(
         share of false findings.
     confidence : float
         Of all intervals.
+    interval : "t", "percentile", "bca" or "studentised"
+        How the interval of a difference is computed: by Student's t, or by the bootstrap, from queries, or whole clusters, drawn with
+        replacement. Bootstrap intervals of few queries miss more often than they say.
     tolerance : float
         Differences up to it are ties; it changes no other number.
     cluster : column, or array (n_queries of the first system,), optional
@@ -96,8 +111,10 @@ def compare(
         What to do with queries that some systems do not have: refuse them, leave them out for all systems, or take this as the value
         of every measure. `Comparison.missing` has their ids.
     resamples, seed : int
-        Of "randomisation" and "tukey": how often to draw, and what the draws depend on; neither threads, nor the order of queries or
+        Of "randomisation", "tukey" and the bootstrap: how often to draw, and what the draws depend on; neither threads, nor the order of queries or
         systems changes them. p is never below 1 / (1 + resamples).
+    anchors : bool
+        Of Rankings: also where each system stands between a random and the best order of what it returned, as `fastndcg.anchors` has it.
     threads : int, optional
         For resampling. Default: all that Numba has, where it is worth it.
 
@@ -137,6 +154,15 @@ def compare(
         )
     _check_choice("test", test, TESTS)
     _check_choice("correction", correction, (None, *CORRECTIONS))
+    _check_choice("interval", interval, ("t", *METHODS))
+    if interval != "t" and not paired:
+        raise InputError(
+            Argument("interval", interval),
+            " and ",
+            Argument("paired", False),
+            " do not go together; use ",
+            Argument("interval", "t"),
+        )
     if (test != "t" and not paired) or (test == "wilcoxon" and cluster is not None):
         which = Argument("cluster") if paired else Argument("paired", False)
         raise InputError(
@@ -159,12 +185,29 @@ def compare(
         paired,
         *drawn,
         check_threads(threads),
+        interval,
     )
     asked = _measures_of_all(scored, measures)
     matched = _matched(scored, asked, cluster, missing) if paired else _apart(scored, asked, cluster)
     if test == "wilcoxon" and any(sample.weight is not None for sample in matched.samples.values()):
         raise InputError(Argument("test", "wilcoxon"), " knows no weights; use ", Argument("test", "t"))
-    return Comparison(asked, matched, options)
+    compared = Comparison(asked, matched, options)
+    if anchors:
+        compared.anchors = _anchors(systems, asked, threads)
+    return compared
+
+
+def _anchors(
+    systems: Mapping[str, Scores | Rankings], measures: Sequence[Measure], threads: int | None
+) -> dict[str, Anchors]:
+    found = {}
+    for name, given in systems.items():
+        if not isinstance(given, Rankings):
+            raise InputError(
+                f'"{name}" is Scores, which do not know what was returned; give Rankings, with measures=, where anchors are asked for'
+            )
+        found[str(name)] = anchors_of(given, measures, threads=threads)
+    return found
 
 
 class _Options(NamedTuple):
@@ -177,6 +220,7 @@ class _Options(NamedTuple):
     resamples: int
     seed: int
     threads: int | None
+    interval: str
 
 
 class _Sample(NamedTuple):
@@ -481,6 +525,8 @@ class Comparison:
         Ids of the queries that a system lacked; only of systems that lacked some.
     cautions : list of str
         What to know before any of the numbers is relied on.
+    anchors : dict of str to Anchors
+        Of each system, where it stands between a random and the best order; empty where they were not asked for.
     """
 
     def __init__(self, measures: Sequence[Measure], matched: _Matched, options: _Options) -> None:
@@ -488,6 +534,7 @@ class Comparison:
         self.missing = matched.missing
         self.cautions: list[str] = []
         self._samples, self._options = matched.samples, options
+        self.anchors: dict[str, Anchors] = {}
         self._differences: dict[tuple[str, str, str], Difference] = {}
         self.means = {
             str(measure): {
@@ -546,6 +593,9 @@ class Comparison:
                 f"interval to be relied on. Take more queries, or {_instead(nonzero)}."
             )
         p = self._p(differences, weight, counts, found)
+        numbers = found.numbers(self._options.confidence)
+        if self._options.interval != "t":
+            numbers |= self._bootstrapped(differences, weight, clusters, found.difference)
         return {
             "measure": measure,
             "system": system,
@@ -554,7 +604,7 @@ class Comparison:
             "baseline_mean": self._mean(place, baseline, theirs, weight),
             "difference": found.difference,
             "p": p,
-            **found.numbers(self._options.confidence),
+            **numbers,
             "wins": wins,
             "ties": len(own) - wins - losses,
             "losses": losses,
@@ -562,9 +612,22 @@ class Comparison:
             "queries": len(own),
         }
 
+    def _bootstrapped(
+        self, differences: Float64, weight: Float64 | None, clusters: Int64 | None, difference: float
+    ) -> dict[str, float]:
+        """The interval from resamples, the same whichever of the two systems is the baseline."""
+        _, _, resamples, seed, threads, method = self._options[4:]
+        turn = -1.0 if difference < 0 else 1.0
+        values = turn * differences
+        if clusters is not None:
+            values, weight = means_of_clusters(values, weight, clusters)
+        ends = bootstrap_interval(values, weight, self._options.confidence, method, resamples, seed, threads)
+        low, high = sorted((turn * ends.low, turn * ends.high))
+        return {"low": low, "high": high}
+
     def _p(self, differences: Float64, weight: Float64 | None, counts: Bools, found: Difference) -> float:
         """p of a pair by itself."""
-        test, _, resamples, seed, threads = self._options.test, *self._options[5:]
+        test, _, resamples, seed, threads = self._options.test, *self._options[5:9]
         if test == "t" or math.isnan(found.difference):
             return found.p()
         if test == "wilcoxon":
@@ -875,6 +938,10 @@ class Comparison:
         rows = [{name: _finite(value) for name, value in row.items()} for row in self.rows]
         missing = {name: ids.to_pylist() for name, ids in self.missing.items()}
         whole = {**self._options._asdict(), "rows": rows, "cautions": self.cautions, "missing": missing}
+        if self.anchors:
+            whole["anchors"] = [
+                {name: _finite(value) for name, value in row.items()} for row in self._anchor_rows()
+            ]
         return json.dumps(whole, default=str, indent=2)
 
     def _ranked(self) -> tuple[list[str], list[list[tuple[str, str, bool]]]]:
@@ -956,6 +1023,12 @@ class Comparison:
     def heading(self) -> str:
         """How many systems and queries there are, and how p and intervals are made."""
         options = self._options
+        how = {
+            "t": "",
+            "percentile": ", percentiles of resamples",
+            "bca": ", BCa",
+            "studentised": ", studentised bootstrap",
+        }
         of_test = {
             "t": "paired t-test" if options.paired else "Welch's t-test",
             "randomisation": "randomised signs",
@@ -967,7 +1040,7 @@ class Comparison:
         queries = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
         return (
             f"{len(self.systems)} systems, {queries} queries; p of {of_test[options.test]}{corrected[options.correction]}; "
-            f"intervals of {100 * options.confidence:g} %"
+            f"intervals of {100 * options.confidence:g} %{how[options.interval]}"
         )
 
     def __repr__(self) -> str:
@@ -983,13 +1056,31 @@ class Comparison:
         else:
             shown = text_table(table, left=3)
         notes = [f"caution: {caution}" for caution in self.cautions]
-        return "\n".join([self.heading(), shown, *notes])
+        more = ["", text_table(self._anchor_texts(), left=2)] if self.anchors else []
+        return "\n".join([self.heading(), shown, *notes, *more])
+
+    def _anchor_rows(self) -> list[dict[str, Any]]:
+        """Of each measure and system, how good its mean is."""
+        means = {system: found.means() for system, found in self.anchors.items()}
+        return [
+            {"measure": measure, "system": system, **of_system[measure]}
+            for measure in self.means
+            for system, of_system in means.items()
+        ]
+
+    def _anchor_texts(self) -> list[list[str]]:
+        rows = self._anchor_rows()
+        texts = [
+            [f"{value:.4f}" if isinstance(value, float) else value for value in row.values()] for row in rows
+        ]
+        return [list(rows[0]), *texts]
 
     def _repr_html_(self) -> str:
         import html
 
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.cautions)
-        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts(), 3)}{notes}"
+        more = html_table(self._anchor_texts(), 2) if self.anchors else ""
+        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts(), 3)}{notes}{more}"
 
 
 def _of(column: npt.NDArray[Any] | None, rows: Bools | Int64) -> Any:

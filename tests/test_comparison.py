@@ -17,6 +17,7 @@ from test_intervals import scores_of
 import fastndcg as fn
 from fastndcg.comparison import TESTS
 from fastndcg.statistics.comparison import Spread, benjamini_hochberg, holm, noncentralities, queries_needed
+from fastndcg.statistics.resampling import bootstrap_interval
 
 if TYPE_CHECKING:
     from fastndcg.scores import Scores
@@ -437,3 +438,71 @@ def test_differences_have_every_query() -> None:
 def test_every_test_shows_itself(test: str) -> None:
     found = compared(*drawn(4, 25), test=test, resamples=100)
     assert "systems, 25 queries; p of " in repr(found) and "p of " in found._repr_html_()
+
+
+# ---- intervals by the bootstrap, and anchors ----
+
+
+@pytest.mark.parametrize("interval", ["percentile", "bca", "studentised"])
+def test_intervals_by_the_bootstrap(interval: str) -> None:
+    a, b = drawn(5, 80)
+    row = row_of(a, b, interval=interval, resamples=2000)
+    wanted = bootstrap_interval(b - a, None, 0.95, interval, 2000, 0)
+    assert (row["low"], row["high"]) == (wanted.low, wanted.high)
+    plain = row_of(a, b)
+    assert {name: row[name] for name in row if name not in ("low", "high")} == {
+        name: plain[name] for name in plain if name not in ("low", "high")
+    }
+    turned = row_of(b, a, interval=interval, resamples=2000)
+    assert (turned["low"], turned["high"]) == (-row["high"], -row["low"])
+    order = np.random.default_rng(0).permutation(80)
+    assert row_of(a[order], b[order], interval=interval, resamples=2000)["low"] == row["low"]
+    width = plain["high"] - plain["low"]
+    assert abs(row["high"] - row["low"] - width) < 0.25 * width
+    assert "intervals of 95 %, " in compared(a, b, interval=interval, resamples=200).heading()
+
+
+def test_whole_clusters_are_drawn() -> None:
+    a, b = drawn(6, 20)
+    five = [np.repeat(each, 5) for each in (a, b)]
+    clustered = row_of(*five, interval="bca", resamples=2000, cluster=np.repeat(np.arange(20), 5))
+    alone = row_of(a, b, interval="bca", resamples=2000)
+    assert clustered["low"] == pytest.approx(alone["low"], rel=1e-9)
+    assert clustered["high"] == pytest.approx(alone["high"], rel=1e-9)
+    weighed = scores_of(a, weight=np.arange(1.0, 21)), scores_of(b, weight=np.arange(1.0, 21))
+    each = [
+        fn.compare({"a": weighed[0], "b": weighed[1]}, interval="bca", resamples=500, cluster=cluster)
+        for cluster in (None, np.arange(20))
+    ]
+    assert each[0].rows[0]["low"] == pytest.approx(each[1].rows[0]["low"], rel=1e-9)
+
+
+def test_intervals_that_do_not_exist() -> None:
+    a, b = drawn(1, 30)
+    with pytest.raises(fn.InputError, match="interval='bootstrap' is not known; wanted 't', 'percentile'"):
+        compared(a, b, interval="bootstrap")
+    with pytest.raises(
+        fn.InputError, match=r'interval="bca" and paired=False do not go together; use interval="t"'
+    ):
+        compared(a, b, interval="bca", paired=False)
+
+
+def test_how_good_each_system_is() -> None:
+    random = np.random.default_rng(0)
+    one = fn.Rankings.from_dense(random.integers(0, 3, (40, 6)), random.random((40, 6)))
+    systems = {"one": one, "other": one.with_scores(one.relevance + random.random(240))}
+    found = fn.compare(systems, measures="nDCG@3, AP", anchors=True)
+    wanted = {name: fn.anchors(each, "nDCG@3, AP").means() for name, each in systems.items()}
+    assert {name: each.means() for name, each in found.anchors.items()} == wanted
+    assert "position" in repr(found) and "position" in found._repr_html_()
+    rows = json.loads(found.to_json())["anchors"]
+    assert [(row["measure"], row["system"]) for row in rows] == [
+        ("nDCG@3", "one"), ("nDCG@3", "other"), ("AP", "one"), ("AP", "other"),
+    ]  # fmt: skip
+    assert rows[3]["position"] == wanted["other"]["AP"]["position"]
+    plain = fn.compare(systems, measures="AP")
+    assert not plain.anchors and "position" not in repr(plain)
+    with pytest.raises(
+        fn.InputError, match='"one" is Scores, which do not know what was returned; give Rankings'
+    ):
+        fn.compare({name: fn.evaluate(each, "AP") for name, each in systems.items()}, anchors=True)

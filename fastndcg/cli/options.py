@@ -50,6 +50,15 @@ class Test(StrEnum):
     tukey = "tukey"
 
 
+class Interval(StrEnum):
+    """How the interval of a difference is computed."""
+
+    t = "t"
+    percentile = "percentile"
+    bca = "bca"
+    studentised = "studentised"
+
+
 class Correction(StrEnum):
     """Corrections for several pairs."""
 

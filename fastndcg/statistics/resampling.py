@@ -202,6 +202,18 @@ def _sums_of_clusters(rows: Int64, clusters: Int64) -> Int64:
     return sums
 
 
+def means_of_clusters(values: Float64, weight: Float64 | None, clusters: Int64) -> tuple[Float64, Float64]:
+    """The mean of each cluster, and what it weighs among the others: the sum of its weights, or how many values it has."""
+    order = np.lexsort((values, clusters))
+    starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min(initial=0) - 1))
+    w = np.ones(len(values)) if weight is None else weight[order]
+    if not len(values):
+        return values, w
+    whole = np.add.reduceat(w, starts)
+    sums = np.add.reduceat(w * values[order], starts)
+    return np.divide(sums, whole, out=np.zeros(len(starts)), where=whole > 0), whole
+
+
 def _drawn(column: Float64, resamples: int, seed: int, threads: int | None) -> Float64:
     """Sums of as many values as there are, drawn with replacement, (resamples,)."""
     from fastndcg.kernels.resampling import draw_sums
