@@ -494,3 +494,47 @@ def test_score_of_qrels_adds_anchors_of_each_run(tmp_path: Path) -> None:
 def test_anchors_that_nobody_knows(folder: Path, words: list[str], message: str) -> None:
     result = run("score", folder / "base.parquet", "--anchors", *words)
     assert result.exit_code and message in only_line(result.stderr)
+
+
+def test_compare_adds_anchors_and_bootstrap_intervals(folder: Path) -> None:
+    words = [folder / "base.parquet", folder / "better.parquet", "-m", "nDCG@5"]
+    result = run("compare", *words, "--anchors", "--interval", "bca", "--resamples", 500, "--format", "json")
+    assert not result.exit_code, result.stderr
+    facts = json.loads(result.stdout)
+    systems = {name: fn.read_parquet(folder / f"{name}.parquet") for name in ("base", "better")}
+    wanted = fn.compare(systems, measures="nDCG@5", interval="bca", resamples=500, anchors=True)
+    assert (facts["rows"][0]["low"], facts["interval"]) == (wanted.rows[0]["low"], "bca")
+    assert facts["anchors"] == json.loads(wanted.to_json())["anchors"]
+    assert run("compare", *words, "--anchors").stdout.count("position") == 1
+
+
+def test_compare_by_a_convention(folder: Path, tmp_path: Path) -> None:
+    words = [folder / "base.parquet", folder / "better.parquet", "-m", "nDCG@5", "--convention", "lightgbm"]
+    facts = json.loads(run("compare", *words, "--format", "json").stdout)
+    systems = {
+        name: fn.evaluate(fn.read_parquet(folder / f"{name}.parquet"), "nDCG@5", convention="lightgbm")
+        for name in ("base", "better")
+    }
+    wanted = fn.compare(systems).rows[0]
+    plain = json.loads(run("compare", *words[:-2], "--format", "json").stdout)
+    assert facts["rows"][0] == wanted != plain["rows"][0]
+    (tmp_path / "qrels.txt").write_text(
+        "".join(f"q{q} 0 d{d} {(q + d) % 3}\n" for q in range(9) for d in range(5))
+    )
+    for name, turn in (("one", 1), ("two", -1)):
+        lines = [f"q{q} Q0 d{d} 1 {turn * d} x\n" for q in range(9) for d in range(5)]
+        (tmp_path / f"{name}.txt").write_text("".join(lines))
+    runs = ["--qrels", tmp_path / "qrels.txt", "--run", tmp_path / "one.txt", "--run", tmp_path / "two.txt"]
+    facts = json.loads(run("compare", *runs, "--convention", "lightgbm", "--format", "json").stdout)
+    scores = json.loads(run("score", *runs, "--convention", "lightgbm", "--format", "json").stdout)
+    assert [facts["rows"][0][name] for name in ("baseline_mean", "mean")] == [
+        row["mean"] for row in scores["measures"]
+    ]
+
+
+@pytest.mark.parametrize("words", [["--anchors"], ["--convention", "lightgbm"]])
+def test_stored_results_know_no_orders(folder: Path, tmp_path: Path, words: list[str]) -> None:
+    out = tmp_path / "stored.parquet"
+    run("score", folder / "base.parquet", "--out", out)
+    result = run("compare", out, folder / "better.parquet", *words)
+    assert result.exit_code == 2 and f"{words[0]} has no meaning with" in only_line(result.stderr)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,14 @@ import typer
 
 from fastndcg.api import evaluate
 from fastndcg.cli.application import GATE, command, end
+from fastndcg.cli.conventions import find_convention
 from fastndcg.cli.gates import in_a_line, read_gate
 from fastndcg.cli.options import (
     Correction,
     DocIdOption,
     Format,
     IntentsOption,
+    Interval,
     IsJudgedOption,
     Layout,
     MeasureOption,
@@ -50,7 +52,7 @@ from fastndcg.cli.reading import (
     read_qrels_runs,
     tell,
 )
-from fastndcg.cli.score import Scored, score_opened, stored_in, stored_results
+from fastndcg.cli.score import ConventionOption, Scored, score_opened, stored_in, stored_results
 from fastndcg.errors import InputError, SourceError, suggest
 from fastndcg.measures import Measure
 from fastndcg.scores import Scores
@@ -61,6 +63,8 @@ from fastndcg.tables import text_table
 if TYPE_CHECKING:
     from fastndcg.cli.reading import Opened
     from fastndcg.comparison import Comparison
+    from fastndcg.convention.declarations import Convention
+    from fastndcg.rankings import Rankings
     from fastndcg.sources.results import Stored
 
 
@@ -92,6 +96,13 @@ CorrectionOption = Annotated[
     Correction | None, typer.Option(help="For several pairs: Holm's, or Benjamini and Hochberg's.")
 ]
 ConfidenceOption = Annotated[float, typer.Option(help="Of all intervals.")]
+IntervalOption = Annotated[
+    Interval, typer.Option(help="Of a difference: Student's t, or by the bootstrap from --resamples.")
+]
+AnchorsOption = Annotated[
+    bool,
+    typer.Option("--anchors", help="Show where each system stands between a random and the best order."),
+]
 ToleranceOption = Annotated[float, typer.Option(min=0.0, help="Differences up to it are ties.")]
 ClusterOption = Annotated[
     str | None,
@@ -108,8 +119,10 @@ UnpairedOption = Annotated[
     bool,
     typer.Option("--unpaired", help="Independent samples, whose queries are not the same: Welch's t."),
 ]
-ResamplesOption = Annotated[int, typer.Option(help="Of randomisation and tukey: how often to draw.")]
-SeedOption = Annotated[int, typer.Option(help="Of randomisation and tukey: what the draws depend on.")]
+ResamplesOption = Annotated[
+    int, typer.Option(help="Of randomisation, tukey and the bootstrap: how often to draw.")
+]
+SeedOption = Annotated[int, typer.Option(help="Of what is drawn: what the draws depend on.")]
 ByOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -147,6 +160,7 @@ def compare(
     test: TestOption = Test.t,
     correction: CorrectionOption = None,
     confidence: ConfidenceOption = 0.95,
+    interval: IntervalOption = Interval.t,
     tolerance: ToleranceOption = 0.0,
     cluster: ClusterOption = None,
     missing: MissingOption = "refuse",
@@ -155,6 +169,8 @@ def compare(
     seed: SeedOption = 0,
     by: ByOption = None,
     movers: MoversOption = 0,
+    anchors: AnchorsOption = False,
+    convention: ConventionOption = None,
     no_worse_than: NoWorseThanOption = None,
     margin: MarginOption = None,
     queries: QueriesOption = None,
@@ -185,6 +201,7 @@ def compare(
       fastndcg compare predictions.parquet --score bm25 --score rerank --movers 10
       fastndcg compare --qrels qrels.txt --run bm25.txt --run rerank.txt --test randomisation
       fastndcg compare base.parquet new.parquet --no-worse-than base --margin 0.002 --by country
+      fastndcg compare base.parquet new.parquet --anchors --interval bca
       fastndcg compare last_week.parquet new.parquet --no-worse-than last_week --queries canaries.txt
     """
     from fastndcg.comparison import COLUMNS
@@ -213,13 +230,21 @@ def compare(
     )
     opened = _opened(paths, runs, threads)
     stored = {path: found for path, files in opened.items() if (found := stored_in(files, roles)) is not None}
+    for path in stored:
+        for option, given in (("--anchors", anchors), ("--convention", convention)):
+            if given:
+                end(2, f"{option} has no meaning with {path}, which holds stored results, not predictions")
+    if anchors and convention is not None:
+        end(2, "--anchors and --convention do not go together: orders of other tools' ties are not all known")
+    rule = None if convention is None else find_convention("--convention", convention)
+    how = _How(rule, anchors, threads)
     measures = [found.measures for found in stored.values()]
     asked = read_measures(measure, []) if measure else _measures_of_all(measures)
     if paths:
         kept = tuple(dict.fromkeys([*by, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]))
-        scored = _of_paths(paths, opened, scores, replace(roles, keep=kept), asked, stored, threads, memory)
+        scored = _of_paths(paths, opened, scores, replace(roles, keep=kept), asked, stored, how, memory)
     else:
-        scored = _of_runs(str(qrels), runs, roles, asked, stored, missing, nan, threads)
+        scored = _of_runs(str(qrels), runs, roles, asked, stored, missing, nan, how)
     systems = _by_name(scored, {"--no-worse-than": no_worse_than, "--baseline": baseline})
     compared = compare_systems(
         {name: each.scores for name, each in systems.items()},
@@ -227,6 +252,7 @@ def compare(
         test=test.value,
         correction=None if correction is None else correction.value,
         confidence=confidence,
+        interval=interval.value,
         tolerance=tolerance,
         cluster=cluster,
         paired=not unpaired,
@@ -235,6 +261,8 @@ def compare(
         seed=seed,
         threads=threads,
     )
+    if anchors:
+        compared.anchors = {name: each.anchors for name, each in systems.items() if each.anchors is not None}
     slices = compared.slices(by) if by else {}
     failed = [] if gate is None else gate.failures(compared, slices, by)
     held = (
@@ -294,6 +322,30 @@ def _opened(paths: list[str], runs: list[str], threads: int | None) -> dict[str,
     return opened
 
 
+class _How(NamedTuple):
+    """How predictions are evaluated."""
+
+    convention: Convention | None
+    anchored: bool
+    threads: int | None
+
+    def scored(
+        self, rankings: Rankings, measures: list[Measure], taken: dict[str, str | None], name: str | None
+    ) -> Scored:
+        from fastndcg.anchors import anchors
+
+        scores = evaluate(rankings, measures, convention=self.convention, threads=self.threads)
+        found = anchors(rankings, measures, threads=self.threads) if self.anchored else None
+        return Scored(scores, rankings.n_docs, taken, name, anchors=found)
+
+    def counted(self, scores: Scores) -> Any:
+        """Queries that a convention does not leave out of any mean."""
+        if self.convention is None:
+            return np.ones(scores.n_queries, np.bool_)
+        counts: list[Any] = [scores._counts(row) for row in range(len(scores.measures))]
+        return np.logical_and.reduce(counts)
+
+
 def _of_paths(
     paths: list[str],
     opened: dict[str, Opened],
@@ -301,7 +353,7 @@ def _of_paths(
     roles: Roles,
     asked: list[Measure],
     stored: dict[str, Stored],
-    threads: int | None,
+    how: _How,
     memory: str | None,
 ) -> Iterator[Scored]:
     names = name_runs(paths, "PATH") if len(paths) > 1 else [Path(paths[0]).stem]
@@ -315,7 +367,9 @@ def _of_paths(
             continue
         for column in scores or (None,):
             of_score = replace(roles, score=column)
-            scored = score_opened(opened[path], of_score, asked, None, threads, memory)
+            scored = score_opened(
+                opened[path], of_score, asked, how.convention, how.threads, memory, anchored=how.anchored
+            )
             yield scored._replace(run=column if len(scores) > 1 else name)
 
 
@@ -327,19 +381,19 @@ def _of_runs(
     stored: dict[str, Stored],
     missing: str,
     nan: NaN,
-    threads: int | None,
+    how: _How,
 ) -> Iterator[Scored]:
     """Each run, with those judged queries that it has, or all where missing ones count."""
     names = dict(zip(runs, name_runs(runs) if len(runs) > 1 else [Path(runs[0]).stem], strict=True))
     to_read = [run for run in runs if run not in stored]
     columns = {role: getattr(roles, role) for role in ("query", "relevance", "doc_id", "score")}
     of_intents = roles.intents or any(each.way == "intents" for each in asked)
-    each = read_qrels_runs(qrels, to_read, columns, Missing.zero, nan, threads, intents=of_intents)
+    each = read_qrels_runs(qrels, to_read, columns, Missing.zero, nan, how.threads, intents=of_intents)
     fresh: dict[str, Scored] = {}
     has: dict[str, Any] = {}
     for run, (rankings, taken) in zip(to_read, each, strict=True):
         has[run] = np.diff(rankings.offsets) > 0
-        fresh[run] = Scored(evaluate(rankings, asked, threads=threads), rankings.n_docs, taken, names[run])
+        fresh[run] = how.scored(rankings, asked, taken, names[run])
     nobody = ~np.logical_or.reduce(list(has.values())) if has else np.zeros(0, np.bool_)
     counted = number_or_word(missing)
     if nobody.any() and isinstance(counted, str) and not stored:
@@ -354,12 +408,12 @@ def _of_runs(
             yield from (each._replace(run=each.run or names[run]) for each in results)
         else:
             scores = fresh[run].scores
-            rows, values = has[run], scores.values.copy()
+            rows, values = has[run] & how.counted(scores), scores.values.copy()
             if not isinstance(counted, str):
                 rows, values[:, nobody] = rows | nobody, counted
             queries = scores.queries.filter(pa.array(rows))
             yield fresh[run]._replace(
-                scores=Scores(asked, values[:, rows], scores._empty[:, rows], queries, None)
+                scores=Scores(scores.measures, values[:, rows], scores._empty[:, rows], queries, None)
             )
 
 
