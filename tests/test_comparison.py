@@ -276,7 +276,7 @@ def test_queries_that_a_measure_skips() -> None:
         ({"resamples": 10}, "resamples=10 are too few"),
         ({"seed": -1}, "seed=-1 is out of range"),
         ({"correction": "bonferroni"}, "correction='bonferroni' is not known; wanted None, 'holm' or 'bh'"),
-        ({"confidence": 95}, "confidence=95 is no share"),
+        ({"confidence": 95}, "confidence=95 is not between 0 and 1"),
         ({"missing": "ignore"}, 'missing="ignore" is not known'),
         ({"cluster": "user"}, 'there is no column "user" to cluster by; kept were: query_id'),
         ({"cluster": [1, 2]}, "cluster has 2 values and there are 3 queries"),
@@ -325,7 +325,7 @@ def test_no_worse_than() -> None:
     assert found.no_worse_than("base", margin=0.0, system="same") == {"nDCG@1": False}
     turned = fn.compare({name: scores_of(systems[name]) for name in ("same", "base")})
     assert turned.no_worse_than("base", margin=0.002) == {"nDCG@1": True}
-    with pytest.raises(fn.InputError, match="margin=-1 is no loss"):
+    with pytest.raises(fn.InputError, match="margin=-1 is not a loss"):
         found.no_worse_than("base", margin=-1)
     with pytest.raises(fn.InputError, match='"none" was compared with no system'):
         found.no_worse_than("none")
