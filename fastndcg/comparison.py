@@ -461,6 +461,7 @@ def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.T
     left = np.ones(len(next(iter(places.values()))), np.bool_)
     tables: list[pa.Table] = []
     order: list[Int64] = []
+    ids = next(iter(scored.values())).queries.column_names[0]  # which others may call otherwise
     for name, scores in scored.items():
         place = places[name]
         chosen = np.flatnonzero(left & (place >= 0))
@@ -469,7 +470,8 @@ def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.T
             is_whole = len(chosen) == scores.n_queries and np.array_equal(
                 place[chosen], np.arange(len(chosen))
             )
-            tables.append(scores.queries if is_whole else scores.queries.take(pa.array(place[chosen])))
+            queries = scores.queries.rename_columns([ids, *scores.queries.column_names[1:]])
+            tables.append(queries if is_whole else queries.take(pa.array(place[chosen])))
             order.append(chosen)
     common = tables[0]
     if len(tables) > 1:

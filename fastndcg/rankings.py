@@ -76,7 +76,8 @@ class Rankings:
     propensity : float64, (n_docs,), or None
         Probability that a document's relevance was observed, for measures with `ips`.
     queries : pyarrow.Table, n_queries rows
-        `query_id`, then the kept query-level columns, then `weight` if any.
+        The query id under the user's own name (`query_id` where it has none), then the kept query-level columns, then `weight`
+        if any.
 
     Notes
     -----
@@ -459,6 +460,7 @@ class Rankings:
         fields = self.__dict__
         fields["offsets"], fields["relevance"], fields["scores"] = offsets, grades, values
         fields["_query_ids"] = None if query_ids is None else arrow_column("query_ids", query_ids, n_queries)
+        fields["_query_name"] = "query_id"
         fields["_kept"] = _kept_columns(queries, n_queries)
         fields["doc_ids"] = None if doc_ids is None else arrow_column("doc_ids", doc_ids, len(grades))
         fields["is_judged"] = None if is_judged is None else _flags(is_judged, len(grades))
@@ -531,11 +533,12 @@ class Rankings:
 
     @cached_property
     def queries(self) -> pa.Table:
-        """`query_id`, then the kept query-level columns, then `weight` if any; a row for each query."""
-        columns = {"query_id": self.query_ids}
+        """The id under its own name (`query_id` where it has none), kept columns, `weight` if any; a row for each query."""
+        name_of_ids = self.__dict__["_query_name"]
+        columns = {name_of_ids: self.query_ids}
         kept = self.__dict__["_kept"]
         if kept is not None:
-            columns |= {name: kept[name] for name in kept.column_names if name != "query_id"}
+            columns |= {name: kept[name] for name in kept.column_names if name != name_of_ids}
         if self.weight is not None:
             columns["weight"] = pa.array(self.weight)
         return pa.table(columns)
@@ -658,6 +661,7 @@ class Rankings:
         fields["doc_ids"] = None if self.doc_ids is None else self.doc_ids[int(first) : int(last)]
         fields["weight"] = None if self.weight is None else self.weight[start:stop]
         fields["_query_ids"] = self.query_ids[start:stop]
+        fields["_query_name"] = self.__dict__["_query_name"]
         fields["_kept"] = (
             None if self.__dict__["_kept"] is None else self.__dict__["_kept"].slice(start, stop - start)
         )
@@ -834,6 +838,12 @@ class Rankings:
         self.__dict__["judged"] = pool
         return self
 
+    def _with_query_name(self, name: str | None) -> Self:
+        """The same rankings, whose query ids are called as the user calls them."""
+        if name is not None:
+            self.__dict__["_query_name"] = name
+        return self
+
     def _with_doc_ids(self, doc_ids: pa.Array | pa.ChunkedArray | None) -> Self:
         """The same rankings with ids of documents, none of which a query has twice."""
         self.__dict__["doc_ids"] = doc_ids
@@ -876,7 +886,8 @@ class Rankings:
 
 
 _STATE = (
-    "offsets", "relevance", "scores", "judged", "is_judged", "doc_ids", "weight", "_query_ids", "_kept",
+    "offsets", "relevance", "scores", "judged", "is_judged", "doc_ids", "weight", "_query_ids", "_query_name",
+    "_kept",
     "intents", "judged_intents", "intent_probabilities", "propensity",
 )  # fmt: skip
 

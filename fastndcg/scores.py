@@ -41,7 +41,7 @@ class Scores:
     values : float64, (n_measures, n_queries)
         NaN where the value of a query is undefined and its measure's `empty` is "nan" or "skip".
     queries : pyarrow.Table, n_queries rows
-        `query_id`, kept columns, `weight` if any.
+        The query id under its own name, kept columns, `weight` if any.
     weight : float64, (n_queries,), or None
 
     Examples

@@ -212,7 +212,7 @@ def test_out_has_each_query_and_its_kept_columns(predictions: Path, tmp_path: Pa
     result = run("score", predictions, "--keep", "country", "--out", out, "-m", "nDCG@1,2", "--threads", 2)
     assert result.exit_code == 0
     written = pq.read_table(out)
-    assert written.column_names == ["query_id", "country", "nDCG@1", "nDCG@2"]
+    assert written.column_names == ["qid", "country", "nDCG@1", "nDCG@2"]
     assert written["country"].to_pylist() == ["DE", "FR", "FR"]
     assert sorted(os.listdir(tmp_path)) == ["per_query.parquet", "predictions.parquet"]
 

@@ -246,7 +246,7 @@ def test_canaries(folder: Path, tmp_path: Path) -> None:
     result = run("compare", *paths, *gate)
     base, worse = (scores_of(folder / f"{name}.parquet", "nDCG@5") for name in ("base", "worse"))
     before, after = (
-        dict(zip(one.queries["query_id"].to_pylist(), one["nDCG@5"], strict=True)) for one in (base, worse)
+        dict(zip(one.queries[0].to_pylist(), one["nDCG@5"], strict=True)) for one in (base, worse)
     )
     failing = [one for one in ("q-2", "q-5", "q-9") if after[one] - before[one] < -0.25]
     assert failing and result.exit_code == 1
@@ -395,7 +395,7 @@ def test_score_reads_what_it_wrote(folder: Path, tmp_path: Path) -> None:
         run("score", folder / "base.parquet", *given, "--weight", "importance", "--out", out, *words).stdout
     )
     again = run("score", out, *words)
-    assert "118 queries, stored results; columns: query=query_id, weight=weight\n" in again.stderr
+    assert "118 queries, stored results; columns: query=qid, weight=weight\n" in again.stderr
     stored = json.loads(again.stdout)
     for rows in (
         *(each["measures"] for each in (fresh, stored)),

@@ -56,8 +56,8 @@ def test_the_worst_and_the_best(predictions: Path, words: list[object]) -> None:
     scores = fn.evaluate(rankings(predictions), "AP")
     options = dict(zip(words[::2], words[1::2], strict=True))
     ids = [options["--id"]] if "--id" in options else []
-    ids += scores.worst("AP", int(options.get("--worst", 0)))["query_id"].to_pylist()
-    ids += scores.best("AP", int(options.get("--best", 0)))["query_id"].to_pylist()
+    ids += scores.worst("AP", int(options.get("--worst", 0)))["qid"].to_pylist()
+    ids += scores.best("AP", int(options.get("--best", 0)))["qid"].to_pylist()
     assert [fact["query"] for fact in facts] == list(dict.fromkeys(ids))
     for fact in facts:
         found = fn.explain(rankings(predictions), "AP", fact["query"])

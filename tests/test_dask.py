@@ -129,9 +129,9 @@ def test_any_partitions_and_ids(
     )
     expected = engines.here(table, [*engines.MEASURES, engines.BY_ORDER]).to_arrow()
     if kind in ("string", "str"):
-        expected = expected.set_column(0, "query_id", expected["query_id"].cast(pa.string()))
+        expected = expected.set_column(0, "qid", expected["qid"].cast(pa.string()))
     found = results.compute()
-    assert str(results.dtypes["query_id"]) in (kind, "string")
+    assert str(results.dtypes["qid"]) in (kind, "string")
     assert rows_of(found) == engines.rows_of(expected)
 
 
@@ -190,9 +190,9 @@ def test_one_query_of_millions_of_rows_among_millions_of_small_ones() -> None:
             "score": rng.random(len(ids), np.float32),
         }
     )
-    found = fnd.evaluate(frame(table, 4), "nDCG@10").compute().sort_values("query_id")
-    expected = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@10").to_arrow().sort_by("query_id")
-    assert np.array_equal(found["query_id"], expected["query_id"])
+    found = fnd.evaluate(frame(table, 4), "nDCG@10").compute().sort_values("qid")
+    expected = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@10").to_arrow().sort_by("qid")
+    assert np.array_equal(found["qid"], expected["qid"])
     assert np.array_equal(found["nDCG@10"], expected["nDCG@10"])
 
 

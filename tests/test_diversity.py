@@ -537,9 +537,7 @@ def test_judgments_of_a_query_need_not_stand_together(tmp_path: Path) -> None:
         (tmp_path / f"qrels{number}").write_text("\n".join(lines))
         rankings = fn.read_trec(tmp_path / f"qrels{number}", tmp_path / "run", intents=True)
         scores = fn.evaluate(rankings, ["alpha_nDCG@3", "ERR_IA@3", "nDCG_IA@3"])
-        values.append(
-            dict(zip(scores.queries["query_id"].to_pylist(), scores.values.T.tolist(), strict=True))
-        )
+        values.append(dict(zip(scores.queries[0].to_pylist(), scores.values.T.tolist(), strict=True)))
     assert values[0] == values[1]
 
 
@@ -593,7 +591,7 @@ def test_parquet_and_streams(tmp_path: Path) -> None:
         assert np.array_equal(parts.values, whole.values)
         assert parts.queries.equals(whole.queries)
         assert sum(1 for _ in stream) > 1
-        places = np.argsort(whole.queries["query_id"].to_numpy())
+        places = np.argsort(whole.queries[0].to_numpy())
         assert np.array_equal(whole.values[:, places], wanted)
     with pytest.raises(InputTypeError, match='column "rel" is int64; wanted a list for each document'):
         fn.read_parquet(tmp_path / "grouped", intents="rel")

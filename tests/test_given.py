@@ -58,7 +58,7 @@ def test_tables_and_paths_are_evaluated_as_rankings_are(form: str, tmp_path: Pat
     assert scores.values.tobytes() == expected.values.tobytes()
     assert scores.queries.to_pydict() == expected.queries.to_pydict()
     named = fn.evaluate(given_in(form, tmp_path), "RR", query="country", relevance="label", score="score")
-    assert named.queries["query_id"].to_pylist() == ["DE", "FR"]
+    assert named.queries[0].to_pylist() == ["DE", "FR"]
 
 
 @pytest.mark.parametrize("form", ["arrow", "parquet", "csv"])

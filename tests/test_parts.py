@@ -118,7 +118,7 @@ def test_order_numbers_the_documents_of_a_query() -> None:
     columns = {**engines.COLUMNS, "keep": ["country", "traffic"]}
     task = task_for(table, [engines.BY_ORDER, "AP"], order="position", **columns)
     found = parts.results(task, table).rename_columns(
-        ["query_id", "country", "traffic", "weight", engines.BY_ORDER, "AP"]
+        ["qid", "country", "traffic", "weight", engines.BY_ORDER, "AP"]
     )
     expected = engines.here(table, [engines.BY_ORDER, "AP"], keep=["country", "traffic"]).to_arrow()
     assert engines.rows_of(found) == engines.rows_of(expected)

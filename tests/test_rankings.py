@@ -102,7 +102,7 @@ def test_from_arrow_long_form() -> None:
     table = pa.table({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
     rankings = Rankings.from_arrow(table)
     assert columns(rankings) == ([0, 2, 3], [1, 0, 2], [0.5, 0.1, 0.9])
-    assert rankings.queries.to_pydict() == {"query_id": [7, 8]}
+    assert rankings.queries.to_pydict() == {"qid": [7, 8]}
 
 
 IDS: dict[str, Any] = {
@@ -192,7 +192,7 @@ def test_grouping_is_what_a_dict_would_do(ids: list[int], middle: int, step: int
     )
     assert rankings.relevance.tolist() == [row for rows in wanted.values() for row in rows]
     assert rankings.lengths.tolist() == [len(rows) for rows in wanted.values()]
-    assert rankings.queries["query_id"].to_pylist() == [f"q{name}" if as_text else name for name in wanted]
+    assert rankings.queries[0].to_pylist() == [f"q{name}" if as_text else name for name in wanted]
 
 
 def test_many_shuffled_ids() -> None:
@@ -203,7 +203,7 @@ def test_many_shuffled_ids() -> None:
     by_text = Rankings.from_query_ids(ids.astype(str), rows, rows)
     assert columns(by_number) == columns(by_text)
     _, first = np.unique(ids, return_index=True)
-    assert by_number.queries["query_id"].to_pylist() == ids[np.sort(first)].tolist()
+    assert by_number.queries[0].to_pylist() == ids[np.sort(first)].tolist()
 
 
 def test_the_same_rankings_from_every_constructor() -> None:
@@ -436,9 +436,7 @@ def test_from_qrels_run() -> None:
     run = {"q1": {"d1": 0.9, "d2": 0.8, "d3": 0.7}, "q2": {"d9": 1.0}}
     rankings = Rankings.from_qrels_run(qrels, run)
     scores = fn.evaluate(rankings, ["nDCG(ties='input')", "NumRet"])
-    by_query = dict(
-        zip(scores.queries["query_id"].to_pylist(), scores["nDCG(ties='input')"].tolist(), strict=True)
-    )
+    by_query = dict(zip(scores.queries[0].to_pylist(), scores["nDCG(ties='input')"].tolist(), strict=True))
     pytrec_eval = pytest.importorskip("pytrec_eval")
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg"}).evaluate(run)
     assert by_query == pytest.approx({query: values["ndcg"] for query, values in theirs.items()})
@@ -601,7 +599,7 @@ def test_from_query_ids_of_categoricals() -> None:
     repeated = pa.DictionaryArray.from_arrays([0, 1, 2], ["b", "a", "b"])
     for ids in (polars.Series(["b", "a", "b"], dtype=polars.Categorical), repeated):
         rankings = fn.Rankings.from_query_ids(ids, [1, 2, 0], [0.5, 0.1, 0.9])
-        assert rankings.queries["query_id"].to_pylist() == ["b", "a"]
+        assert rankings.queries[0].to_pylist() == ["b", "a"]
         assert rankings.relevance.tolist() == [1, 0, 2]
     with pytest.raises(fn.InputError, match="1 null; the first is at row 1"):
         fn.Rankings.from_query_ids(

@@ -156,8 +156,8 @@ def test_one_long_query_among_many_small_ones(tmp_path: Path) -> None:
     fnr.evaluate(ray.data.read_parquet(tmp_path / "rows.parquet"), "nDCG@10").write_parquet(
         tmp_path / "results"
     )
-    found = pq.read_table(tmp_path / "results").sort_by("query_id")
-    expected = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@10").to_arrow().sort_by("query_id")
+    found = pq.read_table(tmp_path / "results").sort_by("qid")
+    expected = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@10").to_arrow().sort_by("qid")
     assert found.equals(expected)
 
 

@@ -47,7 +47,7 @@ def rankings(data: Path, name: str, score: str, *, order: str = "file") -> fn.Ra
 
 
 def values(scores: fn.Scores, measure: Any) -> dict[Any, float]:
-    return dict(zip(scores.queries["query_id"].to_pylist(), scores[measure].tolist(), strict=True))
+    return dict(zip(scores.queries[0].to_pylist(), scores[measure].tolist(), strict=True))
 
 
 @pytest.mark.parametrize("gain", ["linear", "exp2"])
@@ -75,7 +75,7 @@ def test_parquet_finds_its_columns(data: Path, name: str, score: str) -> None:
     wanted = fn.evaluate(rankings(data, name, score), "nDCG@10")
     got = fn.evaluate(read, "nDCG@10")
     assert got.values.tobytes() == wanted.values.tobytes()
-    assert got.queries["query_id"].to_pylist() == wanted.queries["query_id"].to_pylist()
+    assert got.queries[0].to_pylist() == wanted.queries[0].to_pylist()
 
 
 def test_pytrec_eval_by_document_order(data: Path, name: str, score: str) -> None:
@@ -85,7 +85,7 @@ def test_pytrec_eval_by_document_order(data: Path, name: str, score: str) -> Non
         ordered.offsets,
         ordered.relevance,
         ordered.scores.astype(np.float32),
-        query_ids=ordered.queries["query_id"],
+        query_ids=ordered.queries[0],
     )
     for cutoff in (1, 3, 5, 10, 20, 100, None):
         measure = fn.nDCG(ties="input") if cutoff is None else fn.nDCG(ties="input") @ cutoff

@@ -55,7 +55,7 @@ def table(**changed: Any) -> pa.Table:
 
 
 def columns_of(rankings: Rankings) -> tuple[list[Any], ...]:
-    ids = rankings.queries["query_id"].to_pylist()
+    ids = rankings.queries[0].to_pylist()
     return ids, rankings.offsets.tolist(), rankings.relevance.tolist(), rankings.scores.tolist()
 
 
@@ -125,7 +125,7 @@ def polars() -> Any:
 def test_every_container_gives_the_same_rankings(name: str) -> None:
     rankings = Rankings.from_arrow(CONTAINERS[name]())
     assert columns_of(rankings) == EXPECTED
-    assert rankings.queries.column_names == ["query_id"]
+    assert rankings.queries.column_names == ["qid"]
 
 
 def test_containers_of_list_columns() -> None:
@@ -149,7 +149,7 @@ def test_big_endian_and_strided_arrays() -> None:
         {"qid": np.array([5, 5, 7, 9, 9, 9], ">i4"), "label": LABEL, "score": scores}
     )
     assert rankings.scores.dtype == np.float32
-    assert rankings.queries["query_id"].to_pylist() == [5, 7, 9]
+    assert rankings.queries[0].to_pylist() == [5, 7, 9]
 
 
 def test_other_columns_are_not_touched() -> None:
@@ -255,9 +255,9 @@ def test_ids_of_every_type(name: str, chunks: int) -> None:
     chunked = pa.chunked_array([ids[at : at + step] for at in range(0, rows, step)])
     rankings = Rankings.from_arrow(table()[:rows].set_column(0, "qid", chunked))
     distinct = list(dict.fromkeys(ids.to_pylist()))
-    assert rankings.queries["query_id"].to_pylist() == distinct
+    assert rankings.queries[0].to_pylist() == distinct
     assert rankings.offsets.tolist() == OFFSETS[: len(distinct) + 1]
-    assert not pa.types.is_dictionary(rankings.queries["query_id"].type)
+    assert not pa.types.is_dictionary(rankings.queries[0].type)
 
 
 @pytest.mark.parametrize("name", [name for name, ids in ID_TYPES.items() if len(ids) == len(QUERY)])
@@ -267,7 +267,7 @@ def test_shuffled_rows_of_every_type_of_id(name: str) -> None:
     data = data.set_column(2, "score", data["score"].take(pa.array(SHUFFLE)))
     rankings = Rankings.from_arrow(data)
     assert columns_of(rankings)[1:] == SHUFFLED[1:]
-    assert rankings.queries["query_id"].to_pylist() == list(dict.fromkeys(data["qid"].to_pylist()))
+    assert rankings.queries[0].to_pylist() == list(dict.fromkeys(data["qid"].to_pylist()))
 
 
 def _plain(ids: pa.Array) -> pa.Array:
@@ -287,7 +287,7 @@ def test_shuffled_rows_bring_all_their_columns() -> None:
     assert rankings.is_judged is not None
     assert rankings.is_judged.tolist() == [True, False, True, True, False, True]
     assert rankings.queries.to_pydict() == {
-        "query_id": ["c", "b", "a"], "lang": ["fr", "en", "de"], "weight": [1.0, 2.0, 0.5],
+        "qid": ["c", "b", "a"], "lang": ["fr", "en", "de"], "weight": [1.0, 2.0, 0.5],
     }  # fmt: skip
 
 
@@ -313,7 +313,7 @@ def test_grouping_by_runs_equals_grouping_by_rows(
     rankings = Rankings.from_arrow(data, keep="kept")
     order = sorted(rows, key=lambda row: codes.index(codes[row]))  # stable
     assert rankings.relevance.tolist() == order
-    assert rankings.queries["query_id"].to_pylist() == list(dict.fromkeys(ids.to_pylist()))
+    assert rankings.queries[0].to_pylist() == list(dict.fromkeys(ids.to_pylist()))
     assert rankings.queries["kept"].to_pylist() == list(dict.fromkeys(codes))
     assert rankings.lengths.tolist() == [codes.count(code) for code in dict.fromkeys(codes)]
 
@@ -323,7 +323,7 @@ def test_no_rows_are_no_queries() -> None:
         rankings = Rankings.from_arrow(empty)
         assert (rankings.n_queries, rankings.n_docs) == (0, 0)
     assert Rankings.from_arrow(table()[:0], keep="lang", weight="label").queries.column_names == [
-        "query_id",
+        "qid",
         "lang",
         "weight",
     ]
@@ -416,7 +416,7 @@ def test_list_and_large_list_together() -> None:
 
 def test_list_columns_without_ids_are_numbered() -> None:
     rankings = Rankings.from_arrow(pa.table({"label": LISTS["label"], "score": LISTS["score"]}))
-    assert rankings.queries["query_id"].to_pylist() == [0, 1, 2]
+    assert rankings.queries[0].to_pylist() == [0, 1, 2]
 
 
 def test_list_columns_bring_all_their_columns() -> None:
@@ -436,7 +436,7 @@ def test_list_columns_bring_all_their_columns() -> None:
     assert rankings.is_judged is not None
     assert rankings.is_judged.tolist() == [True, False, True, True, True, False]
     assert rankings.queries.to_pydict() == {
-        "query_id": ["b", "a", "c"], "lang": ["en", None, "de"], "tags": [["x"], [], ["y"]], "weight": [1.0, 2.0, 3.0],
+        "qid": ["b", "a", "c"], "lang": ["en", None, "de"], "tags": [["x"], [], ["y"]], "weight": [1.0, 2.0, 3.0],
     }  # fmt: skip
 
 
@@ -707,17 +707,15 @@ def test_weight_is_a_value_for_each_query() -> None:
 
 
 def test_names_that_collide_in_the_results() -> None:
+    named = Rankings.from_arrow(table(query_id=LANG), query="qid", keep="query_id").queries
+    assert named.column_names == ["qid", "query_id"]
     with pytest.raises(
-        ColumnError, match=r'keep names the column "query_id", but qid is the query_id of the results'
-    ):
-        Rankings.from_arrow(table(query_id=LANG), query="qid", keep="query_id")
-    with pytest.raises(
-        ColumnError, match=r'keep names the column "weight", but label is the weight of the results'
+        ColumnError, match='two columns of the results would be "weight", of which label has the weights'
     ):
         Rankings.from_arrow(table(weight=LANG), weight="label", keep="weight")
     data = table(weight=[2, 2, 1, 3, 3, 3])
     rankings = Rankings.from_arrow(data, weight="weight", keep=["weight", "qid", "lang", "lang"])
-    assert rankings.queries.column_names == ["query_id", "lang", "weight"]
+    assert rankings.queries.column_names == ["qid", "lang", "weight"]
 
 
 def test_keep_is_a_name_or_names() -> None:
@@ -904,10 +902,8 @@ def test_shuffled_files(tmp_path: Path) -> None:
     assert columns_of(rankings) == columns_of(from_memory)
     assert rankings.queries.equals(from_memory.queries)
     sorted_ = Rankings.from_arrow(data.take(pa.array(np.argsort(data["qid"].to_numpy(), kind="stable"))))
-    by_id = dict(zip(sorted_.queries["query_id"].to_pylist(), sorted_.lengths.tolist(), strict=True))
-    assert (
-        dict(zip(rankings.queries["query_id"].to_pylist(), rankings.lengths.tolist(), strict=True)) == by_id
-    )
+    by_id = dict(zip(sorted_.queries[0].to_pylist(), sorted_.lengths.tolist(), strict=True))
+    assert dict(zip(rankings.queries[0].to_pylist(), rankings.lengths.tolist(), strict=True)) == by_id
 
 
 @pytest.mark.parametrize("version", ["2.6", "1.0"])
@@ -1050,7 +1046,7 @@ def test_files_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
     (tmp_path / "_temporary" / "half.parquet").touch()
 
     def ids(path: Any) -> list[int]:
-        return read_parquet(path).queries["query_id"].to_pylist()  # type: ignore[no-any-return]
+        return read_parquet(path).queries[0].to_pylist()  # type: ignore[no-any-return]
 
     assert ids(tmp_path) == [1, 2, 3]
     assert ids(tmp_path / "*.parquet") == [1, 2]
@@ -1084,13 +1080,13 @@ def test_hive_partitions_are_columns(tmp_path: Path) -> None:
     ds.write_dataset(data, tmp_path, format="parquet", partitioning=scheme)
     rankings = read_parquet(tmp_path, keep=["lang", "shard"])
     assert rankings.queries.to_pydict() == {
-        "query_id": ["a", "b", "c"],
+        "qid": ["a", "b", "c"],
         "lang": ["de", "en", "fr"],
         "shard": [4, 4, 7],
     }
     assert rankings.queries.schema.types == [pa.string(), pa.string(), pa.int64()]
     by_shard = read_parquet(tmp_path, query="shard", keep="shard")
-    assert by_shard.queries.to_pydict() == {"query_id": [4, 7]}
+    assert by_shard.queries.to_pydict() == {"shard": [4, 7]}
     assert by_shard.lengths.tolist() == [3, 3]
     assert read_parquet(tmp_path / "lang=*" / "*" / "*.parquet", keep="lang").queries["lang"].to_pylist() == [
         "de",
@@ -1099,7 +1095,7 @@ def test_hive_partitions_are_columns(tmp_path: Path) -> None:
     ]
     one = next((tmp_path / "lang=de").rglob("*.parquet"))
     assert read_parquet(one, keep="lang", weight="shard").queries.to_pydict() == {
-        "query_id": ["a"],
+        "qid": ["a"],
         "lang": ["de"],
         "weight": [4.0],
     }
@@ -1167,9 +1163,7 @@ def test_strings_that_fit_together(tmp_path: Path, column: str) -> None:
         data = table(qid=[f"{number}{text}" for text in QUERY]).drop_columns([column])
         pq.write_table(data.append_column(column, values.cast(kind)), tmp_path / f"{number}.parquet")
     rankings = read_parquet(tmp_path, keep="lang")
-    assert rankings.queries["query_id"].to_pylist() == [
-        f"{number}{query}" for number in range(4) for query in "bac"
-    ]
+    assert rankings.queries[0].to_pylist() == [f"{number}{query}" for number in range(4) for query in "bac"]
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_values_are_those_of_this_process(frame: Any, text: bool) -> None:
     results = fns.evaluate(df, engines.MEASURES, partitions=4, **engines.COLUMNS)
     expected = engines.here(table).to_arrow()
     assert results.columns == expected.column_names
-    assert [results.schema[name].dataType for name in ("query_id", "country")] == [
+    assert [results.schema[name].dataType for name in ("qid", "country")] == [
         df.schema[name].dataType for name in ("qid", "country")
     ]
     assert rows_of(results) == engines.rows_of(expected)
@@ -145,7 +145,7 @@ def test_columns_are_found_and_quoted(frame: Any) -> None:
     results = fns.evaluate(
         frame(table), "AP", is_judged="a.b", keep="the `country`", weight="weight in traffic"
     )
-    assert results.columns == ["query_id", "the `country`", "weight", "AP"]
+    assert results.columns == ["qid", "the `country`", "weight", "AP"]
     assert rows_of(results) == engines.rows_of(engines.here(engines.documents(20), "AP").to_arrow())
 
 
@@ -182,8 +182,8 @@ def test_one_query_of_millions_of_rows_among_millions_of_small_ones(frame: Any, 
     )
     results = fns.evaluate(frame(table), "nDCG@10")
     results.write.parquet(str(tmp_path / "results"))
-    found = pq.read_table(tmp_path / "results").sort_by("query_id")
-    expected = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@10").to_arrow().sort_by("query_id")
+    found = pq.read_table(tmp_path / "results").sort_by("qid")
+    expected = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@10").to_arrow().sort_by("qid")
     assert found.equals(expected)
 
 
@@ -243,7 +243,7 @@ def test_functions_of_groups_and_of_arrays(frame: Any, form: str) -> None:
     local = engines.here(table, measure, is_judged=None)
     expected = {
         query: None if np.isnan(value) else value
-        for query, value in zip(local.queries["query_id"].to_pylist(), local.values[0], strict=True)
+        for query, value in zip(local.queries[0].to_pylist(), local.values[0], strict=True)
     }
     assert None in expected.values()
     df = frame(table)

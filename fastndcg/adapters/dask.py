@@ -68,7 +68,7 @@ def evaluate(
     Returns
     -------
     dask.dataframe.DataFrame
-        query_id and kept columns in their own types, weight if any, and a float64 column for each measure under its notation.
+        The query id and kept columns under their own names and in their own types, weight if any, and a float64 column for each measure under its notation.
         The order of rows is Dask's.
 
     Raises
@@ -87,7 +87,7 @@ def evaluate(
     >>> import dask.dataframe as dd
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"qid": [7, 8, 7], "label": [1, 2, 0], "score": [0.1, 0.5, 0.9]})
-    >>> evaluate(dd.from_pandas(rows, npartitions=2), "nDCG@10").compute().sort_values("query_id")["nDCG@10"].tolist()
+    >>> evaluate(dd.from_pandas(rows, npartitions=2), "nDCG@10").compute().sort_values("qid")["nDCG@10"].tolist()
     [0.6309297535714574, 1.0]
     """
     task, rows = _rows(df, measures, partitions, order, convention, Roles.of(roles, "evaluate"))

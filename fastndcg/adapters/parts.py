@@ -65,7 +65,7 @@ class Task(NamedTuple):
     def results(self) -> list[str]:
         """Columns that come out, in order."""
         weight = [] if self.columns.weight is None else ["weight"]
-        return ["query_id", *self.columns.keep, *weight, *self.notations]
+        return [self.query, *self.columns.keep, *weight, *self.notations]
 
 
 def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -> None:

@@ -72,7 +72,7 @@ def evaluate(
     Returns
     -------
     ray.data.Dataset
-        query_id and kept columns in their own types, weight if any, and a float64 column for each measure under its notation.
+        The query id and kept columns under their own names and in their own types, weight if any, and a float64 column for each measure under its notation.
         The order of rows is Ray's. Of no rows at all, a Dataset without columns.
 
     Raises

@@ -77,7 +77,7 @@ def evaluate(
     Returns
     -------
     DataFrame
-        query_id and kept columns in their own types, weight if any, and a double for each measure under its notation: select
+        The query id and kept columns under their own names and in their own types, weight if any, and a double for each measure under its notation: select
         them with backticks, as in "`nDCG@10`". The order of rows is Spark's.
 
     Raises

@@ -855,7 +855,8 @@ def _checked(
     **more: Any,
 ) -> Rankings:
     try:
-        return Rankings.from_offsets(offsets, relevance, scores, nan=columns.nan, **more)
+        rankings = Rankings.from_offsets(offsets, relevance, scores, nan=columns.nan, **more)
+        return rankings._with_query_name(columns.query)
     except InputError as error:
         _name_the_column(error, relevance, scores, columns, place)
 

@@ -212,11 +212,10 @@ def find_columns(
             check_column(names, role, name)
     weight = roles.weight
     kept = tuple(name for name in kept if name != query and (name, weight) != ("weight", "weight"))
-    for result, source in (("query_id", query or "the row number"), ("weight", weight)):
-        if result in kept and source is not None:
-            raise ColumnError(
-                f'keep names the column "{result}", but {source} is the {result} of the results; rename one of them'
-            )
+    if weight is not None and "weight" in (query, *kept):
+        raise ColumnError(
+            f'two columns of the results would be "weight", of which {weight} has the weights; rename the other'
+        )
     return Columns(query, relevance, score, kept, nan=roles.nan, **optional)
 
 

@@ -83,7 +83,7 @@ def read_csv(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = pathlib.Path(folder, "a.csv").write_text("qid,label,score\n007,1,0.5\n7,0,0.1\n007,2,0.9\n")
     ...     rankings = read_csv(f"{folder}/a.csv")
-    >>> rankings.queries["query_id"].to_pylist(), rankings.offsets
+    >>> rankings.queries["qid"].to_pylist(), rankings.offsets
     (['007', '7'], array([0, 2, 3]))
     """
     threads_of(threads)

@@ -99,7 +99,7 @@ def read_parquet(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pq.write_table(table, f"{folder}/predictions.parquet")
     ...     rankings = read_parquet(folder)
-    >>> rankings.queries["query_id"].to_pylist(), rankings.offsets
+    >>> rankings.queries["qid"].to_pylist(), rankings.offsets
     (['a', 'b'], array([0, 2, 3]))
     """
     return read_dataset(open_parquet(path, threads).choose(Roles.of(roles, "read_parquet")), progress)

@@ -104,7 +104,7 @@ def scan_parquet(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pq.write_table(table, f"{folder}/predictions.parquet")
     ...     scores = evaluate(scan_parquet(folder), "nDCG@10")
-    >>> scores.queries["query_id"].to_pylist(), scores["nDCG@10"]
+    >>> scores.queries["qid"].to_pylist(), scores["nDCG@10"]
     (['a', 'b'], array([1., 0.]))
     """
     workers = threads_ahead(threads)

@@ -72,6 +72,7 @@ class Side(NamedTuple):
     place: Callable[[int], str]  # where a row was found, for messages
     is_text: bool  # ids were read from text, so that "7" may be meant as the number
     tag: str = ""  # name of a TREC run, as its last line has it
+    query_name: str = "query_id"  # what query ids are called
     intents: IntentGrades | None = None  # of each row, where judgments are of intents
 
 
@@ -565,7 +566,7 @@ def _table_side(
         values = with_nulls_as_nan(names[2], value, lambda present: as_array(names[2], present))
     else:
         values = as_array(names[2], value)
-    side = _side(name, query, doc, values)._replace(is_text=is_text)
+    side = _side(name, query, doc, values)._replace(is_text=is_text, query_name=names[0])
     return _by_document(side, combined(intent[0])) if intent else side
 
 
@@ -810,7 +811,7 @@ def join(
             "intents": qrels.intents.take(np.append(judged_rows, -1)[found]),
             "judged_intents": qrels.intents.take(judged_rows[pool_kept]),
         }
-    return Rankings.from_offsets(
+    rankings = Rankings.from_offsets(
         offsets,
         relevance,
         run.values if in_place else run.values[rows],
@@ -818,7 +819,8 @@ def join(
         is_judged=is_judged,
         query_ids=queries,
         **intents,
-    )._with_doc_ids(run.docs if in_place else _of_kind(run_docs, run.docs, rows, threads))
+    )._with_query_name(qrels.query_name)
+    return rankings._with_doc_ids(run.docs if in_place else _of_kind(run_docs, run.docs, rows, threads))
 
 
 def _by_falling_score(
