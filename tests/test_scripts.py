@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import fastndcg as fn
 from fastndcg.demo import write_sample
 
 for library in ("altair", "vl_convert", "jinja2", "scipy"):
