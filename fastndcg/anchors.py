@@ -17,7 +17,7 @@ from fastndcg import streams
 from fastndcg.api import evaluate
 from fastndcg.arrays import offsets_of
 from fastndcg.errors import MeasureError, suggest
-from fastndcg.measures import Function, Measure, Numbers, as_measure, as_measures, functions_held
+from fastndcg.measures import Function, Measure, Numbers, as_measure, as_measures, hold_functions
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
 from fastndcg.scoring import by_intent, ideals, plan
@@ -177,10 +177,10 @@ def anchors(
     asked = as_measures(measures)
     if isinstance(rankings, RankingsStream):
         threads = rankings._scoring_threads if threads is None else threads
-        with functions_held(asked):
+        with hold_functions(asked):
             part = partial(_scores_of_orders, measures=asked, threads=threads)
-            return Anchors(streams.evaluate(rankings, part))
-    with functions_held(asked):
+            return Anchors(streams.evaluate_stream(rankings, part))
+    with hold_functions(asked):
         return Anchors(_scores_of_orders(rankings, asked, threads))
 
 

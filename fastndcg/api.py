@@ -12,7 +12,7 @@ from fastndcg import scoring, streams
 from fastndcg.convention.declarations import as_convention
 from fastndcg.convention.evaluation import evaluate_by_convention, resolve_all
 from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError
-from fastndcg.measures import Measures, as_measures, functions_held, nDCG
+from fastndcg.measures import Measures, as_measures, hold_functions, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.sources.given import rankings_or_stream
@@ -139,8 +139,8 @@ def evaluate(
             convention=convention,
             threads=rankings._scoring_threads if threads is None else threads,
         )
-        with functions_held(resolved):
-            return streams.evaluate(rankings, evaluate_part)
+        with hold_functions(resolved):
+            return streams.evaluate_stream(rankings, evaluate_part)
     if convention is not None:
         return evaluate_by_convention(rankings, asked, convention, threads=threads)
     return scoring.score(asked, rankings, threads)

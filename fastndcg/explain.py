@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from fastndcg import scoring
 from fastndcg.arrow_types import combined
 from fastndcg.errors import InputError, InputTypeError, count_of
-from fastndcg.measures import Measure, as_measure, functions_held
+from fastndcg.measures import Measure, as_measure, hold_functions
 from fastndcg.rankings import Rankings
 from fastndcg.scoring import ideals, plan
 from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers
@@ -103,7 +103,7 @@ def _explained(rankings: object, measure: Measure, query: object) -> Explanation
             f"rankings is a {type(rankings).__name__}; wanted Rankings, as read_parquet returns them"
         )
     row = row_of(rankings, query)
-    with functions_held([measure]):
+    with hold_functions([measure]):
         return Explanation(rankings[row : row + 1], measure)
 
 

@@ -159,7 +159,7 @@ class Function:
 
 
 @contextmanager
-def functions_held(measures: Iterable[Measure]) -> Iterator[None]:
+def hold_functions(measures: Iterable[Measure]) -> Iterator[None]:
     """Ask the functions of these measures once for each grade and rank, however many parts are evaluated."""
     with ExitStack() as stack:
         for measure in measures:
@@ -205,7 +205,7 @@ def _refuse(name: str, got: object, wanted: str, hint: str = "") -> NoReturn:
     raise MeasureError(f"{name}={got!r} is not known: {name} is {wanted}.{hint}")
 
 
-def _plain(word: str) -> str:
+def _as_str(word: str) -> str:
     """A subclass of str, such as NumPy's or of an enumeration, as the str that it equals: others print otherwise."""
     return word if type(word) is str else "".join(word)
 
@@ -229,7 +229,7 @@ def _suggest_word(word: str, choices: Iterable[str]) -> str:
 def _choice(name: str, *choices: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if isinstance(value, str) and value in choices:
-            return _plain(value)
+            return _as_str(value)
         _refuse(name, value, "one of " + ", ".join(map(repr, choices)), _suggest_word(str(value), choices))
 
     return read
@@ -282,7 +282,9 @@ def _read_gain(value: Any) -> str | Numbers | GradeGains | Function:
     wanted = "'linear', 'exp2', 'binary', a sequence or mapping grade -> gain, or a function of the grade"
     if isinstance(value, str):
         return (
-            _plain(value) if value in _GAINS else _refuse("gain", value, wanted, _suggest_word(value, _GAINS))
+            _as_str(value)
+            if value in _GAINS
+            else _refuse("gain", value, wanted, _suggest_word(value, _GAINS))
         )
     if isinstance(value, GradeGains | Numbers | Function):
         return value
@@ -306,7 +308,7 @@ def _read_discount(value: Any) -> str | float | Numbers | Function:
     wanted = "'log2', 'jarvelin', 'reciprocal', 'ln', a base of the logarithm above 1, a sequence, or a function of the rank"
     if isinstance(value, str):
         return (
-            _plain(value)
+            _as_str(value)
             if value in _DISCOUNTS
             else _refuse("discount", value, wanted, suggest(value, _DISCOUNTS))
         )
@@ -325,7 +327,7 @@ def _read_discount(value: Any) -> str | float | Numbers | Function:
 def _read_empty(value: Any) -> str | float:
     if isinstance(value, str):
         return (
-            _plain(value)
+            _as_str(value)
             if value in ("nan", "skip")
             else _refuse("empty", value, "a number, 'nan' or 'skip'", suggest(value, ("nan", "skip")))
         )
@@ -933,7 +935,7 @@ class Measure:
                 f"{self.name} has no cutoff: it looks at all documents; wanted {self}, got {self}@{cutoff}"
             )
         if isinstance(cutoff, str) and cutoff.isidentifier() and not iskeyword(cutoff) and cutoff != "all":
-            return Measure(self.definition, self._values, cutoff_column=_plain(cutoff))
+            return Measure(self.definition, self._values, cutoff_column=_as_str(cutoff))
         try:
             number = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
         except TypeError:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from fastndcg import statistics
 from fastndcg.api import evaluate
 from fastndcg.errors import MeasureError
-from fastndcg.measures import Measure, as_measure, as_measures, functions_held
+from fastndcg.measures import Measure, as_measure, as_measures, hold_functions
 from fastndcg.scoring import assignments
 from fastndcg.tables import Table
 
@@ -206,7 +206,7 @@ def judgment_range(
     RR        0.500000    0.500000    1.000000   could move by 0.500000
     """
     asked = as_measures(measures)
-    with functions_held(asked):
+    with hold_functions(asked):
         found = assignments.bounds(asked, rankings, top, threads)
     bounds = {measure: Bounds(*of_measure) for measure, of_measure in zip(asked, found, strict=True)}
     return Ranges(("least", "value", "greatest"), bounds, rankings)

@@ -902,7 +902,7 @@ def _reordered(name: str, values: Any, rows: Int64) -> Array:
     return array[rows]
 
 
-def _plain(array: Array) -> Array:
+def _contiguous(array: Array) -> Array:
     """Native byte order and contiguous, copied only where it is not so already."""
     return read_only(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
 
@@ -920,7 +920,7 @@ def _relevance(name: str, values: npt.ArrayLike) -> Array:
         raise _kind_error(name, array, "integer or float grades")
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
-    return _plain(
+    return _contiguous(
         array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array
     )
 
@@ -933,7 +933,7 @@ def _scores(values: npt.ArrayLike) -> Array:
         raise _kind_error("scores", array, "integer or float scores")
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
-    return _plain(
+    return _contiguous(
         array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array
     )
 
@@ -991,7 +991,7 @@ def _flags(values: npt.ArrayLike, rows: int) -> npt.NDArray[np.bool_]:
         raise _kind_error("is_judged", array, "True and False")
     if len(array) != rows:
         raise InputError(f"is_judged has {len(array)} values for {rows} documents; give one for each")
-    return _plain(array.astype(np.bool_, copy=False))
+    return _contiguous(array.astype(np.bool_, copy=False))
 
 
 def _weight(values: npt.ArrayLike, n_queries: int) -> npt.NDArray[np.float64]:

@@ -72,7 +72,9 @@ class Sink(Protocol):
         """Forget all that was written."""
 
 
-def evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None = None) -> Scores:
+def evaluate_stream(
+    stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None = None
+) -> Scores:
     """Scores of all queries of a stream, in the order in which they first appear.
 
     `score` evaluates one part; `sink` is written to as values come, or at the end where the rows are not grouped by query.

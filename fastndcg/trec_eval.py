@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from fastndcg.arrays import offsets_from
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.sources import trec
-from fastndcg.sources.lines import PathLike, Progress, path_of, told
+from fastndcg.sources.lines import PathLike, Progress, path_of, report_progress
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
@@ -615,7 +615,7 @@ class Asked(NamedTuple):
     names: list[str]
 
 
-def asked(texts: Sequence[str], release: Release = 10) -> tuple[list[Asked], list[str]]:
+def read_names(texts: Sequence[str], release: Release = 10) -> tuple[list[Asked], list[str]]:
     """Measures in the order in which they are printed, and notes on what has no effect.
 
     Each text is a name, or a name, a point and parameters between commas, as after trec_eval's -m. Of a measure that is named
@@ -647,7 +647,7 @@ def asked(texts: Sequence[str], release: Release = 10) -> tuple[list[Asked], lis
                 )
             else:
                 wanted[each] = parameters
-    return [_asked(known[name], wanted[name]) for name in known if name in wanted], notes
+    return [_with_parameters(known[name], wanted[name]) for name in known if name in wanted], notes
 
 
 def _unknown(name: str, known: dict[str, Declared], release: Release) -> str:
@@ -659,7 +659,7 @@ def _unknown(name: str, known: dict[str, Declared], release: Release) -> str:
     return f'no measure of trec_eval is called "{name}"; {there_are}.{suggest(name, [*known, *SETS])}'
 
 
-def _asked(declared: Declared, text: str) -> Asked:
+def _with_parameters(declared: Declared, text: str) -> Asked:
     name, takes = declared.name, declared.takes
     if takes == "nothing":
         if text:
@@ -780,10 +780,10 @@ def read(
     """
     if isinstance(qrels, trec.Side):
         judged = qrels
-        with told(progress, run):
+        with report_progress(progress, run):
             scored = _side(run, True, threads)
     else:
-        with told(progress, qrels, run):
+        with report_progress(progress, qrels, run):
             judged, scored = _side(qrels, False, threads), _side(run, True, threads)
     missing = np.isnan(scored.values)
     if missing.any():
@@ -969,7 +969,7 @@ def report(
     map                     all     0.2500
     ndcg_cut_5              all     0.4796
     """
-    wanted, notes = asked(measures, release)
+    wanted, notes = read_names(measures, release)
     scored = read(qrels, run, complete=complete, release=release, **options)
     for text in (*notes, *scored.notes):
         note(text)

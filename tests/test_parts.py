@@ -264,7 +264,7 @@ def test_means_of_parts_are_those_of_the_whole(
         table, measures, weight="traffic" if weighted else None, keep=["country", "traffic"]
     )
     results = scores.to_arrow()
-    asked = parts.means_asked(results.column_names, measures, by=by, weight=weight, confidence=0.9)
+    asked = parts.check_means(results.column_names, measures, by=by, weight=weight, confidence=0.9)
     kinds = [results.schema.field(name).type for name in asked.by]
     cut = [results.slice(start, n_parts) for start in range(0, len(results), n_parts)]
     found = parts.means_of(asked, kinds, [parts.sums_by(asked, part) for part in cut])
@@ -285,14 +285,14 @@ def _exact(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_means_of_no_part() -> None:
-    asked = parts.means_asked(["AP", "country"], "AP", by=None, weight=None)
+    asked = parts.check_means(["AP", "country"], "AP", by=None, weight=None)
     assert parts.means_of(asked, [], [])["queries"].to_pylist() == [0]
-    asked = parts.means_asked(["AP", "country"], "AP", by="country", weight=None)
+    asked = parts.check_means(["AP", "country"], "AP", by="country", weight=None)
     assert parts.means_of(asked, [pa.string()], []).num_rows == 0
 
 
 def test_groups_of_nan_are_one() -> None:
-    asked = parts.means_asked(["AP", "price"], "AP", by="price", weight=None)
+    asked = parts.check_means(["AP", "price"], "AP", by="price", weight=None)
     part = pa.table({"price": [math.nan, 1.0], "AP": [0.5, 1.0]})
     found = parts.means_of(asked, [pa.float64()], [parts.sums_by(asked, part), parts.sums_by(asked, part)])
     assert found["queries"].to_pylist() == [2, 2]

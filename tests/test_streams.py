@@ -789,7 +789,7 @@ def test_results_are_written_as_they_come(tmp_path: Path, monkeypatch: pytest.Mo
             seen.append(Path(file._path).stat().st_size)
             return fn.evaluate(rankings, "nDCG@3")
 
-        kept = streams.evaluate(scan_parquet(path, memory=SMALL), score, file)
+        kept = streams.evaluate_stream(scan_parquet(path, memory=SMALL), score, file)
         assert not out.exists()
     assert seen[0] == 0 < seen[len(seen) // 2] < seen[-1]
     assert pq.read_table(out).to_pylist() == kept.to_arrow().to_pylist()

@@ -144,7 +144,7 @@ def test_every_bit_of_pytrec_eval(both, grades, level, judged_only):
         )
         wanted = peer.evaluate(run)
         read = trec_eval.read(*paths, release=9, level=level, judged_only=judged_only)
-        columns = trec_eval._columns(read, trec_eval.asked(names, 9)[0], len(read.queries), 9)
+        columns = trec_eval._columns(read, trec_eval.read_names(names, 9)[0], len(read.queries), 9)
         compared = 0
         for column in columns:
             if column.name in ("runid", "num_q", "relstring"):
@@ -154,7 +154,9 @@ def test_every_bit_of_pytrec_eval(both, grades, level, judged_only):
             theirs = np.array([wanted[query][name] for query in read.queries], np.float64)
             np.testing.assert_array_equal(np.asarray(column.values, np.float64), theirs, column.name)
             compared += 1
-        assert compared == sum(len(each.names) for each in trec_eval.asked(names, 9)[0]) - 3 * (names is PEER)
+        assert compared == sum(len(each.names) for each in trec_eval.read_names(names, 9)[0]) - 3 * (
+            names is PEER
+        )
 
 
 @pytest.mark.parametrize("options", [[], ["-c"], ["-M", "7"], ["-J", "-l", "2"], ["-c", "-J"]])
@@ -353,7 +355,7 @@ def test_the_measures_of_this_package_are_the_same(both):
             measure(ties="input") if "ties" in measure.params else measure for measure in fn.parse_many(ours)
         ]
         values = fn.evaluate(rankings, measures).values[:, at]
-        columns = trec_eval._columns(read, trec_eval.asked([theirs])[0], len(read.queries), 10)
+        columns = trec_eval._columns(read, trec_eval.read_names([theirs])[0], len(read.queries), 10)
         for mine, column in zip(values, columns, strict=True):
             np.testing.assert_allclose(mine, column.values, rtol=0, atol=1e-12, err_msg=theirs)
 
@@ -505,7 +507,7 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
 )
 def test_measures_that_there_are_not(both, measure, message):
     with pytest.raises(MeasureError) as error:
-        trec_eval.asked([measure])
+        trec_eval.read_names([measure])
     assert message in str(error.value)
     result = cli("trec_eval", "-m", measure, *(str(path) for path in both(QRELS, RUN)))
     assert (result.exit_code, result.stdout) == (2, "")
@@ -514,9 +516,9 @@ def test_measures_that_there_are_not(both, measure, message):
 
 def test_measures_of_the_other_release():
     with pytest.raises(MeasureError, match='trec_eval 9 has no measure "rbp", release 10 has'):
-        trec_eval.asked(["rbp"], 9)
-    assert {"rbp", "unj"} <= {each.declared.name for each in trec_eval.asked(["all_trec"])[0]}
-    assert not {"rbp", "unj"} & {each.declared.name for each in trec_eval.asked(["all_trec"], 9)[0]}
+        trec_eval.read_names(["rbp"], 9)
+    assert {"rbp", "unj"} <= {each.declared.name for each in trec_eval.read_names(["all_trec"])[0]}
+    assert not {"rbp", "unj"} & {each.declared.name for each in trec_eval.read_names(["all_trec"], 9)[0]}
 
 
 def test_files_that_are_not_what_was_meant(both, tmp_path):

@@ -182,7 +182,7 @@ def means(
         A column that is missing; also what `evaluate` raises when values are computed only now.
     """
     _check_frame("scores", scores)
-    asked = parts.means_asked(list(scores.columns), measures, by=by, weight=weight, confidence=confidence)
+    asked = parts.check_means(list(scores.columns), measures, by=by, weight=weight, confidence=confidence)
     found = _of_each_partition(_groups, scores[asked.names], asked)
     # of a partition that holds nothing but nulls a type is not known
     kinds = [

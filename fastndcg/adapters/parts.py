@@ -218,7 +218,7 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
             f'column "{task.order}" has {unordered:,} null{"s" * (unordered > 1)}; order numbers every document of a query'
         )
     # a dictionary is sorted by its values
-    keys = [_plain(table[name]) for name in (task.query, str(task.order))]
+    keys = [_decode(table[name]) for name in (task.query, str(task.order))]
     rows = pc.sort_indices(
         pa.table(keys, names=["query", "order"]), [("query", "ascending"), ("order", "ascending")]
     )
@@ -233,7 +233,7 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
     return rows
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
 
@@ -371,7 +371,7 @@ class Means(NamedTuple):
         return [*dict.fromkeys([*self.by, *([] if self.weight is None else [self.weight])]), *self.notations]
 
 
-def means_asked(
+def check_means(
     names: Sequence[str],
     measures: Measures,
     *,

@@ -171,7 +171,7 @@ def _asked(measures: Iterable[str]) -> list[Asked]:
         name, values = _taken_apart(measure)
         parameters.setdefault(name, set()).update(values)
     texts = [f"{name}.{','.join(sorted(values))}" if values else name for name, values in parameters.items()]
-    return trec_eval.asked(texts, release=9)[0] if texts else []
+    return trec_eval.read_names(texts, release=9)[0] if texts else []
 
 
 def _taken_apart(measure: str) -> tuple[str, list[str]]:

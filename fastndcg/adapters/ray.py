@@ -183,7 +183,7 @@ def means(
     _check_dataset("scores", scores)
     with plain_errors():
         schema = _schema(scores)
-    asked = parts.means_asked(schema.names, measures, by=by, weight=weight, confidence=confidence)
+    asked = parts.check_means(schema.names, measures, by=by, weight=weight, confidence=confidence)
     found = _received(scores.select_columns(asked.names), lambda table: parts.sums_by(asked, table))
     return parts.means_of(asked, [schema.field(name).type for name in asked.by], found)
 

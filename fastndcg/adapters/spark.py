@@ -185,7 +185,7 @@ def means(
         A column that is missing; also what `evaluate` raises when values are computed only now.
     """
     _check_frame("scores", scores)
-    asked = parts.means_asked(scores.columns, measures, by=by, weight=weight, confidence=confidence)
+    asked = parts.check_means(scores.columns, measures, by=by, weight=weight, confidence=confidence)
     rows = _selected(scores, asked.names)
     kinds = [_arrow_field(scores.schema[name]).type for name in asked.by]
 

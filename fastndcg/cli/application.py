@@ -91,7 +91,7 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
     @functools.wraps(function)
     def guarded(*arguments: P.args, **options: P.kwargs) -> None:
         try:
-            with _plain_warnings(as_option):
+            with _short_warnings(as_option):
                 function(*arguments, **options)
         except FastndcgError as error:
             end(FAILED, as_option(error))
@@ -111,7 +111,7 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
 
 
 @contextmanager
-def _plain_warnings(told: Callable[[Message], str]) -> Iterator[None]:
+def _short_warnings(as_option: Callable[[Message], str]) -> Iterator[None]:
     """Warnings of the package as one line each on stderr, without the line of code that they come from."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", FastndcgWarning)
@@ -119,7 +119,7 @@ def _plain_warnings(told: Callable[[Message], str]) -> Iterator[None]:
 
         def show(message: Any, category: type[Warning], *where: Any) -> None:
             if isinstance(message, FastndcgWarning):
-                sys.stderr.write(f"Warning: {told(message)}\n")
+                sys.stderr.write(f"Warning: {as_option(message)}\n")
             else:
                 shown(message, category, *where)
 

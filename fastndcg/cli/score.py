@@ -408,7 +408,7 @@ def _score_stream(
 ) -> tuple[Scores, int]:
     """Scores and the number of documents."""
     from fastndcg.scores import results_file
-    from fastndcg.streams import evaluate as evaluate_stream
+    from fastndcg.streams import evaluate_stream
 
     with bar, nullcontext() if out is None else results_file(out) as file:
         results = _Results(bar, file)

@@ -116,10 +116,10 @@ def trec_eval(
       fastndcg trec_eval -m map -m runid qrels.txt runs/*.txt
       fastndcg trec_eval --measures
     """
-    from fastndcg.trec_eval import asked, read_judgments, report
+    from fastndcg.trec_eval import read_judgments, read_names, report
 
     try:
-        asked(measure or [], 9 if release == 9 else 10)
+        read_names(measure or [], 9 if release == 9 else 10)
     except MeasureError as error:
         end(2, f"--measure: {error}")
     # the judgments of one run are read beside it

@@ -12,7 +12,7 @@ import pyarrow as pa
 from fastndcg.agreement import rank_agreement
 from fastndcg.api import evaluate
 from fastndcg.errors import ColumnError, InputError, MeasureError, count_of, suggest
-from fastndcg.measures import Measure, as_measure, as_measures, functions_held
+from fastndcg.measures import Measure, as_measure, as_measures, hold_functions
 from fastndcg.plot.looks import (
     BETTER,
     HEIGHT,
@@ -492,7 +492,7 @@ def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
     asked, rows = as_measures(measures), []
     if ranks < 1:
         raise InputError(f"ranks must be a positive integer; got {ranks!r}")
-    with functions_held(asked):
+    with hold_functions(asked):
         for measure in asked:
             discount = discount_of(measure)
             if discount == "none":
@@ -528,7 +528,7 @@ def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
         Altair is not installed.
     """
     asked, rows = as_measures(measures), []
-    with functions_held(asked):
+    with hold_functions(asked):
         for measure in asked:
             if measure.way == "intents":
                 raise MeasureError(f"{measure} is of several intents and has no gain for a grade; take nDCG")

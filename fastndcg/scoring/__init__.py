@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.errors import ColumnError, InputError, suggest
-from fastndcg.measures import functions_held
+from fastndcg.measures import hold_functions
 from fastndcg.scores import Scores
 from fastndcg.scoring import by_intent, ideals, launch, propensities
 
@@ -54,7 +54,7 @@ _TOGETHER = 16  # cutoffs of a column that are evaluated at once
 def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
     """Values of measures of which some have a cutoff for each query: those at every cutoff that occurs, of which each query takes its own."""
     out = np.empty((len(measures), rankings.n_queries))
-    with functions_held(measures):
+    with hold_functions(measures):
         for column in dict.fromkeys(measure.cutoff_column for measure in measures):
             rows = [row for row, measure in enumerate(measures) if measure.cutoff_column == column]
             if column is None:
@@ -131,7 +131,7 @@ def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int
 _WAYS = {
     "kernels": launch.score,
     "pooled": _with_pooled,
-    "laid out": ideals.score,
-    "intents": by_intent.score,
-    "propensities": propensities.score,
+    "laid out": ideals.values,
+    "intents": by_intent.values,
+    "propensities": propensities.values,
 }

@@ -40,7 +40,7 @@ _CLOSE = 1 << 12  # grades of so small a range are counted
 _PART = 20_000  # entries for which another thread is worth while
 
 
-def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
     """Values of measures of several intents, (n_measures, n_queries); NaN where a query has no value.
 
     Raises `InputError` for rankings without intents and for grades that a measure cannot bear, `MeasureError` where a measure

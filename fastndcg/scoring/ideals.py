@@ -25,7 +25,7 @@ Int64 = npt.NDArray[np.int64]
 _ROUNDING = 1e-12  # what two orders of one sum can differ by
 
 
-def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
     """DCG over the DCG of an ideal that is laid out, (n_measures, n_queries); NaN where the latter is 0.
 
     Raises `InputError` for a grade whose gain a measure cannot bear.

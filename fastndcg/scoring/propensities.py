@@ -22,7 +22,7 @@ Float64 = npt.NDArray[np.float64]
 _MOST_GAIN = 2.0**53  # beyond it float64 skips whole numbers
 
 
-def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
     """Values of measures with `ips`, (n_measures, n_queries); NaN where a query has none.
 
     Raises `InputError` for rankings without propensities, and for grades that a measure has no gain for.
@@ -35,7 +35,7 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
         first = measures[rows[0]]
         plan.check(first, rankings)
         weighted = _weighted(first, rankings)
-        sums = launch.score(tuple(_plain(measures[row]) for row in rows), weighted, threads)
+        sums = launch.score(tuple(_without_ips(measures[row]) for row in rows), weighted, threads)
         total = launch.score((CG(empty="nan"),), weighted, threads)[0]
         for row, summed in zip(rows, sums, strict=True):
             values[row] = summed
@@ -51,8 +51,8 @@ def as_plain(measure: Measure, rankings: Rankings) -> tuple[Rankings, Measure, f
     plan.check(measure, rankings)
     weighted = _weighted(measure, rankings)
     if measure.ips != "snips":
-        return weighted, _plain(measure), None
-    return weighted, _plain(measure), float(launch.score((CG(empty="nan"),), weighted, None)[0, 0])
+        return weighted, _without_ips(measure), None
+    return weighted, _without_ips(measure), float(launch.score((CG(empty="nan"),), weighted, None)[0, 0])
 
 
 def _check(measure: Measure, rankings: Rankings) -> None:
@@ -91,7 +91,7 @@ def _weighted(measure: Measure, rankings: Rankings) -> Rankings:
     )
 
 
-def _plain(measure: Measure) -> Measure:
+def _without_ips(measure: Measure) -> Measure:
     """The measure, of gains that are grades."""
     linear: dict[str, Any] = {"gain": "linear", "rel": None, "unjudged": None, "empty": "nan"}
     return measure(**linear, ips=False, clip=0)

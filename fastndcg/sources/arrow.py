@@ -148,7 +148,7 @@ def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) ->
 
 def plain_table(table: pa.Table) -> pa.Table:
     """The same values without dictionaries, views or other types that not every function of pyarrow knows."""
-    columns = [decoded(_plain(column)) for column in table.columns]
+    columns = [decoded(_decode(column)) for column in table.columns]
     return pa.table(columns, names=table.column_names)
 
 
@@ -363,7 +363,7 @@ def _grouped(ids: pa.ChunkedArray) -> Grouped:
     if pa.types.is_run_end_encoded(ids.type):
         starts, ids_of_runs = runs_of(ids)
         if not len(starts):
-            return group_by_query(_plain(ids))
+            return group_by_query(_decode(ids))
     else:
         changes = _changes(ids, most=len(ids) // 2)
         if changes is None or not len(changes):
@@ -491,7 +491,7 @@ class _QueryLevel:
         self._first_rows = self._starts if grouped.rows is None else grouped.rows[self._starts]
 
     def column(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        column = _plain(column)
+        column = _decode(column)
         if pa.types.is_nested(column.type):
             raise InputTypeError(
                 f'column "{name}" is {column.type}; keep and weight take one plain value for each query'
@@ -577,7 +577,7 @@ def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numb
     weight = (
         None if columns.weight is None else _numbers(columns.weight, table[columns.weight], "weights", place)
     )
-    kept = {name: _plain(table[name]) for name in columns.keep}
+    kept = {name: _decode(table[name]) for name in columns.keep}
     kept |= {name: decoded(column) for name, column in kept.items() if name in decode}
     return _checked(
         offsets,
@@ -679,7 +679,7 @@ def _more(
 
 def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[int], At]) -> Array:
     """A column of numbers as one array: a view of its buffer where it is one chunk."""
-    column = _plain(column)
+    column = _decode(column)
     if pa.types.is_dictionary(column.type):
         column = decoded(column)
     kind = column.type
@@ -699,7 +699,7 @@ def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[i
 
 def _scores(name: str, column: pa.ChunkedArray, nan: str, place: Callable[[int], At]) -> Array:
     """As `_numbers`; with nan="last" nulls, which is what pandas writes for NaN, are NaN."""
-    column = _plain(column)
+    column = _decode(column)
     if nan != "last" or not column.null_count:
         return _numbers(name, column, "scores", place)
     return with_nulls_as_nan(name, column, lambda present: _numbers(name, present, "scores", place))
@@ -763,7 +763,7 @@ def _undecimal(name: str, chunk: pa.Array) -> Array:
 
 
 def _flags(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> Array:
-    column = _plain(column)
+    column = _decode(column)
     if not pa.types.is_boolean(column.type) and len(column):
         raise InputTypeError(
             f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
@@ -775,7 +775,7 @@ def _flags(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> Ar
 def _ids(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if _is_runs_of_ids(column):
         return column
-    column = _plain(column)
+    column = _decode(column)
     value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_floating(value_type) or pa.types.is_nested(value_type):
         raise InputTypeError(
@@ -799,20 +799,20 @@ def _is_runs_of_ids(column: pa.ChunkedArray) -> bool:
 
 
 def _doc_ids(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> pa.ChunkedArray:
-    column = _plain(column)
+    column = _decode(column)
     _refuse_nulls(name, column, place, ". Drop those rows or name their documents.")
     return _with_long_offsets(column)
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column of a type that all of pyarrow's functions know: no views, run-end encoding or extension types."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
-        return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+        return _decode(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
     if pa.types.is_run_end_encoded(kind):
         import pyarrow.compute as pc
 
-        return _plain(pc.run_end_decode(column))
+        return _decode(pc.run_end_decode(column))
     if pa.types.is_string_view(kind):
         return column.cast(pa.large_string())
     if pa.types.is_binary_view(kind):

@@ -255,13 +255,13 @@ def _as_in(role: str, name: str) -> Step:
 def fitting(names: Sequence[str], role: str) -> list[str]:
     """The columns of a usual name; where there are none, those of another one."""
     for known in (USUAL_NAMES[role], OTHER_NAMES[role]):
-        plain = {_plain(name) for name in known}
-        if fitting := [name for name in names if isinstance(name, str) and _plain(name) in plain]:
+        plain = {_normalise(name) for name in known}
+        if fitting := [name for name in names if isinstance(name, str) and _normalise(name) in plain]:
             return fitting
     return []
 
 
-def _plain(name: str) -> str:
+def _normalise(name: str) -> str:
     """A name without case and separators."""
     return re.sub(r"[\W_]+", "", name).lower()
 

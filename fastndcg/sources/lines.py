@@ -103,7 +103,7 @@ _meter: ContextVar[_Meter | None] = ContextVar("_meter", default=None)
 
 
 @contextmanager
-def told(progress: Progress | None, *paths: Any) -> Iterator[None]:
+def report_progress(progress: Progress | None, *paths: Any) -> Iterator[None]:
     """Call `progress(bytes_done, bytes_total)` while lines of these files are read, from the threads that read them."""
     if progress is None:
         yield

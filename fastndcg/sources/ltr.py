@@ -28,7 +28,7 @@ from fastndcg.sources.lines import (
     open_unpacked,
     path_of,
     read_lines,
-    told,
+    report_progress,
 )
 from fastndcg.sources.trec import whole
 from fastndcg.threads import check_threads
@@ -94,7 +94,7 @@ def read_ltr(
 
     check_threads(threads)
     name = path_of(path, "path")
-    with told(progress, name):
+    with report_progress(progress, name):
         lines = _read(name, threads)
     labels = whole(lines.values)
     without = pc.index(lines.queries, "").as_py()

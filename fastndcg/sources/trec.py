@@ -47,7 +47,7 @@ from fastndcg.sources.lines import (
     open_unpacked,
     path_of,
     read_lines,
-    told,
+    report_progress,
 )
 from fastndcg.threads import check_threads, processors
 from fastndcg.typing import Missing, NaN, TieOrder
@@ -152,7 +152,7 @@ def read_trec(
     dtype = np.dtype(score_dtype)
     if dtype not in (np.float32, np.float64):
         raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
-    with told(progress, qrels, run):
+    with report_progress(progress, qrels, run):
         judged = _text_side(qrels, has_rank=False, threads=threads)
         if intents:
             judged = _by_document(judged, _second_fields(judged))
@@ -232,7 +232,7 @@ def read_qrels_runs(
     columns = columns._replace(intent=_intent_column(intents))
     judged = None
     for run in runs:
-        with told(progress, *([qrels] if judged is None else []), run):
+        with report_progress(progress, *([qrels] if judged is None else []), run):
             if judged is None:
                 judged = _file_side(qrels, "relevance", columns, threads, intents=bool(intents))
             scored = _file_side(run, "score", columns, threads)
