@@ -16,6 +16,7 @@ from fastndcg.errors import Argument, At, InputError, InputTypeError, Step, coun
 from fastndcg.grouping import group_by_query
 from fastndcg.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
 from fastndcg.sources.columns import Roles, with_roles
+from fastndcg.tables import shortened
 
 if TYPE_CHECKING:
     from typing import Self
@@ -1091,4 +1092,4 @@ def _all_whole(values: Array) -> bool:
 
 
 def _quoted(name: object) -> str:
-    return f'"{name}"' if isinstance(name, str) else str(name)
+    return f'"{shortened(name)}"' if isinstance(name, str) else shortened(str(name))

@@ -137,6 +137,16 @@ def test_text_that_nobody_reads_in_a_terminal_is_whole(monkeypatch: pytest.Monke
     assert fitted([["a", "mean"], ["b", "1"]], 1, [("mean",)], 0) == "a  mean\nb     1"
 
 
+def test_messages_shorten_long_ids() -> None:
+    ids = ["q" * 5_000, "b"]
+    with pytest.raises(fn.InputError, match="NaN") as error:
+        fn.Rankings.from_lists([[1, 0], [1]], [[0.5, float("nan")], [0.5]], query_ids=ids)
+    assert len(str(error.value)) < 300 and 'query "qqq' in str(error.value)
+    with pytest.raises(fn.InputError, match="qqq") as error:
+        fn.Rankings.from_qrels_run({ids[0]: {"a": 1}}, {ids[0]: {"d" * 5_000: float("nan")}})
+    assert len(str(error.value)) < 500
+
+
 if __name__ == "__main__":
     SNAPSHOTS.write_text(text(), encoding="utf-8")
 

@@ -33,7 +33,7 @@ from fastndcg.cli.options import (
     ThreadsOption,
     WeightOption,
 )
-from fastndcg.cli.output import Progress, slices_of, write_summary
+from fastndcg.cli.output import Progress, scoring, slices_of, write_summary
 from fastndcg.cli.reading import (
     check_confidence,
     check_sources,
@@ -237,7 +237,8 @@ def _score_runs(
     from fastndcg.anchors import anchors
 
     for name, (rankings, columns) in zip(name_runs(runs), sides, strict=True):
-        scores = evaluate(rankings, measures, convention=convention, threads=threads)
+        with scoring():
+            scores = evaluate(rankings, measures, convention=convention, threads=threads)
         has_one_intent = rankings.intents is not None and not rankings.intents.numbers.any()
         found = anchors(rankings, measures, threads=threads) if anchored else None
         yield Scored(scores, rankings.n_docs, columns, name, has_one_intent, found)
@@ -314,8 +315,9 @@ def score_opened(
         scores, documents = _score_stream(stream, bar, measures, convention, out)
         return Scored(scores, documents, taken, anchors=anchors(stream, measures) if anchored else None)
     rankings = read_rankings(chosen, threads)
-    scores = evaluate(rankings, measures, convention=convention, threads=threads)
-    of_orders = anchors(rankings, measures, threads=threads) if anchored else None
+    with scoring():
+        scores = evaluate(rankings, measures, convention=convention, threads=threads)
+        of_orders = anchors(rankings, measures, threads=threads) if anchored else None
     scored = Scored(scores, rankings.n_docs, taken, anchors=of_orders)
     if out is not None:
         _write_out(out, [scored])
@@ -326,8 +328,11 @@ def _write_out(out: Path, scored: list[Scored]) -> None:
     """The values of each query, after the name of its run where there are several."""
     from fastndcg.scores import results_file
 
-    with results_file(out) as file:
+    done, total = 0, sum(each.scores.n_queries for each in scored)
+    with Progress("Writing", "queries") as bar, results_file(out) as file:
         for each in scored:
+            bar.advance(done, total)
+            done += each.scores.n_queries
             table = each.scores.to_arrow()
             if each.run is not None:
                 table = table.add_column(0, "run", pa.array([each.run] * len(table), pa.string()))

@@ -49,6 +49,7 @@ from fastndcg.sources.lines import (
     read_lines,
     report_progress,
 )
+from fastndcg.tables import shortened
 from fastndcg.threads import check_threads, processors
 from fastndcg.typing import Missing, NaN, TieOrder
 
@@ -922,7 +923,7 @@ def _shown(scalar: pa.Scalar) -> str:
     value = scalar.as_py()
     if isinstance(value, bytes):
         value = value.decode("utf-8", "backslashreplace")
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return f'"{shortened(value)}"' if isinstance(value, str) else str(value)
 
 
 def _sample(ids: pa.Array) -> str:
