@@ -357,6 +357,10 @@ class Rankings:
             Query-level columns to carry to the results.
         nan : "refuse" or "last"
             "last" ranks documents whose score is NaN or null below all others.
+        rank : str, optional
+            Column of ranks in place of scores: 1 is the best.
+        ascending : bool
+            True: the lowest score is the best, as of a distance.
 
         Raises
         ------

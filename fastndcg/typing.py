@@ -88,6 +88,8 @@ class RoleKeywords(TypedDict, total=False):
     intents: str | None
     propensity: str | None
     nan: NaN
+    rank: str | None
+    ascending: bool
 
 
 class Columns(TypedDict, total=False):

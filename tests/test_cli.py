@@ -694,3 +694,19 @@ def test_files_are_listed_and_their_footers_read_once(
     assert result.exit_code == 0, result.stderr
     assert ("docid" in result.stderr) == ("--convention" in options)
     assert (len(listed), len(footers_read)) == (1, 3)
+
+
+def test_ranks_and_distances(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(
+        table(place=[1, 2, 3, 1, 1, 2, 3]).rename_columns(["qid", "label", "distance", "place"]), path
+    )
+    by_rank = run("score", path, "--rank", "place", "-m", "RR", "--format", "json")
+    assert "rank=place" in by_rank.stderr
+    ranks = fn.Rankings.from_query_ids(QUERY_IDS, LABELS, [-1, -2, -3, -1, -1, -2, -3])
+    assert means(by_rank) == fn.evaluate(ranks, "RR").mean()
+    by_distance = run("score", path, "--score", "distance", "--ascending", "-m", "RR", "--format", "json")
+    lowest = fn.Rankings.from_query_ids(QUERY_IDS, LABELS, [-score for score in SCORES])
+    assert means(by_distance) == fn.evaluate(lowest, "RR").mean()
+    both = run("score", path, "--rank", "place", "--score", "distance")
+    assert both.exit_code == 3 and "--score distance and --rank place are given" in both.stderr

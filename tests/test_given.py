@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,8 +26,8 @@ LONG = {
 }
 
 
-def given_in(form: str, folder: Path) -> Any:
-    table = pa.table(LONG)
+def given_in(form: str, folder: Path, data: dict[str, list[Any]] = LONG) -> Any:
+    table = pa.table(data)
     if form == "parquet":
         pq.write_table(table, folder / "a.parquet")
         return folder / "a.parquet"
@@ -71,6 +72,35 @@ def test_conventions_and_cutoffs_find_their_columns_in_tables(form: str, tmp_pat
         fn.evaluate(data, "nDCG@slots").values.tobytes()
         == fn.evaluate(with_ids, "nDCG@slots").values.tobytes()
     )
+
+
+@pytest.mark.parametrize("form", ["arrow", "pandas", "parquet", "csv"])
+def test_ranks_and_distances_take_the_place_of_scores(form: str, tmp_path: Path) -> None:
+    expected = fn.evaluate(LONG, ["nDCG", "RR", "AP@1"])
+    data = given_in(form, tmp_path, LONG | {"position": [2, 1, 1, 2], "distance": [0.5, 0.5, 0.1, 0.9]})
+    by_rank = fn.evaluate(data, ["nDCG", "RR", "AP@1"], rank="position")
+    assert by_rank.values.tobytes() == expected.values.tobytes()
+    by_distance = fn.evaluate(data, ["nDCG", "RR", "AP@1"], score="distance", ascending=True)
+    assert by_distance.values.tobytes() == expected.values.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "uint64", "int64", "float32", "float64"])
+def test_the_lowest_of_any_dtype_is_the_best(dtype: str) -> None:
+    kind = np.dtype(dtype)
+    ends = np.iinfo(kind) if kind.kind in "iu" else np.finfo(kind)
+    scores = np.array([ends.min, 1, 1, 0, ends.max], kind)
+    found = fn.Rankings.from_arrow({"qid": [1] * 5, "label": [1] * 5, "score": scores}, ascending=True).scores
+    order = [sum(other < each for other in scores) for each in scores]
+    assert [sum(other > each for other in found) for each in found] == order
+
+
+def test_one_column_says_the_order() -> None:
+    with pytest.raises(fn.ColumnError, match='score="score" and rank="slots" are given; one column'):
+        fn.evaluate(LONG, "RR", score="score", rank="slots")
+    with pytest.raises(fn.ColumnError, match='there is no column "rnk" for rank'):
+        fn.evaluate(LONG, "RR", rank="rnk")
+    with pytest.raises(InputTypeError, match=r"ascending=1 is not known; wanted True or False"):
+        fn.evaluate(LONG, "RR", ascending=1)  # type: ignore[call-overload]
 
 
 def test_large_files_are_read_a_part_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

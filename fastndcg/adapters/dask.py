@@ -54,7 +54,7 @@ def evaluate(
         A row for each document, in any order, or a row for each query with lists. Where a column of objects must be looked at
         to tell, its first partition that has rows is computed.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending
         As in `fastndcg.read_parquet`.
     order : str, optional
         Column that numbers the documents of a query. Measures with ties="input" need it, as a shuffle keeps no order; in lists

@@ -58,7 +58,7 @@ def evaluate(
         A row for each document, in any order, or a row for each query with lists. Where Ray does not know its columns yet, its
         first row is computed.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending
         As in `fastndcg.read_parquet`.
     order : str, optional
         Column that numbers the documents of a query. Measures with ties="input" need it, as a shuffle keeps no order; in lists

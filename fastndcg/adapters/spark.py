@@ -63,7 +63,7 @@ def evaluate(
     df : DataFrame
         A row for each document, in any order, or a row for each query with arrays.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending
         As in `fastndcg.read_parquet`.
     order : str, optional
         Column that numbers the documents of a query. Measures with ties="input" need it, as rows of Spark have no order; in

@@ -118,6 +118,14 @@ PropensityOption = Annotated[
 ]
 
 
+RankOption = Annotated[str | None, typer.Option(help="Column of ranks in place of scores: 1 is the best.")]
+
+
+AscendingOption = Annotated[
+    bool, typer.Option("--ascending", help="The lowest score is the best, as of a distance.")
+]
+
+
 NaNOption = Annotated[NaN, typer.Option(help="Documents with a NaN score: refused, or ranked last.")]
 
 

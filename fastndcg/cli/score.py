@@ -16,6 +16,7 @@ from fastndcg.api import evaluate
 from fastndcg.cli.application import GATE, command, end
 from fastndcg.cli.conventions import find_convention
 from fastndcg.cli.options import (
+    AscendingOption,
     DocIdOption,
     Format,
     FormatOption,
@@ -29,6 +30,7 @@ from fastndcg.cli.options import (
     PropensityOption,
     QrelsOption,
     QueryOption,
+    RankOption,
     RelevanceOption,
     ThreadsOption,
     WeightOption,
@@ -131,6 +133,8 @@ def score(
     intents: IntentsOption = None,
     propensity: PropensityOption = None,
     nan: NaNOption = NaN.refuse,
+    rank: RankOption = None,
+    ascending: AscendingOption = False,
     convention: ConventionOption = None,
     doc_id: DocIdOption = None,
     out: OutOption = None,
@@ -179,6 +183,8 @@ def score(
         "--weight": weight,
         "--is-judged": is_judged,
         "--propensity": propensity,
+        "--rank": rank,
+        "--ascending": ascending,
     }
     check_sources(paths, qrels, run, {"--missing": missing}, only_paths)
     if keep and out is None:
@@ -193,7 +199,20 @@ def score(
     rule = None if convention is None else find_convention("--convention", convention)
     more = {} if convention is None else {"convention": convention}
     kept = tuple(dict.fromkeys([*(keep or []), *by, *cutoff_columns(measures)]))
-    roles = Roles(query, relevance, score, kept, weight, doc_id, is_judged, intents, propensity, nan.value)
+    roles = Roles(
+        query,
+        relevance,
+        score,
+        kept,
+        weight,
+        doc_id,
+        is_judged,
+        intents,
+        propensity,
+        nan.value,
+        rank,
+        ascending,
+    )
     opened = open_paths(paths, threads) if paths else None
     stored = None if opened is None or len(paths) > 1 else stored_in(opened, roles)
     if stored is not None:

@@ -322,7 +322,7 @@ def _from_long(
         return At(_number_of(row, numbers), _shown(ids[row]))
 
     relevance = _numbers(columns.relevance, table[columns.relevance], "grades", place)
-    scores = _scores(columns.score, table[columns.score], columns.nan, place)
+    scores = _scores(columns, table[columns.score], place)
     judged = None if columns.is_judged is None else _flags(columns.is_judged, table[columns.is_judged], place)
     weight = (
         None if columns.weight is None else _numbers(columns.weight, table[columns.weight], "weights", place)
@@ -570,7 +570,7 @@ def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numb
         return place(row)._replace(position=position - int(offsets[row]))
 
     relevance = _numbers(columns.relevance, grades, "grades", document)
-    scores = _scores(columns.score, values_of(columns.score)[0], columns.nan, document)
+    scores = _scores(columns, values_of(columns.score)[0], document)
     judged = None if columns.is_judged is None else _flags(columns.is_judged, *values_of(columns.is_judged))
     doc_ids = None if columns.doc_id is None else _doc_ids(columns.doc_id, *values_of(columns.doc_id))
     more = _more(columns, values_of, len(grades))
@@ -697,12 +697,28 @@ def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[i
     return _view(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
 
 
-def _scores(name: str, column: pa.ChunkedArray, nan: str, place: Callable[[int], At]) -> Array:
-    """As `_numbers`; with nan="last" nulls, which is what pandas writes for NaN, are NaN."""
-    column = _decode(column)
-    if nan != "last" or not column.null_count:
-        return _numbers(name, column, "scores", place)
-    return with_nulls_as_nan(name, column, lambda present: _numbers(name, present, "scores", place))
+def _scores(columns: Columns, column: pa.ChunkedArray, place: Callable[[int], At]) -> Array:
+    """As `_numbers`; with nan="last" nulls, which is what pandas writes for NaN, are NaN. Highest is best, whatever the column."""
+    name, column = columns.score, _decode(column)
+    if columns.nan != "last" or not column.null_count:
+        scores = _numbers(name, column, "scores", place)
+    else:
+        scores = with_nulls_as_nan(name, column, lambda present: _numbers(name, present, "scores", place))
+    return _negated(scores) if columns.ascending else scores
+
+
+def _negated(numbers: Array) -> Array:
+    """Numbers in falling order, equal ones equal.
+
+    >>> _negated(np.array([1, 200], np.uint8)), _negated(np.array([-(2**63)])), _negated(np.array([0.5]))
+    (array([  -1, -200]), array([9223372036854775807]), array([-0.5]))
+    """
+    if numbers.dtype.kind == "f":
+        return -numbers
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    if low == -(2**63) or high >= 2**63:  # -1 - number, which no integer is too large for
+        return ~numbers
+    return -numbers.astype(np.int64)
 
 
 def with_nulls_as_nan(

@@ -64,10 +64,14 @@ class Roles:
     intents: str | None = None
     propensity: str | None = None
     nan: NaN = "refuse"
+    rank: str | None = None
+    ascending: bool = False
 
     def __post_init__(self) -> None:
         if self.nan not in ("refuse", "last"):
             raise InputError(f'nan={self.nan!r} is not known; wanted "refuse" or "last"')
+        if not isinstance(self.ascending, bool):
+            raise InputTypeError(f"ascending={self.ascending!r} is not known; wanted True or False")
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any], function: str) -> Roles:
@@ -80,7 +84,7 @@ class Roles:
         for name in keywords:
             if name not in known:
                 raise InputTypeError(
-                    f"{function} has no argument {name}=; the roles of columns are {', '.join(known[:-1])}.{suggest(name, known)}"
+                    f"{function} has no argument {name}=; the roles of columns are {', '.join(known)}.{suggest(name, known)}"
                 )
         return cls(**keywords)
 
@@ -114,7 +118,8 @@ class Columns(Roles):
     def taken(self) -> dict[str, str | None]:
         """The column of each role; `query` is None where rows are numbered, and others that have none are absent."""
         found = {role: getattr(self, role) for role in _OPTIONAL if getattr(self, role) is not None}
-        return {"query": self.query, "relevance": self.relevance, "score": self.score} | found
+        order = "score" if self.rank is None else "rank"
+        return {"query": self.query, "relevance": self.relevance, order: self.score} | found
 
     def __repr__(self) -> str:
         return f"Columns({', '.join(f'{role}={name!r}' for role, name in self.taken.items())})"
@@ -182,7 +187,7 @@ def find_columns(
     'a'
     """
     kept = _kept_names(names, roles.keep)
-    optional = {role: getattr(roles, role) for role in _OPTIONAL}
+    optional: dict[str, Any] = {role: getattr(roles, role) for role in _OPTIONAL}
     second = {
         *second_choice,
         *kept,
@@ -195,6 +200,16 @@ def find_columns(
     query = None
     if roles.query is not None or not is_list(relevance) or fitting(names, "query"):
         query = find_column(names, "query", roles.query, second_choice=second)
+    if roles.rank is not None:
+        if roles.score is not None:
+            raise ColumnError(
+                Argument("score", roles.score),
+                " and ",
+                Argument("rank", roles.rank),
+                " are given; one column says the order",
+            )
+        score = check_column(names, "rank", roles.rank)
+        roles = replace(roles, score=score, ascending=True)
     score = find_column(
         names if roles.score is not None else free, "score", roles.score, second_choice=second
     )
@@ -216,7 +231,8 @@ def find_columns(
         raise ColumnError(
             f'two columns of the results would be "weight", of which {weight} has the weights; rename the other'
         )
-    return Columns(query, relevance, score, kept, nan=roles.nan, **optional)
+    options: dict[str, Any] = {"nan": roles.nan, "rank": roles.rank, "ascending": roles.ascending}
+    return Columns(query, relevance, score, kept, **optional, **options)
 
 
 def find_column(

@@ -63,7 +63,7 @@ def read_csv(
         A file, plain, gzip, bzip2 or Zstandard; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as in
         `s3://bucket/predictions.csv`. The first line of each has the names of columns, separated as all others are: by
         commas, tabs or semicolons. Fields may be quoted.
-    query, relevance, score, keep, weight, doc_id, is_judged, propensity, nan
+    query, relevance, score, keep, weight, doc_id, is_judged, propensity, nan, rank, ascending
         As in `read_parquet`. CSV has no lists, so no `intents`.
     threads : int, optional
         1 reads on the calling thread; else pyarrow's threads do. The result does not depend on it.

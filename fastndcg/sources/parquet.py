@@ -72,6 +72,10 @@ def read_parquet(
         Column with the probability that a document's relevance was observed.
     nan : "refuse" or "last"
         "last" ranks documents whose score is NaN or null below all others.
+    rank : str, optional
+        Column of ranks in place of scores: 1 is the best, and documents of one rank are tied.
+    ascending : bool
+        True: the lowest score is the best, as of a distance.
     threads : int, optional
         How many threads read and decode; default all that pyarrow has. The result does not depend on it.
     progress : callable, optional

@@ -67,7 +67,7 @@ def scan_parquet(
 
     Parameters
     ----------
-    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan
+    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending
         As in `read_parquet`.
     grouped : bool, optional
         True: rows of a query stand together, and a file where they do not is refused. None: where they do not, which is
