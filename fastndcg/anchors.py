@@ -192,7 +192,8 @@ def _scores_of_orders(rankings: Rankings, measures: tuple[Measure, ...], threads
     actual = evaluate(rankings, measures, threads=threads)
     for measure in measures:
         _check(measure, rankings)
-    tied = rankings.with_scores(np.zeros(rankings.n_docs, np.float32))
+    # of the dtype that is compiled already
+    tied = rankings.with_scores(np.zeros(rankings.n_docs, rankings.scores.dtype))
     rules: tuple[Ties, ...] = ("worst", "average", "best")
     by_rule = [[_with_ties(measure, rule) for measure in measures] for rule in rules]
     of_rules = evaluate(tied, [measure for each in by_rule for measure in each], threads=threads)
@@ -314,7 +315,7 @@ def _laid_out(measure: Measure, rankings: Rankings) -> Rankings:
     return Rankings.from_offsets(
         offsets_of(gaining, offsets),
         grades[gaining],
-        np.zeros(n, np.int8),
+        np.zeros(n, rankings.scores.dtype),
         judged=(offsets, grades),
         queries=rankings.queries,
     )

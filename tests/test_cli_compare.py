@@ -538,3 +538,18 @@ def test_stored_results_know_no_orders(folder: Path, tmp_path: Path, words: list
     run("score", folder / "base.parquet", "--out", out)
     result = run("compare", out, folder / "better.parquet", *words)
     assert result.exit_code == 2 and f"{words[0]} has no meaning with" in only_line(result.stderr)
+
+
+def test_score_takes_stored_results_in_place_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "qrels.txt").write_text("q 0 a 1\nq 0 b 0\nq 0 c 2\n")
+    (tmp_path / "one.txt").write_text("q Q0 a 1 3 x\nq Q0 b 2 2 x\n")
+    (tmp_path / "two.txt").write_text("q Q0 b 1 3 x\nq Q0 c 2 2 x\n")
+    qrels, out = ["--qrels", tmp_path / "qrels.txt"], tmp_path / "stored.parquet"
+    run("score", *qrels, "--run", tmp_path / "two.txt", "-m", "RR", "--out", out)
+    runs = ["--run", tmp_path / "one.txt", "--run", out]
+    facts = json.loads(run("score", *qrels, *runs, "-m", "RR", "--format", "json").stdout)
+    assert [(row["run"], row["mean"]) for row in facts["measures"]] == [("one", 1.0), ("stored", 0.5)]
+    alone = json.loads(run("score", *qrels, "--run", out, "--format", "json").stdout)
+    assert alone["measures"][0]["mean"] == 0.5 and alone["documents"] is None
+    refused = run("score", *qrels, *runs, "-m", "RR", "--convention", "lightgbm")
+    assert refused.exit_code == 2 and "--convention has no meaning with" in only_line(refused.stderr)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -52,8 +51,8 @@ from fastndcg.cli.reading import (
     read_qrels_runs,
     tell,
 )
-from fastndcg.cli.score import ConventionOption, Scored, score_opened, stored_in, stored_results
-from fastndcg.errors import InputError, SourceError, suggest
+from fastndcg.cli.score import ConventionOption, Scored, open_runs, score_opened, stored_in, stored_results
+from fastndcg.errors import InputError, suggest
 from fastndcg.measures import Measure
 from fastndcg.scores import Scores
 from fastndcg.sources.columns import Roles
@@ -313,13 +312,7 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
 
 def _opened(paths: list[str], runs: list[str], threads: int | None) -> dict[str, Opened]:
     """Files of predictions or of stored results: all paths, and those runs that are Parquet."""
-    opened = {path: open_paths([path], threads) for path in paths}
-    for run in runs:
-        from fastndcg.sources import parquet
-
-        with suppress(SourceError):  # whoever reads it as a run says what is wrong with it
-            opened[run] = parquet.open_parquet(run, threads)
-    return opened
+    return {path: open_paths([path], threads) for path in paths} | open_runs(runs, threads)
 
 
 class _How(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -52,6 +52,7 @@ from fastndcg.cli.reading import (
     tell,
 )
 from fastndcg.convention.declarations import Convention
+from fastndcg.errors import SourceError
 from fastndcg.files import check_writable
 from fastndcg.measures import Measure
 from fastndcg.sources.columns import Roles
@@ -227,12 +228,21 @@ def score(
     elif opened is not None:
         scored = [score_opened(opened, roles, measures, rule, threads, memory, out, anchored=anchors)]
     else:
+        held = stored_runs(run or [], roles, threads)
+        for path in held:
+            _check_stored(path, {"--convention": convention, "--anchors": anchors})
+        to_read = [each for each in run or [] if each not in held]
         named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
         of_intents = bool(intents) or any(each.way == "intents" for each in measures)
         sides = read_qrels_runs(
-            str(qrels), run or [], named, missing or Missing.zero, nan, threads, intents=of_intents
+            str(qrels), to_read, named, missing or Missing.zero, nan, threads, intents=of_intents
         )
-        scored = list(_score_runs(sides, run or [], measures, rule, threads, anchored=anchors))
+        fresh = _score_runs(sides, measures, rule, threads, anchored=anchors)
+        scored = []
+        for path, name in zip(run or [], name_runs(run or []), strict=True):
+            asked = measures if measure or gates or path not in held else held[path].measures
+            found = stored_results(held[path], asked) if path in held else [next(fresh)]
+            scored += [each._replace(run=each.run or name) for each in found]
     if out is not None and (stored is not None or not paths):
         _write_out(out, scored)
     _report(scored, format, more, gates, by, confidence)
@@ -246,7 +256,6 @@ def _check_stored(path: str, options: dict[str, Any]) -> None:
 
 def _score_runs(
     sides: Iterable[tuple[Rankings, dict[str, str | None]]],
-    runs: list[str],
     measures: list[Measure],
     convention: Convention | None,
     threads: int | None,
@@ -255,12 +264,12 @@ def _score_runs(
 ) -> Iterator[Scored]:
     from fastndcg.anchors import anchors
 
-    for name, (rankings, columns) in zip(name_runs(runs), sides, strict=True):
+    for rankings, columns in sides:
         with scoring():
             scores = evaluate(rankings, measures, convention=convention, threads=threads)
         has_one_intent = rankings.intents is not None and not rankings.intents.numbers.any()
         found = anchors(rankings, measures, threads=threads) if anchored else None
-        yield Scored(scores, rankings.n_docs, columns, name, has_one_intent, found)
+        yield Scored(scores, rankings.n_docs, columns, None, has_one_intent, found)
 
 
 class Scored(NamedTuple):
@@ -298,6 +307,23 @@ def stored_in(opened: Opened, roles: Roles) -> Stored | None:
     from fastndcg.sources.results import find_stored
 
     return None if isinstance(opened, csv.Opened) else find_stored(opened, roles)
+
+
+def open_runs(runs: list[str], threads: int | None) -> dict[str, Opened]:
+    """Those runs that are Parquet, opened; whoever reads another as a run says what is wrong with it."""
+    from fastndcg.sources import parquet
+
+    opened: dict[str, Opened] = {}
+    for run in runs:
+        with suppress(SourceError):
+            opened[run] = parquet.open_parquet(run, threads)
+    return opened
+
+
+def stored_runs(runs: list[str], roles: Roles, threads: int | None) -> dict[str, Stored]:
+    """Those runs that are results of an earlier run."""
+    found = {path: stored_in(opened, roles) for path, opened in open_runs(runs, threads).items()}
+    return {path: stored for path, stored in found.items() if stored is not None}
 
 
 def stored_results(stored: Stored, asked: list[Measure]) -> list[Scored]:
