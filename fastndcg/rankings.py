@@ -890,11 +890,22 @@ class Rankings:
         return _quoted(self.query_ids[query].as_py())
 
 
-_STATE = (
-    "offsets", "relevance", "scores", "judged", "is_judged", "doc_ids", "weight", "_query_ids", "_query_name",
+_STATE = [
+    "offsets",
+    "relevance",
+    "scores",
+    "judged",
+    "is_judged",
+    "doc_ids",
+    "weight",
+    "_query_ids",
+    "_query_name",
     "_kept",
-    "intents", "judged_intents", "intent_probabilities", "propensity",
-)  # fmt: skip
+    "intents",
+    "judged_intents",
+    "intent_probabilities",
+    "propensity",
+]
 
 
 # ---- casting at the door ----

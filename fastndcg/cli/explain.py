@@ -122,7 +122,18 @@ def explain(
         )
     if len(scores) > 1 and len(paths) != 1:
         end(2, "--score is repeatable for one PATH alone; give one column, or one file")
-    roles = Roles(query, relevance, next(iter(scores), None), cutoff_columns(chosen_measures), None, doc_id, is_judged, None, propensity, nan.value)  # fmt: skip
+    roles = Roles(
+        query,
+        relevance,
+        next(iter(scores), None),
+        cutoff_columns(chosen_measures),
+        None,
+        doc_id,
+        is_judged,
+        None,
+        propensity,
+        nan.value,
+    )
     if paths:
         systems = _of_paths(paths, scores, roles, threads)
     else:

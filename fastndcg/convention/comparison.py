@@ -254,15 +254,21 @@ def _shown(rule: Convention, choice: str) -> str:
 
 def describe() -> Table:
     """All conventions as a table: a row for each, a column for each field."""
-    columns: dict[str, list[Any]] = {
-        "name": [], "measure": [], "ties": [], "scores": [], "rounding": [], "missing": [], "unjudged": [], "weights": [],
-        "tolerance": [], "tool": [], "source": [], "caveats": [],
-    }  # fmt: skip
-    for rule in conventions.values():
-        row = (
-            rule.name, str(rule.measure()), rule.ties, _shown(rule, "scores"), _shown(rule, "rounding"), rule.missing, rule.unjudged,
-            rule.weights, rule.tolerance, rule.tool, rule.source, list(rule.caveats),
-        )  # fmt: skip
-        for column, value in zip(columns.values(), row, strict=True):
-            column.append(value)
-    return Table(pa.table(columns))
+    rows = [
+        {
+            "name": rule.name,
+            "measure": str(rule.measure()),
+            "ties": rule.ties,
+            "scores": _shown(rule, "scores"),
+            "rounding": _shown(rule, "rounding"),
+            "missing": rule.missing,
+            "unjudged": rule.unjudged,
+            "weights": rule.weights,
+            "tolerance": rule.tolerance,
+            "tool": rule.tool,
+            "source": rule.source,
+            "caveats": list(rule.caveats),
+        }
+        for rule in conventions.values()
+    ]
+    return Table(pa.Table.from_pylist(rows))

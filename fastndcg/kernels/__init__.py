@@ -30,7 +30,8 @@ Reading, and putting in order:
 
     rows         rows by query
     pages        pages of Parquet
-    lines        TREC and LETOR files; decimals and words are the numbers and the bytes in them
+    lines, decimals, words
+                 TREC and LETOR files, the numbers in them, and their bytes
     joining      judgments and a run, by document id
 
 And how it is compiled:

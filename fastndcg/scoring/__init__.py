@@ -7,6 +7,7 @@ by_intent     measures of several intents
 propensities  gains divided by the probability that they were observed
 assignments   grades of unjudged documents that make a measure least or greatest
 numbers       how many of them are relevant then
+ranks         what each rank of one query adds to its value
 """
 
 from __future__ import annotations
