@@ -1,13 +1,17 @@
 """What scoring adds to a pipeline of Spark, Dask or Ray, and what a row costs at each stage.
 
     python bench/bench_engines.py [--rows 20e6] [--engines spark dask ray] [--rounds 3]
+    python bench/bench_engines.py --grouped [--rows 20e6] [--engines spark dask ray]
     python bench/bench_engines.py --stages 2e6 20e6
 
 The first form times, in turns and in one run, the same pipeline with `evaluate`, with a function that passes batches through
 unchanged, and with one that takes them and returns a row for each batch, which sends nothing back: read Parquet, bring the rows
 of a query together, hand them to Python, throw the results away. It first checks that the mean is that of this process.
 
-The second form times each stage for several numbers of rows, fits seconds = fixed + rows x rate to all but the largest, and
+The second form has rows sorted by query, and times `evaluate` with and without `grouped=True` beside the same read handed to a
+function that returns a row for each batch.
+
+The third form times each stage for several numbers of rows, fits seconds = fixed + rows x rate to all but the largest, and
 compares the largest with what the fit says.
 
 Bias: one machine, so a shuffle crosses no network; generated data; lists of 100 documents; int64 ids; files in the page cache.
@@ -36,14 +40,16 @@ MEASURE = "nDCG@10"
 Pipelines = dict[str, Callable[[], Any]]
 
 
-def write(folder: Path, rows: int) -> None:
-    """Rows in any order, about 100 for each query, in files of two million."""
+def write(folder: Path, rows: int, *, grouped: bool) -> None:
+    """Rows in any order, or by query, about 100 for each query, in files of two million."""
     rng = np.random.default_rng(rows)
     for part, first in enumerate(range(0, rows, BATCH)):
         size = min(BATCH, rows - first)
         table = pa.table(
             {
-                "qid": rng.integers(0, max(rows // 100, 1), size),
+                "qid": np.arange(first, first + size) // 100
+                if grouped
+                else rng.integers(0, max(rows // 100, 1), size),
                 "label": rng.choice(np.arange(5, dtype=np.int8), size, p=[0.6, 0.2, 0.1, 0.06, 0.04]),
                 "score": rng.random(size, np.float32),
             }
@@ -51,7 +57,7 @@ def write(folder: Path, rows: int) -> None:
         pq.write_table(table, folder / f"{part:04}.parquet", row_group_size=500_000)
 
 
-def spark_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], float]]:
+def spark_pipelines(folder: Path, rows: int, grouped: bool) -> tuple[Pipelines, Callable[[], float]]:
     from pyspark.sql import SparkSession
 
     from fastndcg.adapters import spark as fns
@@ -66,7 +72,7 @@ def spark_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], fl
     partitions = max(2 * CORES, rows // 2_000_000)
     df = spark.read.parquet(str(folder)).select("qid", "label", "score")
     together = df.repartition(partitions, "qid")
-    grouped = together.sortWithinPartitions("qid")
+    ordered = together.sortWithinPartitions("qid")
 
     def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return batches
@@ -77,20 +83,29 @@ def spark_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], fl
     def discard(frame: Any) -> Callable[[], None]:
         return lambda: frame.write.format("noop").mode("overwrite").save()
 
+    if grouped:
+        return (
+            {
+                "dropped": discard(df.mapInArrow(one_row, df.schema)),
+                "grouped": discard(fns.evaluate(df, MEASURE, grouped=True, partitions=partitions)),
+                "evaluate": discard(fns.evaluate(df, MEASURE, partitions=partitions)),
+            },
+            lambda: fns.summary(df, MEASURE, grouped=True, partitions=partitions).rows[0]["mean"],
+        )
     return (
         {
             "read": discard(df),
             "shuffle": discard(together),
-            "sort": discard(grouped),
-            "to Python": discard(grouped.mapInArrow(one_row, df.schema)),
-            "to Python and back": discard(grouped.mapInArrow(unchanged, df.schema)),
+            "sort": discard(ordered),
+            "to Python": discard(ordered.mapInArrow(one_row, df.schema)),
+            "to Python and back": discard(ordered.mapInArrow(unchanged, df.schema)),
             "evaluate": discard(fns.evaluate(df, MEASURE, partitions=partitions)),
         },
         lambda: fns.summary(df, MEASURE, partitions=partitions).rows[0]["mean"],
     )
 
 
-def dask_pipelines(folder: Path, _: int) -> tuple[Pipelines, Callable[[], float]]:
+def dask_pipelines(folder: Path, _: int, grouped: bool) -> tuple[Pipelines, Callable[[], float]]:
     import dask
     import dask.dataframe as dd
 
@@ -106,6 +121,15 @@ def dask_pipelines(folder: Path, _: int) -> tuple[Pipelines, Callable[[], float]
     def discard(frame: Any) -> Callable[[], None]:
         return lambda: frame.map_partitions(len).compute()
 
+    if grouped:
+        return (
+            {
+                "dropped": discard(df.map_partitions(unchanged)),
+                "grouped": discard(fnd.evaluate(df, MEASURE, grouped=True)),
+                "evaluate": discard(fnd.evaluate(df, MEASURE)),
+            },
+            lambda: fnd.summary(df, MEASURE, grouped=True).rows[0]["mean"],
+        )
     return (
         {
             "read": discard(df),
@@ -118,7 +142,7 @@ def dask_pipelines(folder: Path, _: int) -> tuple[Pipelines, Callable[[], float]
     )
 
 
-def ray_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], float]]:
+def ray_pipelines(folder: Path, rows: int, grouped: bool) -> tuple[Pipelines, Callable[[], float]]:
     import logging
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -150,6 +174,17 @@ def ray_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], floa
 
         return run
 
+    if grouped:
+        dropped = df.map_batches(one_row, batch_size=None, batch_format="pyarrow")
+        return (
+            {
+                "dropped": discard(dropped),
+                "grouped": discard(fnr.evaluate(df, MEASURE, grouped=True, partitions=partitions)),
+                "evaluate": discard(fnr.evaluate(df, MEASURE, partitions=partitions)),
+            },
+            lambda: fnr.summary(df, MEASURE, grouped=True, partitions=partitions).rows[0]["mean"],
+        )
+
     def to_python(function: Callable[[pa.Table], pa.Table]) -> Callable[[], None]:
         return discard(together.map_batches(function, batch_size=None, batch_format="pyarrow"))
 
@@ -172,13 +207,19 @@ CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
 
 def measured(
-    engine: str, rows: int, stages: list[str] | None, rounds: int, clock: Callable[[], float]
+    engine: str,
+    rows: int,
+    stages: list[str] | None,
+    rounds: int,
+    clock: Callable[[], float],
+    *,
+    grouped: bool = False,
 ) -> dict[str, float]:
     """The fastest of some rounds of each pipeline, taken in turns; the mean is checked first."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write(folder, rows)
-        pipelines, mean = ENGINES[engine](folder, rows)
+        write(folder, rows, grouped=grouped)
+        pipelines, mean = ENGINES[engine](folder, rows, grouped)
         expected = fn.evaluate(fn.read_parquet(folder), MEASURE).mean()[MEASURE]
         if (found := mean()) != expected:
             raise SystemExit(f"{engine}: the mean is {found!r}; wanted {expected!r}")
@@ -203,6 +244,20 @@ def compare(engines: list[str], rows: int, rounds: int, clock: Callable[[], floa
         through, taken, ours = found["to Python and back"], found["to Python"], found["evaluate"]
         print(
             f"| {engine} | {rows:,} | {through:.1f} s | {taken:.1f} s | {ours:.1f} s | {ours / through:.2f}x | {ours / taken:.2f}x |",
+            flush=True,
+        )
+
+
+def compare_grouped(engines: list[str], rows: int, rounds: int, clock: Callable[[], float]) -> None:
+    print(
+        "| engine | rows | dropped | evaluate(grouped=True) | evaluate | grouped of dropped | evaluate of grouped |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for engine in engines:
+        found = measured(engine, rows, None, rounds, clock, grouped=True)
+        dropped, ours, shuffled = found["dropped"], found["grouped"], found["evaluate"]
+        print(
+            f"| {engine} | {rows:,} | {dropped:.1f} s | {ours:.1f} s | {shuffled:.1f} s | {ours / dropped:.2f}x | {shuffled / ours:.2f}x |",
             flush=True,
         )
 
@@ -234,6 +289,7 @@ def main() -> None:
     parser.add_argument("--rows", type=float, default=20e6)
     parser.add_argument("--engines", nargs="+", choices=list(ENGINES), default=list(ENGINES))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--grouped", action="store_true", help="rows sorted by query")
     parser.add_argument("--stages", nargs="+", type=float, help="numbers of rows; the largest is predicted")
     parser.add_argument(
         "--clock", choices=list(CLOCKS), default="wall", help="processor: this process alone, so for Dask"
@@ -242,6 +298,8 @@ def main() -> None:
     clock = CLOCKS[options.clock]
     if options.stages:
         stages(options.engines, [int(size) for size in options.stages], options.rounds, clock)
+    elif options.grouped:
+        compare_grouped(options.engines, int(options.rows), options.rounds, clock)
     else:
         compare(options.engines, int(options.rows), options.rounds, clock)
 

@@ -114,6 +114,17 @@ def listed(table: pa.Table) -> pa.Table:
     return lists.rename_columns([name.removesuffix("_list") for name in lists.column_names])
 
 
+def apart(table: pa.Table) -> tuple[pa.Table, int]:
+    """Sorted rows, of which two of one query in the first fifth stand between two queries in the last; and its id."""
+    table = table.sort_by([("qid", "ascending"), ("position", "ascending")])
+    starts = np.flatnonzero(np.diff(table["qid"].to_numpy(), prepend=-1000))
+    long = np.flatnonzero(np.diff(starts) > 4)
+    first = int(starts[long[np.searchsorted(starts[long], len(table) // 7)]]) + 2
+    to = int(starts[np.searchsorted(starts, len(table) * 6 // 7)])
+    rows = [*range(first), *range(first + 2, to), first, first + 1, *range(to, len(table))]
+    return table.take(pa.array(rows)), table["qid"][first].as_py()
+
+
 def bits_of(row: dict[str, Any]) -> dict[str, Any]:
     """A row in which values that differ in a bit differ."""
     return {name: value.hex() if isinstance(value, float) else value for name, value in row.items()}

@@ -76,6 +76,29 @@ def rows_of(results: Any) -> list[tuple[Any, ...]]:
     )
 
 
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("partitions", [2, 7, 40])
+def test_queries_that_stand_together_are_scored_where_they_are(text: bool, partitions: int) -> None:
+    table = engines.documents(60, text=text).sort_by([("qid", "ascending"), ("position", "ascending")])
+    expected, df = engines.here(table), frame(table, partitions)
+    results = fnd.evaluate(df, engines.MEASURES, grouped=True, **engines.COLUMNS)
+    assert list(results.columns) == list(results.compute().columns) == expected.to_arrow().column_names
+    assert rows_of(results) == engines.rows_of(expected.to_arrow())
+    columns = {name: value for name, value in engines.COLUMNS.items() if name != "keep"}
+    found = fnd.summary(df, engines.MEASURES, grouped=True, quartiles=True, **columns)
+    assert engines.rows_of(found.to_arrow()) == engines.rows_of(expected.summary().to_arrow())
+
+
+def test_queries_that_do_not_stand_together_are_refused() -> None:
+    table, name = engines.apart(engines.documents(60))
+    df = frame(table, 4)
+    wanted = rf"^query {name} stands in several places of the data. grouped=True takes"
+    with pytest.raises(InputError, match=wanted):
+        fnd.evaluate(df, "nDCG", query="qid", grouped=True).compute()
+    with pytest.raises(InputError, match=wanted):
+        fnd.summary(df, "nDCG", query="qid", grouped=True)
+
+
 # ---- values ----
 
 

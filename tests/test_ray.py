@@ -72,6 +72,25 @@ def without_keep(columns: dict[str, Any]) -> dict[str, Any]:
 # ---- values ----
 
 
+@pytest.mark.parametrize("text", [False, True])
+def test_queries_that_stand_together_are_scored_where_they_are(text: bool) -> None:
+    table = engines.documents(60, text=text).sort_by([("qid", "ascending"), ("position", "ascending")])
+    expected, rows = engines.here(table), dataset(table, 5)
+    results = fnr.evaluate(rows, engines.MEASURES, grouped=True, **engines.COLUMNS)
+    assert rows_of(results) == engines.rows_of(expected.to_arrow())
+    found = fnr.summary(rows, engines.MEASURES, grouped=True, quartiles=True, **without_keep(engines.COLUMNS))
+    assert engines.rows_of(found.to_arrow()) == engines.rows_of(expected.summary().to_arrow())
+
+
+def test_queries_that_do_not_stand_together_are_refused() -> None:
+    table, name = engines.apart(engines.documents(60))
+    wanted = rf"^query {name} stands in several places of the data. grouped=True takes"
+    with pytest.raises(InputError, match=wanted), fnr.plain_errors():
+        fnr.evaluate(dataset(table, 4), "nDCG", query="qid", grouped=True).take_all()
+    with pytest.raises(InputError, match=wanted):
+        fnr.summary(dataset(table, 4), "nDCG", query="qid", grouped=True)
+
+
 def test_propensities_and_intents_are_read() -> None:
     table = engines.clicked(engines.documents(60))
     expected = engines.here(table, engines.CLICKED, **engines.OF_CLICKS)

@@ -105,6 +105,59 @@ def test_ties_in_the_order_of_a_column(frame: Any) -> None:
     assert rows_of(found) == engines.rows_of(engines.here(table, engines.BY_ORDER, keep=()).to_arrow())
 
 
+@pytest.fixture
+def sorted_files(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
+    """Rows sorted by query in files that Spark reads a row group at a time, cut anywhere, several of them in a partition."""
+    names = {"spark.sql.files.maxPartitionBytes": "9000", "spark.sql.files.openCostInBytes": "1"}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+
+    def read(table: pa.Table) -> DataFrame:
+        size = max(1, len(table) // 3)
+        for part, start in enumerate(range(0, max(len(table), 1), size)):
+            pq.write_table(
+                table.slice(start, size), tmp_path / f"{part}.parquet", row_group_size=100,
+                use_dictionary=False, compression="none",
+            )  # fmt: skip
+        return spark.read.parquet(str(tmp_path))
+
+    yield read
+    for name in names:
+        spark.conf.unset(name)
+
+
+@pytest.mark.usefixtures("cut_batches")
+@pytest.mark.parametrize("text", [False, True])
+def test_queries_that_stand_together_are_scored_where_they_are(sorted_files: Any, text: bool) -> None:
+    table = engines.documents(60, text=text).sort_by([("qid", "ascending"), ("position", "ascending")])
+    df = sorted_files(table)
+    assert df.rdd.getNumPartitions() > 2
+    expected = engines.here(table)
+    results = fns.evaluate(df, engines.MEASURES, grouped=True, **engines.COLUMNS)
+    assert results.columns == expected.to_arrow().column_names
+    assert rows_of(results) == engines.rows_of(expected.to_arrow())
+    by_order = fns.evaluate(
+        df, engines.BY_ORDER, order="position", grouped=True, **engines.COLUMNS | {"keep": ()}
+    )
+    assert rows_of(by_order) == engines.rows_of(engines.here(table, engines.BY_ORDER, keep=()).to_arrow())
+    columns = {name: value for name, value in engines.COLUMNS.items() if name != "keep"}
+    found = fns.summary(df, engines.MEASURES, grouped=True, quartiles=True, partitions=2, **columns)
+    assert engines.rows_of(found.to_arrow()) == engines.rows_of(expected.summary().to_arrow())
+    from_memory = df.repartition(4, "qid").sortWithinPartitions("qid")  # no longer of files
+    again = fns.evaluate(from_memory, engines.MEASURES, grouped=True, partitions=3, **engines.COLUMNS)
+    assert rows_of(again) == engines.rows_of(expected.to_arrow())
+
+
+def test_queries_that_do_not_stand_together_are_refused(sorted_files: Any) -> None:
+    table, name = engines.apart(engines.documents(40))
+    df = sorted_files(table)
+    wanted = rf"^query {name} stands in several places of the data. grouped=True takes"
+    with pytest.raises(InputError, match=wanted), fns.plain_errors():
+        fns.evaluate(df, "nDCG", query="qid", grouped=True, partitions=2).collect()
+    with pytest.raises(InputError, match=wanted):
+        fns.summary(df, "nDCG", query="qid", grouped=True, partitions=2)
+
+
 def test_conventions(frame: Any) -> None:
     table = engines.documents(100)
     df = frame(table)

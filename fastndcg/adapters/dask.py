@@ -20,7 +20,9 @@ import dask
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from dask.dataframe import from_delayed
 
+from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
 from fastndcg.errors import ColumnError
 from fastndcg.sources.arrow import is_list, table_of
@@ -44,6 +46,7 @@ def evaluate(
     order: str | None = None,
     convention: str | Convention | None = None,
     partitions: int | None = None,
+    grouped: bool = False,
     **roles: Unpack[RoleKeywords],
 ) -> DataFrame:
     """Values of every measure for every query, as a lazy DataFrame with a row for each query.
@@ -64,6 +67,11 @@ def evaluate(
         order them by document id need `doc_id` where there are any.
     partitions : int, optional
         How many to distribute queries to; default as many as there are.
+    grouped : bool
+        True where the rows of a query stand together, as in files sorted by query: rows are not shuffled, and only the first and
+        the last query of each partition, which an edge may cut, are brought together, in a partition of their own. A query that
+        stands in several other places is refused by name; the ids of all queries are compared, in the task of that partition. A row for
+        each query, with lists, is always taken so.
 
     Returns
     -------
@@ -90,9 +98,16 @@ def evaluate(
     >>> evaluate(dd.from_pandas(rows, npartitions=2), "nDCG@10").compute().sort_values("qid")["nDCG@10"].tolist()
     [0.6309297535714574, 1.0]
     """
-    task, rows = _rows(df, measures, partitions, order, convention, Roles.of(roles, "evaluate"))
+    named = Roles.of(roles, "evaluate")
+    task, rows, is_apart = _rows(df, measures, partitions, order, convention, named, grouped)
     values = [np.empty(0)] * (len(task.results) - 1 - len(task.columns.keep))
     meta = _joined(task, df._meta, slice(0), values)
+    if is_apart:
+        pieces = _pieces(rows, task, None)
+        found = [piece[0] for piece in pieces] + [
+            _delayed(_at_edges)([piece[1] for piece in pieces], task, None)
+        ]
+        return from_delayed(found, meta=meta, verify_meta=False)
     return rows.map_partitions(_results, task, meta=meta, enforce_metadata=False, clear_divisions=True)
 
 
@@ -104,6 +119,7 @@ def summary(
     order: str | None = None,
     convention: str | Convention | None = None,
     partitions: int | None = None,
+    grouped: bool = False,
     quartiles: bool = False,
     confidence: float | None = None,
     **roles: Unpack[RoleKeywords],
@@ -115,7 +131,7 @@ def summary(
 
     Parameters
     ----------
-    df, measures, order, convention, partitions, and the roles of columns
+    df, measures, order, convention, partitions, grouped, and the roles of columns
         As in `evaluate`; nothing is kept.
     quartiles : bool
         True adds quartiles, for which the values themselves, 8 bytes for each query and measure, are collected.
@@ -138,10 +154,15 @@ def summary(
     """
     if confidence is not None:
         check_confidence(confidence)
-    task, rows = _rows(
-        df, measures, partitions, order, convention, Roles.of({**roles, "keep": ()}, "summary")
-    )
-    sums = parts.Sums.total(len(task.measures), _of_each_partition(_sums, rows, task, quartiles))
+    named = Roles.of({**roles, "keep": ()}, "summary")
+    task, rows, is_apart = _rows(df, measures, partitions, order, convention, named, grouped)
+    if is_apart:
+        pieces = _pieces(rows, task, quartiles)
+        edges = _delayed(_at_edges)([piece[1] for piece in pieces], task, quartiles)
+        found = [*dask.compute(*(piece[0] for piece in pieces), edges)]
+    else:
+        found = _of_each_partition(_sums, rows, task, quartiles)
+    sums = parts.Sums.total(len(task.measures), found)
     return parts.summary_of(task, sums, values=quartiles, confidence=confidence)
 
 
@@ -212,6 +233,37 @@ def _sums(frame: pd.DataFrame, task: parts.Task, values: bool) -> parts.Sums:
     return parts.add_up(task, [table_of(frame, task.names)], values=values)
 
 
+def _piece(
+    frame: pd.DataFrame, task: parts.Task, quartiles: bool | None
+) -> tuple[Any, tuple[pa.ChunkedArray, list[pd.DataFrame]]]:
+    """Results, or sums, of the queries within a partition; their ids, and the rows of the queries at its edges."""
+    ids = table_of(frame, [task.query])[task.query]
+    cut = together.runs_at_edges(ids, np.array([0, len(frame)]))
+    first, last = (cut[0][1], cut[-1][0]) if len(cut) > 1 else (len(frame), len(frame))
+    within = frame.iloc[first:last]
+    found = _results(within, task) if quartiles is None else _sums(within, task, quartiles)
+    scored = ids.slice(first, last - first).unique()
+    runs = [frame[task.names].iloc[start:stop] for start, stop in cut.tolist()]
+    return found, (pa.chunked_array([scored]), runs)
+
+
+def _at_edges(
+    pieces: list[tuple[pa.ChunkedArray, list[pd.DataFrame]]], task: parts.Task, quartiles: bool | None
+) -> Any:
+    """Results, or sums, of the queries at edges; no query may be within a partition and anywhere else."""
+    runs = [run for _, of_partition in pieces for run in of_partition]
+    rows = pd.concat(runs, ignore_index=True) if runs else pd.DataFrame(columns=task.names)
+    scored = [_plain(ids) for ids, _ in pieces if len(ids)]
+    cut = _plain(table_of(rows, [task.query])[task.query])
+    if scored:
+        together.check_ids(task, pa.chunked_array([chunk for ids in scored for chunk in ids.chunks]), cut)
+    return _results(rows, task) if quartiles is None else _sums(rows, task, quartiles)
+
+
+def _plain(ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    return ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
+
+
 def _groups(frame: pd.DataFrame, asked: parts.Means) -> tuple[list[pa.DataType], parts.Groups]:
     table = table_of(frame, asked.names)
     kinds = [_plain_type(table.schema.field(name).type) for name in asked.by]
@@ -236,8 +288,9 @@ def _rows(
     order: str | None,
     convention: str | Convention | None,
     roles: Roles,
-) -> tuple[parts.Task, DataFrame]:
-    """What is asked, and the columns that it takes, all rows of a query in one partition."""
+    grouped: bool,
+) -> tuple[parts.Task, DataFrame, bool]:
+    """What is asked, and the columns that it takes, all rows of a query in one partition, or whether edges may cut it."""
     _check_frame("df", df)
     schema = _schema(df)
     try:
@@ -248,10 +301,12 @@ def _rows(
         raise error.within("", hint) from None
     rows = df[task.names]
     if is_list(schema.field(task.columns.relevance).type):
-        return task, rows if partitions is None else rows.repartition(npartitions=partitions)
+        return task, rows if partitions is None else rows.repartition(npartitions=partitions), False
     if rows.npartitions == 1 and partitions is None:
-        return task, rows
-    return task, rows.shuffle(on=task.query, npartitions=partitions, ignore_index=True)
+        return task, rows, False
+    if grouped:
+        return task, rows if partitions is None else rows.repartition(npartitions=partitions), True
+    return task, rows.shuffle(on=task.query, npartitions=partitions, ignore_index=True), False
 
 
 def _schema(df: DataFrame) -> pa.Schema:
@@ -266,6 +321,15 @@ def _schema(df: DataFrame) -> pa.Schema:
     return pa.schema(fields)
 
 
+def _delayed(function: Any, **options: Any) -> Any:
+    return dask.delayed(function, pure=False, **options)
+
+
+def _pieces(rows: DataFrame, task: parts.Task, quartiles: bool | None) -> list[Any]:
+    piece = _delayed(_piece, nout=2)
+    return [piece(part, task, quartiles) for part in rows.to_delayed()]
+
+
 def _of_each_partition(function: Any, rows: DataFrame, *arguments: Any) -> list[Any]:
-    delayed = dask.delayed(function, pure=False)
+    delayed = _delayed(function)
     return list(dask.compute(*(delayed(part, *arguments) for part in rows.to_delayed())))

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 from ray.exceptions import RayError
 
+from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
 from fastndcg.sources.arrow import is_list
 from fastndcg.sources.columns import Roles, with_roles
@@ -46,6 +47,7 @@ def evaluate(
     order: str | None = None,
     convention: str | Convention | None = None,
     partitions: int | None = None,
+    grouped: bool = False,
     **roles: Unpack[RoleKeywords],
 ) -> Dataset:
     """Values of every measure for every query, as a lazy Dataset with a row for each query.
@@ -68,6 +70,10 @@ def evaluate(
         order them by document id need `doc_id` where there are any.
     partitions : int, optional
         How many blocks to distribute queries to; default `default_hash_shuffle_parallelism` of the Dataset's `DataContext`.
+    grouped : bool
+        True where the rows of a query stand together, as in files sorted by query: rows are not shuffled, and only the first and
+        the last query of each block, which an edge may cut, are brought together. A query that stands in several other places
+        is refused by name. A row for each query, with lists, is always taken so.
 
     Returns
     -------
@@ -91,7 +97,11 @@ def evaluate(
         rows = ray.data.read_parquet("predictions.parquet")
         evaluate(rows, "nDCG@10", keep="country").write_parquet("scores")
     """
-    task, rows = _rows(dataset, measures, partitions, order, convention, Roles.of(roles, "evaluate"))
+    named = Roles.of(roles, "evaluate")
+    task, rows, blocks = _rows(dataset, measures, partitions, order, convention, named, grouped)
+    if blocks is not None:
+        pieces = _pieces(task, rows, blocks, None)
+        return _of_each_block(pieces, lambda table: together.whole(task, table))
     return _of_each_block(rows, lambda table: parts.results(task, table))
 
 
@@ -103,6 +113,7 @@ def summary(
     order: str | None = None,
     convention: str | Convention | None = None,
     partitions: int | None = None,
+    grouped: bool = False,
     quartiles: bool = False,
     confidence: float | None = None,
     **roles: Unpack[RoleKeywords],
@@ -113,7 +124,7 @@ def summary(
 
     Parameters
     ----------
-    dataset, measures, order, convention, partitions, and the roles of columns
+    dataset, measures, order, convention, partitions, grouped, and the roles of columns
         As in `evaluate`; nothing is kept.
     quartiles : bool
         True adds quartiles, for which the values themselves, 8 bytes for each query and measure, are collected.
@@ -131,10 +142,13 @@ def summary(
     """
     if confidence is not None:
         check_confidence(confidence)
-    task, rows = _rows(
-        dataset, measures, partitions, order, convention, Roles.of({**roles, "keep": ()}, "summary")
-    )
-    found = _received(rows, lambda table: parts.add_up(task, [table], values=quartiles))
+    named = Roles.of({**roles, "keep": ()}, "summary")
+    task, rows, blocks = _rows(dataset, measures, partitions, order, convention, named, grouped)
+    if blocks is not None:
+        pieces = _pieces(task, rows, blocks, quartiles)
+        found = _received(pieces, lambda table: together.whole_sums(task, table, values=quartiles))
+    else:
+        found = _received(rows, lambda table: parts.add_up(task, [table], values=quartiles))
     return parts.summary_of(
         task, parts.Sums.total(len(task.measures), found), values=quartiles, confidence=confidence
     )
@@ -213,17 +227,33 @@ def _rows(
     order: str | None,
     convention: str | Convention | None,
     roles: Roles,
-) -> tuple[parts.Task, Dataset]:
-    """What is asked, and the columns that it takes, all rows of a query in one block."""
+    grouped: bool,
+) -> tuple[parts.Task, Dataset, int | None]:
+    """What is asked, and the columns that it takes, all rows of a query in one block.
+
+    Where they stand together already, also the number of blocks that queries at edges are brought together in.
+    """
     _check_dataset("dataset", dataset)
     schema = _schema(dataset)
     task = parts.asked(schema, measures, roles, order=order, convention=convention)
     rows = dataset if schema.names == task.names else dataset.select_columns(task.names)
     if is_list(schema.field(task.columns.relevance).type):
-        return task, rows if partitions is None else rows.repartition(partitions)
+        return task, rows if partitions is None else rows.repartition(partitions), None
     # a block that comes of keys holds all rows of each, however large it is: Ray cuts none of these
     blocks = dataset.context.default_hash_shuffle_parallelism if partitions is None else partitions
-    return task, rows.repartition(blocks, keys=[task.query])
+    if grouped:
+        return task, rows, blocks
+    return task, rows.repartition(blocks, keys=[task.query]), None
+
+
+def _pieces(task: parts.Task, rows: Dataset, blocks: int, values: bool | None) -> Dataset:
+    """Pieces of each block, brought together by query id."""
+
+    def of_block(table: pa.Table) -> pa.Table:
+        found = [*together.pieces(task, table.to_batches(), values=values)]
+        return pa.concat_tables(found, promote_options="default")
+
+    return _of_each_block(rows, of_block).repartition(blocks, keys=[together.ID])
 
 
 def _schema(dataset: Dataset) -> pa.Schema:

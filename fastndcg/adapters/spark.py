@@ -24,8 +24,9 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DoubleType, StructField, StructType
+from pyspark.sql.types import BinaryType, DoubleType, StructField, StructType
 
+from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.sources.arrow import is_list
@@ -51,6 +52,7 @@ def evaluate(
     order: str | None = None,
     convention: str | Convention | None = None,
     partitions: int | None = None,
+    grouped: bool = False,
     **roles: Unpack[RoleKeywords],
 ) -> DataFrame:
     """Values of every measure for every query, as a DataFrame with a row for each query.
@@ -73,6 +75,10 @@ def evaluate(
         order them by document id need `doc_id` where there are any.
     partitions : int, optional
         How many to distribute queries to; default `spark.sql.shuffle.partitions`, which Spark adapts.
+    grouped : bool
+        True where the rows of a query stand together, as in files sorted by query: rows are neither shuffled nor sorted, and only
+        queries that the edge of a partition or of a part of a file may cut are brought together. A query that stands in several
+        other places is refused by name. A row for each query, with arrays, is always taken so.
 
     Returns
     -------
@@ -91,10 +97,27 @@ def evaluate(
     InputError
         When the result is computed: NaN scores, nulls and all else that `evaluate` refuses, naming the query.
     """
-    task, rows = _rows(df, measures, partitions, order, convention, Roles.of(roles, "evaluate"))
+    task, rows, split = _rows(
+        df, measures, partitions, order, convention, Roles.of(roles, "evaluate"), grouped
+    )
     fields = [df.schema[task.query], *(df.schema[name] for name in task.columns.keep)]
     types = [field.dataType for field in fields] + [DoubleType()] * (len(task.results) - len(fields))
     schema = StructType([StructField(name, kind) for name, kind in zip(task.results, types, strict=True)])
+    if split is not None:
+        pieces = _pieces(
+            task,
+            rows,
+            split,
+            None,
+            StructType([*schema, StructField(together.ROWS, BinaryType())]),
+            partitions,
+        )
+
+        def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for table in _whole_partition(batches, [*task.results, together.ROWS]):
+                yield from together.whole(task, table).to_batches()
+
+        return pieces.mapInArrow(joined, schema)
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in parts.whole_queries(task, _named(batches, task.names)):
@@ -111,6 +134,7 @@ def summary(
     order: str | None = None,
     convention: str | Convention | None = None,
     partitions: int | None = None,
+    grouped: bool = False,
     quartiles: bool = False,
     confidence: float | None = None,
     **roles: Unpack[RoleKeywords],
@@ -121,7 +145,7 @@ def summary(
 
     Parameters
     ----------
-    df, measures, order, convention, partitions, and the roles of columns
+    df, measures, order, convention, partitions, grouped, and the roles of columns
         As in `evaluate`; nothing is kept.
     quartiles : bool
         True adds quartiles, for which the values themselves, 8 bytes for each query and measure, come to the driver.
@@ -135,11 +159,18 @@ def summary(
     """
     if confidence is not None:
         check_confidence(confidence)
-    task, rows = _rows(
-        df, measures, partitions, order, convention, Roles.of({**roles, "keep": ()}, "summary")
-    )
+    named = Roles.of({**roles, "keep": ()}, "summary")
+    task, rows, split = _rows(df, measures, partitions, order, convention, named, grouped)
+    if split is not None:
+        names = [df.schema[task.query].dataType, BinaryType(), BinaryType()]
+        fields = [StructField(name, kind) for name, kind in zip(together.SUMMED, names, strict=True)]
+        rows = _pieces(task, rows, split, quartiles, StructType(fields), partitions)
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if split is not None:
+            for table in _whole_partition(batches, together.SUMMED):
+                yield from parts.sent(together.whole_sums(task, table, values=quartiles)).to_batches()
+            return
         tables = parts.whole_queries(task, _named(batches, task.names))
         yield from parts.sent(parts.add_up(task, tables, values=quartiles)).to_batches()
 
@@ -338,17 +369,57 @@ def _rows(
     order: str | None,
     convention: str | Convention | None,
     roles: Roles,
-) -> tuple[parts.Task, DataFrame]:
-    """What is asked, and the columns that it takes, all rows of a query in one partition and one after another."""
+    grouped: bool,
+) -> tuple[parts.Task, DataFrame, str | None]:
+    """What is asked, and the columns that it takes, all rows of a query in one partition and one after another.
+
+    Where they stand together already, also the column, not one of those that are taken, that says where parts of files begin.
+    """
     _check_frame("df", df)
     schema = pa.schema([_arrow_field(field) for field in df.schema.fields])
     task = parts.asked(schema, measures, roles, order=order, convention=convention)
     rows = _selected(df, task.names)
     if is_list(schema.field(task.columns.relevance).type):
-        return task, rows if partitions is None else rows.repartition(partitions)
+        return task, rows if partitions is None else rows.repartition(partitions), None
+    if grouped:
+        return task, *_with_splits(df, task)
     query, *by = (str(task.names.index(name)) for name in (task.query, task.order) if name is not None)
     rows = rows.repartition(query) if partitions is None else rows.repartition(partitions, query)
-    return task, rows.sortWithinPartitions(query, *by)
+    return task, rows.sortWithinPartitions(query, *by), None
+
+
+def _with_splits(df: DataFrame, task: parts.Task) -> tuple[DataFrame, str]:
+    """The rows with a number of the part of a file that each was read from: a task reads several, in an order of Spark's own."""
+    name = str(len(task.names))
+    file = F.xxhash64(F.input_file_name(), F.input_file_block_start())
+    selected = _selected(df, task.names)
+    try:
+        numbered = selected.withColumn(name, file)
+        numbered.schema  # noqa: B018, Spark Connect analyses it now
+    except PySparkException:  # of several sources, as after a join
+        numbered = selected.withColumn(name, F.lit(0).cast("long"))
+    return numbered, name
+
+
+def _pieces(
+    task: parts.Task, rows: DataFrame, split: str, values: bool | None, schema: StructType, partitions: int | None
+) -> DataFrame:  # fmt: skip
+    """Pieces of each partition, brought together by query id."""
+    names = [*task.names, split]
+
+    def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in together.pieces(task, _named(batches, names), split=split, values=values):
+            yield from table.to_batches()
+
+    found = _selected(rows.mapInArrow(of_partition, schema), schema.names)
+    return found.repartition("0") if partitions is None else found.repartition(partitions, "0")
+
+
+def _whole_partition(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
+    """All of a partition in one table, if it has rows."""
+    found = [batch for batch in _named(batches, names) if batch.num_rows]
+    if found:
+        yield pa.Table.from_batches(found)
 
 
 def _received(
