@@ -11,6 +11,7 @@ import pyarrow as pa
 from fastndcg.arrays import arrow_column, read_only
 from fastndcg.arrow_types import combined, plain_strings
 from fastndcg.errors import InputError, InputTypeError, count_of
+from fastndcg.kernels import worlds
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -52,10 +53,8 @@ def group_by_query(query_ids: Any) -> Grouped:
             ids.take(pa.array(starts)), np.append(starts, len(codes)).astype(np.int64, copy=False), None
         )
 
-    from fastndcg.kernels.rows import rows_by_code
-
     codes, n_values = _numbers_of(ids, codes) if numbered is None else numbered
-    offsets, rows = rows_by_code(codes, n_values)
+    offsets, rows = worlds.run("rows.rows_by_code", len(codes), codes, n_values)
     found = ids.take(pa.array(rows[offsets[:-1]]))
     return Grouped(found.dictionary_decode() if pa.types.is_dictionary(found.type) else found, offsets, rows)
 
@@ -68,8 +67,6 @@ class _Numbers(NamedTuple):
 
 
 def _numbers_of(ids: pa.Array, codes: Array) -> _Numbers:
-    from fastndcg.kernels.rows import codes_by_first_appearance
-
     if pa.types.is_dictionary(ids.type):
         lowest, size = 0, len(ids.dictionary)
     else:
@@ -80,7 +77,12 @@ def _numbers_of(ids: pa.Array, codes: Array) -> _Numbers:
             return _Numbers(_run_codes(encoded).astype(np.int64), len(encoded.dictionary))
     # a table of all ids there could be took 2 ns a row, where hashing took 6 to 24
     indices = codes.astype(np.int64, copy=False)
-    codes, first_rows = codes_by_first_appearance(read_only(indices - lowest if lowest else indices), size)
+    codes, first_rows = worlds.run(
+        "rows.codes_by_first_appearance",
+        len(indices),
+        read_only(indices - lowest if lowest else indices),
+        size,
+    )
     return _Numbers(codes, len(first_rows))
 
 

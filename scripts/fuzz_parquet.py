@@ -243,7 +243,7 @@ def judge(
         answer = _tried(lambda: _lists_of(fn.Rankings.from_arrow(table, **options)))
         wanted = None if isinstance(answer, str) else answer
     for from_pages in ways:  # rows from which pages are read here
-        with mock.patch.multiple(parquet, WORTH_COMPILING=from_pages, _WORTH_WAITING=1):
+        with mock.patch.multiple(parquet, WORTH_COMPILING=from_pages):
             where = "from pages" if from_pages == 1 else "by pyarrow"
             found = _tried(lambda: _lists_of(fn.read_parquet(path, **options, threads=1)))
             if complaint := _compared(f"read_parquet {where}", found, wanted):

@@ -33,6 +33,9 @@ def _profile() -> str:
 
 settings.load_profile(_profile())
 
+# most tests are of what is compiled, whatever its size; tests of `auto` say so
+os.environ.setdefault("FASTNDCG_KERNELS", "compiled")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(

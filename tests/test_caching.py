@@ -22,7 +22,7 @@ compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is
 # what a driver with blocks in another file finds, and how often it was found compiled
 STARTS = """
 import numpy as np
-from fastndcg.kernels.joining import starts_of_runs
+from fastndcg.compiled.joining import starts_of_runs
 starts = starts_of_runs(np.array([0, 1, 2, 3]), np.frombuffer(b"aab", np.uint8))
 print(starts.tolist(), sum(starts_of_runs.stats.cache_hits.values()))
 """

@@ -125,8 +125,8 @@ def pages(turns: int = 96) -> Iterator[bytes]:
         "label": random.integers(0, 5, n) * (random.random(n) < 0.3),
         "score": random.standard_normal(n).astype(np.float32).round(1),
     }
-    before = parquet.WORTH_COMPILING, parquet._WORTH_WAITING
-    parquet.WORTH_COMPILING = parquet._WORTH_WAITING = 1
+    before = parquet.WORTH_COMPILING
+    parquet.WORTH_COMPILING = 1
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder, "a.parquet"))
@@ -144,12 +144,12 @@ def pages(turns: int = 96) -> Iterator[bytes]:
                 yield read.offsets.tobytes() + read.relevance.tobytes() + read.scores.tobytes()
                 yield from mutated_chunks(path, decoder, random, turns // 16)
     finally:
-        parquet.WORTH_COMPILING, parquet._WORTH_WAITING = before
+        parquet.WORTH_COMPILING = before
 
 
 def codes(turns: int = 200) -> Iterator[bytes]:
     """Pages of codes of every width, in runs and packed groups of any length, that end with the data."""
-    from fastndcg.kernels import pages as kernels
+    from fastndcg.compiled import pages as kernels
 
     random = np.random.default_rng(5)
     for turn in range(turns):
@@ -317,8 +317,8 @@ def test_a_read_past_an_array_is_a_fault(side: str, memory: str) -> None:
     code = f"""
         import guarded, numpy as np
         guarded.install({side!r})
-        from fastndcg.kernels.compiling import allocating, driver, empty
-        from fastndcg.kernels.words import vector_element
+        from fastndcg.compiled.compiling import allocating, driver, empty
+        from fastndcg.compiled.words import vector_element
         @allocating
         def made(n):
             return empty(n, np.int64)

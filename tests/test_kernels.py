@@ -14,12 +14,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
+from fastndcg.compiled.llvm import BINS, LANES, SIDE_BY_SIDE
+from fastndcg.compiled.ranking import keep_all
+from fastndcg.compiled.vectors import keeping, ranking, summing
 
 import fastndcg as fn
-from fastndcg.kernels import compiling, drivers
-from fastndcg.kernels.llvm import BINS, LANES, SIDE_BY_SIDE
-from fastndcg.kernels.ranking import keep_all
-from fastndcg.kernels.vectors import keeping, ranking, summing
+from fastndcg.compiled import compiling, drivers
 
 Array = npt.NDArray[Any]
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import InputError, SourceError, read_parquet, scan_parquet
-from fastndcg.kernels import pages as kernels
+from fastndcg.compiled import pages as kernels
 from fastndcg.sources import pages, parquet
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.footers import read_footer
@@ -37,7 +37,6 @@ NUMBERS = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32
 @pytest.fixture(autouse=True)
 def _any_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "WORTH_COMPILING", 1)
-    monkeypatch.setattr(parquet, "_WORTH_WAITING", 1)
 
 
 @pytest.fixture
@@ -315,31 +314,27 @@ def test_short_row_groups_are_left(tmp_path: Path, left: set[str], monkeypatch: 
         assert left == expected
 
 
-@pytest.mark.parametrize("ready", [False, True])
 def test_few_rows_do_not_wait_for_kernels_to_be_compiled(
-    tmp_path: Path, left: set[str], monkeypatch: pytest.MonkeyPatch, ready: bool
+    tmp_path: Path, left: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "is_ready", lambda: ready)
     table = rows()
     pq.write_table(table, tmp_path / "a.parquet")
-    for worth, waits in ((len(table), True), (len(table) + 1, False)):
-        monkeypatch.setattr(parquet, "_WORTH_WAITING", worth)
+    for worth in (True, False):
+        monkeypatch.setattr(pages, "is_worth_it", lambda rows, worth=worth: worth and rows == len(table))
         left.clear()
         same(tmp_path / "a.parquet", table)
-        assert left == (set() if ready or waits else {"qid", "label", "score"})
+        assert left == (set() if worth else {"qid", "label", "score"})
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_what_is_compiled_is_known_in_the_next_process(tmp_path: Path) -> None:
     code = """
         import numpy as np
-        from fastndcg.kernels.compiling import is_compiled
-        from fastndcg.kernels.pages import values_of_pages
-        from fastndcg.kernels.rows import find_changes
         from fastndcg.arrays import read_only
-        before = is_compiled(find_changes)
-        find_changes(read_only(np.arange(9)), np.empty(9, np.int64))
-        print(before, is_compiled(find_changes), is_compiled(values_of_pages))
+        from fastndcg.kernels import caching, worlds
+        before = caching.holds("find_changes")
+        worlds.run("rows.find_changes", 9, read_only(np.arange(9)), np.empty(9, np.int64))
+        print(before, caching.holds("find_changes"), caching.holds("values_of_pages"))
     """
     env = os.environ | {
         "NUMBA_CACHE_DIR": str(tmp_path),

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pytest
 
 import fastndcg as fn
-from fastndcg.kernels import gains, powers
+from fastndcg.compiled import gains
+from fastndcg.kernels import powers
 
 pytestmark = pytest.mark.pure
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from fastndcg.kernels import compiling
+from fastndcg.compiled import compiling
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -20,7 +20,7 @@ VALUES = """
 import hashlib
 import numpy as np
 import fastndcg as fn
-from fastndcg.kernels import compiling
+from fastndcg.compiled import compiling
 random = np.random.default_rng(3)
 lengths = np.append(random.integers(0, 300, 2000), [700, 20000])
 grades = random.integers(0, 4, lengths.sum()).astype(np.uint8)
@@ -69,7 +69,7 @@ def test_blocks_of_vectors_without_private_parts(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not compiling.KNOWN, reason="this version is not known")
 def test_a_known_version_that_lacks_a_name() -> None:
-    code = "from fastndcg.kernels import compiling\nprint(compiling.private is None)"
+    code = "from fastndcg.compiled import compiling\nprint(compiling.private is None)"
     assert run("-c", code) == "False\n"
     assert run("-c", "import public_numba\n" + code) == "True\n"
     lacking = "import numba.core.codegen\ndel numba.core.codegen.JITCodeLibrary\n"

@@ -15,7 +15,7 @@ from test_comparison import DEXTRO, LAEVO, drawn, row_of
 from test_intervals import scores_of
 
 import fastndcg as fn
-from fastndcg.kernels import resampling as kernels
+from fastndcg.compiled import resampling as kernels
 from fastndcg.statistics import resampling
 
 stats = pytest.importorskip("scipy.stats")

@@ -159,7 +159,6 @@ def test_any_layout(
         with pytest.MonkeyPatch.context() as patch:
             if room is not None:
                 patch.setattr(parquet, "WORTH_COMPILING", 1)
-                patch.setattr(parquet, "_WORTH_WAITING", 1)
                 patch.setattr(parquet, "_BYTES_IN_RUNS", 100)
                 patch.setattr(scan, "_ROOM", room)
             assert_same(scan_parquet(folder, memory=memory, threads=2), Rankings.from_arrow(table))
@@ -800,7 +799,6 @@ def test_a_kept_value_is_null_before_a_file_ends_and_not_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "WORTH_COMPILING", 1)
-    monkeypatch.setattr(parquet, "_WORTH_WAITING", 1)
     for part, kept in enumerate(([5, None], [7, 7])):
         columns = {"qid": [part, 1], "label": [1, 0], "score": [0.5, 0.1], "kept": pa.array(kept, pa.int64())}
         pq.write_table(pa.table(columns), tmp_path / f"{part}.parquet")

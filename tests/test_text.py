@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastndcg.kernels import decimals
-from fastndcg.kernels import lines as kernels
+from fastndcg.compiled import decimals
+from fastndcg.compiled import lines as kernels
 from fastndcg.sources import lines
 
 compiled = numba.njit(error_model="numpy")

@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 
 import fastndcg as fn
 from fastndcg.cli import app
+from fastndcg.compiled import joining
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
-from fastndcg.kernels import joining
 from fastndcg.rankings import Rankings
 from fastndcg.sources import lines, paths, trec
 from fastndcg.sources.trec import read_qrels_run, read_trec

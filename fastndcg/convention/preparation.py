@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,9 +29,11 @@ def prepare(rankings: Rankings, convention: Convention) -> Rankings:
     if convention.ties in ("average", "input", "worst", "best"):
         return rankings
     if convention.ties == "numba_argsort":
-        from fastndcg.kernels.rows import argsort_falling
+        from fastndcg.kernels import worlds
 
-        rows = argsort_falling(rankings.offsets, np.ascontiguousarray(rankings.scores, np.float64))
+        # which order that is, only Numba's own function knows
+        scores = np.ascontiguousarray(rankings.scores, np.float64)
+        rows = worlds.run("rows.argsort_falling", math.inf, rankings.offsets, scores)
         return _with_rows(rankings, rows, rankings.scores)
     query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
     if convention.ties in ("input_to_16", "unspecified"):

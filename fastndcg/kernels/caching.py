@@ -14,11 +14,10 @@ import re
 import shutil
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-
-import numba
 
 import fastndcg
 from fastndcg.errors import warn
@@ -26,13 +25,21 @@ from fastndcg.errors import warn
 _WEEK = 7 * 24 * 3600  # seconds after which a folder of other kernels of this version is removed
 
 
-@cache
 def folder() -> Path | None:
     """The folder for drivers of this version; it need not exist. None where no user's folder is known."""
-    home = Path(numba.config.CACHE_DIR) / "fastndcg" if numba.config.CACHE_DIR else users_folder()
+    numba = sys.modules.get("numba")
+    config = getattr(numba, "config", None)  # Numba may be half imported, by another thread
+    return _folder(str(getattr(config, "CACHE_DIR", "") or os.environ.get("NUMBA_CACHE_DIR", "")))
+
+
+@cache
+def _folder(told: str) -> Path | None:
+    from importlib.metadata import version
+
+    home = Path(told) / "fastndcg" if told else users_folder()
     if home is None:
         return None
-    compiler = f"{sys.implementation.cache_tag}-numba{numba.__version__}"
+    compiler = f"{sys.implementation.cache_tag}-numba{version('numba')}"
     return home.absolute() / fastndcg.__version__ / f"{compiler}-{_digest_of_kernels()[:16]}"
 
 
@@ -63,6 +70,20 @@ def make(kept: Path) -> None:
         with suppress(OSError):
             if other != kept and now - other.stat().st_mtime > _WEEK:
                 shutil.rmtree(other, ignore_errors=True)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Nobody else who wants the folder compiles meanwhile: whoever waits here finds what was kept when it is their turn."""
+    with ExitStack() as held:
+        with suppress(OSError, ImportError):  # where nothing can be kept or locked, each compiles for itself
+            import fcntl
+
+            if (kept := folder()) is not None:
+                make(kept)
+                lock = held.enter_context((kept / "compiling.lock").open("w"))
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @cache

@@ -27,10 +27,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 # versions of Numba whose private parts were looked at
 KNOWN = numba.version_info.short < (0, 69)
 
-private: Any = None  # the module of them; None where they are not known, or nothing is compiled
-if KNOWN and not numba.config.DISABLE_JIT:
+private: Any = None  # the module of them; None where they are not known
+if KNOWN:
     with suppress(ImportError, AttributeError):  # this version lacks one
-        from fastndcg.kernels import private_numba as private
+        from . import private_numba as private
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _DRIVER = _OPTIONS if private is None else {**_OPTIONS, **private.DRIVER}
@@ -59,8 +59,6 @@ def apart(function: F) -> F:
     seven words for each array, and two more for each dimension after the first. It must not allocate: nobody would learn that
     there was no memory.
     """
-    if numba.config.DISABLE_JIT:
-        return function
     return block(function) if private is None else private.apart(function, BLOCK)
 
 
@@ -77,8 +75,6 @@ def driver(**options: Any) -> Callable[[F], F]:
     """Compile what Python calls; it is kept on disk (see `caching`) where a folder can be written, and found where it can be read."""
 
     def decorate(function: F) -> F:
-        if numba.config.DISABLE_JIT:
-            return function
         if private is None:
             with _folder_of_numba() as is_kept:
                 return numba.njit(cache=is_kept, **_DRIVER, **options)(function)
@@ -109,6 +105,14 @@ def _folder_of_numba() -> Iterator[bool]:
         numba.config.CACHE_DIR = before
 
 
-def is_compiled(driver: Any) -> bool:
-    """Whether a driver was compiled before, by this process or into a cache on disk, as far as that can be told."""
-    return numba.config.DISABLE_JIT or bool(driver.signatures) or caching.holds(driver.__name__)
+def is_kept(driver: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether a driver was compiled for such arguments, by this process or into the folder; without private parts, for any."""
+    kinds = tuple(driver.typeof_pyval(argument) for argument in arguments)
+    if kinds in driver.overloads:
+        return True
+    return caching.holds(driver.__name__) if private is None else private.is_kept(driver, kinds)
+
+
+def compile_for(driver: Any, arguments: tuple[Any, ...]) -> None:
+    """Have a driver ready for such arguments: loaded where it is kept, and compiled otherwise."""
+    driver.compile(tuple(driver.typeof_pyval(argument) for argument in arguments))

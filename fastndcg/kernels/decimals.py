@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from fastndcg.kernels.compiling import block
 from fastndcg.kernels.tables import Array
-from fastndcg.kernels.words import (
+
+from .marks import IS_COMPILED, block, intrinsic, ir, types
+from .words import (
     BLANK,
     MINUS,
     PLUS,
@@ -122,7 +119,7 @@ def vector_round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
     return float_of_bits((np.uint64(binary - 1) << np.uint64(52)) + mantissa), True
 
 
-round_decimal = plain_round_decimal if numba.config.DISABLE_JIT else vector_round_decimal
+round_decimal = vector_round_decimal if IS_COMPILED else plain_round_decimal
 
 
 @block
@@ -349,4 +346,4 @@ def vector_read_numbers(
     return n_odd
 
 
-read_numbers = plain_read_numbers if numba.config.DISABLE_JIT else vector_read_numbers
+read_numbers = vector_read_numbers if IS_COMPILED else plain_read_numbers

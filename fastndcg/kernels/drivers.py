@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
-from fastndcg.kernels.compiling import driver, private
-from fastndcg.kernels.llvm import const, pointer_of
-from fastndcg.kernels.memory import batch_for, longest_list, scratch_for, work_for
-from fastndcg.kernels.scoring import score_queries_of_levels, score_queries_of_values
 from fastndcg.kernels.tables import Array, Documents, Plan
+from fastndcg.kernels.worlds import kind_of
+
+from .llvm import const, pointer_of
+from .marks import IS_COMPILED, driver, intrinsic, private, steps, types
+from .memory import batch_for, longest_list, scratch_for, work_for
+from .scoring import score_queries_of_levels, score_queries_of_values
 
 _LOOKED_AT = 1024  # values
 
@@ -70,24 +69,15 @@ def replace_undefined(values: Array, instead: Array, undefined: Array) -> int:
 
 def address_of(serial: Any, *arguments: Any) -> Any:
     """Where the compiled code of a serial driver for such arguments is; it is compiled now where it was not before."""
-    if numba.config.DISABLE_JIT:
+    if not IS_COMPILED:
         return serial
-    kind = serial, _kind_of(arguments)
+    kind = serial, kind_of(arguments)
     if kind not in _addresses:
         _addresses[kind] = private.address_of(serial, arguments)
     return _addresses[kind]
 
 
 _addresses: dict[Any, Any] = {}
-
-
-def _kind_of(argument: Any) -> Any:
-    """What Numba's type of an argument depends on; to ask Numba for it took 0.2 ms a call."""
-    if isinstance(argument, tuple):
-        return type(argument), *map(_kind_of, argument)
-    if isinstance(argument, np.ndarray):
-        return argument.dtype, argument.ndim, argument.flags.num
-    return type(argument)
 
 
 def plain_call_at(serial: Any, chunks: Array, documents: Documents, plan: Plan, out: Array) -> int:
@@ -101,7 +91,7 @@ def plain_call_at(serial: Any, chunks: Array, documents: Documents, plan: Plan, 
 
 call_at = plain_call_at if private is None else private.call_at
 # whether there is a parallel driver: without it threads of Python run the serial one, of which a second copy would be compiled
-IS_PARALLEL = bool(numba.config.DISABLE_JIT) or private is not None
+IS_PARALLEL = not IS_COMPILED or private is not None
 
 
 def plain_take_next(taken: Array) -> int:
@@ -119,7 +109,7 @@ def vector_take_next(typing: Any, taken: Any) -> Any:
     return types.int64(taken), generate
 
 
-take_next = plain_take_next if numba.config.DISABLE_JIT else vector_take_next
+take_next = vector_take_next if IS_COMPILED else plain_take_next
 
 
 @driver(parallel=True)
@@ -132,7 +122,7 @@ def score_parallel(
     that kept one of two cores busy, shares cut beforehand took half as long again. `taken` counts them: int64 (1,), from 0.
     """
     failed = 0
-    for _ in numba.prange(threads):
+    for _ in steps(threads):
         c = take_next(taken)
         while c < chunks.shape[0] - 1:
             failed += call_at(address, chunks[c : c + 2], documents, plan, out)

@@ -6,8 +6,9 @@ in `statistics.sums`, took 60 times as long.
 
 from __future__ import annotations
 
-from fastndcg.kernels.compiling import block, driver
 from fastndcg.kernels.tables import Array
+
+from .marks import block, driver
 
 DIGITS = 140  # of a sum of products: 2 * 2046 places and those of a product above
 BITS = 32

@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
-from fastndcg.kernels.compiling import BLOCK, allocating, apart, block
-from fastndcg.kernels.lists import collect
-from fastndcg.kernels.memory import Batch, Work
-from fastndcg.kernels.sorting import sort_falling
 from fastndcg.kernels.tables import (
     AVERAGE,
     BEST,
@@ -33,6 +27,11 @@ from fastndcg.kernels.tables import (
     Array,
     Plan,
 )
+
+from .lists import collect
+from .marks import BLOCK, allocating, apart, block, overload, stoppable, types
+from .memory import Batch, Work
+from .sorting import sort_falling
 
 _MOST_STEPS = 1_000_000_000  # steps through orders of tied documents for one expected maximum
 _POOL_SHARE = 0.00001  # infAP's epsilon, trec_eval's
@@ -144,6 +143,7 @@ def expected_inferred(
     return total
 
 
+@stoppable
 @block
 def stays_below(
     bound: float, wanted: float, before: float, hits: float, size: int, relevant: int, paths: Array
@@ -214,6 +214,7 @@ def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) 
     return floor + total
 
 
+@stoppable
 @block
 def fold_list(
     fold: int,

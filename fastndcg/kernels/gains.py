@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from fastndcg.kernels import powers
-from fastndcg.kernels.compiling import apart, block, inlined
-from fastndcg.kernels.llvm import LANES
 from fastndcg.kernels.tables import EXP2, LINEAR, ONE, Array, Plan
-from fastndcg.kernels.vectors.summing import count_codes
+
+from .llvm import LANES
+from .marks import apart, block, inlined
+from .vectors.summing import count_codes
 
 exp2 = block(powers.exp2)
 

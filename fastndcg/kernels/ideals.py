@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.compiling import apart, block, inlined
-from fastndcg.kernels.gains import fill_gains
-from fastndcg.kernels.llvm import LANES, SIDE_BY_SIDE
-from fastndcg.kernels.memory import Work
-from fastndcg.kernels.ranking import is_bounded
-from fastndcg.kernels.sorting import sort_falling
 from fastndcg.kernels.tables import JUDGED, LEAVES_OUT, SCORED, SOURCE, TABLE, Array, Documents, Plan
-from fastndcg.kernels.vectors.keeping import bound_of_top, keep_values_from
-from fastndcg.kernels.vectors.ranking import rank_distinct, rank_tied
-from fastndcg.kernels.vectors.summing import fill_ideals, fill_ideals_of_one
+
+from .gains import fill_gains
+from .llvm import LANES, SIDE_BY_SIDE
+from .marks import apart, block, inlined
+from .memory import Work
+from .ranking import is_bounded
+from .sorting import sort_falling
+from .vectors.keeping import bound_of_top, keep_values_from
+from .vectors.ranking import rank_distinct, rank_tied
+from .vectors.summing import fill_ideals, fill_ideals_of_one
 
 
 @apart

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastndcg.kernels.compiling import allocating, block, driver
-from fastndcg.kernels.folds import stop_chances
-from fastndcg.kernels.sorting import sort_by_key_stably, sort_falling
-from fastndcg.kernels.sums import discounted
 from fastndcg.kernels.tables import AVERAGE, BEST, GAIN, STOP, UNCUT, WORST, Array
-from fastndcg.kernels.vectors.summing import normalised
+
+from .folds import stop_chances
+from .marks import allocating, block, driver, stoppable
+from .sorting import sort_by_key_stably, sort_falling
+from .sums import discounted
+from .vectors.summing import normalised
 
 # columns of IntentRows.rows; a fold is GAIN, or STOP where each document that an intent has seen takes from later ones
 (
@@ -308,6 +309,7 @@ def buckets_for(n_intents: int, n_entries: int) -> Buckets:
     )
 
 
+@stoppable
 @allocating
 def score_intents_of_query(
     query: int,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
-from fastndcg.kernels.compiling import block, driver
-from fastndcg.kernels.sorting import INSERTION, move_by_byte, sort_by_key
 from fastndcg.kernels.tables import Array
-from fastndcg.kernels.words import copy_text, copy_widely, first_word, leading_zeros, same_text, word_at
+
+from .marks import IS_COMPILED, block, driver, intrinsic, types
+from .sorting import INSERTION, move_by_byte, sort_by_key
+from .words import copy_text, copy_widely, first_word, leading_zeros, same_text, word_at
 
 
 class Ids(NamedTuple):
@@ -91,8 +89,8 @@ def vector_compare_text(
     return (stop - start) - (other_stop - other_start)
 
 
-digest = plain_digest if numba.config.DISABLE_JIT else vector_digest
-compare_text = plain_compare_text if numba.config.DISABLE_JIT else vector_compare_text
+digest = vector_digest if IS_COMPILED else plain_digest
+compare_text = vector_compare_text if IS_COMPILED else plain_compare_text
 
 
 @driver()
@@ -142,7 +140,7 @@ def vector_take_text(offsets: Array, data: Array, rows: Array, taken: Array, out
         copy_widely(data, start, length, out, end, start <= last and end <= last_end)
 
 
-take_text_of_rows = plain_take_text if numba.config.DISABLE_JIT else vector_take_text
+take_text_of_rows = vector_take_text if IS_COMPILED else plain_take_text
 
 
 @driver()

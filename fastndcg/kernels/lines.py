@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from fastndcg.kernels.compiling import block, driver
-from fastndcg.kernels.decimals import N_WORDS, read_number, read_numbers
 from fastndcg.kernels.tables import Array
-from fastndcg.kernels.words import (
+
+from .decimals import N_WORDS, read_number, read_numbers
+from .marks import IS_COMPILED, block, driver
+from .words import (
     BLANK,
     COLON,
     HASH,
@@ -95,7 +95,7 @@ def vector_find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[
     return found, lines
 
 
-find_blanks = plain_find_blanks if numba.config.DISABLE_JIT else vector_find_blanks
+find_blanks = vector_find_blanks if IS_COMPILED else plain_find_blanks
 
 
 @block
@@ -196,7 +196,7 @@ def vector_keep_documents(
     return end
 
 
-keep_documents = plain_keep_documents if numba.config.DISABLE_JIT else vector_keep_documents
+keep_documents = vector_keep_documents if IS_COMPILED else plain_keep_documents
 
 
 @block

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fastndcg.kernels.compiling import apart, block, inlined
-from fastndcg.kernels.llvm import LANES
-from fastndcg.kernels.memory import Work
-from fastndcg.kernels.sorting import sort_falling
 from fastndcg.kernels.tables import AVERAGE, BEST, INPUT, WORST, Array
+
+from .llvm import LANES
+from .marks import apart, block, inlined
+from .memory import Work
+from .sorting import sort_falling
 
 
 @block

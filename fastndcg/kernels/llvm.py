@@ -10,14 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple
 
-import numba
-from llvmlite import binding, ir
-from numba import types
+from .marks import binding, ir, numba, types
 
 LANES = 16
 SIDE_BY_SIDE = 8  # queries whose rows are summed together
 BINS = 2 * LANES  # groups of documents whose greatest scores bound those of the first ranks
-_POPULATION = ir.IntType(64)
 
 
 def const(value: int, bits: int = 64) -> ir.Constant:
@@ -207,7 +204,7 @@ def reduced(builder: Any, how: str, vector: Any) -> Any:
 
 def population(builder: Any, mask: Any) -> Any:
     bits = builder.ctpop(builder.bitcast(mask, ir.IntType(mask.type.count)))
-    return bits if mask.type.count == 64 else builder.zext(bits, _POPULATION)
+    return bits if mask.type.count == 64 else builder.zext(bits, ir.IntType(64))
 
 
 class Data(NamedTuple):

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastndcg.kernels.compiling import allocating, block, empty
-from fastndcg.kernels.llvm import BINS, LANES, SIDE_BY_SIDE
 from fastndcg.kernels.tables import HELD, Array, Documents, Plan
-from fastndcg.kernels.vectors.summing import COUNTED
+
+from .llvm import BINS, LANES, SIDE_BY_SIDE
+from .marks import allocating, block, empty
+from .vectors.summing import COUNTED
 
 TOGETHER = 1024  # documents of a list up to which whole lists are ranked side by side
 

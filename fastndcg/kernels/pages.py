@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from fastndcg.kernels.compiling import block, driver
 from fastndcg.kernels.tables import Array
-from fastndcg.kernels.words import copy_8, copy_32, first_word, word_at
+
+from .marks import block, driver
+from .words import copy_8, copy_32, first_word, word_at
 
 # columns of a table of pages: fields 1 to 4 of a header, those of the structure in it, and what they come to
 PAGE_KIND, PAGE_BYTES, PAGE_STORED, PAGE_CHECKSUM = range(4)

@@ -32,7 +32,8 @@ from numba.core.runtime import _nrt_python
 from numba.extending import intrinsic
 
 from fastndcg.kernels import caching
-from fastndcg.kernels.llvm import const, own_function, unpacked
+
+from .llvm import const, own_function, unpacked
 
 # ---- compiling ----
 
@@ -253,6 +254,16 @@ def keep(dispatcher: Any, function: Any) -> None:
         RuntimeError
     ):  # without a home, or where none of the places that Numba was told to take can be written
         dispatcher._cache = _Nowhere()
+
+
+def is_kept(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
+    """Whether code for arguments of such types is in the folder."""
+    kept = dispatcher._cache
+    if isinstance(kept, NullCache):
+        return False
+    with suppress(OSError):
+        return kept._index_key(kinds, dispatcher.targetctx.codegen()) in kept._cache_file._load_index()
+    return False
 
 
 # ---- calling the code of a driver ----

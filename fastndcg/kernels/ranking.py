@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from fastndcg.kernels.compiling import allocating, apart, block, empty, inlined
-from fastndcg.kernels.llvm import LANES
-from fastndcg.kernels.memory import Work, vectors_of
-from fastndcg.kernels.sorting import falling_keys, sort_by_key
 from fastndcg.kernels.tables import Array
-from fastndcg.kernels.vectors.keeping import bound_of_top, find_from, keep_few_from, keep_from
-from fastndcg.kernels.vectors.ranking import count_ahead, count_among, rank_distinct, rank_tied
+
+from .llvm import LANES
+from .marks import allocating, apart, block, empty, inlined, stoppable
+from .memory import Work, vectors_of
+from .sorting import falling_keys, sort_by_key
+from .vectors.keeping import bound_of_top, find_from, keep_few_from, keep_from
+from .vectors.ranking import count_ahead, count_among, rank_distinct, rank_tied
 
 COUNTING = 16  # compared vectors for each kept document, up to which counting beats sorting
 MANY = 512  # documents of a list from which most vectors hold none of the first ranks
@@ -43,6 +44,7 @@ def keep_top(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: 
     return keep_few_from(scores, codes, bound, kept_scores, kept)
 
 
+@stoppable
 @apart
 def keep_all(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> int:
     n = scores.shape[0]
@@ -52,6 +54,7 @@ def keep_all(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> in
     return n
 
 
+@stoppable
 @inlined
 def rank_documents(
     kept: int,

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from fastndcg.kernels.compiling import block, driver
 from fastndcg.kernels.tables import Array
 
+from .marks import IS_COMPILED, block, driver
+
 # Python's own integers do without wrapping and its warnings where nothing is compiled
-word: Any = int if numba.config.DISABLE_JIT else np.uint64
+word: Any = np.uint64 if IS_COMPILED else int
 
 _ALL = word(2**64 - 1)
 _LOW = word(2**32 - 1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.compiling import allocating, block, driver
-from fastndcg.kernels.lists import average
-from fastndcg.kernels.sorting import falling_keys, sort_falling
-from fastndcg.kernels.sums import discounted
 from fastndcg.kernels.tables import Array
-from fastndcg.kernels.vectors.summing import normalised
+
+from .lists import average
+from .marks import allocating, block, driver, stoppable
+from .sorting import falling_keys, sort_falling
+from .sums import discounted
+from .vectors.summing import normalised
 
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
 _UNIT, _ROOM = 2.0**600, 2.0**400  # a product of what is below each is a number
@@ -45,6 +46,7 @@ def fill_ways(n: int, most: int, ways: Array, powers: Array) -> None:
         ways[k], powers[k] = number, power
 
 
+@stoppable
 @block
 def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
     """Advance to the next way to draw equally many documents, kinds of greater gain first; False after the last."""
@@ -64,6 +66,7 @@ def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
     return True
 
 
+@stoppable
 @allocating
 def expected_over_returned(
     gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool

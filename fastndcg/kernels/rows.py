@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.compiling import driver
 from fastndcg.kernels.tables import Array
+
+from .marks import driver
 
 
 @driver()

@@ -8,16 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.compiling import apart, block, inlined
-from fastndcg.kernels.folds import fold_lists
-from fastndcg.kernels.gains import count_levels, fill_gains
-from fastndcg.kernels.ideals import gains_of_judged, ideal_of_gains, ideals_of_levels, total_of_levels
-from fastndcg.kernels.lists import collect, gather, gather_sums
-from fastndcg.kernels.llvm import BINS, LANES, SIDE_BY_SIDE
-from fastndcg.kernels.memory import TOGETHER, Batch, Lanes, Ranked, Scratch, Work, vectors_of
-from fastndcg.kernels.ranking import COUNTING, MANY, bounded_by, keep_all, keep_top, rank_documents
-from fastndcg.kernels.sorting import sort_falling
-from fastndcg.kernels.sums import fold_rows
 from fastndcg.kernels.tables import (
     ALL_MADE,
     AVERAGE,
@@ -43,15 +33,26 @@ from fastndcg.kernels.tables import (
     Documents,
     Plan,
 )
-from fastndcg.kernels.vectors.keeping import (
+
+from .folds import fold_lists
+from .gains import count_levels, fill_gains
+from .ideals import gains_of_judged, ideal_of_gains, ideals_of_levels, total_of_levels
+from .lists import collect, gather, gather_sums
+from .llvm import BINS, LANES, SIDE_BY_SIDE
+from .marks import apart, block, inlined, stoppable
+from .memory import TOGETHER, Batch, Lanes, Ranked, Scratch, Work, vectors_of
+from .ranking import COUNTING, MANY, bounded_by, keep_all, keep_top, rank_documents
+from .sorting import sort_falling
+from .sums import fold_rows
+from .vectors.keeping import (
     bounds_of_top,
     fetch,
     greatest_by_bin,
     keep_few_from,
     keep_from_lanes,
 )
-from fastndcg.kernels.vectors.ranking import rank_side_by_side
-from fastndcg.kernels.vectors.summing import COUNTED, average_side_by_side, gains_of_codes
+from .vectors.ranking import rank_side_by_side
+from .vectors.summing import COUNTED, average_side_by_side, gains_of_codes
 
 _DEEPEST = 24  # ranks up to which bins bound their scores well
 _COMPARED = 8  # cost of a document compared with a vector of others, where n rows sorted side by side cost n * log2(n)**2
@@ -238,6 +239,7 @@ def finish_batch(placed: int, plan: Plan, work: Work, batch: Batch, out: Array) 
     )  # fmt: skip
 
 
+@stoppable
 @apart
 def take_queries(
     first: int,

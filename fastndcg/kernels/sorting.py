@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
-from fastndcg.kernels.compiling import BLOCK, allocating, block, empty
 from fastndcg.kernels.tables import Array
+
+from .marks import BLOCK, allocating, block, empty, overload, types
 
 INSERTION = 24  # values up to which insertion sort beats quicksort
 

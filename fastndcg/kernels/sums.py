@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.compiling import apart, block, inlined
-from fastndcg.kernels.llvm import SIDE_BY_SIDE
-from fastndcg.kernels.memory import Lanes, Sums
 from fastndcg.kernels.tables import (
     AS_IS,
     AT_RELEVANT,
@@ -34,7 +31,11 @@ from fastndcg.kernels.tables import (
     WEIGHTED,
     Array,
 )
-from fastndcg.kernels.vectors.summing import add_discounted, add_discounted_of_one, normalised, sum_row
+
+from .llvm import SIDE_BY_SIDE
+from .marks import apart, block, inlined
+from .memory import Lanes, Sums
+from .vectors.summing import add_discounted, add_discounted_of_one, normalised, sum_row
 
 
 @block

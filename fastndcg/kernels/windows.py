@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from fastndcg.kernels.compiling import driver
 from fastndcg.kernels.tables import Array
+
+from .marks import driver
 
 PART, PARTS = 40, 3  # bits and number of the parts of a value that is summed
 SQUARED, SQUARED_PARTS = 20, 5  # and of one that is squared

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from fastndcg.kernels.compiling import block
-from fastndcg.kernels.llvm import load, pointer_of, splat, store
 from fastndcg.kernels.tables import Array
+
+from .llvm import load, pointer_of, splat, store
+from .marks import IS_COMPILED, block, intrinsic, ir, types
 
 NEWLINE, BLANK, HASH, PLUS, MINUS, POINT, ZERO, COLON = 10, 32, 35, 43, 45, 46, 48, 58
 
@@ -56,7 +53,7 @@ def vector_element(typing: Any, array: Any, at: Any) -> Any:
     return array.dtype(array, types.int64), generate
 
 
-element = plain_element if numba.config.DISABLE_JIT else vector_element
+element = vector_element if IS_COMPILED else plain_element
 
 
 def plain_leading_zeros(bits: Any) -> Any:
@@ -71,7 +68,7 @@ def vector_leading_zeros(typing: Any, bits: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-leading_zeros = plain_leading_zeros if numba.config.DISABLE_JIT else vector_leading_zeros
+leading_zeros = vector_leading_zeros if IS_COMPILED else plain_leading_zeros
 
 
 @block
@@ -136,7 +133,7 @@ def vector_word_at(typing: Any, data: Any, at: Any) -> Any:
     return types.uint64(data, types.int64), generate
 
 
-word_at = plain_word_at if numba.config.DISABLE_JIT else vector_word_at
+word_at = vector_word_at if IS_COMPILED else plain_word_at
 
 
 def _copying(size: int, data: Any, out: Any) -> Any:
@@ -169,8 +166,8 @@ def plain_copy_8(data: Array, at: Any, out: Array, to: Any) -> None:
     out[to : to + 8] = data[at : at + 8].copy()
 
 
-copy_32 = plain_copy_32 if numba.config.DISABLE_JIT else vector_copy_32
-copy_8 = plain_copy_8 if numba.config.DISABLE_JIT else vector_copy_8
+copy_32 = vector_copy_32 if IS_COMPILED else plain_copy_32
+copy_8 = vector_copy_8 if IS_COMPILED else plain_copy_8
 
 
 @block
@@ -209,7 +206,7 @@ def vector_same_text(
     return unlike << np.uint64(64 - 8 * length) == np.uint64(0)
 
 
-same_text = same_bytes if numba.config.DISABLE_JIT else vector_same_text
+same_text = vector_same_text if IS_COMPILED else same_bytes
 
 
 @block

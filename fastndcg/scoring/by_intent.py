@@ -77,7 +77,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
 def _score(
     measures: tuple[Measure, ...], rankings: Rankings, condensed: bool, threads: int | None
 ) -> Float64:
-    from fastndcg.kernels.intents import score_intents
+    from fastndcg.kernels import worlds
 
     worths = list(dict.fromkeys(_worth(measure) for measure in measures))
     scored, keys = _scored(rankings, condensed)
@@ -96,9 +96,11 @@ def _score(
     )
     table = _rows(measures, worths, longest)
     out = np.empty((len(measures), rankings.n_queries))
+    size = rankings.n_docs * len(measures)
 
     def score_part(part: tuple[int, int]) -> None:
-        score_intents(*part, keys, documents, judged, ordered, chance_offsets, probabilities, table, out)
+        given = (keys, documents, judged, ordered, chance_offsets, probabilities, table, out)
+        worlds.run("intents.score_intents", size, *part, *given)
 
     parts = _parts(documents, judged, launch.threads_of(threads))
     if len(parts) == 1:

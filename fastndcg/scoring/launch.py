@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import read_only
+from fastndcg.kernels import worlds
 from fastndcg.kernels.tables import HELD, Documents
 from fastndcg.scoring import plan
 from fastndcg.threads import check_threads
@@ -48,20 +49,21 @@ _one_at_a_time = threading.Lock()
 
 def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> npt.NDArray[np.float64]:
     """Values of all measures, float64 (n_measures, n_queries); NaN where a query has no value. Raises as `plan.build` does."""
-    from fastndcg.kernels import drivers
-
     tables, coding = plan.build(measures, rankings)
     out = np.empty((len(measures), rankings.n_queries))
-    kind = "levels" if coding.levels else "values"
-    serial = getattr(drivers, f"score_{kind}_serial")
+    name = _driver_of(coding)
+    size = _size(rankings, len(measures))
     wanted = 1 if threads is None and rankings.n_docs < _WORTH_THREADS else threads_of(threads)
     for first, last in _runs(rankings, coding, wanted):
         documents = _documents(rankings, coding, first, last)
-        if wanted == 1:
-            serial(_chunks(rankings, first, last, 1), documents, tables, out)
+        arguments = (_chunks(rankings, first, last, wanted), documents, tables, out)
+        serial = worlds.compiled(name, size, arguments)
+        if serial is None:
+            worlds.run_plain(name, size, arguments)
+        elif wanted == 1:
+            serial(*arguments)
         else:
-            chunks = _chunks(rankings, first, last, wanted)
-            _run_parallel(serial, wanted, chunks, documents, tables, out)
+            _run_parallel(serial, wanted, *arguments)
     for row, measure in enumerate(measures):
         if varies_with_returned(measure):
             _expect_over_returned(measure, rankings, out[row])
@@ -70,34 +72,44 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
 
 def run_one(tables: Plan, coding: Coding, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
     """Run tables over the documents of few queries, float64 (n_rows, n_queries)."""
-    from fastndcg.kernels import drivers
+    n, size = rankings.n_queries, _size(rankings, len(tables.rows))
+    worlds.run(
+        _driver_of(coding),
+        size,
+        _chunks(rankings, 0, n, 1),
+        _documents(rankings, coding, 0, n),
+        tables,
+        out,
+    )
 
-    serial = getattr(drivers, f"score_{'levels' if coding.levels else 'values'}_serial")
-    n = rankings.n_queries
-    serial(_chunks(rankings, 0, n, 1), _documents(rankings, coding, 0, n), tables, out)
+
+def _size(rankings: Rankings, rows: int) -> int:
+    """Work of a plain driver: to begin a query takes as long as 40 documents."""
+    return (rankings.n_docs + 40 * rankings.n_queries) * rows
+
+
+def _driver_of(coding: Coding) -> str:
+    return f"drivers.score_{'levels' if coding.levels else 'values'}_serial"
 
 
 def replace_undefined(
     measures: tuple[Measure, ...], values: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.bool_], int]:
     """Put what each measure says of queries without a value in place of NaN; which these are, and how many values are infinite."""
-    from fastndcg.kernels import drivers
-
     empty = [measure.params.get("empty", 0.0) for measure in measures]
     instead = np.array([np.nan if isinstance(value, str) else value for value in empty], np.float64)
     undefined = np.zeros(values.shape, np.bool_)
-    return undefined, drivers.replace_undefined(values, instead, undefined)
+    return undefined, worlds.run("drivers.replace_undefined", values.size, values, instead, undefined)
 
 
 def threads_of(threads: int | None) -> int:
     """How many threads score; all that Numba has where nothing is asked for."""
-    import numba
-
-    threads = check_threads(threads)
-    limit: int = numba.config.NUMBA_NUM_THREADS
+    threads, limit = check_threads(threads), worlds.cores()
     if threads is not None:
         return min(threads, limit)
-    return limit if _layer() is None else int(numba.get_num_threads())
+    # what the host told Numba, if it did
+    numba = sys.modules.get("numba")
+    return limit if numba is None or _layer() is None else int(numba.get_num_threads())
 
 
 # ---- cutting ----
@@ -219,8 +231,6 @@ def varies_with_returned(measure: Measure) -> bool:
 
 def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
     """Such an expectation has a kernel of its own, that nobody else waits for to compile."""
-    from fastndcg.kernels.returned import expect_over_returned
-
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged
@@ -228,7 +238,9 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     empty = np.nan if isinstance(measure.empty, str) else measure.empty
     ratio = measure.definition.over == "ideal"
     gains, scores = plan.gains_of_documents(measure, rankings), _comparable(rankings.scores)
-    expect_over_returned(
+    worlds.run(
+        "returned.expect_over_returned",
+        rankings.n_docs,
         rankings.offsets,
         gains,
         read_only(scores),
@@ -246,7 +258,7 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
 
 
 def _run_parallel(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
-    from fastndcg.kernels import drivers
+    from fastndcg.compiled import drivers
 
     if not _one_at_a_time.acquire(blocking=False):
         serial(chunks, *arguments)
@@ -263,7 +275,7 @@ def _run_parallel(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arg
 def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
     import numba
 
-    from fastndcg.kernels.drivers import address_of, score_parallel
+    from fastndcg.compiled.drivers import address_of, score_parallel
 
     address, before = address_of(serial, *arguments), numba.get_num_threads()
     try:

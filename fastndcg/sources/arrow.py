@@ -428,17 +428,17 @@ def _changes_of_numbers(values: Array, most: int) -> Int64 | None:
     """Rows that differ from the row before; None where there are more than `most`."""
     if len(values) < WORTH_COMPILING or values.dtype.kind not in "iu" or values.dtype.itemsize < 4:
         return _listed(values[1:] != values[:-1], most)
-    from fastndcg.kernels.rows import find_changes
+    from fastndcg.kernels import worlds
 
     # signs do not matter here, and each dtype is a kernel to compile
     values = read_only(values.view(f"i{values.dtype.itemsize}"))
     rows = np.empty(min(most, len(values) // _RUN), np.int64)
-    count = find_changes(values, rows)
+    count = worlds.run("rows.find_changes", len(values), values, rows)
     if count > most:
         return None
     if count > len(rows):
         rows = np.empty(count, np.int64)
-        find_changes(values, rows)
+        worlds.run("rows.find_changes", len(values), values, rows)
     return rows[:count]
 
 

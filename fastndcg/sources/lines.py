@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.errors import InputTypeError, SourceError
+from fastndcg.kernels import worlds
 from fastndcg.threads import processors
 
 if TYPE_CHECKING:
@@ -348,7 +349,7 @@ class _Part:
         self.filled[kernels.ODD] = 0
         text = np.empty(int((odd[:, 2] - odd[:, 1]).sum()), np.uint8)
         ends = np.empty(len(odd), np.int64)
-        kernels.cut_out(block, odd, text, ends)
+        worlds.run("lines.cut_out", len(odd), block, odd, text, ends)
         numbers = large_text(text, _after_zero(ends))
         try:
             self.columns.values[odd[:, 0]] = numbers.cast(pa.float64()).to_numpy()

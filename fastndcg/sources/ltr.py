@@ -132,9 +132,10 @@ def _query_file_beside(name: str, lines: Lines, without: int) -> str:
 
 
 def _read(name: str, threads: int | None) -> Lines:
-    from fastndcg.kernels.lines import scan_ltr
+    def scan(block: Array, columns: TextColumns, filled: Array) -> int:
+        return int(worlds.run("lines.scan_ltr", len(block), block, columns, filled))
 
-    lines = read_lines(name, scan_ltr, LTR_LINE, threads=threads)
+    lines = read_lines(name, scan, LTR_LINE, threads=threads)
     if not len(lines.values):
         raise SourceError(f"{name} has no rows; wanted at least one: {LTR_LINE}")
     return lines

@@ -3,13 +3,14 @@
 pyarrow decodes an id for each row and a grade by way of 32 bits. Here a run of one id stays a run, and grades are unpacked into
 their own type, so that reading takes about half as long. Only what is most usual is read: flat columns without nulls, plain or in
 a dictionary, compressed by Snappy or not at all. All else, and all damage, is left to pyarrow, which reads it or says what is
-wrong with it, and so are short files where the kernels are not compiled yet.
+wrong with it, and so are files that are too short to be worth it.
 
-Importing this module imports Numba. Format: https://parquet.apache.org/docs/file-format/
+Format: https://parquet.apache.org/docs/file-format/
 """
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.kernels import pages as kernels
-from fastndcg.kernels.compiling import is_compiled
+from fastndcg.kernels import worlds
 from fastndcg.sources import footers
 
 if TYPE_CHECKING:
@@ -49,9 +50,14 @@ class Leaf(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def is_ready() -> bool:
-    """Whether nobody would wait for kernels to be compiled, which takes 8 s."""
-    return is_compiled(kernels.values_of_pages)
+def is_worth_it(rows: int) -> bool:
+    """Whether so many rows are read sooner from pages than by pyarrow, with what it takes to load or compile that."""
+    return worlds.pays("pages.values_of_pages", rows)
+
+
+def _run(driver: str, *arguments: Any) -> Any:
+    """Compiled, as far as anything is: the plain drivers are slower than pyarrow."""
+    return worlds.run(f"pages.{driver}", math.inf, *arguments)
 
 
 def leaves_of(footer: Footer, names: Collection[str]) -> dict[str, Leaf]:
@@ -131,8 +137,15 @@ class Values:
         bits = f"u{out.itemsize}"  # of whatever they are: each dtype is a kernel to compile
         entries, n_entries = pages.entries.view(bits), pages.n_entries
         stored = self._leaf.stored.itemsize
-        found = kernels.values_of_pages(
-            pages.data, pages.headers, pages.scratch, stored, entries, n_entries, out.view(bits)
+        found = _run(
+            "values_of_pages",
+            pages.data,
+            pages.headers,
+            pages.scratch,
+            stored,
+            entries,
+            n_entries,
+            out.view(bits),
         )
         if found != len(out):
             raise NotReadError
@@ -171,8 +184,16 @@ class Runs:
         for most in (rows // _FEW_RUNS + 1, rows):
             ids, ends = np.empty(most, np.int64), np.empty(most, np.int64)
             stored, entries = self._leaf.stored.itemsize, pages.entries
-            found = kernels.runs_of_pages(
-                pages.data, pages.headers, pages.scratch, stored, entries, pages.n_entries, ids, ends
+            found = _run(
+                "runs_of_pages",
+                pages.data,
+                pages.headers,
+                pages.scratch,
+                stored,
+                entries,
+                pages.n_entries,
+                ids,
+                ends,
             )
             if found >= 0:
                 return ids[:found], ends[:found]
@@ -233,8 +254,15 @@ def _entries(dictionary: _Pages, stored: np.dtype[Any]) -> Array:
         raise NotReadError
     entries, bits = np.empty(n, stored), f"u{stored.itemsize}"
     none = np.zeros(kernels.PADDED, bits)
-    found = kernels.values_of_pages(
-        dictionary.data, dictionary.headers, dictionary.scratch, stored.itemsize, none, 0, entries.view(bits)
+    found = _run(
+        "values_of_pages",
+        dictionary.data,
+        dictionary.headers,
+        dictionary.scratch,
+        stored.itemsize,
+        none,
+        0,
+        entries.view(bits),
     )
     if found != n:
         raise NotReadError
@@ -254,7 +282,7 @@ def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) ->
         block = source.read_buffer(min(window, stop - at))
         data, done, used = np.frombuffer(block, np.uint8), 0, 1
         while used:
-            found, used = kernels.find_pages(data[done:], table, codec, leaf.optional, *limits)
+            found, used = _run("find_pages", data[done:], table, codec, leaf.optional, *limits)
             if used < 0:
                 raise NotReadError
             headers = table[:found].copy()

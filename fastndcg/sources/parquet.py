@@ -36,8 +36,6 @@ Result = TypeVar("Result")
 _FEWEST_ROWS, _MOST_ROWS = 1 << 20, 1 << 26
 # compressed bytes that pyarrow reads ahead of a column of a row group that is too large to be read at once
 _BUFFER = 1 << 20
-# rows from which it is worth to wait, once, for the kernels of pages to be compiled
-_WORTH_WAITING = 1 << 24
 # a row of ids takes less than half a byte only where most repeat the one before: ids in any order take 10 to 20 bits
 _BYTES_IN_RUNS, _MOST_ROWS_IN_RUNS = 0.5, np.iinfo(np.int32).max
 
@@ -247,7 +245,7 @@ def _with_leaves(dataset: Dataset) -> Dataset:
     columns = dataset.columns
     if is_list(dataset.types[columns.relevance]) or not _pages_are_worth_it(dataset):
         return dataset
-    from fastndcg.sources.pages import leaves_of  # here, because it imports Numba
+    from fastndcg.sources.pages import leaves_of
 
     names = [name for name in columns.names if name not in dataset.encoded]
     parts = [
@@ -267,9 +265,9 @@ def _pages_are_worth_it(dataset: Dataset) -> bool:
     # from afar pyarrow asks for all columns at once
     if not any(part.file.is_local for part in dataset.parts):
         return False
-    from fastndcg.sources.pages import is_ready
+    from fastndcg.sources.pages import is_worth_it
 
-    return dataset.n_rows >= _WORTH_WAITING or is_ready()
+    return is_worth_it(dataset.n_rows)
 
 
 def _stands_in_runs(parts: list[Part], name: str) -> bool:

@@ -35,6 +35,7 @@ from fastndcg.errors import (
 )
 from fastndcg.grouping import id_column
 from fastndcg.intents import IntentGrades
+from fastndcg.kernels import worlds
 from fastndcg.rankings import Rankings
 from fastndcg.sources.arrow import with_nulls_as_nan
 from fastndcg.sources.columns import find_column
@@ -55,6 +56,7 @@ from fastndcg.typing import Missing, NaN, TieOrder
 
 if TYPE_CHECKING:
     from fastndcg.kernels.joining import Ids
+    from fastndcg.kernels.lines import TextColumns
 
 Array = npt.NDArray[Any]
 
@@ -280,10 +282,9 @@ def _check_options(missing: str, ties: str, nan: NaN) -> None:
 
 
 def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
-    from fastndcg.kernels.lines import TextColumns, scan_trec
 
     def scan(block: Array, columns: TextColumns, filled: Array) -> int:
-        return scan_trec(block, has_rank, columns, filled)
+        return int(worlds.run("lines.scan_trec", len(block), block, has_rank, columns, filled))
 
     name = path_of(path, "run" if has_rank else "qrels")
     lines = read_lines(name, scan, RUN_LINE if has_rank else QRELS_LINE, threads=threads)
@@ -581,12 +582,13 @@ def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _side(
     name: str, query: pa.Array | pa.ChunkedArray, docs: pa.Array | pa.ChunkedArray, values: Array
 ) -> Side:
-    from fastndcg.kernels.rows import codes_by_first_appearance
 
     ids = id_column(_encoded(query))
     indices = ids.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False).view()
     indices.flags.writeable = False
-    codes, first_rows = codes_by_first_appearance(indices, len(ids.dictionary))
+    codes, first_rows = worlds.run(
+        "rows.codes_by_first_appearance", len(indices), indices, len(ids.dictionary)
+    )
     queries = ids.dictionary.take(pa.array(indices[first_rows]))
     return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row}", False)
 
@@ -604,7 +606,6 @@ def _encoded(ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
-    from fastndcg.kernels.joining import starts_of_runs
 
     if pa.types.is_integer(ids.type):
         numbers = ids.to_numpy(zero_copy_only=False)
@@ -612,7 +613,7 @@ def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
             np.append(np.ones(min(len(numbers), 1), np.bool_), numbers[1:] != numbers[:-1])
         )
     else:
-        starts = starts_of_runs(*_texts(ids))
+        starts = worlds.run("joining.starts_of_runs", len(ids), *_texts(ids))
     if 2 * len(starts) > len(ids):
         return ids.dictionary_encode()
     runs = ids.take(pa.array(starts)).dictionary_encode()
@@ -750,8 +751,6 @@ def join(
     """Rankings of the queries of `qrels`, with the grade of each document of `run`."""
     import pyarrow.compute as pc
 
-    from fastndcg.kernels.joining import join_documents
-
     _check_values(qrels, "grade")
     if nan == "last" and run.values.dtype.kind == "f":
         run = run._replace(values=np.where(np.isnan(run.values), run.values.dtype.type(-np.inf), run.values))
@@ -785,8 +784,16 @@ def join(
     found, judged_places = np.empty(len(run.values), np.int64), np.arange(len(judged_rows))
 
     def join_part(part: slice) -> tuple[int, int, int]:
-        return join_documents(
-            judged_offsets[part], judged_places, judged_ids, offsets[part], rows, run_ids, found
+        return worlds.run(  # type: ignore[no-any-return]
+            "joining.join_documents",
+            len(rows),
+            judged_offsets[part],
+            judged_places,
+            judged_ids,
+            offsets[part],
+            rows,
+            run_ids,
+            found,
         )
 
     for twice, first, second in _each_part(join_part, judged_offsets + offsets, threads):
@@ -828,11 +835,11 @@ def _by_falling_score(
     values: Array, offsets: Array, rows: Array, ids: Ids, ties: TieOrder, threads: int | None
 ) -> Array:
     """Rows of each query in order of falling score; those of equal score by their documents' ids."""
-    from fastndcg.kernels.joining import order_documents
-
     keys, ordered = falling_keys(values).view(np.uint64) ^ _SIGN, np.empty(len(rows), np.int64)
     _each_part(
-        lambda part: order_documents(offsets[part], rows, keys, ids, ties == "docid_asc", ordered),
+        lambda part: worlds.run(
+            "joining.order_documents", len(rows), offsets[part], rows, keys, ids, ties == "docid_asc", ordered
+        ),
         offsets,
         threads,
     )
@@ -853,15 +860,21 @@ def _of_kind(
 
 def _taken(ids: pa.Array, rows: Array, threads: int | None) -> pa.Array:
     """`ids.take(rows)` of large binary or of numbers: pyarrow's takes four times as long for text."""
-    from fastndcg.kernels.joining import offsets_of_taken, take_text
-
     if not pa.types.is_large_binary(ids.type):
         return ids.take(pa.array(rows))
     offsets, data = _texts(ids)
-    taken = offsets_of_taken(offsets, rows)
+    taken = worlds.run("joining.offsets_of_taken", len(rows), offsets, rows)
     out = np.empty(taken[-1], np.uint8)
     _each_part_of_rows(
-        lambda part: take_text(offsets, data, rows[part][: len(taken[part]) - 1], taken[part], out),
+        lambda part: worlds.run(
+            "joining.take_text",
+            len(rows),
+            offsets,
+            data,
+            rows[part][: len(taken[part]) - 1],
+            taken[part],
+            out,
+        ),
         len(rows),
         threads,
     )
@@ -988,14 +1001,12 @@ def _plain_ids(ids: Any) -> pa.Array:
 
 def _grouped(codes: Array, n_codes: int) -> tuple[Array, Array]:
     """Offsets and rows of the codes below `n_codes`; rows of other codes are left out."""
-    from fastndcg.kernels.rows import rows_by_code
-
     if not len(codes) or (codes[1:] >= codes[:-1]).all():
         offsets = np.searchsorted(codes, np.arange(n_codes + 1)).astype(np.int64)
         return offsets, np.arange(offsets[-1], dtype=np.int64)
     codes = codes.astype(np.int64, copy=False).view()
     codes.flags.writeable = False
-    offsets, rows = rows_by_code(codes, n_codes + 1)
+    offsets, rows = worlds.run("rows.rows_by_code", len(codes), codes, n_codes + 1)
     return offsets[:-1], rows[: offsets[-2]]
 
 
@@ -1026,7 +1037,7 @@ def _each(kernel: Callable[[slice], Any], cuts: list[int]) -> list[Any]:
 
 
 def _digested(ids: pa.Array, threads: int | None) -> Ids:
-    from fastndcg.kernels.joining import Ids, digest_ids
+    from fastndcg.kernels.joining import Ids
 
     if pa.types.is_integer(ids.type):
         numbers = ids.to_numpy(zero_copy_only=False)
@@ -1039,7 +1050,9 @@ def _digested(ids: pa.Array, threads: int | None) -> Ids:
     offsets, data = _texts(ids)
     hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
     _each_part_of_rows(
-        lambda part: digest_ids(
+        lambda part: worlds.run(
+            "joining.digest_ids",
+            len(ids),
             offsets[part],
             data,
             hashes[part][: len(offsets[part]) - 1],

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastndcg.errors import Argument, InputError, InputTypeError
+from fastndcg.kernels import worlds
 from fastndcg.statistics.intervals import Interval
 
 Float64 = npt.NDArray[np.float64]
@@ -67,9 +67,7 @@ def sign_flips(
         for size in sizes:
             sums = np.concatenate([sums - size, sums + size])
         return float(np.mean(np.abs(sums) >= least))
-    from fastndcg.kernels.resampling import flip_signs
-
-    sums = _run(flip_signs, sizes, len(sizes) / 8, resamples, seed, threads)
+    sums = _run("flip_signs", sizes, len(sizes) / 8, resamples, seed, threads)
     return (1 + int((np.abs(sums) >= least).sum())) / (1 + resamples)
 
 
@@ -97,9 +95,7 @@ def tukey(
     rows = np.sort(rows, axis=1)
     rows = rows[rows[:, 0] != rows[:, -1]]
     rows = np.ascontiguousarray(rows[np.lexsort(rows.T)])
-    from fastndcg.kernels.resampling import permute_systems
-
-    ranges = _run(permute_systems, rows, 4.0 * rows.size, resamples, seed, threads)
+    ranges = _run("permute_systems", rows, 4.0 * rows.size, resamples, seed, threads)
 
     def p(one: int, other: int) -> float:
         observed = abs(int(sums[one]) - int(sums[other]))
@@ -216,10 +212,8 @@ def means_of_clusters(values: Float64, weight: Float64 | None, clusters: Int64) 
 
 def _drawn(column: Float64, resamples: int, seed: int, threads: int | None) -> Float64:
     """Sums of as many values as there are, drawn with replacement, (resamples,)."""
-    from fastndcg.kernels.resampling import draw_sums
-
     largest = float(np.abs(column).max()) * len(column)
-    sums = _run(draw_sums, _whole(column, largest), float(len(column)), resamples, seed, threads)
+    sums = _run("draw_sums", _whole(column, largest), float(len(column)), resamples, seed, threads)
     scaled: Float64 = np.ldexp(sums.astype(np.float64), math.frexp(largest)[1] - 61)
     return scaled
 
@@ -227,24 +221,24 @@ def _drawn(column: Float64, resamples: int, seed: int, threads: int | None) -> F
 # ---- threads ----
 
 
-def _run(kernel: Any, values: Int64, work: float, resamples: int, seed: int, threads: int | None) -> Int64:
+def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, threads: int | None) -> Int64:
     """What a kernel finds for each resample; `work`: additions for one of them."""
-    import numba
-
-    found = np.empty(resamples, np.int64)
+    name, found = f"resampling.{kernel}", np.empty(resamples, np.int64)
     if threads is None:
-        threads = numba.config.NUMBA_NUM_THREADS if work * resamples >= _WORTH_THREADS else 1
+        threads = worlds.cores() if work * resamples >= _WORTH_THREADS else 1
     size = max(1, min(_SUMS, -(-resamples // threads)))
     runs = [(first, found[first : first + size]) for first in range(0, resamples, size)]
     if threads == 1:
         for first, part in runs:
-            kernel(seed, first, values, part)
+            worlds.run(name, work * resamples, seed, first, values, part)
         return found
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(
         threads
     ) as pool:  # threads of Python: safe in every host, and kernels let them run
-        for running in [pool.submit(kernel, seed, first, values, part) for first, part in runs]:
+        for running in [
+            pool.submit(worlds.run, name, work * resamples, seed, first, values, part) for first, part in runs
+        ]:
             running.result()
     return found

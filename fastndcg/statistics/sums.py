@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fastndcg.kernels import worlds
+
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
@@ -31,7 +33,7 @@ def exact_sum(values: npt.ArrayLike, largest: float | None = None) -> Fraction:
     1.0
     """
     array = np.asarray(values, dtype=np.float64)
-    if array.size >= _COMPILED and _has_compiler():
+    if array.size >= _COMPILED and _is_compiled("exact.add_values", array.size):
         close = _sum_of_parts(array, largest)
         return _sum_of_digits(array) if close is None else close
     total = Fraction(0)
@@ -46,7 +48,7 @@ def exact_sum_of_products(left: Float64, right: Float64, largest: float | None =
     >>> float(exact_sum_of_products(np.array([0.1, 0.2]), np.array([3.0, 1.0]))) == 0.5
     True
     """
-    if left.size >= _COMPILED and _has_compiler():
+    if left.size >= _COMPILED and _is_compiled("exact.add_products", left.size):
         close = _sum_of_squared_parts(left, largest) if left is right else None
         return _sum_of_digits(left, right) if close is None else close
     total = Fraction(0)
@@ -194,7 +196,7 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
     """
     if not values.size:
         return float("nan"), float("nan"), float("nan")
-    if values.size >= _COMPILED and _has_compiler():
+    if values.size >= _COMPILED and _is_compiled("windows.count_in_bins", values.size):
         found = _selected_quartiles(np.ascontiguousarray(values))
         if found is not None:
             return found
@@ -202,10 +204,9 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
     return q25, median, q75
 
 
-def _has_compiler() -> bool:
-    import numba
-
-    return not numba.config.DISABLE_JIT
+def _is_compiled(driver: str, size: int) -> bool:
+    """Whether kernels sum: the plain ones are slower than what is here without them."""
+    return worlds.world() != "plain" and worlds.pays(driver, size)
 
 
 def _sum_of_parts(values: Float64, largest: float | None) -> Fraction | None:
@@ -219,7 +220,7 @@ def _sum_of_parts(values: Float64, largest: float | None) -> Fraction | None:
     total = 0
     for start in range(0, values.size, windows.MOST):
         sums = np.zeros(windows.PARTS, np.int64)
-        if windows.add_parts(values[start : start + windows.MOST], 2.0**shift, sums):
+        if worlds.run("windows.add_parts", math.inf, values[start : start + windows.MOST], 2.0**shift, sums):
             return None
         total += sum(
             int(part) << (windows.PART * (windows.PARTS - 1 - place)) for place, part in enumerate(sums)
@@ -238,7 +239,9 @@ def _sum_of_squared_parts(values: Float64, largest: float | None) -> Fraction | 
     places, total = 2 * windows.SQUARED_PARTS - 1, 0
     for start in range(0, values.size, windows.MOST_SQUARED):
         sums = np.zeros(places, np.int64)
-        if windows.add_squares(values[start : start + windows.MOST_SQUARED], 2.0**shift, sums):
+        if worlds.run(
+            "windows.add_squares", math.inf, values[start : start + windows.MOST_SQUARED], 2.0**shift, sums
+        ):
             return None
         total += sum(int(part) << (windows.SQUARED * (places - 1 - place)) for place, part in enumerate(sums))
     return Fraction(total) / Fraction(2) ** (2 * shift + windows.SQUARED * (places - 1))
@@ -263,7 +266,7 @@ def _selected_quartiles(values: Float64) -> tuple[float, float, float] | None:
     if not (math.isfinite(scale) and math.isfinite(high - low)):
         return None
     counts = np.zeros(windows.BINS, np.int64)
-    windows.count_in_bins(values, low, scale, counts)
+    worlds.run("windows.count_in_bins", math.inf, values, low, scale, counts)
     places = [share * (n - 1) for share in (0.25, 0.5, 0.75)]
     asked = sorted({rank for place in places for rank in (int(place), min(int(place) + 1, n - 1))})
     ends = np.cumsum(counts)
@@ -271,7 +274,7 @@ def _selected_quartiles(values: Float64) -> tuple[float, float, float] | None:
     wanted = np.zeros(windows.BINS, np.int64)
     wanted[bins] = 1
     kept = np.empty(int(counts @ wanted) + 1)
-    windows.keep_of_bins(values, low, scale, wanted, kept)
+    worlds.run("windows.keep_of_bins", math.inf, values, low, scale, wanted, kept)
     kept = kept[:-1]
     before = np.cumsum(np.where(wanted, 0, counts))  # values that were left out, of the bins so far
     ranks = [rank - int(before[place]) for rank, place in zip(asked, bins, strict=True)]
@@ -292,12 +295,14 @@ def _sum_of_digits(*factors: Float64) -> Fraction:
     """The same sums, by the kernels."""
     from fastndcg.kernels import exact
 
-    add: Any = exact.add_values if len(factors) == 1 else exact.add_products
+    add = "exact.add_values" if len(factors) == 1 else "exact.add_products"
     total = 0
     for start in range(0, factors[0].size, _BETWEEN_CARRIES):
         digits = np.zeros(exact.DIGITS, np.int64)
         parts = (factor[start : start + _BETWEEN_CARRIES] for factor in factors)
-        add(*(np.ascontiguousarray(part, np.float64).view(np.int64) for part in parts), digits)
+        worlds.run(
+            add, math.inf, *(np.ascontiguousarray(part, np.float64).view(np.int64) for part in parts), digits
+        )
         total += sum(digit << (exact.BITS * place) for place, digit in enumerate(digits.tolist()) if digit)
     return Fraction(total, 1 << (1074 * len(factors)))
 

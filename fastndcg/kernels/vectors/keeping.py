@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from fastndcg.kernels.llvm import (
+from fastndcg.kernels.tables import Array
+
+from ..llvm import (
     BINS,
     LANES,
     SIDE_BY_SIDE,
@@ -40,7 +38,7 @@ from fastndcg.kernels.llvm import (
     transposed,
     variable,
 )
-from fastndcg.kernels.tables import Array
+from ..marks import IS_COMPILED, intrinsic, ir, types
 
 _LINE = 64  # bytes that memory gives at once
 _LOOKED_AT = 128  # vectors looked at before what they hold is kept
@@ -457,7 +455,7 @@ def vector_fetch(typing: Any, array: Any, first: Any, last: Any) -> Any:
     return types.none(array, types.int64, types.int64), generate
 
 
-if numba.config.DISABLE_JIT:
+if not IS_COMPILED:
     bound_of_top = plain_bound_of_top
     find_from = plain_find_from
     fetch = plain_fetch

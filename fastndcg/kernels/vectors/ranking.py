@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from fastndcg.kernels.llvm import (
+from fastndcg.kernels.tables import Array
+
+from ..llvm import (
     LANES,
     SIDE_BY_SIDE,
     Data,
@@ -32,7 +30,7 @@ from fastndcg.kernels.llvm import (
     transposed,
     variable,
 )
-from fastndcg.kernels.tables import Array
+from ..marks import IS_COMPILED, intrinsic, ir, types
 
 
 def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
@@ -481,7 +479,7 @@ def vector_count_among(typing: Any, scores: Any, own: Any, firsts: Any, sizes: A
     return types.void(scores, own, firsts, sizes), own_function("count_among", emit)
 
 
-if numba.config.DISABLE_JIT:
+if not IS_COMPILED:
     count_ahead = plain_count_ahead
     count_among = plain_count_among
     rank_distinct = plain_rank_distinct

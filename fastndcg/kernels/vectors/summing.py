@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from fastndcg.kernels.compiling import block
-from fastndcg.kernels.llvm import (
+from fastndcg.kernels.tables import Array
+
+from ..llvm import (
     LANES,
     SIDE_BY_SIDE,
     Data,
@@ -27,7 +24,7 @@ from fastndcg.kernels.llvm import (
     store,
     variable,
 )
-from fastndcg.kernels.tables import Array
+from ..marks import IS_COMPILED, block, intrinsic, ir, types
 
 _NEARLY_ONE = 1.0 + 1e-12
 _WIDE = 64  # bytes compared at once
@@ -449,7 +446,7 @@ fill_ideals_of_one, add_discounted_of_one = block(plain_fill_ideals), block(plai
 normalised = block(plain_normalised)
 
 
-if numba.config.DISABLE_JIT:
+if not IS_COMPILED:
     count_codes = plain_count_codes
     average_side_by_side = plain_average_side_by_side
     gains_of_codes = plain_gains_of_codes

@@ -1,0 +1,82 @@
+"""What each function of the kernels is: a driver, a block, and so on. In the plain world a mark does nothing.
+
+The modules beside this one are executed twice. As `fastndcg.kernels` they are plain Python and NumPy, which is what Python imports
+and what scores small inputs; Numba is not imported for them. As `fastndcg.compiled`, the same files, they are compiled. In both they
+import each other by relative names, so that each world is whole; `worlds` says which one runs.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from functools import wraps
+from time import thread_time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# where Numba is told to compile nothing, both worlds are plain
+IS_COMPILED = __name__.startswith("fastndcg.compiled.") and os.environ.get("NUMBA_DISABLE_JIT", "0") in (
+    "",
+    "0",
+)
+
+
+class TooSlowError(Exception):
+    """A plain driver ran until its deadline; what it has done so far can be done again."""
+
+
+class _Deadline(threading.local):
+    at = float("inf")  # of `thread_time`, which a busy machine does not hasten
+
+
+deadline = _Deadline()
+
+
+def _as_it_is(function: F) -> F:
+    return function
+
+
+def _by_options(*given: Any, **options: Any) -> Callable[[F], F]:
+    return _as_it_is
+
+
+def _stoppable(function: F) -> F:
+    @wraps(function)
+    def watched(*arguments: Any) -> Any:
+        if thread_time() > deadline.at:
+            raise TooSlowError
+        return function(*arguments)
+
+    return watched  # type: ignore[return-value]
+
+
+numba: Any = None
+types: Any = None
+ir: Any = None
+binding: Any = None
+private: Any = None
+BLOCK: dict[str, Any] = {}
+intrinsic: Any = _as_it_is
+overload: Any = _by_options
+block: Any = _as_it_is
+inlined: Any = _as_it_is
+apart: Any = _as_it_is
+allocating: Any = _as_it_is
+driver: Any = _by_options
+stoppable: Any = _stoppable  # a block where a plain driver stops after its deadline; drivers that run it write nothing they read
+empty: Any = np.empty
+steps: Any = range  # of a loop whose steps threads share
+
+if IS_COMPILED and not TYPE_CHECKING:
+    import numba
+    from llvmlite import binding, ir
+    from numba import types
+    from numba.extending import intrinsic, overload
+
+    from .compiling import BLOCK, allocating, apart, block, driver, empty, inlined, private
+
+    stoppable, steps = _as_it_is, numba.prange
