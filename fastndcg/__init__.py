@@ -15,7 +15,7 @@ Where everything is:
     spellings       measures by the names that people and other tools type
     scores          Scores: values for each query, means, summaries, tables
     scoring         from measures and rankings to values: plan, launch, ideals, intents, propensities
-    kernels         every compiled function: rank each query once, fold it into all measures
+    kernels         every function that is compiled where that pays: rank each query once, fold it into all measures
     statistics      exact sums and means, confidence intervals, tests
     comparison      compare: which of several systems is better, and how sure that is
     explain         where the value of a query comes from, rank by rank
@@ -39,7 +39,7 @@ Where everything is:
     adapters        Spark, Dask, Ray, boosters: what people already have, outside, looking in
     cli, demo       the command line, outside, looking in
 
-Importing this package imports NumPy and pyarrow; Numba is imported, and kernels are compiled or loaded, at the first call.
+Importing this package imports NumPy and pyarrow; Numba is imported, and kernels are compiled or loaded, once a process has work for them.
 """
 
 from fastndcg import plot

@@ -181,10 +181,13 @@ def install(how: str) -> None:
     """Guard what drivers are called with, "after" or "before" their arrays; check every "index" where nothing is compiled; or let
     errors out of every block, so that NUMBA_BOUNDSCHECK=1 finds all indices out of "bounds".
     """
-    if any(name.startswith("fastndcg.compiled.") and name.endswith("drivers") for name in sys.modules):
+    if any(name.startswith("fastndcg.") and name.endswith("drivers") for name in sys.modules):
         raise RuntimeError("kernels are imported already, and would be called without guards")
     faulthandler.enable()
-    from fastndcg.compiled import compiling
+    if how == "index":
+        from fastndcg.kernels import marks as compiling
+    else:
+        from fastndcg.compiled import compiling
 
     if how == "bounds":
         compiling.apart = compiling.block  # as a function of its own it would have no way to raise an error

@@ -181,6 +181,7 @@ KERNELS = [name for name in MODULES if name.split(".")[1:2] == ["kernels"]]
 FLOOR = (
     ("errors", "typing", "spellings"),
     ("kernels",),
+    ("compiled",),
     ("arrow_types", "tables"),
     ("arrays",),
     ("grouping",),

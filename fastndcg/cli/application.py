@@ -19,6 +19,7 @@ from typer.models import OptionInfo
 from fastndcg import __version__
 from fastndcg.cli.output import write
 from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Message
+from fastndcg.kernels import worlds
 
 P = ParamSpec("P")
 GATE, FAILED = 1, 3  # exit codes: a condition that did not hold, and a command that could not do its work
@@ -36,6 +37,8 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; ends the process with its exit code."""
     signal.signal(signal.SIGTERM, _terminated)
+    if sys.stderr.isatty():
+        worlds.tell = lambda message: sys.stderr.write(f"{message}\n")
     try:
         app(prog_name="fastndcg")
     except KeyboardInterrupt:

@@ -34,13 +34,15 @@ Reading, and putting in order:
                  TREC and LETOR files, the numbers in them, and their bytes
     joining      judgments and a run, by document id
 
-And how it is compiled:
+And how it is compiled, or not:
 
-    compiling    decorators for drivers and blocks, with Numba's public parts
+    worlds       which driver runs: the plain one, or the compiled one once that pays; the one door to all drivers
+    marks        what a function is; in the plain world a mark does nothing
+    compiling    the same marks for drivers and blocks that are compiled, with Numba's public parts
     private_numba
                  the same in less time, with private parts of versions that are known
     caching      where compiled drivers are kept
     llvm         what vector blocks are written with
 
-Importing one of these modules imports Numba and compiles nothing.
+The modules are executed twice: as `fastndcg.kernels` they are plain Python and import no Numba, as `fastndcg.compiled` they are compiled.
 """

@@ -8,7 +8,6 @@ run the driver with the blocks of the version before. Numba itself tells process
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -107,6 +106,8 @@ def _numbers(version: str) -> list[int]:
 
 @cache
 def _digest_of_kernels() -> str:
+    import hashlib  # here, because small calls ask for no folder
+
     here, digest = Path(__file__).parent, hashlib.sha256()
     sources = sorted(here.rglob("*.py")) or sorted(here.rglob("*.pyc"))
     for source in sources or [

@@ -29,7 +29,7 @@ IMPORTING = 0.5  # seconds to import Numba, and what kernels need of it
 
 
 class Costs(NamedTuple):
-    """Seconds on the machine of the records; `python -m bench.tiers` measures them."""
+    """Seconds of processor time on the machine of the records."""
 
     plain: float  # for each unit of a call's size
     compiling: float
@@ -67,12 +67,14 @@ _ready: dict[Any, Any] = {}  # compiled drivers, by name and kinds of arguments
 _unkept: set[Any] = set()  # names and kinds that the folder was searched for in vain
 
 
-def _ignore(seconds: float) -> None:
-    """What is told of compiling where nobody listens."""
+def _log(message: str) -> None:
+    import logging  # here, because only compiling needs it
+
+    logging.getLogger("fastndcg").info(message)
 
 
-# what is told, before a driver is compiled, about how many seconds that takes
-tell: Callable[[float], None] = _ignore
+# is told before a driver is compiled; the command line writes it to a terminal
+tell: Callable[[str], None] = _log
 
 
 def world() -> str:
@@ -174,7 +176,7 @@ def _build(key: Any, size: float, arguments: tuple[Any, ...]) -> Any:
                 return None
             with caching.alone():  # another process may compile the same now
                 if not compiling.is_kept(driver, arguments):
-                    tell(costs.compiling)
+                    tell(f"compiling kernels, once on this machine, about {costs.compiling:.0f} s")
                 compiling.compile_for(driver, arguments)
         else:
             compiling.compile_for(driver, arguments)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from fastndcg.arrays import as_array
 from fastndcg.errors import ColumnError, InputError, SourceError
+from fastndcg.kernels import worlds
 from fastndcg.rankings import Rankings
 from fastndcg.sources.arrow import first_line, integers_if_written_so, with_nulls_as_nan
 from fastndcg.sources.columns import find_column
@@ -34,6 +35,7 @@ from fastndcg.sources.trec import whole
 from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
+    from fastndcg.kernels.lines import TextColumns
     from fastndcg.typing import NaN
 
 Array = npt.NDArray[Any]

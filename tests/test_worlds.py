@@ -1,0 +1,139 @@
+"""Plain kernels until compiled ones pay: which world runs, that both give the same bits, and that nothing is compiled twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numba
+import pytest
+
+import fastndcg as fn
+from fastndcg.errors import InputError
+from fastndcg.kernels import caching, worlds
+
+compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+
+# small calls of many kinds, and whether they imported Numba
+SMALL = """
+import hashlib, sys
+import numpy as np
+import fastndcg as fn
+found, random = hashlib.sha256(), np.random.default_rng(5)
+assert abs(fn.ndcg([[0, 2, 1, 0]], [[0.5, 0.4, 0.3, 0.1]])[0] - 0.6697) < 1e-4
+for dtype in (np.float32, np.float64, np.int64):
+    for length in (1, 9, 40, 300):
+        grades, scores = random.integers(0, 4, (3, length)), random.integers(0, 60, (3, length)).astype(dtype)
+        rankings = fn.Rankings.from_dense(grades, scores)
+        measures = ["nDCG@10", "nDCG(ties='worst')", "AP", "RR@10", "P@5", "ERR@10", "nDCG(ideal='returned')@3"]
+        found.update(fn.evaluate(rankings, measures).values.tobytes())
+ids = random.integers(0, 5, 90)
+shuffled = fn.Rankings.from_query_ids(ids, ids % 3, random.random(90))
+found.update(fn.evaluate(shuffled, "nDCG").values.tobytes())
+print("numba" in sys.modules, "pandas" in sys.modules, found.hexdigest())
+"""
+
+
+def run(code: str, **environment: str) -> list[str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("FASTNDCG_KERNELS", "NUMBA_DISABLE_JIT")
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=kept | {"PYTHONPATH": str(Path(fn.__file__).parent.parent)} | environment,
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.split()
+
+
+def test_small_calls_import_no_compiler(tmp_path: Path) -> None:
+    """On a machine that never compiled anything, and the values of plain kernels."""
+    auto = run(SMALL, NUMBA_CACHE_DIR=str(tmp_path))
+    assert auto[:2] == ["False", "False"]
+    assert auto == run(SMALL, FASTNDCG_KERNELS="plain")
+    assert not list(tmp_path.rglob("*.nbc"))
+
+
+@compiles
+def test_the_same_bits_in_both_worlds() -> None:
+    assert run(SMALL, FASTNDCG_KERNELS="compiled")[2] == run(SMALL, FASTNDCG_KERNELS="plain")[2]
+
+
+@compiles
+def test_a_plain_driver_that_takes_too_long_is_run_compiled() -> None:
+    """And from then on the compiled one runs, whatever the size."""
+    code = """
+        import sys
+        import numpy as np
+        import fastndcg as fn
+        from fastndcg.kernels import worlds
+        rankings = fn.Rankings.from_dense(np.tile([0, 1, 2], (400, 4)), np.random.default_rng(1).random((400, 12)).astype(np.float32))
+        small = fn.evaluate(rankings[:3], "nDCG@10").values
+        assert "numba" not in sys.modules
+        worlds._left = lambda name: 0.0
+        whole = fn.evaluate(rankings, "nDCG@10").values
+        assert "numba" in sys.modules and worlds._ready
+        assert whole[0, :3].tolist() == small[0].tolist()
+        spent = dict(worlds._spent)
+        assert fn.evaluate(rankings[:3], "nDCG@10").values.tolist() == small.tolist()
+        assert worlds._spent["drivers.score_levels_serial"] == spent["drivers.score_levels_serial"]
+        print("done")
+    """
+    assert run(code) == ["done"]
+
+
+def test_what_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading where a driver is kept, compiling where none is, and what was spent counts."""
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
+    monkeypatch.setattr(worlds, "_spent", {})
+    monkeypatch.setattr(worlds, "_price_of_numba", lambda name: worlds.IMPORTING)
+    costs, name = worlds.COSTS["rows.find_changes"], "rows.find_changes"
+    loading = (worlds.IMPORTING + costs.loading) / costs.plain
+    compiling = (worlds.IMPORTING + costs.compiling) / costs.plain
+    for is_kept, worth in ((True, loading), (False, compiling)):
+        monkeypatch.setattr(caching, "holds", lambda function, is_kept=is_kept: is_kept)
+        assert not worlds.pays(name, 0.99 * worth)
+        assert worlds.pays(name, 1.01 * worth)
+        worlds._spent[name] = 0.5 * worth * costs.plain
+        assert not worlds.pays(name, 0.49 * worth)
+        assert worlds.pays(name, 0.51 * worth)
+        worlds._spent.clear()
+
+
+@pytest.mark.pure
+def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
+    for asked, expected in (("", "auto"), ("auto", "auto"), ("plain", "plain"), ("compiled", "compiled")):
+        monkeypatch.setenv("FASTNDCG_KERNELS", asked)
+        assert worlds.world() == expected
+    monkeypatch.setenv("FASTNDCG_KERNELS", "fast")
+    with pytest.raises(InputError, match="FASTNDCG_KERNELS='fast'; wanted one of auto, plain, compiled"):
+        worlds.world()
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert worlds.world() == "plain"
+
+
+@compiles
+def test_two_processes_compile_once(tmp_path: Path) -> None:
+    code = """
+        import logging
+        import numpy as np
+        from fastndcg.kernels import worlds
+        told = []
+        worlds.tell = told.append
+        worlds.run("rows.find_changes", 9, np.arange(9), np.empty(9, np.int64))
+        print(len(told))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(fn.__file__).parent.parent), "FASTNDCG_KERNELS": "compiled", "NUMBA_CACHE_DIR": str(tmp_path),
+    }  # fmt: skip
+    both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert sorted(one.communicate(timeout=300)[0].strip() for one in both) == ["0", "1"]
