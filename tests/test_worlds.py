@@ -33,7 +33,7 @@ for dtype in (np.float32, np.float64, np.int64):
 ids = random.integers(0, 5, 90)
 shuffled = fn.Rankings.from_query_ids(ids, ids % 3, random.random(90))
 found.update(fn.evaluate(shuffled, "nDCG").values.tobytes())
-print("numba" in sys.modules, "pandas" in sys.modules, found.hexdigest())
+print("numba" in sys.modules, found.hexdigest())
 """
 
 
@@ -55,14 +55,14 @@ def run(code: str, **environment: str) -> list[str]:
 def test_small_calls_import_no_compiler(tmp_path: Path) -> None:
     """On a machine that never compiled anything, and the values of plain kernels."""
     auto = run(SMALL, NUMBA_CACHE_DIR=str(tmp_path))
-    assert auto[:2] == ["False", "False"]
+    assert auto[0] == "False"
     assert auto == run(SMALL, FASTNDCG_KERNELS="plain")
     assert not list(tmp_path.rglob("*.nbc"))
 
 
 @compiles
 def test_the_same_bits_in_both_worlds() -> None:
-    assert run(SMALL, FASTNDCG_KERNELS="compiled")[2] == run(SMALL, FASTNDCG_KERNELS="plain")[2]
+    assert run(SMALL, FASTNDCG_KERNELS="compiled")[1] == run(SMALL, FASTNDCG_KERNELS="plain")[1]
 
 
 @compiles
