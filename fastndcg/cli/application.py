@@ -38,11 +38,15 @@ def main() -> None:
     """Run the command line; ends the process with its exit code."""
     signal.signal(signal.SIGTERM, _terminated)
     if sys.stderr.isatty():
-        worlds.tell = lambda message: sys.stderr.write(f"{message}\n")
+        worlds.tell = _show
     try:
         app(prog_name="fastndcg")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _show(message: str) -> None:
+    sys.stderr.write(f"{message}\n")
 
 
 def _terminated(*_: object) -> NoReturn:
