@@ -12,5 +12,7 @@ sklearn     a scorer of scikit-learn
 ir_measures a provider
 torchmetrics a metric
 sentence_transformers  an evaluator whose nDCG is graded
+polars      a namespace of frames
+duckdb      a function of SQL
 pytrec_eval dictionaries in and out, as pytrec_eval has them
 """

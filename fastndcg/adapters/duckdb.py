@@ -1,0 +1,83 @@
+"""DuckDB: nDCG as a function of SQL, computed on Arrow, a batch of rows at a time.
+
+register(connection)
+connection.sql("SELECT country, avg(ndcg(labels, scores, 10)) FROM queries GROUP BY country")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.api import evaluate
+from fastndcg.arrow_types import combined
+from fastndcg.errors import InputError
+from fastndcg.measures import nDCG
+from fastndcg.rankings import Rankings
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def register(connection: duckdb.DuckDBPyConnection, *, name: str = "ndcg", **parameters: Any) -> None:
+    """Make `ndcg(labels, scores, k)` a function of a connection: nDCG@k of a query whose row has its lists.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+    name : str
+        Of the function.
+    parameters
+        Those of `nDCG`, as `gain="exp2"`, `ties="worst"`, `empty="nan"`.
+
+    Raises
+    ------
+    MeasureError
+        A parameter that does not exist.
+    duckdb.InvalidInputException
+        Here, where the connection has a function of this name; in a query, with this package's message, for lists of different lengths, nulls
+        in them, NaN scores and all else that `Rankings.from_lists` refuses.
+
+    Notes
+    -----
+    Labels and scores are read as DOUBLE. A row with a null has none. In long form, `list(label)` and `list(score)` make the lists:
+    `SELECT qid, ndcg(list(label), list(score), 10) FROM rows GROUP BY qid`.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> connection = duckdb.connect()
+    >>> register(connection)
+    >>> connection.sql("SELECT ndcg([3, 0, 2], [0.9, 0.8, 0.7], 2)").fetchall()
+    [(0.7039180890341348,)]
+    """
+    measure = nDCG(**parameters)
+
+    def ndcg(labels: Any, scores: Any, k: Any) -> pa.Array:
+        return _values(measure, *map(combined, (labels, scores, k)))
+
+    connection.create_function(
+        name, ndcg, ["DOUBLE[]", "DOUBLE[]", "BIGINT"], "DOUBLE",
+        type="arrow", null_handling="special",
+    )  # fmt: skip
+
+
+def _values(measure: Any, labels: pa.Array, scores: pa.Array, cutoffs: pa.Array) -> pa.Array:
+    known = pc.and_(pc.and_(labels.is_valid(), scores.is_valid()), cutoffs.is_valid()).to_numpy(
+        zero_copy_only=False
+    )
+    rows = np.flatnonzero(known)
+    values = np.zeros(len(known))
+    if len(rows):
+        cutoff = cutoffs.take(pa.array(rows)).to_numpy()
+        rankings = Rankings.from_lists(labels.take(pa.array(rows)), scores.take(pa.array(rows)))
+        distinct = np.unique(cutoff).tolist()
+        if distinct[0] < 1:
+            raise InputError(f"k is {distinct[0]}; wanted 1 or more")
+        found = evaluate(rankings, [measure @ k for k in distinct], threads=1)
+        for k in distinct:
+            values[rows[cutoff == k]] = found[measure @ k][cutoff == k]
+    return pa.array(values, mask=~known)

@@ -1,0 +1,106 @@
+"""Data frames and SQL: the namespace of Polars, the function of DuckDB, a metric of MLflow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import engines
+import numpy as np
+import polars as pl
+import pytest
+
+import fastndcg as fn
+import fastndcg.adapters.polars
+from fastndcg.adapters import duckdb as fnd
+from fastndcg.errors import ColumnError, MeasureError
+
+TABLE = engines.documents(120)
+MEASURES = ["nDCG@10", "RR"]
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_polars(lazy: bool, tmp_path: Path) -> None:
+    """Frames, lazy frames over files with a filter before, and list columns."""
+    frame: Any = pl.DataFrame(TABLE).with_columns(pl.col("qid").mod(3).alias("group"), other=1)
+    wanted = fn.evaluate(fn.Rankings.from_arrow(frame.filter(pl.col("qid") > 0), keep="group"), MEASURES)
+    if lazy:
+        frame.write_parquet(tmp_path / "rows.parquet")
+        frame = pl.scan_parquet(tmp_path / "*.parquet")
+    frame = frame.filter(pl.col("qid") > 0)
+    found = frame.fastndcg.evaluate(MEASURES, keep="group", threads=1)
+    assert found.mean() == wanted.mean() and found.by("group") == wanted.by("group")
+    lists = frame.group_by("qid", maintain_order=True).agg("label", "score")
+    assert lists.fastndcg.evaluate(MEASURES).mean() == wanted.mean()
+    with pytest.raises(ColumnError, match="scores"):
+        frame.fastndcg.evaluate("RR", score="scores")
+
+
+@pytest.fixture
+def connection() -> Any:
+    with duckdb.connect() as connection:
+        fnd.register(connection)
+        yield connection
+
+
+@pytest.mark.parametrize("numbers", ["label::TINYINT", "label::DOUBLE", "label::DECIMAL(5, 1)"])
+def test_duckdb(connection: Any, numbers: str) -> None:
+    """Several cutoffs in one call, and rows of nulls between them."""
+    rows = TABLE  # DuckDB finds it by its name
+    found = connection.sql(
+        f"SELECT qid, 1 + abs(qid) % 3 AS k, ndcg(list({numbers}), list(score), k) AS value FROM rows GROUP BY qid"  # noqa: S608 - of this test
+    ).fetchall()
+    scores = fn.evaluate(fn.Rankings.from_arrow(rows), [fn.nDCG @ k for k in (1, 2, 3)])
+    ids = scores.to_arrow()[0].to_pylist()
+    values = {
+        (qid, k): value
+        for k in (1, 2, 3)
+        for qid, value in zip(ids, scores[fn.nDCG @ k].tolist(), strict=True)
+    }
+    assert len(found) == 120 and {(qid, k): pytest.approx(value, rel=1e-14) for qid, k, value in found} == {
+        (qid, k): values[qid, k] for qid, k, _ in found
+    }
+
+
+def test_rows_of_duckdb_without_a_value(connection: Any) -> None:
+    found = connection.sql(
+        "SELECT ndcg(labels, scores, k) FROM (VALUES ([1, 0], [0.1, 0.9], 2), (NULL, [1], 2), ([1], [1], NULL), ([], [], 1)) AS rows(labels, scores, k)"
+    ).fetchall()
+    assert found == [(pytest.approx(1 / np.log2(3), rel=1e-15),), (None,), (None,), (0.0,)]
+    assert connection.sql("SELECT ndcg([1], [1], NULL)").fetchall() == [(None,)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("[1], [0.5, 0.1], 2", "query 0 has 1 grades and 2 scores"),
+        ("[1, 0], [0.5, 'nan'::DOUBLE], 2", "NaN"),
+        ("[1, 0], [0.5, 0.1], 0", "k is 0; wanted 1 or more"),
+        ("[1, NULL], [0.5, 0.1], 1", "not finite"),
+    ],
+)
+def test_what_duckdb_is_told(connection: Any, arguments: str, message: str) -> None:
+    with pytest.raises(duckdb.Error, match=message):
+        connection.sql(f"SELECT ndcg({arguments})").fetchall()
+
+
+def test_parameters_of_the_function(connection: Any) -> None:
+    fnd.register(connection, name="burges", gain="exp2", empty="nan")
+    ((value, empty),) = connection.sql("SELECT burges([0, 3], [0.9, 0.1], 2), burges([0], [1], 1)").fetchall()
+    assert value == pytest.approx(1 / np.log2(3), rel=1e-15) and np.isnan(empty)
+    with pytest.raises(MeasureError, match="gian"):
+        fnd.register(connection, name="other", gian="exp2")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_mlflow() -> None:
+    """The page's own lines."""
+    engines.need("mlflow")
+    names: dict[str, Any] = {}
+    exec(engines.page_example("MLflow", "evaluators"), names)  # noqa: S102 - the page's own lines
+    frame = names["predictions"]
+    wanted = fn.evaluate(fn.Rankings.from_query_ids(frame["qid"], frame["label"], frame["score"]), "nDCG@10")
+    result = names["ndcg_at_10"].eval_fn(frame["score"], frame["label"], {}, frame["qid"])
+    assert result.scores == wanted["nDCG@10"].tolist()
+    assert result.aggregate_results == {"mean": wanted.mean()["nDCG@10"]}
