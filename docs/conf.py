@@ -29,7 +29,6 @@ autodoc_member_order = "bysource"
 autodoc_mock_imports = [
     "catboost", "dask", "ir_measures", "lightgbm", "pyspark", "ray", "sentence_transformers", "sklearn", "torch", "torchmetrics", "xgboost",
 ]  # fmt: skip
-autodoc_preserve_defaults = True
 autodoc_typehints = "none"  # docstrings say what is taken, in words
 napoleon_google_docstring = False
 napoleon_use_ivar = True

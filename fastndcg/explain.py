@@ -363,6 +363,9 @@ class Explanation:
 class Explanations(dict[str, Explanation]):
     """Explanations of the same query of several systems, by their names."""
 
+    def __init__(self, explanations: Mapping[str, Explanation]) -> None:
+        super().__init__(explanations)
+
     def to_arrow(self) -> pa.Table:
         """The tables of all systems, one after the other; the first column is the `system`."""
         tables = []
