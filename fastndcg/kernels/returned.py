@@ -40,7 +40,7 @@ def fill_ways(n: int, most: int, ways: Array, powers: Array) -> None:
         if number >= _UNIT:
             number /= _UNIT
             power += 1
-        elif power > 0 and number * _UNIT < _UNIT:
+        elif power > 0 and number < 1.0:  # as _UNIT is a power of 2
             number *= _UNIT
             power -= 1
         ways[k], powers[k] = number, power
