@@ -15,7 +15,7 @@ import typer
 from fastndcg.api import evaluate
 from fastndcg.cli.application import command
 from fastndcg.cli.options import Format, FormatOption, ThreadsOption
-from fastndcg.cli.output import Progress, scoring, write, write_summary
+from fastndcg.cli.output import Progress, write, write_summary
 from fastndcg.cli.reading import choose_columns, open_paths, read_measures, read_rankings, tell
 from fastndcg.demo import QUERIES
 from fastndcg.files import check_writable
@@ -58,7 +58,7 @@ def demo(
     measures = read_measures(
         ["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"], []
     )
-    with scoring():
+    with Progress("Scoring"):
         evaluate(rankings, measures, threads=threads)
     clock.lap("first_score")
     scores = evaluate(rankings, measures, threads=threads)

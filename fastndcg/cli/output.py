@@ -185,14 +185,6 @@ class Progress:
         self._bars = bars
 
 
-def scoring() -> Progress:
-    """The bar of an evaluation, which says if kernels are compiled first: once a machine, and for longer than most scoring."""
-    from fastndcg.kernels.caching import holds
-
-    kept = any(holds(name) for name in ("score_levels_serial", "score_values_serial", "score_parallel"))
-    return Progress("Scoring" if kept else "Compiling kernels, once on this machine, then scoring")
-
-
 def _short(number: float) -> str:
     """A number in three digits or so, as in 34.5 M."""
     for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

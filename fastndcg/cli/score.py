@@ -35,7 +35,7 @@ from fastndcg.cli.options import (
     ThreadsOption,
     WeightOption,
 )
-from fastndcg.cli.output import Progress, scoring, slices_of, write_summary
+from fastndcg.cli.output import Progress, slices_of, write_summary
 from fastndcg.cli.reading import (
     check_confidence,
     check_sources,
@@ -265,7 +265,7 @@ def _score_runs(
     from fastndcg.anchors import anchors
 
     for rankings, columns in sides:
-        with scoring():
+        with Progress("Scoring"):
             scores = evaluate(rankings, measures, convention=convention, threads=threads)
         has_one_intent = rankings.intents is not None and not rankings.intents.numbers.any()
         found = anchors(rankings, measures, threads=threads) if anchored else None
@@ -360,7 +360,7 @@ def score_opened(
         scores, documents = _score_stream(stream, bar, measures, convention, out)
         return Scored(scores, documents, taken, anchors=anchors(stream, measures) if anchored else None)
     rankings = read_rankings(chosen, threads)
-    with scoring():
+    with Progress("Scoring"):
         scores = evaluate(rankings, measures, convention=convention, threads=threads)
         of_orders = anchors(rankings, measures, threads=threads) if anchored else None
     scored = Scored(scores, rankings.n_docs, taken, anchors=of_orders)
