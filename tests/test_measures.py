@@ -532,7 +532,7 @@ def test_a_range_is_several_measures() -> None:
     ("text", "wanted"),
     [
         ("nDCG@3-1", "nDCG@3-1 is not a range of cutoffs; wanted the lower one first"),
-        ("nDCG@5-5", "no range of cutoffs"),
+        ("nDCG@5-5", "not a range of cutoffs"),
         ("nDCG@1-1001", "at most 1000 of them"),
         ("nDCG@0-3", "cutoff 0 of nDCG is not a whole number from 1"),
         ("nDCG@1-2.5", "cutoff 2.5 of nDCG is not a whole number from 1"),
