@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+os.environ.setdefault("FASTNDCG_KERNELS", "compiled")  # its other process runs the plain ones
 
 import bulk  # noqa: E402, the tests' own
 import oracle  # noqa: E402
