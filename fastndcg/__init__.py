@@ -16,6 +16,7 @@ Where everything is:
     scores          Scores: values for each query, means, summaries, tables
     scoring         from measures and rankings to values: plan, launch, ideals, intents, propensities
     kernels         every function that is compiled where that pays: rank each query once, fold it into all measures
+    compiled        the same functions, compiled, once that pays
     statistics      exact sums and means, confidence intervals, tests
     comparison      compare: which of several systems is better, and how sure that is
     explain         where the value of a query comes from, rank by rank
