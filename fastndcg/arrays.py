@@ -42,7 +42,7 @@ def unmasked(name: str, values: Any) -> Any:
 
 def _on_processor(values: Any) -> Any:
     """A tensor of PyTorch, CuPy or JAX as an array of NumPy, without a copy where it is in this memory already; others as they are."""
-    if not hasattr(values, "__dlpack__") or isinstance(values, np.ndarray):
+    if not hasattr(values, "__dlpack__") or isinstance(values, np.ndarray | pa.Array):  # nulls are no numbers
         return values
     if hasattr(values, "detach"):  # of PyTorch: it may want a gradient, or have no dtype of NumPy
         values = values.detach().cpu()

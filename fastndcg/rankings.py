@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fastndcg.arrays import arrow_column, as_array, offsets_from, read_only, unmasked
 from fastndcg.arrow_types import combined, plain_strings
-from fastndcg.errors import Argument, At, InputError, InputTypeError, Step, count_of
+from fastndcg.errors import Argument, At, InputError, InputTypeError, Step, count_of, warn
 from fastndcg.grouping import group_by_query
 from fastndcg.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
 from fastndcg.sources.columns import Roles, with_roles
@@ -28,9 +28,6 @@ Int64 = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 20  # rows that a check looks at together, so that its temporary arrays stay small
 _TOGETHER = 1 << 16  # rows whose documents are compared together: their table stays in the cache
-
-
-_FEW_GRADES = 64  # grades that are counted in tables of a number for each
 
 
 class JudgedPool(NamedTuple):
@@ -768,47 +765,21 @@ class Rankings:
             )
 
     def _check_pool(self) -> None:
-        """Refuse a pool that lacks a document which was scored, judged and found relevant: more would be found than there is."""
+        """Warn of a pool with fewer relevant documents than were scored: R, AP and nDCG may pass 1."""
         if self.judged is None:
             return
         found = self.relevance > 0 if self.is_judged is None else (self.relevance > 0) & self.is_judged
-        sides = [
-            (offsets, values, np.flatnonzero(chosen))
-            for offsets, values, chosen in (
-                (self.offsets, self.relevance, found),
-                (*self.judged, self.judged.relevance > 0),
-            )
-        ]
-        floats = [values.dtype for _, values, _ in sides if values.dtype.kind == "f"]
-        kind = min(floats, key=lambda dtype: dtype.itemsize, default=np.dtype(np.uint64))
-        grades = np.concatenate([values[rows].astype(kind) for _, values, rows in sides])
-        queries = np.concatenate(
-            [
-                np.repeat(np.arange(self.n_queries), np.diff(np.searchsorted(rows, offsets)))
-                for offsets, _, rows in sides
-            ]
-        )
-        if grades.max(initial=0) < _FEW_GRADES and _all_whole(grades):
-            distinct, codes = np.arange(int(grades.max(initial=0)) + 1), grades.astype(np.int64)
-        else:
-            distinct, codes = np.unique(grades, return_inverse=True)
-        keys, n_keys = queries * len(distinct) + codes, self.n_queries * len(distinct)
-        if n_keys > _FEW_GRADES * (len(keys) + 1):
-            held, keys = np.unique(keys, return_inverse=True)
-            n_keys = len(held)
-        else:
-            held = np.arange(n_keys)
-        returned = len(sides[0][2])
-        counts = [np.bincount(part, minlength=n_keys) for part in (keys[:returned], keys[returned:])]
-        lacking = np.flatnonzero(counts[0] > counts[1])
+        returned = _counts_of(found, self.offsets)
+        pooled = _counts_of(self.judged.relevance > 0, self.judged.offsets)
+        lacking = np.flatnonzero(returned > pooled)
         if len(lacking):
-            query, code = divmod(int(held[lacking[0]]), len(distinct))
-            n_scored, n_pooled = (int(count[lacking[0]]) for count in counts)
-            of = len(np.unique(held[lacking] // len(distinct)))
-            raise InputError(
-                f"judged lacks documents that were scored, in {count_of(of, 'query')}: query {self._name_of(query)} has "
-                f"{count_of(n_scored, 'scored document')} of grade {distinct[code].item():.17g} and {n_pooled} in its pool. The pool holds all "
-                "judged documents of a query, returned or not: add these to it, or say is_judged=False of them."
+            query = int(lacking[0])
+            warn(
+                f"judged lacks documents that were scored, in {count_of(len(lacking), 'query')}: query {self._name_of(query)} has "
+                f"{count_of(int(returned[query]), 'scored document')} with a grade above 0 and {pooled[query]} in its pool, so that R, AP "
+                "and nDCG may pass 1. The pool holds all judged documents of a query, returned or not: add these to it, or say ",
+                Argument("is_judged", False),
+                " of them.",
             )
 
     def _check_doc_ids(self) -> None:
@@ -1097,6 +1068,11 @@ def _check_widened(name: str, arrays: list[Array]) -> None:
                 f"{name} of query {query} holds whole numbers beyond 2**53 and other lists do not fit their dtype, so they would "
                 "be rounded together as float64; give all lists as one integer dtype"
             )
+
+
+def _counts_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
+    """How many documents of each query are chosen."""
+    return np.diff(np.searchsorted(np.flatnonzero(chosen), offsets))
 
 
 def _all_whole(values: Array) -> bool:

@@ -204,10 +204,15 @@ def test_a_discount_function_that_returns_no_finite_number() -> None:
 # ---- evaluate and its neighbours ----
 
 
-@pytest.mark.parametrize("thing", [None, [1, 2], {"q": [1]}, np.ones(3)])
-def test_rankings_are_rankings(thing: Any) -> None:
-    with pytest.raises(fn.InputTypeError, match="wanted Rankings|Rankings"):
+@pytest.mark.parametrize("thing", [None, [1, 2], np.ones(3)])
+def test_what_is_evaluated_is_rankings_a_table_or_a_path(thing: Any) -> None:
+    with pytest.raises(fn.InputTypeError, match="wanted a table"):
         fn.evaluate(thing, "nDCG")
+
+
+def test_a_table_that_is_evaluated_has_grades() -> None:
+    with pytest.raises(fn.ColumnError, match="no column has a usual name of the relevance"):
+        fn.evaluate({"q": [1]}, "nDCG")
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])

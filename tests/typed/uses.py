@@ -29,7 +29,7 @@ rankings = fn.Rankings.from_offsets([0, 2, 4], relevance, scores, weight=[1.0, 2
 grouped = fn.Rankings.from_groups([2, 2], relevance, scores, query_ids=["a", "b"])
 by_id = fn.Rankings.from_query_ids(["a", "a", "b", "b"], relevance, scores, doc_ids=list("wxyz"))
 lists = fn.Rankings.from_lists([[1, 0], [2, 1]])
-dense = fn.Rankings.from_dense([[1, 0]], [[0.5, 0.1]], judged=([0, 1], [3]))
+dense = fn.Rankings.from_dense([[1, 0]], [[0.5, 0.1]], judged=([0, 2], [1, 3]))
 table = fn.Rankings.from_arrow(pa.table({"q": [1]}), query="q", keep=["country"])
 joined = fn.Rankings.from_qrels_run({"q": {"d": 1}}, {"q": {"d": 0.5}}, missing="skip", ties="input")
 assert_type(rankings.with_scores(scores), fn.Rankings)
