@@ -1,6 +1,7 @@
 """A storm of random queries and measures: each value against the oracle, and the same bits however it is computed.
 
     python -m scripts.storm --minutes 5                 gusts of queries until the time is over; the seed is printed
+    python -m scripts.storm --only infAP ERR_IA         these measures, in every gust
     python -m scripts.storm --seed 7 --gust 1234        one gust again
     python -m scripts.storm --replay storm-failures/7-1234.json
 
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,17 @@ from strategies import OF_INTENTS, Asked, Ragged  # noqa: E402
 
 import fastndcg as fn  # noqa: E402
 from fastndcg.streams import RankingsStream  # noqa: E402
-from scripts.storm_gusts import Gust, draw, joined, queries_of, read, smallest, taken, written  # noqa: E402
+from scripts.storm_gusts import (  # noqa: E402
+    NAMES,
+    Gust,
+    draw,
+    joined,
+    queries_of,
+    read,
+    smallest,
+    taken,
+    written,
+)
 
 Array = npt.NDArray[Any]
 Random = np.random.Generator
@@ -61,14 +72,14 @@ class Parts(RankingsStream):
     def __iter__(self) -> Iterator[fn.Rankings]:
         return self._in_order()
 
-    def in_order(self) -> Generator[fn.Rankings, None, None]:
+    def _in_order(self) -> Generator[fn.Rankings, None, None]:
         for first in range(0, self._rankings.n_queries, self._step):
             yield self._rankings[first : first + self._step]
 
-    def regrouped(self) -> Generator[Any, None, None]:
+    def _regrouped(self) -> Generator[Any, None, None]:
         raise NotImplementedError
 
-    def nothing(self) -> fn.Rankings:
+    def _nothing(self) -> fn.Rankings:
         return self._rankings[:0]
 
 
@@ -284,10 +295,10 @@ def accepted(gust: Gust) -> Gust:
 refused: Counter[str] = Counter()
 
 
-def blow(seed: int, number: int, *, every: bool) -> list[tuple[Gust, str, str]]:
+def blow(seed: int, number: int, only: Sequence[str] = (), *, every: bool) -> list[tuple[Gust, str, str]]:
     """One gust: what failed, by which check, and how. Checks that take long are made of few gusts, unless `every`."""
     rng = np.random.default_rng([seed, number])
-    gust, found = draw(rng), []
+    gust, found = draw(rng, only=only), []
     gust = accepted(gust)
     chance = {"oracle": 1.0, "alone": 0.2, "threads": 0.2, "stream": 0.1, "shuffled": 0.2, "plain": 0.03}
     for check in CHECKS if gust.asked else ():
@@ -320,6 +331,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--gust", type=int, default=None, help="only this one, with all checks")
+    parser.add_argument(
+        "--only", nargs="+", default=(), choices=(*NAMES, "infAP", *OF_INTENTS), metavar="MEASURE"
+    )
     parser.add_argument("--replay", type=Path, default=None)
     parser.add_argument("--failures", type=Path, default=Path("storm-failures"), help="folder for what fails")
     parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
@@ -336,7 +350,7 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     end, number, failures = time.monotonic() + 60 * given.minutes, given.gust or 0, 0
     while given.gust in (None, number) and time.monotonic() < end:
-        for gust, check, wrong in blow(seed, number, every=given.gust is not None):
+        for gust, check, wrong in blow(seed, number, given.only, every=given.gust is not None):
             given.failures.mkdir(parents=True, exist_ok=True)
             path = given.failures / f"{seed}-{number}-{failures}.json"
             path.write_text(written(gust, check, complaint(gust, check) or wrong))

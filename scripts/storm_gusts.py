@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,8 +84,9 @@ class Gust(NamedTuple):
 # ---- drawing ----
 
 
-def draw(rng: Random, regime: str | None = None) -> Gust:
-    regime = regime or OFTEN[rng.integers(len(OFTEN))]
+def draw(rng: Random, regime: str | None = None, only: Sequence[str] = ()) -> Gust:
+    """Queries and measures; of the measures only these, where there are any."""
+    regime = regime or OFTEN[rng.integers(len(OFTEN) - 2 if only else len(OFTEN))]
     if regime == "crossed":  # every parameter of every measure, and propensities
         seed = int(rng.integers(1 << 31))
         table = ours.crossed_table(seed, longest=int(rng.choice([6, 140])))
@@ -115,18 +116,22 @@ def draw(rng: Random, regime: str | None = None) -> Gust:
     if rng.random() < 0.3:
         table.weight = rng.random(len(lengths)).round(2).tolist()
     names = ["nDCG", "nDCG", "nDCG", "DCG", "DCG", "DCG", *rng.choice(NAMES, 4).tolist(), "infAP"]
-    if max(lengths, default=0) <= MOST_OF_INTENTS and rng.random() < 0.4:
+    of_intents = [name for name in only or ours.OF_INTENTS if name in ours.OF_INTENTS]
+    chance = 0.4 if not only else 1.0 if of_intents else 0.0
+    if max(lengths, default=0) <= MOST_OF_INTENTS and rng.random() < chance:
         ours.add_intents(rng, table, most=MOST_INTENT_GRADES // (size + 1) + 1)
         names = names[5:8]
+    if only:
+        names = [name for name in only if name not in of_intents for _ in range(3)]
     asked = [draw_measure(rng, name, kind) for name in names]
-    return Gust(table, each_once([*asked, *draw_of_intents(rng, table)]))
+    return Gust(table, each_once([*asked, *draw_of_intents(rng, table, of_intents)]))
 
 
-def draw_of_intents(rng: Random, table: Ragged) -> list[Asked]:
+def draw_of_intents(rng: Random, table: Ragged, names: Sequence[str]) -> list[Asked]:
     if table.intents is None:
         return []
     longest = max([*table.lengths, *(table.pool_lengths or [])], default=0)
-    drawn = (ours.any_measure(rng, str(rng.choice(ours.OF_INTENTS)), table, longest) for _ in range(20))
+    drawn = (ours.any_measure(rng, str(rng.choice(names)), table, longest) for _ in range(20))
     return [one for one in drawn if one.suits(table)][:6]
 
 
