@@ -621,7 +621,7 @@ def read_names(texts: Sequence[str], release: Release = 10) -> tuple[list[Asked]
     Each text is a name, or a name, a point and parameters between commas, as after trec_eval's -m. Of a measure that is named
     with different parameters the first ones count, as there.
 
-    >>> [each.names for each in asked(["ndcg_cut.10,5", "map"])[0]]
+    >>> [each.names for each in read_names(["ndcg_cut.10,5", "map"])[0]]
     [['map'], ['ndcg_cut_5', 'ndcg_cut_10']]
 
     Raises `MeasureError` for names and parameters that trec_eval or this package does not have.

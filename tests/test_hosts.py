@@ -414,7 +414,7 @@ def test_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: str)
         for message in shown
         if message["msg_type"] == "execute_result"
     )
-    assert "<td>nDCG@10</td>" in html
+    assert "nDCG@10</td>" in html
 
 
 @pytest.mark.parametrize("layer", LAYERS)

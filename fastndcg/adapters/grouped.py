@@ -25,7 +25,11 @@ from fastndcg.errors import InputError
 Int64 = npt.NDArray[np.int64]
 
 ID, ROWS, SUMS = "query_id", "rows of the query", "sums of others"
-SUMMED = [ID, ROWS, SUMS]  # columns of pieces of a summary; those of results are theirs and ROWS
+SUMMED = [
+    ID,
+    ROWS,
+    SUMS,
+]  # columns of pieces of a summary; those of results are theirs, the id first, and ROWS
 
 
 def pieces(
@@ -81,7 +85,8 @@ def _of_table(
     if len(cut):
         rows = [table.slice(start, stop - start) for start, stop in cut.tolist()]
         columns = {field.name: pa.nulls(len(rows), field.type) for field in found.schema}
-        columns[ID] = table[task.query].take(pa.array(cut[:, 0])).cast(found.schema.field(ID).type)
+        ids = found.schema.field(0)
+        columns[ids.name] = table[task.query].take(pa.array(cut[:, 0])).cast(ids.type)
         columns[ROWS] = pa.array([_packed(each) for each in rows], pa.binary())
         yield pa.table(columns)
 
@@ -125,7 +130,7 @@ def _checked(task: Task, table: pa.Table) -> tuple[pa.Table, pa.Table | None]:
     """Queries that were scored, each of which is there once, and the rows of the others."""
     at_edge = table[ROWS].is_valid()
     within, cut = table.filter(pc.invert(at_edge)), table.filter(at_edge)
-    check_ids(task, within[ID], cut[ID])
+    check_ids(task, within[0], cut[0])
     if not len(cut):
         return within, None
     rows = [pa.ipc.open_stream(each).read_all() for each in cut[ROWS].to_pylist()]

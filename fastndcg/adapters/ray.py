@@ -253,7 +253,8 @@ def _pieces(task: parts.Task, rows: Dataset, blocks: int, values: bool | None) -
         found = [*together.pieces(task, table.to_batches(), values=values)]
         return pa.concat_tables(found, promote_options="default")
 
-    return _of_each_block(rows, of_block).repartition(blocks, keys=[together.ID])
+    ids = task.results[0] if values is None else together.ID
+    return _of_each_block(rows, of_block).repartition(blocks, keys=[ids])
 
 
 def _schema(dataset: Dataset) -> pa.Schema:

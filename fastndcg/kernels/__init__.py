@@ -38,6 +38,7 @@ And how it is compiled, or not:
 
     worlds       which driver runs: the plain one, or the compiled one once that pays; the one door to all drivers
     marks        what a function is; in the plain world a mark does nothing
+    numba_parts  what vector blocks are written with
     compiling    the same marks for drivers and blocks that are compiled, with Numba's public parts
     private_numba
                  the same in less time, with private parts of versions that are known

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple
 
-from .marks import binding, ir, numba, types
+from .numba_parts import binding, ir, numba, types
 
 LANES = 16
 SIDE_BY_SIDE = 8  # queries whose rows are summed together

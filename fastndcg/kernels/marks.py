@@ -7,7 +7,6 @@ import each other by relative names, so that each world is whole; `worlds` says 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -16,13 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-F = TypeVar("F", bound=Callable[..., Any])
+from .numba_parts import IS_COMPILED, binding, ir, numba, types
 
-# where Numba is told to compile nothing, both worlds are plain
-IS_COMPILED = __name__.startswith("fastndcg.compiled.") and os.environ.get("NUMBA_DISABLE_JIT", "0") in (
-    "",
-    "0",
-)
+__all__ = ["IS_COMPILED", "binding", "ir", "numba", "types"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class TooSlowError(Exception):
@@ -54,10 +51,6 @@ def _stoppable(function: F) -> F:
     return watched  # type: ignore[return-value]
 
 
-numba: Any = None
-types: Any = None
-ir: Any = None
-binding: Any = None
 private: Any = None
 BLOCK: dict[str, Any] = {}
 intrinsic: Any = _as_it_is
@@ -72,9 +65,6 @@ empty: Any = np.empty
 steps: Any = range  # of a loop whose steps threads share
 
 if IS_COMPILED and not TYPE_CHECKING:
-    import numba
-    from llvmlite import binding, ir
-    from numba import types
     from numba.extending import intrinsic, overload
 
     from .compiling import BLOCK, allocating, apart, block, driver, empty, inlined, private
