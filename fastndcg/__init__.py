@@ -30,6 +30,7 @@ Where everything is:
     ranges          how far ties and unjudged documents could move a measure
     sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings
     trec_eval       what trec_eval prints, byte for byte
+    progress        how far a long call is, in terminals and notebooks
     files           files that appear whole or not at all
     threads         the one rule for threads=
     arrays          offsets, views and order of arrays

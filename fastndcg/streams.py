@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.errors import InputError
+from fastndcg.progress import Progress, Task
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
@@ -44,6 +45,7 @@ class RankingsStream(ABC):
 
     grouped: bool | None
     _scoring_threads: int = 1  # where `evaluate` is not told how many
+    _progress: Progress = None
 
     @abstractmethod
     def __iter__(self) -> Iterator[Rankings]:
@@ -79,6 +81,11 @@ def evaluate_stream(
 
     `score` evaluates one part; `sink` is written to as values come, or at the end where the rows are not grouped by query.
     """
+    with Task("Reading and scoring", "rows", stream._progress):
+        return _evaluated(stream, score, sink)
+
+
+def _evaluated(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None) -> Scores:
     try:
         parts = _Parts()
         with closing(stream._in_order()) as whole:

@@ -21,9 +21,10 @@ import pyarrow.compute as pc
 from fastndcg.arrays import offsets_from
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.sources import trec
-from fastndcg.sources.lines import PathLike, Progress, path_of, report_progress
+from fastndcg.sources.lines import PathLike, path_of, report_progress
 
 if TYPE_CHECKING:
+    from fastndcg.progress import Progress
     from fastndcg.rankings import Rankings
 
 Float64 = npt.NDArray[np.float64]
@@ -750,7 +751,7 @@ def read(
     collection: int = 0,
     release: Release = 10,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Run:
     """Judgments and a run as trec_eval reads them.
 

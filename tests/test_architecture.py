@@ -29,6 +29,7 @@ EXTRAS = (
     "typer",
     "click",
     "rich",
+    "tqdm",
     "pyspark",
     "dask",
     "distributed",
@@ -179,7 +180,7 @@ def test_nothing_imports_the_outside(name: str) -> None:
 KERNELS = [name for name in MODULES if name.split(".")[1:2] == ["kernels"]]
 # from the bottom up: a part may import parts of lines above its own, anywhere in its files, and others of its line never
 FLOOR = (
-    ("errors", "typing", "spellings"),
+    ("errors", "typing", "spellings", "progress"),
     ("kernels",),
     ("compiled",),
     ("arrow_types", "tables"),

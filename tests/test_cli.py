@@ -537,23 +537,6 @@ class TestPosix:
             assert re.search(rf"^{re.escape(measure)} .*{mean:.6f}", shown, re.MULTILINE)
         assert max(map(len, shown.partition("\r\n\r\n")[0].splitlines())) <= width
 
-    def test_on_a_terminal_bars_go_to_stderr(self, predictions: Path) -> None:
-        import pty
-
-        terminal, stderr = pty.openpty()
-        # what is done in a moment shows no bar
-        code = f"import sys, fastndcg.cli as cli, fastndcg.cli.output as output; output._PATIENCE = 0; sys.argv[1:] = ['score', {str(predictions)!r}]; cli.main()"
-        done = subprocess.run(
-            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=stderr, text=True, check=False
-        )
-        os.close(stderr)
-        shown = os.read(terminal, 100_000).decode()
-        os.close(terminal)
-        assert done.returncode == 0
-        assert "\x1b" not in done.stdout
-        assert "Reading" in shown
-        assert "columns: query=qid" in shown
-
 
 # ---- demo ----
 

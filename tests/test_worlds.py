@@ -125,9 +125,10 @@ def test_two_processes_compile_once(tmp_path: Path) -> None:
     code = """
         import logging
         import numpy as np
+        from fastndcg import progress
         from fastndcg.kernels import worlds
         told = []
-        worlds.tell = told.append
+        progress.tell = told.append
         worlds.run("rows.find_changes", 9, np.arange(9), np.empty(9, np.int64))
         print(len(told))
     """

@@ -19,7 +19,6 @@ from typer.models import OptionInfo
 from fastndcg import __version__
 from fastndcg.cli.output import write
 from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Message
-from fastndcg.kernels import worlds
 
 P = ParamSpec("P")
 GATE, FAILED = 1, 3  # exit codes: a condition that did not hold, and a command that could not do its work
@@ -37,16 +36,10 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; ends the process with its exit code."""
     signal.signal(signal.SIGTERM, _terminated)
-    if sys.stderr.isatty():
-        worlds.tell = _show
     try:
         app(prog_name="fastndcg")
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def _show(message: str) -> None:
-    sys.stderr.write(f"{message}\n")
 
 
 def _terminated(*_: object) -> NoReturn:

@@ -15,10 +15,11 @@ import typer
 from fastndcg.api import evaluate
 from fastndcg.cli.application import command
 from fastndcg.cli.options import Format, FormatOption, ThreadsOption
-from fastndcg.cli.output import Progress, write, write_summary
+from fastndcg.cli.output import write, write_summary
 from fastndcg.cli.reading import choose_columns, open_paths, read_measures, read_rankings, tell
 from fastndcg.demo import QUERIES
 from fastndcg.files import check_writable
+from fastndcg.progress import Task
 from fastndcg.sources.columns import Roles
 
 
@@ -49,8 +50,8 @@ def demo(
     size = queries * _BYTES_OF_QUERY / 1e6
     sys.stderr.write(f"writing about {queries * 110:,} documents, {size:,.1f} MB, to {out}\n")
     clock = _Clock()
-    with Progress("Writing the sample", "queries") as bar:
-        sample = write_sample(out, queries, seed, progress=bar.advance)
+    with Task("Writing the sample", "queries") as task:
+        sample = write_sample(out, queries, seed, progress=task.advance)
     clock.lap("write")
     chosen = choose_columns(open_paths([str(out)], threads), Roles())
     rankings, columns = read_rankings(chosen, threads), chosen.columns.taken
@@ -58,8 +59,7 @@ def demo(
     measures = read_measures(
         ["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"], []
     )
-    with Progress("Scoring"):
-        evaluate(rankings, measures, threads=threads)
+    evaluate(rankings, measures, threads=threads)
     clock.lap("first_score")
     scores = evaluate(rankings, measures, threads=threads)
     clock.lap("score")

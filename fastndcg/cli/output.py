@@ -1,4 +1,4 @@
-"""Writing to the terminal: tables, JSON, CSV, progress."""
+"""Writing to stdout: tables, JSON, CSV."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ import json
 import math
 import os
 import sys
-import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.cli.options import Format
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from fastndcg.scores import Scores, Summary
 
 
@@ -122,72 +118,3 @@ def _shown(number: float | None) -> str:
 def json_number(value: Any) -> Any:
     """None for NaN, which neither JSON nor most readers of CSV know."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-_PATIENCE = 1.0  # seconds after which a terminal shows how far a task is
-
-
-class Progress:
-    """How far a task is, on stderr: nothing where stderr is not a terminal, and nothing for what is done in a moment."""
-
-    def __init__(self, task: str, unit: str = "rows") -> None:
-        self._task, self._unit = task, unit
-        self._done, self._total, self._started = 0, 0, time.monotonic()
-        self._bars: Any = None
-        self._bar: Any = None
-        self._timer: threading.Timer | None = None
-        self.queries = 0
-
-    def __enter__(self) -> Self:
-        self._started = time.monotonic()
-        if sys.stderr.isatty():
-            self._timer = threading.Timer(_PATIENCE, self._show)
-            self._timer.daemon = True
-            self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer.join()
-        if self._bars is not None:
-            self._bars.stop()
-
-    def advance(self, done: int, total: int) -> None:
-        """So much of so much is done."""
-        self._done, self._total = done, total
-        if self._bars is not None:
-            self._bars.update(self._bar, completed=done, total=total, counts=self.counts())
-
-    def counts(self) -> str:
-        """What is done, how much there is, and how fast it goes."""
-        if not self._total:
-            return ""
-        rate = self._done / max(time.monotonic() - self._started, 1e-9)
-        queries = f", {self.queries:,} queries" if self.queries else ""
-        return f"{self._done:,} of {self._total:,} {self._unit}{queries}, {_short(rate)} {self._unit}/s"
-
-    def _show(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (
-            "{task.description}",
-            BarColumn(20),
-            TextColumn("{task.fields[counts]}"),
-            TimeRemainingColumn(),
-        )
-        bars = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._bar = bars.add_task(
-            self._task, total=self._total or None, completed=self._done, counts=self.counts()
-        )
-        bars.start()
-        self._bars = bars
-
-
-def _short(number: float) -> str:
-    """A number in three digits or so, as in 34.5 M."""
-    for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.1f} {name}"
-    return f"{number:.0f}"

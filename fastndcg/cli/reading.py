@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from fastndcg.cli.application import end, in_options
 from fastndcg.cli.options import Missing, NaN
-from fastndcg.cli.output import Progress
 from fastndcg.errors import InputError, MeasureError, SourceError
 from fastndcg.measures import Measure, parse_many
 
@@ -112,11 +111,10 @@ def read_rankings(chosen: Chosen, threads: int | None) -> Rankings:
     """All rankings at once."""
     from fastndcg.sources import csv, parquet
 
-    with Progress("Reading") as bar:
-        if isinstance(chosen, csv.Opened):
-            rankings = csv.read_opened(chosen, threads)
-        else:
-            rankings = parquet.read_dataset(chosen, bar.advance)
+    if isinstance(chosen, csv.Opened):
+        rankings = csv.read_opened(chosen, threads)
+    else:
+        rankings = parquet.read_dataset(chosen)
     if not rankings.n_queries:
         raise InputError(
             f"{', '.join(map(str, chosen.paths))} has no rows, so there is nothing to score. Give a file with at least one query."
@@ -124,30 +122,22 @@ def read_rankings(chosen: Chosen, threads: int | None) -> Rankings:
     return rankings
 
 
-def scan_rankings(
-    chosen: Chosen, memory: str | None, threads: int | None
-) -> tuple[ParquetStream | None, Progress]:
-    """The files as a stream, if they are too large to be read at once, and what shows its progress."""
+def scan_rankings(chosen: Chosen, memory: str | None, threads: int | None) -> ParquetStream | None:
+    """The files as a stream, if they are too large to be read at once."""
     from fastndcg.sources import csv
     from fastndcg.sources.given import IN_MEMORY
     from fastndcg.sources.scan import ParquetStream, bytes_of, threads_ahead
 
-    bar = Progress("Scoring")
     if isinstance(chosen, csv.Opened):
         if memory is not None:
             end(2, "--memory has no meaning with CSV, which is read whole; give Parquet to score it in parts")
-        return None, bar
+        return None
     try:
         budget = IN_MEMORY if memory is None else bytes_of(memory)
     except InputError as error:
         end(2, f"--memory: {error}")
-    stream = ParquetStream(
-        chosen,
-        threads=threads_ahead(threads),
-        memory=None if memory is None else budget,
-        progress=bar.advance,
-    )
-    return (stream if stream.nbytes > budget else None), bar
+    stream = ParquetStream(chosen, threads=threads_ahead(threads), memory=None if memory is None else budget)
+    return stream if stream.nbytes > budget else None
 
 
 def tell(queries: int, documents: int | None, taken: dict[str, str | None], name: str | None = None) -> None:
@@ -192,7 +182,6 @@ def read_qrels_runs(
     from fastndcg.sources import trec
 
     found = [trec.find_qrels_run_columns(qrels, run, **named) for run in runs]
-    bar = Progress("Reading", "bytes")
     each = trec.read_qrels_runs(
         qrels,
         runs,
@@ -201,12 +190,9 @@ def read_qrels_runs(
         nan=nan.value,
         intents=intents,
         threads=threads,
-        progress=bar.advance,
     )
     for judged, scored in found:
-        with bar:
-            rankings = next(each)
-        yield rankings, _taken(named, judged, scored)
+        yield next(each), _taken(named, judged, scored)
 
 
 def _taken(

@@ -27,7 +27,6 @@ from fastndcg.cli.options import (
     ThreadsOption,
     WeightOption,
 )
-from fastndcg.cli.output import Progress
 from fastndcg.cli.reading import (
     check_confidence,
     check_sources,
@@ -41,6 +40,7 @@ from fastndcg.cli.reading import (
     tell,
 )
 from fastndcg.files import check_writable
+from fastndcg.progress import Task
 from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def report(
         systems[name], columns[name] = rankings, taken
         named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
         sources[name] = f"{source}; columns: {named}" if named else source
-    with Progress("Writing the page"):
+    with Task("Writing the page"):
         write_report(
             systems,
             out,

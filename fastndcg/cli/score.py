@@ -35,7 +35,7 @@ from fastndcg.cli.options import (
     ThreadsOption,
     WeightOption,
 )
-from fastndcg.cli.output import Progress, slices_of, write_summary
+from fastndcg.cli.output import slices_of, write_summary
 from fastndcg.cli.reading import (
     check_confidence,
     check_sources,
@@ -55,6 +55,7 @@ from fastndcg.convention.declarations import Convention
 from fastndcg.errors import SourceError
 from fastndcg.files import check_writable
 from fastndcg.measures import Measure
+from fastndcg.progress import Task
 from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:
@@ -265,8 +266,7 @@ def _score_runs(
     from fastndcg.anchors import anchors
 
     for rankings, columns in sides:
-        with Progress("Scoring"):
-            scores = evaluate(rankings, measures, convention=convention, threads=threads)
+        scores = evaluate(rankings, measures, convention=convention, threads=threads)
         has_one_intent = rankings.intents is not None and not rankings.intents.numbers.any()
         found = anchors(rankings, measures, threads=threads) if anchored else None
         yield Scored(scores, rankings.n_docs, columns, None, has_one_intent, found)
@@ -355,14 +355,13 @@ def score_opened(
 
     chosen = choose_columns(opened, roles, with_doc_id=convention is not None and convention.orders_by_id)
     taken = chosen.columns.taken
-    stream, bar = scan_rankings(chosen, memory, threads)
+    stream = scan_rankings(chosen, memory, threads)
     if stream is not None:
-        scores, documents = _score_stream(stream, bar, measures, convention, out)
+        scores, documents = _score_stream(stream, measures, convention, out)
         return Scored(scores, documents, taken, anchors=anchors(stream, measures) if anchored else None)
     rankings = read_rankings(chosen, threads)
-    with Progress("Scoring"):
-        scores = evaluate(rankings, measures, convention=convention, threads=threads)
-        of_orders = anchors(rankings, measures, threads=threads) if anchored else None
+    scores = evaluate(rankings, measures, convention=convention, threads=threads)
+    of_orders = anchors(rankings, measures, threads=threads) if anchored else None
     scored = Scored(scores, rankings.n_docs, taken, anchors=of_orders)
     if out is not None:
         _write_out(out, [scored])
@@ -374,9 +373,9 @@ def _write_out(out: Path, scored: list[Scored]) -> None:
     from fastndcg.scores import results_file
 
     done, total = 0, sum(each.scores.n_queries for each in scored)
-    with Progress("Writing", "queries") as bar, results_file(out) as file:
+    with Task("Writing", "queries") as task, results_file(out) as file:
         for each in scored:
-            bar.advance(done, total)
+            task.advance(done, total)
             done += each.scores.n_queries
             table = each.scores.to_arrow()
             if each.run is not None:
@@ -434,24 +433,22 @@ def _check_out(out: Path, paths: list[str]) -> None:
 class _Results:
     """Counts the results of a stream and passes them on to a file."""
 
-    def __init__(self, bar: Progress, file: ResultsFile | None) -> None:
-        self._bar, self._file = bar, file
+    def __init__(self, file: ResultsFile | None) -> None:
+        self._file = file
         self.documents = 0
 
     def write(self, results: pa.Table) -> None:
-        self._bar.queries += len(results)
         if self._file is not None:
             self._file.write(results)
 
     def restart(self) -> None:
-        self._bar.queries = self.documents = 0
+        self.documents = 0
         if self._file is not None:
             self._file.restart()
 
 
 def _score_stream(
     stream: ParquetStream,
-    bar: Progress,
     measures: list[Measure],
     convention: Convention | None,
     out: Path | None,
@@ -460,8 +457,8 @@ def _score_stream(
     from fastndcg.scores import results_file
     from fastndcg.streams import evaluate_stream
 
-    with bar, nullcontext() if out is None else results_file(out) as file:
-        results = _Results(bar, file)
+    with nullcontext() if out is None else results_file(out) as file:
+        results = _Results(file)
 
         def score_part(rankings: Rankings) -> Scores:
             results.documents += rankings.n_docs

@@ -10,7 +10,7 @@ import typer
 
 from fastndcg.cli.application import command, end
 from fastndcg.cli.options import ThreadsOption
-from fastndcg.cli.output import Progress, write
+from fastndcg.cli.output import write
 from fastndcg.errors import (
     MeasureError,
 )
@@ -132,7 +132,6 @@ def trec_eval(
         told.add(text)
 
     for run in runs:
-        bar = Progress("Reading", "bytes")
         parts = report(
             judged,
             run,
@@ -147,10 +146,8 @@ def trec_eval(
             most=most,
             collection=collection,
             threads=threads,
-            progress=bar.advance,
         )
-        with bar:
-            first = next(parts, "")  # nothing fails after it
+        first = next(parts, "")  # nothing fails after it
         for part in chain([first], parts):
             write(part)
 

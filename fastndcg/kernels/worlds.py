@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from time import thread_time
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastndcg import progress
 from fastndcg.errors import InputError
 from fastndcg.kernels import caching, marks
 
@@ -65,16 +65,6 @@ _building = threading.RLock()
 _spent: dict[str, float] = {}  # seconds in plain drivers
 _ready: dict[Any, Any] = {}  # compiled drivers, by name and kinds of arguments
 _unkept: set[Any] = set()  # names and kinds that the folder was searched for in vain
-
-
-def _log(message: str) -> None:
-    import logging  # here, because only compiling needs it
-
-    logging.getLogger("fastndcg").info(message)
-
-
-# is told before a driver is compiled; the command line writes it to a terminal
-tell: Callable[[str], None] = _log
 
 
 def world() -> str:
@@ -176,7 +166,7 @@ def _build(key: Any, size: float, arguments: tuple[Any, ...]) -> Any:
                 return None
             with caching.alone():  # another process may compile the same now
                 if not compiling.is_kept(driver, arguments):
-                    tell(f"compiling kernels, once on this machine, about {costs.compiling:.0f} s")
+                    progress.tell(f"compiling kernels, once on this machine, about {costs.compiling:.0f} s")
                 compiling.compile_for(driver, arguments)
         else:
             compiling.compile_for(driver, arguments)

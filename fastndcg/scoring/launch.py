@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ import numpy.typing as npt
 from fastndcg.arrays import read_only
 from fastndcg.kernels import worlds
 from fastndcg.kernels.tables import HELD, Documents
+from fastndcg.progress import Task
 from fastndcg.scoring import plan
 from fastndcg.threads import check_threads
 
@@ -41,6 +43,7 @@ _CHUNK, _CHUNK_OF_LONG = 1 << 18, 1 << 15
 # documents of a thread that are cast together, so that casts need little memory: to bytes, or to columns of 8 bytes
 _CAST, _CAST_WIDE = 1 << 18, 1 << 17
 _WORTH_THREADS = 100_000  # documents below which starting threads costs more than it saves
+_TOLD = 1 << 25  # documents after which it is told how far scoring is, where nothing need be cast
 
 _SHARES = 8  # runs of chunks for each Python thread, so that none waits long for another
 
@@ -54,16 +57,19 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
     name = _driver_of(coding)
     size = _size(rankings, len(measures))
     wanted = 1 if threads is None and rankings.n_docs < _WORTH_THREADS else threads_of(threads)
-    for first, last in _runs(rankings, coding, wanted):
-        documents = _documents(rankings, coding, first, last)
-        arguments = (_chunks(rankings, first, last, wanted), documents, tables, out)
-        serial = worlds.compiled(name, size, arguments)
-        if serial is None:
-            worlds.run_plain(name, size, arguments)
-        elif wanted == 1:
-            serial(*arguments)
-        else:
-            _run_parallel(serial, wanted, *arguments)
+    with Task("Scoring") if rankings.n_docs >= _WORTH_THREADS else nullcontext() as task:
+        for first, last in _runs(rankings, coding, wanted):
+            documents = _documents(rankings, coding, first, last)
+            arguments = (_chunks(rankings, first, last, wanted), documents, tables, out)
+            serial = worlds.compiled(name, size, arguments)
+            if serial is None:
+                worlds.run_plain(name, size, arguments)
+            elif wanted == 1:
+                serial(*arguments)
+            else:
+                _run_parallel(serial, wanted, *arguments)
+            if task is not None:
+                task.advance(int(rankings.offsets[last]), rankings.n_docs)
     for row, measure in enumerate(measures):
         if varies_with_returned(measure):
             _expect_over_returned(measure, rankings, out[row])
@@ -116,10 +122,12 @@ def threads_of(threads: int | None) -> int:
 
 
 def _runs(rankings: Rankings, coding: Coding, threads: int) -> Iterator[tuple[int, int]]:
-    """Runs of queries that are cast and scored together: all of them where nothing, or little, need be cast."""
+    """Runs of queries that are cast and scored together: many of them where nothing need be cast."""
     is_narrow = coding.levels and rankings.scores.dtype in _COMPARED
     together = threads * (_CAST if is_narrow else _CAST_WIDE)
-    if rankings.n_docs <= together or not _needs_cast(rankings, coding):
+    if not _needs_cast(rankings, coding):
+        together = _TOLD
+    if rankings.n_docs <= together:
         yield 0, rankings.n_queries
         return
     offsets, first = rankings.offsets, 0

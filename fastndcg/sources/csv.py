@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import pyarrow as pa
 
 from fastndcg.errors import ColumnError, SourceError
+from fastndcg.progress import Task
 from fastndcg.sources.arrow import integers_if_written_so, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
 from fastndcg.sources.lines import unpacked
@@ -123,10 +124,11 @@ def read_opened(opened: Opened, threads: int | None) -> Rankings:
     columns = opened.columns
     ids = {name for name in (columns.query, columns.doc_id, *columns.keep) if name is not None}
     numbers = [name for name in columns.names if name not in ids and name != columns.is_judged]
-    tables = [
-        read_columns(file, header, columns.names, ids, numbers, threads)
-        for file, header in zip(opened.files, opened.headers, strict=True)
-    ]
+    with Task("Reading"):
+        tables = [
+            read_columns(file, header, columns.names, ids, numbers, threads)
+            for file, header in zip(opened.files, opened.headers, strict=True)
+        ]
     table = pa.concat_tables(tables, promote_options="permissive")
     with naming(opened.paths):
         for name in ids:

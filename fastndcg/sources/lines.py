@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from fastndcg.errors import InputTypeError, SourceError
 from fastndcg.kernels import worlds
+from fastndcg.progress import Progress, Task
 from fastndcg.threads import processors
 
 if TYPE_CHECKING:
@@ -79,14 +80,12 @@ def file_system(uri: str) -> tuple[Any, str]:
 
 # ---- how far reading is ----
 
-Progress = Callable[[int, int], object]
-
 
 class _Meter:
     """Bytes of files that have been read, as they lie on disk."""
 
-    def __init__(self, progress: Progress, paths: tuple[Any, ...]) -> None:
-        self._progress, self._lock = progress, threading.Lock()
+    def __init__(self, task: Task, paths: tuple[Any, ...]) -> None:
+        self._task, self._lock = task, threading.Lock()
         self.done, self.total = 0, 0
         for path in paths:
             try:
@@ -97,25 +96,26 @@ class _Meter:
     def add(self, size: int) -> None:
         with self._lock:
             self.done = min(self.done + size, self.total)
-            self._progress(self.done, self.total)
+            self._task.advance(self.done, self.total)
 
 
 _meter: ContextVar[_Meter | None] = ContextVar("_meter", default=None)
 
 
 @contextmanager
-def report_progress(progress: Progress | None, *paths: Any) -> Iterator[None]:
-    """Call `progress(bytes_done, bytes_total)` while lines of these files are read, from the threads that read them."""
-    if progress is None:
-        yield
-        return
-    meter = _Meter(progress, paths)
-    token = _meter.set(meter)
-    try:
-        yield
-        meter.add(meter.total)
-    finally:
-        _meter.reset(token)
+def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
+    """Show how many bytes of these files are read; a function is called from the threads that read them."""
+    with Task("Reading", "bytes", progress) as task:
+        if not task.is_heard:
+            yield
+            return
+        meter = _Meter(task, paths)
+        token = _meter.set(meter)
+        try:
+            yield
+            meter.add(meter.total)
+        finally:
+            _meter.reset(token)
 
 
 def open_unpacked(path: str) -> io.FileIO | pa.NativeFile:

@@ -24,7 +24,6 @@ from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
     Lines,
     PathLike,
-    Progress,
     cannot_read,
     open_unpacked,
     path_of,
@@ -36,6 +35,7 @@ from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
     from fastndcg.kernels.lines import TextColumns
+    from fastndcg.progress import Progress
     from fastndcg.typing import NaN
 
 Array = npt.NDArray[Any]
@@ -51,7 +51,7 @@ def read_ltr(
     score_column: str | None = None,
     nan: NaN = "refuse",
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Rankings:
     r"""Rankings from a LETOR or svmlight file and the scores of its rows.
 
@@ -71,8 +71,9 @@ def read_ltr(
         "last" ranks documents whose score is NaN or null below all others.
     threads : int, optional
         For reading; default: as many as this process may use.
-    progress : callable, optional
-        Called as `progress(bytes_done, bytes_total)` of `path`, from the threads that read.
+    progress : callable or bool, optional
+        Called as `progress(bytes_done, bytes_total)` of `path`, from the threads that read, in place of what terminals and
+        notebooks show of a long call; False shows nothing.
 
     Raises
     ------

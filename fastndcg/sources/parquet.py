@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from fastndcg.arrow_types import is_number
 from fastndcg.errors import FastndcgError, InputTypeError, SourceError
+from fastndcg.progress import Progress, Task
 from fastndcg.sources.arrow import WORTH_COMPILING, first_line, is_list, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from fastndcg.typing import RoleKeywords
 
 Path_ = str | os.PathLike[str]
-Progress = Callable[[int, int], object]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -45,7 +45,7 @@ def read_parquet(
     path: Path_ | Iterable[Path_],
     *,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
     **roles: Unpack[RoleKeywords],
 ) -> Rankings:
     """Rankings from Parquet; only the columns that are needed are read.
@@ -76,8 +76,9 @@ def read_parquet(
         True: the lowest score is the best, as of a distance.
     threads : int, optional
         How many threads read and decode; default all that pyarrow has. The result does not depend on it.
-    progress : callable, optional
-        Called as `progress(rows_done, rows_total)`, from the calling thread.
+    progress : callable or bool, optional
+        Called as `progress(rows_done, rows_total)`, from the calling thread, in place of what terminals and notebooks show of a
+        long call; False shows nothing.
 
     Returns
     -------
@@ -118,10 +119,10 @@ def open_parquet(path: Path_ | Iterable[Path_], threads: int | None = None) -> O
     return Opened(paths, list(_in_order(part_of, find_files(paths), workers)), workers)
 
 
-def read_dataset(dataset: Dataset, progress: Progress | None = None) -> Rankings:
+def read_dataset(dataset: Dataset, progress: Progress = None) -> Rankings:
     """Rankings of all files. Raises as `read_parquet` does."""
     table = _read(dataset, progress)
-    with naming(dataset.paths):
+    with naming(dataset.paths), Task("Finding the rows of each query", progress=progress is None):
         return rankings_from_table(table, dataset.columns, decode=dataset.encoded)
 
 
@@ -131,7 +132,7 @@ def read_columns(part: Part, names: Sequence[str], encoded: Sequence[str] = ()) 
         part.footer.check(names)
         types = {name: _without_views(part.schema.field(name).type) for name in names}
         texts = frozenset(name for name in encoded if _is_text(types[name]))
-        return _read(Dataset([part.file.path], [part], types, texts, threads_of(None)), None)
+        return _read(Dataset([part.file.path], [part], types, texts, threads_of(None)))
 
 
 def as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
@@ -388,7 +389,7 @@ class Span(NamedTuple):
     rows: int
 
 
-def _read(dataset: Dataset, progress: Progress | None) -> pa.Table:
+def _read(dataset: Dataset, progress: Progress = None) -> pa.Table:
     """The wanted columns of all files, in order."""
     names, threads = list(dataset.types), dataset.threads
     spans = list(_spans(dataset, threads, len(names)))
@@ -397,15 +398,14 @@ def _read(dataset: Dataset, progress: Progress | None) -> pa.Table:
     tasks = [(dataset, span, columns) for span in spans for columns in sets]
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     done, total = 0, dataset.n_rows
-    if progress is not None:
-        progress(0, total)
-    for (_, span, columns), arrays in zip(tasks, _in_order(read_span, tasks, threads), strict=True):
-        for name, column in zip(columns, arrays, strict=True):
-            chunks[name].extend(column.chunks)
-        if columns is sets[-1]:
-            done += span.rows
-            if progress is not None:
-                progress(done, total)
+    with Task("Reading", "rows", progress) as task:
+        task.advance(0, total)
+        for (_, span, columns), arrays in zip(tasks, _in_order(read_span, tasks, threads), strict=True):
+            for name, column in zip(columns, arrays, strict=True):
+                chunks[name].extend(column.chunks)
+            if columns is sets[-1]:
+                done += span.rows
+                task.advance(done, total)
     read_types = {name: read_type(dataset, name) for name in names}
     return pa.table({name: pa.chunked_array(chunks[name], read_types[name]) for name in names})
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from fastndcg.arrow_types import is_number
 from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.grouping import Grouped
+from fastndcg.progress import Progress, advance
 from fastndcg.sources import parquet
 from fastndcg.sources.ahead import decoded_ahead
 from fastndcg.sources.arrow import (
@@ -57,7 +58,7 @@ def scan_parquet(
     grouped: bool | None = None,
     memory: int | str | None = None,
     threads: int | None = None,
-    progress: parquet.Progress | None = None,
+    progress: Progress = None,
     **roles: Unpack[RoleKeywords],
 ) -> ParquetStream:
     """A stream of `Rankings` from Parquet of any size, to be evaluated in bounded memory.
@@ -79,8 +80,9 @@ def scan_parquet(
     threads : int, optional
         How many threads decode ahead; default all that pyarrow has, up to four. Of several, one is the thread that iterates,
         which decodes where it would wait.
-    progress : callable, optional
-        Called as `progress(rows_done, rows_total)`, from the thread that iterates.
+    progress : callable or bool, optional
+        Called as `progress(rows_done, rows_total)`, from the thread that iterates, in place of what terminals and notebooks show
+        of a long `evaluate`; False shows nothing.
 
     Returns
     -------
@@ -138,7 +140,7 @@ class ParquetStream(RankingsStream):
         threads: int,
         grouped: bool | None = None,
         memory: int | str | None = None,
-        progress: parquet.Progress | None = None,
+        progress: Progress = None,
     ) -> None:
         if grouped is not None and not isinstance(grouped, bool):
             raise InputTypeError(f"grouped={grouped!r} is not known; wanted True, or None to find out")
@@ -315,8 +317,10 @@ class ParquetStream(RankingsStream):
         return rankings._numbered_from(numbers) if isinstance(numbers, int) else rankings
 
     def _tell(self, done: int) -> None:
-        if self._progress is not None:
+        if callable(self._progress):
             self._progress(done, self.n_rows)
+        else:
+            advance(done, self.n_rows)
 
     def _refuse(self, ids: pa.Array, row: int) -> InputError:
         """The error for a query that returns."""

@@ -42,7 +42,6 @@ from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
     Lines,
     PathLike,
-    Progress,
     fields_of,
     file_system,
     open_unpacked,
@@ -57,6 +56,7 @@ from fastndcg.typing import Missing, NaN, TieOrder
 if TYPE_CHECKING:
     from fastndcg.kernels.joining import Ids
     from fastndcg.kernels.lines import TextColumns
+    from fastndcg.progress import Progress
 
 Array = npt.NDArray[Any]
 
@@ -99,7 +99,7 @@ def read_trec(
     score_dtype: npt.DTypeLike = np.float64,
     intents: bool = False,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Rankings:
     r"""Rankings from a TREC qrels file and a TREC run.
 
@@ -125,8 +125,9 @@ def read_trec(
         score by rising id: `ties="docid_asc"` here and ties="input" in measures give its values.
     threads : int, optional
         For reading; default: as many as this process may use.
-    progress : callable, optional
-        Called as `progress(bytes_done, bytes_total)`, from the threads that read.
+    progress : callable or bool, optional
+        Called as `progress(bytes_done, bytes_total)`, from the threads that read, in place of what terminals and notebooks show
+        of a long call; False shows nothing.
 
     Returns
     -------
@@ -178,7 +179,7 @@ def read_qrels_run(
     score: str | None = None,
     intents: bool | str = False,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Rankings:
     """Rankings from judgments and predictions in two files, joined on query and document id.
 
@@ -227,7 +228,7 @@ def read_qrels_runs(
     intents: bool | str = False,
     *,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Iterator[Rankings]:
     """What `read_qrels_run` returns for each run, of judgments that are read once. Raises as it does."""
     _check_options(missing, ties, nan)

@@ -1,0 +1,216 @@
+"""What terminals and notebooks show of long calls, and that nobody else sees anything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+from typing import Any
+
+import engines
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastndcg as fn
+from fastndcg import progress
+from fastndcg.progress import Task
+
+ROOT = Path(fn.__file__).parent.parent
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pty is a terminal of Unix")
+
+
+def in_terminal(code: str, *, columns: int = 100, **environment: str) -> tuple[str, str]:
+    """What a program writes to stdout, and to the terminal that its stderr is."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    terminal, stderr = pty.openpty()
+    fcntl.ioctl(stderr, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+    done = subprocess.run(
+        [sys.executable, "-c", "from fastndcg import progress\nprogress._PATIENCE = 0.05\n" + textwrap.dedent(code)],
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": str(columns), "TERM": "xterm"} | environment,
+        check=False,
+    )  # fmt: skip
+    os.set_blocking(terminal, False)
+    os.close(stderr)
+    shown = b""
+    try:
+        while more := os.read(terminal, 1 << 16):
+            shown += more
+    except OSError:
+        pass
+    os.close(terminal)
+    assert done.returncode == 0, shown.decode()
+    return done.stdout, shown.decode()
+
+
+SLOW = """
+import time
+with progress.Task("Reading") as task:
+    for done in range(8):
+        task.advance(done * 1_000_000, 8_000_000)
+        time.sleep(0.1)
+        if done == 6:
+            progress.tell("compiling kernels, once on this machine")
+print("done")
+"""
+
+
+@pytest.mark.parametrize("hidden", ["", "rich", "rich, tqdm"])
+@pytest.mark.parametrize("columns", [40, 100])
+def test_by_rich_or_tqdm_or_not_at_all(hidden: str, columns: int) -> None:
+    hide = "".join(f"sys.modules[{name!r}] = None\n" for name in hidden.split(", ") if name)
+    out, shown = in_terminal(f"import sys\n{hide}{SLOW}", columns=columns)
+    assert out == "done\n"
+    assert "compiling kernels, once on this machine\r\n" in shown
+    assert ("of 8,000,000 rows" in shown) is ("tqdm" not in hidden)
+    if "tqdm" not in hidden and columns > 40:
+        assert "M rows/s" in shown and "s left" in shown
+
+
+@pytest.mark.parametrize("code", [
+    SLOW.replace("0.1", "0"),  # done in a moment
+    SLOW.replace('"Reading"', '"Reading", progress=False'),
+    SLOW.replace('"Reading"', '"Reading", progress=lambda *_: None'),
+    "import threading\ndef work():\n" + textwrap.indent(SLOW, "    ")
+    + "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n",
+    "import os\nif child := os.fork():\n    os.waitpid(child, 0)\nelse:\n" + textwrap.indent(SLOW, "    "),
+])  # fmt: skip
+def test_nothing_is_shown(code: str) -> None:
+    code = code.replace('progress.tell("compiling kernels, once on this machine")', "pass")
+    out, shown = in_terminal(code)
+    assert (out, shown) == ("done\n", "")
+
+
+def test_it_can_be_switched_off_and_pipes_have_none() -> None:
+    out, shown = in_terminal(SLOW, FASTNDCG_PROGRESS="0")
+    assert (out, shown) == ("done\n", "")
+    code = "from fastndcg import progress\nprogress._PATIENCE = 0\n" + SLOW
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+def write(path: Path, rows: int = 40_000) -> Path:
+    random = np.random.default_rng(0)
+    columns = {
+        "qid": np.arange(rows) // 10,
+        "label": random.integers(0, 5, rows),
+        "score": random.random(rows),
+    }
+    pq.write_table(pa.table(columns), path, row_group_size=1000)
+    return path
+
+
+@pytest.mark.parametrize(("call", "name"), [
+    ("fn.read_parquet({path!r})", "Reading"),
+    ("fn.evaluate(fn.scan_parquet({path!r}, memory=1 << 20), 'nDCG@10')", "Reading and scoring"),
+    ("sys.argv[1:] = ['score', {path!r}]; import fastndcg.cli as cli\ntry: cli.main()\nexcept SystemExit: pass", "Reading"),
+])  # fmt: skip
+def test_from_python_and_from_the_command_line(tmp_path: Path, call: str, name: str) -> None:
+    code = """
+        import sys, time
+        import fastndcg as fn
+        from fastndcg.sources import parquet, scan
+        def slowed(function):
+            def slow(*arguments):
+                time.sleep(0.4)
+                return function(*arguments)
+            return slow
+        parquet.read_span, scan._read = slowed(parquet.read_span), slowed(scan._read)
+    """
+    call = call.format(path=str(write(tmp_path / "a.parquet")))
+    _, shown = in_terminal(textwrap.dedent(code) + call, FASTNDCG_KERNELS="plain")
+    assert f"{name} " in shown and "of 40,000 rows" in shown
+
+
+def test_a_step_within_a_step_that_counts_is_not_shown() -> None:
+    code = """
+        import time
+        with progress.Task("Outer"), progress.Task("Step") as step:
+            time.sleep(0.3)
+            step.advance(1, 2)
+            with progress.Task("Inner"):
+                time.sleep(0.3)
+    """
+    _, shown = in_terminal(code)
+    assert "Step" in shown and "1 of 2 rows" in shown
+    assert "Outer" not in shown and "Inner" not in shown
+
+
+@pytest.mark.pure
+def test_functions_are_told_from_any_thread() -> None:
+    told: list[tuple[int, int]] = []
+
+    def work() -> None:
+        with Task("Reading", "bytes", lambda *each: told.append(each)) as task:
+            assert task.is_heard
+            task.advance(1, 3)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    work()
+    assert told == [(1, 3), (1, 3)]
+    with Task("Reading") as task:  # stderr is no terminal
+        assert not task.is_heard
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("unit", "done", "total", "seconds", "line"), [
+    ("rows", 0, 0, 3, "3 s"),
+    ("rows", 0, 10, 3, "0 of 10 rows, 0 rows/s"),
+    ("rows", 25_000_000, 100_000_000, 10, "25,000,000 of 100,000,000 rows, 2.5 M rows/s, 30 s left"),
+    ("bytes", 5_000_000, 605_000_000, 1, "5.0 of 605.0 MB, 5.0 MB/s, 2 min 0 s left"),
+    ("queries", 1, 7201, 1, "1 of 7,201 queries, 1 queries/s, 2 h 0 min left"),
+])  # fmt: skip
+def test_the_line(
+    monkeypatch: pytest.MonkeyPatch, unit: str, done: int, total: int, seconds: int, line: str
+) -> None:
+    clock = iter([100.0, 100.0 + seconds])
+    monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
+    with Task("Reading", unit) as task:
+        task.advance(done, total)
+        assert task.line() == line
+
+
+@pytest.mark.pure
+def test_messages_go_to_the_logger_where_nobody_looks(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "fastndcg"):
+        progress.tell("compiling kernels")
+    assert caplog.messages == ["compiling kernels"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Jupyter's own
+def test_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engines.need("ipykernel")
+    from jupyter_client.manager import KernelManager
+
+    for name in ("HOME", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    manager = KernelManager(transport="ipc", connection_file=str(tmp_path / "kernel.json"))
+    manager.start_kernel(env=os.environ | {"PYTHONPATH": str(ROOT)})
+    client = manager.client()
+    shown: list[dict[str, Any]] = []
+    try:
+        client.start_channels()
+        client.wait_for_ready(timeout=120)
+        cell = "from fastndcg import progress\nprogress._PATIENCE = 0.05\n" + SLOW
+        reply = client.execute_interactive(cell, timeout=120, output_hook=shown.append)
+        assert reply["content"]["status"] == "ok", reply["content"]
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    texts = {name: "".join(each["content"]["text"] for each in shown if each["content"].get("name") == name) for name in ("stdout", "stderr")}  # fmt: skip
+    assert texts["stdout"] == "done\n"
+    assert "of 8,000,000 rows" in texts["stderr"] and "compiling kernels, once" in texts["stderr"]
+    assert "Warning" not in texts["stderr"]
