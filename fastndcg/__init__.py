@@ -19,14 +19,14 @@ Where everything is:
     compiled        the same functions, compiled, once that pays
     statistics      exact sums and means, confidence intervals, tests
     comparison      compare: which of several systems is better, and how sure that is
-    explain         where the value of a query comes from, rank by rank
-    anchors         what the order of the returned documents could have made of a measure
+    explanation     where the value of a query comes from, rank by rank
+    anchoring       what the order of the returned documents could have made of a measure
     agreement       how far two rankings agree
     streams         rankings of any size, a part at a time
     convention      how each established tool computes nDCG, by name, and what makes two of them differ
     counterfactual  estimates from click logs over all queries
     plot            pictures of all of these, as Altair charts
-    report          a page of everything that is known of rankings
+    reporting       a page of everything that is known of rankings
     ranges          how far ties and unjudged documents could move a measure
     sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings
     trec_eval       what trec_eval prints, byte for byte
@@ -41,175 +41,161 @@ Where everything is:
     adapters        Spark, Dask, Ray, boosters: what people already have, outside, looking in
     cli, demo       the command line, outside, looking in
 
-Importing this package imports NumPy and pyarrow; Numba is imported, and kernels are compiled or loaded, once a process has work for them.
+Importing this package imports nothing else: each name imports its module when it is first used. Numba is imported, and kernels are
+compiled or loaded, once a process has work for them.
 """
 
-from fastndcg import plot
-from fastndcg.agreement import rank_agreement
-from fastndcg.anchors import Anchor, Anchors, anchors
-from fastndcg.api import evaluate, ndcg
-from fastndcg.comparison import Comparison, compare
-from fastndcg.convention.comparison import compare_conventions, explain_conventions
-from fastndcg.convention.declarations import Convention, conventions
-from fastndcg.convention.evaluation import ConventionScores
-from fastndcg.counterfactual import Estimate, snips
-from fastndcg.drop_ins import dcg_score, ndcg_score
-from fastndcg.errors import (
-    ColumnError,
-    ConventionError,
-    ExtraError,
-    FastndcgError,
-    FastndcgWarning,
-    InputError,
-    InputTypeError,
-    MeasureError,
-    SourceError,
-)
-from fastndcg.explain import Explanation, Explanations, explain
-from fastndcg.intents import IntentGrades, IntentProbabilities
-from fastndcg.measures import (
-    AP,
-    CG,
-    DCG,
-    ERR,
-    ERR_IA,
-    IDCG,
-    MAP,
-    MRR,
-    NDCG,
-    RBP,
-    RR,
-    SDCG,
-    Bpref,
-    F,
-    IPrec,
-    Judged,
-    Measure,
-    MeasureLike,
-    NumRel,
-    NumRet,
-    P,
-    R,
-    RBPresidual,
-    Rprec,
-    SetAP,
-    SetF,
-    SetP,
-    SetR,
-    StRecall,
-    Success,
-    alpha_DCG,
-    alpha_nDCG,
-    infAP,
-    nDCG,
-    nDCG_IA,
-    nERR_IA,
-    parse,
-    parse_many,
-)
-from fastndcg.ranges import Bounds, Ranges, judgment_range, tie_range
-from fastndcg.rankings import JudgedPool, Rankings
-from fastndcg.report import report
-from fastndcg.scores import Scores, Summary
-from fastndcg.sources.csv import read_csv
-from fastndcg.sources.ltr import read_ltr
-from fastndcg.sources.parquet import read_parquet
-from fastndcg.sources.scan import ParquetStream, scan_parquet
-from fastndcg.sources.trec import read_qrels_run, read_trec
-from fastndcg.statistics.agreement import cohen_kappa, krippendorff_alpha
-from fastndcg.streams import RankingsStream
-from fastndcg.tables import Table
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AP",
-    "CG",
-    "DCG",
-    "ERR",
-    "ERR_IA",
-    "IDCG",
-    "MAP",
-    "MRR",
-    "NDCG",
-    "RBP",
-    "RR",
-    "SDCG",
-    "Anchor",
-    "Anchors",
-    "Bounds",
-    "Bpref",
-    "ColumnError",
-    "Comparison",
-    "Convention",
-    "ConventionError",
-    "ConventionScores",
-    "Estimate",
-    "Explanation",
-    "Explanations",
-    "ExtraError",
-    "F",
-    "FastndcgError",
-    "FastndcgWarning",
-    "IPrec",
-    "InputError",
-    "InputTypeError",
-    "IntentGrades",
-    "IntentProbabilities",
-    "Judged",
-    "JudgedPool",
-    "Measure",
-    "MeasureError",
-    "MeasureLike",
-    "NumRel",
-    "NumRet",
-    "P",
-    "ParquetStream",
-    "R",
-    "RBPresidual",
-    "Ranges",
-    "Rankings",
-    "RankingsStream",
-    "Rprec",
-    "Scores",
-    "SetAP",
-    "SetF",
-    "SetP",
-    "SetR",
-    "SourceError",
-    "StRecall",
-    "Success",
-    "Summary",
-    "Table",
-    "alpha_DCG",
-    "alpha_nDCG",
-    "anchors",
-    "cohen_kappa",
-    "compare",
-    "compare_conventions",
-    "conventions",
-    "dcg_score",
-    "evaluate",
-    "explain",
-    "explain_conventions",
-    "infAP",
-    "judgment_range",
-    "krippendorff_alpha",
-    "nDCG",
-    "nDCG_IA",
-    "nERR_IA",
-    "ndcg",
-    "ndcg_score",
-    "parse",
-    "parse_many",
-    "rank_agreement",
-    "read_csv",
-    "read_ltr",
-    "read_parquet",
-    "read_qrels_run",
-    "read_trec",
-    "report",
-    "scan_parquet",
-    "snips",
-    "tie_range",
-]
+if TYPE_CHECKING:
+    from fastndcg import plot as plot
+    from fastndcg.agreement import rank_agreement as rank_agreement
+    from fastndcg.anchoring import Anchor as Anchor
+    from fastndcg.anchoring import Anchors as Anchors
+    from fastndcg.anchoring import anchors as anchors
+    from fastndcg.api import evaluate as evaluate
+    from fastndcg.api import ndcg as ndcg
+    from fastndcg.comparison import Comparison as Comparison
+    from fastndcg.comparison import compare as compare
+    from fastndcg.convention.comparison import compare_conventions as compare_conventions
+    from fastndcg.convention.comparison import explain_conventions as explain_conventions
+    from fastndcg.convention.declarations import Convention as Convention
+    from fastndcg.convention.declarations import conventions as conventions
+    from fastndcg.convention.evaluation import ConventionScores as ConventionScores
+    from fastndcg.counterfactual import Estimate as Estimate
+    from fastndcg.counterfactual import snips as snips
+    from fastndcg.drop_ins import dcg_score as dcg_score
+    from fastndcg.drop_ins import ndcg_score as ndcg_score
+    from fastndcg.errors import ColumnError as ColumnError
+    from fastndcg.errors import ConventionError as ConventionError
+    from fastndcg.errors import ExtraError as ExtraError
+    from fastndcg.errors import FastndcgError as FastndcgError
+    from fastndcg.errors import FastndcgWarning as FastndcgWarning
+    from fastndcg.errors import InputError as InputError
+    from fastndcg.errors import InputTypeError as InputTypeError
+    from fastndcg.errors import MeasureError as MeasureError
+    from fastndcg.errors import SourceError as SourceError
+    from fastndcg.explanation import Explanation as Explanation
+    from fastndcg.explanation import Explanations as Explanations
+    from fastndcg.explanation import explain as explain
+    from fastndcg.intents import IntentGrades as IntentGrades
+    from fastndcg.intents import IntentProbabilities as IntentProbabilities
+    from fastndcg.measures import AP as AP
+    from fastndcg.measures import CG as CG
+    from fastndcg.measures import DCG as DCG
+    from fastndcg.measures import ERR as ERR
+    from fastndcg.measures import ERR_IA as ERR_IA
+    from fastndcg.measures import IDCG as IDCG
+    from fastndcg.measures import MAP as MAP
+    from fastndcg.measures import MRR as MRR
+    from fastndcg.measures import NDCG as NDCG
+    from fastndcg.measures import RBP as RBP
+    from fastndcg.measures import RR as RR
+    from fastndcg.measures import SDCG as SDCG
+    from fastndcg.measures import Bpref as Bpref
+    from fastndcg.measures import F as F
+    from fastndcg.measures import IPrec as IPrec
+    from fastndcg.measures import Judged as Judged
+    from fastndcg.measures import Measure as Measure
+    from fastndcg.measures import MeasureLike as MeasureLike
+    from fastndcg.measures import NumRel as NumRel
+    from fastndcg.measures import NumRet as NumRet
+    from fastndcg.measures import P as P
+    from fastndcg.measures import R as R
+    from fastndcg.measures import RBPresidual as RBPresidual
+    from fastndcg.measures import Rprec as Rprec
+    from fastndcg.measures import SetAP as SetAP
+    from fastndcg.measures import SetF as SetF
+    from fastndcg.measures import SetP as SetP
+    from fastndcg.measures import SetR as SetR
+    from fastndcg.measures import StRecall as StRecall
+    from fastndcg.measures import Success as Success
+    from fastndcg.measures import alpha_DCG as alpha_DCG
+    from fastndcg.measures import alpha_nDCG as alpha_nDCG
+    from fastndcg.measures import infAP as infAP
+    from fastndcg.measures import nDCG as nDCG
+    from fastndcg.measures import nDCG_IA as nDCG_IA
+    from fastndcg.measures import nERR_IA as nERR_IA
+    from fastndcg.measures import parse as parse
+    from fastndcg.measures import parse_many as parse_many
+    from fastndcg.ranges import Bounds as Bounds
+    from fastndcg.ranges import Ranges as Ranges
+    from fastndcg.ranges import judgment_range as judgment_range
+    from fastndcg.ranges import tie_range as tie_range
+    from fastndcg.rankings import JudgedPool as JudgedPool
+    from fastndcg.rankings import Rankings as Rankings
+    from fastndcg.reporting import report as report
+    from fastndcg.scores import Scores as Scores
+    from fastndcg.scores import Summary as Summary
+    from fastndcg.sources.csv import read_csv as read_csv
+    from fastndcg.sources.ltr import read_ltr as read_ltr
+    from fastndcg.sources.parquet import read_parquet as read_parquet
+    from fastndcg.sources.scan import ParquetStream as ParquetStream
+    from fastndcg.sources.scan import scan_parquet as scan_parquet
+    from fastndcg.sources.trec import read_qrels_run as read_qrels_run
+    from fastndcg.sources.trec import read_trec as read_trec
+    from fastndcg.statistics.agreement import cohen_kappa as cohen_kappa
+    from fastndcg.statistics.agreement import krippendorff_alpha as krippendorff_alpha
+    from fastndcg.streams import RankingsStream as RankingsStream
+    from fastndcg.tables import Table as Table
+
+_HOMES = {
+    "agreement": "rank_agreement",
+    "anchoring": "Anchor Anchors anchors",
+    "api": "evaluate ndcg",
+    "comparison": "Comparison compare",
+    "convention.comparison": "compare_conventions explain_conventions",
+    "convention.declarations": "Convention conventions",
+    "convention.evaluation": "ConventionScores",
+    "counterfactual": "Estimate snips",
+    "drop_ins": "dcg_score ndcg_score",
+    "errors": (
+        "ColumnError ConventionError ExtraError FastndcgError FastndcgWarning InputError InputTypeError "
+        "MeasureError SourceError"
+    ),
+    "explanation": "Explanation Explanations explain",
+    "intents": "IntentGrades IntentProbabilities",
+    "measures": (
+        "AP Bpref CG DCG ERR ERR_IA F IDCG IPrec Judged MAP MRR Measure MeasureLike NDCG NumRel NumRet P R "
+        "RBP RBPresidual RR Rprec SDCG SetAP SetF SetP SetR StRecall Success alpha_DCG alpha_nDCG infAP "
+        "nDCG nDCG_IA nERR_IA parse parse_many"
+    ),
+    "ranges": "Bounds Ranges judgment_range tie_range",
+    "rankings": "JudgedPool Rankings",
+    "reporting": "report",
+    "scores": "Scores Summary",
+    "sources.csv": "read_csv",
+    "sources.ltr": "read_ltr",
+    "sources.parquet": "read_parquet",
+    "sources.scan": "ParquetStream scan_parquet",
+    "sources.trec": "read_qrels_run read_trec",
+    "statistics.agreement": "cohen_kappa krippendorff_alpha",
+    "streams": "RankingsStream",
+    "tables": "Table",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __version__ = "0.1.0"
+
+if not TYPE_CHECKING:
+    __all__ = list(_HOME_OF)
+
+    def __getattr__(name: str) -> object:
+        """A public name, or a module, which is imported on its first use."""
+        from importlib import import_module
+
+        if name in _HOME_OF:
+            found = getattr(import_module(f"fastndcg.{_HOME_OF[name]}"), name)
+            globals()[name] = found
+            return found
+        path = f"fastndcg.{name}"
+        try:
+            if not name.startswith("_"):
+                return import_module(path)
+        except ModuleNotFoundError as error:
+            if error.name != path:
+                raise
+        raise AttributeError(f"module 'fastndcg' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return [name for name in globals() if name.startswith("__")] + [*__all__, "plot"]

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.anchors import Anchors
-from fastndcg.anchors import anchors as anchors_of
+from fastndcg.anchoring import Anchors
+from fastndcg.anchoring import anchors as anchors_of
 from fastndcg.api import evaluate
 from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, MeasureError, suggest
 from fastndcg.measures import Measure, as_measure

@@ -98,18 +98,43 @@ def run(code: str, **environment: str) -> str:
 # ---- importing ----
 
 
-def test_import_pulls_in_no_extra_and_no_compiler() -> None:
+ALL = "import sys, json, fastndcg; [getattr(fastndcg, name) for name in (*fastndcg.__all__, 'plot')]"
+
+
+def test_import_pulls_in_nothing() -> None:
     loaded = set(json.loads(run("import sys, json, fastndcg; print(json.dumps(sorted(sys.modules)))")))
-    assert "fastndcg" in loaded and "numpy" in loaded
-    for name in (*EXTRAS, *COMPILER):
+    assert "fastndcg" in loaded
+    for name in ("numpy", "pyarrow", *EXTRAS, *COMPILER, *SLOW):
         assert name not in loaded, f"import fastndcg imports {name}"
+    assert not {name for name in loaded if name.startswith("fastndcg.")}
+
+
+def test_public_names_pull_in_no_extra_and_no_compiler() -> None:
+    loaded = set(json.loads(run(f"{ALL}; print(json.dumps(sorted(sys.modules)))")))
+    for name in (*EXTRAS, *COMPILER):
+        assert name not in loaded, f"a public name imports {name}"
     assert not {name for name in loaded if name.startswith(OUTSIDE)}
 
 
-def test_import_pulls_in_nothing_slow() -> None:
+def test_public_names_pull_in_nothing_slow() -> None:
     """Parts of the standard library that take milliseconds, and that neither NumPy nor pyarrow import."""
-    code = "import sys, json, numpy, pyarrow; before = set(sys.modules); import fastndcg; print(json.dumps(sorted(set(sys.modules) - before)))"
+    code = f"import numpy, pyarrow, sys; before = set(sys.modules); {ALL}; print(json.dumps(sorted(set(sys.modules) - before)))"
     assert not {name for name in json.loads(run(code)) if name in SLOW}
+
+
+def test_public_names_are_those_that_type_checkers_see() -> None:
+    """Each is imported from its module on its first use, and stays what it is whatever is imported after it."""
+    seen = {
+        (f"{node.module}.{alias.name}", alias.asname)
+        for node in ast.walk(TREES[PACKAGE / "__init__.py"])
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("fastndcg.")
+        for alias in node.names
+    }
+    assert seen == {(f"fastndcg.{module}.{name}", name) for name, module in fastndcg._HOME_OF.items()}
+    for name in seen:
+        assert name[1] not in {path.stem for path in PACKAGE.iterdir()}, f"{name[1]} is a module too"
+    with pytest.raises(AttributeError, match="module 'fastndcg' has no attribute 'evalute'"):
+        fastndcg.evalute  # noqa: B018
 
 
 def test_import_compiles_nothing_and_sets_nothing() -> None:
@@ -192,10 +217,10 @@ FLOOR = (
     ("scoring", "sources"),
     ("convention", "trec_eval"),
     ("api",),
-    ("drop_ins", "agreement", "anchors", "counterfactual", "explain", "ranges"),
+    ("drop_ins", "agreement", "anchoring", "counterfactual", "explanation", "ranges"),
     ("comparison",),
     ("plot",),
-    ("report",),
+    ("reporting",),
     ("adapters", "demo"),
     ("cli",),
     ("__main__", ""),
@@ -203,7 +228,7 @@ FLOOR = (
 EXCEPTIONS = {
     ("rankings", "sources"): "`from_arrow` and `from_qrels_run` are constructors of what the sources make",
     **dict.fromkeys(
-        [(part, "plot") for part in ("scores", "anchors", "comparison", "explain", "ranges")],
+        [(part, "plot") for part in ("scores", "anchoring", "comparison", "explanation", "ranges")],
         "methods that draw them",
     ),
 }
@@ -322,7 +347,7 @@ def test_no_fastmath() -> None:
 
 def test_public_names_are_listed() -> None:
     public = {
-        name for name, value in vars(fastndcg).items() if name[0] != "_" and not inspect.ismodule(value)
+        name for name in dir(fastndcg) if name[0] != "_" and not inspect.ismodule(getattr(fastndcg, name))
     }
     assert sorted(public) == sorted(fastndcg.__all__)
 

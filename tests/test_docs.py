@@ -105,7 +105,7 @@ def test_every_name_is_in_the_reference() -> None:
 
 
 def public_objects() -> Iterator[tuple[str, object]]:
-    for name in vars(fn):
+    for name in dir(fn):
         value = getattr(fn, name)
         if not (name.startswith("_") or inspect.ismodule(value)):
             yield name, value

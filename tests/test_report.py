@@ -15,8 +15,8 @@ import pytest
 from test_cli import run
 
 import fastndcg as fn
-from fastndcg.report import facts
-from fastndcg.report.page import check_extra
+from fastndcg.reporting import facts
+from fastndcg.reporting.page import check_extra
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")

@@ -325,7 +325,7 @@ class _How(NamedTuple):
     def scored(
         self, rankings: Rankings, measures: list[Measure], taken: dict[str, str | None], name: str | None
     ) -> Scored:
-        from fastndcg.anchors import anchors
+        from fastndcg.anchoring import anchors
 
         scores = evaluate(rankings, measures, convention=self.convention, threads=self.threads)
         found = anchors(rankings, measures, threads=self.threads) if self.anchored else None

@@ -41,7 +41,7 @@ from fastndcg.sources.columns import Roles
 from fastndcg.tables import markdown_table
 
 if TYPE_CHECKING:
-    from fastndcg.explain import Explanation, Explanations
+    from fastndcg.explanation import Explanation, Explanations
     from fastndcg.measures import Measure
     from fastndcg.rankings import Rankings
 
@@ -146,7 +146,7 @@ def explain(
 
 
 def _explained(systems: dict[str, Rankings], measure: Measure, query: object) -> Explanation | Explanations:
-    from fastndcg.explain import explain
+    from fastndcg.explanation import explain
 
     return explain(next(iter(systems.values())) if len(systems) == 1 else systems, measure, query)
 
@@ -217,7 +217,7 @@ def _found(
 
 
 def _report(found: list[Explanation | Explanations], swaps: int, format: Format) -> None:  # noqa: A002
-    from fastndcg.explain import Explanations
+    from fastndcg.explanation import Explanations
 
     if format in (Format.table, Format.markdown):
         texts = []

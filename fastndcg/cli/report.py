@@ -99,8 +99,8 @@ def report(
       fastndcg report predictions.parquet --score bm25 --score rerank
       fastndcg report --qrels qrels.txt --run bm25.txt --run rerank.txt
     """
-    from fastndcg.report import report as write_report
-    from fastndcg.report.page import check_extra
+    from fastndcg.reporting import report as write_report
+    from fastndcg.reporting.page import check_extra
 
     check_extra()
     check_confidence(confidence)

@@ -59,7 +59,7 @@ from fastndcg.progress import Task
 from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:
-    from fastndcg.anchors import Anchors
+    from fastndcg.anchoring import Anchors
     from fastndcg.cli.reading import Opened
     from fastndcg.rankings import Rankings
     from fastndcg.scores import ResultsFile, Scores
@@ -263,7 +263,7 @@ def _score_runs(
     *,
     anchored: bool,
 ) -> Iterator[Scored]:
-    from fastndcg.anchors import anchors
+    from fastndcg.anchoring import anchors
 
     for rankings, columns in sides:
         scores = evaluate(rankings, measures, convention=convention, threads=threads)
@@ -351,7 +351,7 @@ def score_opened(
     anchored: bool = False,
 ) -> Scored:
     """Scores of files that are one input: at once, or a part at a time where it is too large for that."""
-    from fastndcg.anchors import anchors
+    from fastndcg.anchoring import anchors
 
     chosen = choose_columns(opened, roles, with_doc_id=convention is not None and convention.orders_by_id)
     taken = chosen.columns.taken

@@ -34,9 +34,9 @@ from fastndcg.scoring.plan import discount_of, discount_table, gain_of, worth_of
 from fastndcg.statistics.intervals import SMALL
 
 if TYPE_CHECKING:
-    from fastndcg.anchors import Anchors
+    from fastndcg.anchoring import Anchors
     from fastndcg.comparison import Comparison
-    from fastndcg.explain import Explanation
+    from fastndcg.explanation import Explanation
     from fastndcg.ranges import Ranges
     from fastndcg.scores import Scores
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastndcg import plot
-from fastndcg.anchors import anchors
+from fastndcg.anchoring import anchors
 from fastndcg.convention.declarations import conventions
 from fastndcg.errors import MeasureError, count_of
-from fastndcg.explain import explain
+from fastndcg.explanation import explain
 from fastndcg.measures import Measure, table
 from fastndcg.ranges import tie_range
-from fastndcg.report.blocks import Folded, Section, Table, Text, cell_of, id_cells, picture_of, table_of
+from fastndcg.reporting.blocks import Folded, Section, Table, Text, cell_of, id_cells, picture_of, table_of
 from fastndcg.scores import Scores
 from fastndcg.scoring.plan import discount_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fastndcg.comparison import Comparison
     from fastndcg.rankings import Rankings
-    from fastndcg.report.facts import Facts
+    from fastndcg.reporting.facts import Facts
 
 _WORST, _EXPLAINED, _RANKS = 20, 5, 50  # queries of a list; those of them that are explained; rows of one
 

@@ -7,6 +7,6 @@ blocks    tables and pictures, as the template takes them
 page.html, page.css, page.js   how they are shown; all text is escaped, and no other script may run
 """
 
-from fastndcg.report.page import report
+from fastndcg.reporting.page import report
 
 __all__ = ["report"]

@@ -78,7 +78,7 @@ def report(
     ['report.html']
     """
     jinja = check_extra()
-    from fastndcg.report.sections import sections_of
+    from fastndcg.reporting.sections import sections_of
 
     check_writable(path)
     found = _found(systems, measures, baseline, by, confidence, missing, sources, threads)
@@ -116,8 +116,8 @@ def _found(
     from fastndcg.api import evaluate
     from fastndcg.comparison import compare
     from fastndcg.plot.charts import CUTOFFS
-    from fastndcg.report.facts import facts_of
-    from fastndcg.report.sections import Found, only
+    from fastndcg.reporting.facts import facts_of
+    from fastndcg.reporting.sections import Found, only
 
     rankings = (
         {str(name): each for name, each in systems.items()}
@@ -173,7 +173,7 @@ def _rendered(jinja: Any, **parts: Any) -> str:
 
     from fastndcg import __version__
 
-    folder = resources.files("fastndcg.report")
+    folder = resources.files("fastndcg.reporting")
     files = {
         name: (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
     }
