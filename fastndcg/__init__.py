@@ -33,6 +33,7 @@ Where everything is:
     progress        how far a long call is, in terminals and notebooks
     files           files that appear whole or not at all
     threads         the one rule for threads=
+    later           pyarrow, imported when something of it is first used
     arrays          offsets, views and order of arrays
     arrow_types     Arrow arrays of all types brought to the few that are computed with
     grouping        rows grouped by query

@@ -9,13 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg import scoring, streams
-from fastndcg.convention.declarations import as_convention
-from fastndcg.convention.evaluation import evaluate_by_convention, resolve_all
+from fastndcg.arrays import read_only
 from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measures, as_measures, hold_functions, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.sources.columns import Roles, with_roles
-from fastndcg.sources.given import rankings_or_stream
 from fastndcg.streams import RankingsStream
 
 if TYPE_CHECKING:
@@ -112,19 +110,23 @@ def evaluate(
         asked = tuple(
             measure @ cutoff if cuts else measure for measure, cuts in zip(asked, takes, strict=True)
         )
+    if convention is not None:
+        from fastndcg.convention.declarations import as_convention
+        from fastndcg.convention.evaluation import evaluate_by_convention, resolve_all
     if convention is not None and (own := [measure for measure in asked if measure.cutoff_column]):
         raise MeasureError(
             f"{own[0]} has a cutoff for each query, which no convention has; name one, as in {own[0].name}@10"
         )
     if not isinstance(rankings, Rankings | RankingsStream):
+        from fastndcg.sources.given import rankings_or_stream
+
         named = Roles.of(roles, "evaluate")
         kept = [measure.cutoff_column for measure in asked if measure.cutoff_column]
-        rule = None if convention is None else as_convention(convention)
         rankings = rankings_or_stream(
             rankings,
             named.keeping(kept),
             threads=threads,
-            with_doc_id=rule is not None and rule.orders_by_id,
+            with_doc_id=convention is not None and as_convention(convention).orders_by_id,
         )
     elif roles:
         raise InputTypeError(
@@ -215,4 +217,5 @@ def ndcg(
     else:
         rankings = Rankings.from_offsets([0, len(relevance)], relevance, scores, nan=nan)  # type: ignore[arg-type]
     measure = nDCG(gain=gain, discount=discount, ties=ties, ideal=ideal, empty=empty)
-    return evaluate(rankings, measure if k is None else measure @ k, threads=threads).values[0]  # type: ignore[no-any-return]
+    values, _ = scoring.defined_values((measure if k is None else measure @ k,), rankings, threads)
+    return read_only(values[0])

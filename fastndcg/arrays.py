@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from fastndcg.arrow_types import combined
 from fastndcg.errors import InputError, InputTypeError, count_of
+from fastndcg.later import is_arrow, pa
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -29,7 +30,9 @@ def unmasked(name: str, values: Any) -> Any:
 
     Raises `InputError` for a masked value.
     """
-    if not isinstance(values, np.ma.MaskedArray):
+    # it takes 15 ms to import, and without it there are none
+    kind = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if kind is None or not isinstance(values, kind):
         return _on_processor(values)
     masked = np.ma.getmaskarray(values).ravel()
     if masked.any():
@@ -42,7 +45,9 @@ def unmasked(name: str, values: Any) -> Any:
 
 def _on_processor(values: Any) -> Any:
     """A tensor of PyTorch, CuPy or JAX as an array of NumPy, without a copy where it is in this memory already; others as they are."""
-    if not hasattr(values, "__dlpack__") or isinstance(values, np.ndarray | pa.Array):  # nulls are no numbers
+    if (
+        not hasattr(values, "__dlpack__") or isinstance(values, np.ndarray) or is_arrow(values)
+    ):  # nulls are no numbers
         return values
     if hasattr(values, "detach"):  # of PyTorch: it may want a gradient, or have no dtype of NumPy
         values = values.detach().cpu()
@@ -56,7 +61,7 @@ def as_array(name: str, values: Any) -> Array:
     values = unmasked(name, values)
     if isinstance(values, np.ndarray):
         array = values
-    elif isinstance(values, pa.Array | pa.ChunkedArray):
+    elif is_arrow(values):
         if values.null_count:
             raise InputError(
                 f"{name} has {count_of(values.null_count, 'null')}; drop those rows or fill them"
@@ -110,7 +115,7 @@ def read_only(array: Array) -> Array:
 
 def arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | pa.ChunkedArray:
     column = values = unmasked(name, values)
-    if not isinstance(values, pa.Array | pa.ChunkedArray):
+    if not is_arrow(values):
         try:
             if hasattr(values, "__arrow_c_stream__"):
                 column = pa.chunked_array(values)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
+
+from fastndcg.later import pa
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from fastndcg.arrays import arrow_column, read_only
 from fastndcg.arrow_types import combined, plain_strings
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.kernels import worlds
+from fastndcg.later import pa
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]

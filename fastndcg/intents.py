@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from fastndcg.arrays import offsets_from
 from fastndcg.errors import InputError, InputTypeError
+from fastndcg.later import pa
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]

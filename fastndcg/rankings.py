@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from fastndcg.arrays import arrow_column, as_array, offsets_from, read_only, unmasked
 from fastndcg.arrow_types import combined, plain_strings
 from fastndcg.errors import Argument, At, InputError, InputTypeError, Step, count_of, warn
 from fastndcg.grouping import group_by_query
 from fastndcg.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
+from fastndcg.later import pa
 from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.tables import shortened
 

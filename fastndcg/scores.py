@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from fastndcg import statistics
 from fastndcg.arrays import read_only
 from fastndcg.errors import Argument, ColumnError, FastndcgError, InputError, MeasureError, suggest
 from fastndcg.files import kind_of, table_writer, whole_file
+from fastndcg.later import pa
 from fastndcg.measures import Measure, as_measure
 from fastndcg.statistics.intervals import SMALL, check_confidence, t_interval
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from fastndcg.errors import InputError
+from fastndcg.later import pa
 from fastndcg.progress import Progress, Task
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+from fastndcg.later import pa
 
 if TYPE_CHECKING:
     import pandas as pd

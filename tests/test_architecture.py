@@ -109,6 +109,26 @@ def test_import_pulls_in_nothing() -> None:
     assert not {name for name in loaded if name.startswith("fastndcg.")}
 
 
+def test_scoring_arrays_imports_little() -> None:
+    """The first call of a process needs neither pyarrow nor what sources, results and conventions need."""
+    code = "import sys, json, fastndcg as fn; fn.ndcg([[3, 0, 2]], [[0.9, 0.8, 0.7]]); print(json.dumps(sorted(sys.modules)))"
+    loaded = set(json.loads(run(code, FASTNDCG_KERNELS="auto")))
+    unwanted = {
+        "pyarrow",
+        "fractions",
+        "importlib.metadata",
+        "numpy.ma",
+        "pathlib",
+        "shutil",
+        *COMPILER,
+        *SLOW,
+    }
+    unwanted |= {
+        f"fastndcg.{part}" for part in ("scores", "convention", "statistics", "sources.arrow", "files")
+    }
+    assert not unwanted & loaded
+
+
 def test_public_names_pull_in_no_extra_and_no_compiler() -> None:
     loaded = set(json.loads(run(f"{ALL}; print(json.dumps(sorted(sys.modules)))")))
     for name in (*EXTRAS, *COMPILER):
@@ -205,7 +225,7 @@ def test_nothing_imports_the_outside(name: str) -> None:
 KERNELS = [name for name in MODULES if name.split(".")[1:2] == ["kernels"]]
 # from the bottom up: a part may import parts of lines above its own, anywhere in its files, and others of its line never
 FLOOR = (
-    ("errors", "typing", "spellings", "progress"),
+    ("errors", "typing", "spellings", "progress", "later"),
     ("kernels",),
     ("compiled",),
     ("arrow_types", "tables"),

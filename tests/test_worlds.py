@@ -76,7 +76,7 @@ def test_a_plain_driver_that_takes_too_long_is_run_compiled() -> None:
         rankings = fn.Rankings.from_dense(np.tile([0, 1, 2], (400, 4)), np.random.default_rng(1).random((400, 12)).astype(np.float32))
         small = fn.evaluate(rankings[:3], "nDCG@10").values
         assert "numba" not in sys.modules
-        worlds._left = lambda name: 0.0
+        worlds._left = lambda name, price=None: 0.0
         whole = fn.evaluate(rankings, "nDCG@10").values
         assert "numba" in sys.modules and worlds._ready
         assert whole[0, :3].tolist() == small[0].tolist()

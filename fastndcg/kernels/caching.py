@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import fastndcg
 from fastndcg.errors import warn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# what small calls need not is imported where it is used: they ask for no folder
 
 _WEEK = 7 * 24 * 3600  # seconds after which a folder of other kernels of this version is removed
 
@@ -33,17 +36,19 @@ def folder() -> Path | None:
 
 @cache
 def _folder(told: str) -> Path | None:
-    from importlib.metadata import version
+    from pathlib import Path
 
     home = Path(told) / "fastndcg" if told else users_folder()
     if home is None:
         return None
-    compiler = f"{sys.implementation.cache_tag}-numba{version('numba')}"
+    compiler = f"{sys.implementation.cache_tag}-numba{_version_of_numba()}"
     return home.absolute() / fastndcg.__version__ / f"{compiler}-{_digest_of_kernels()[:16]}"
 
 
 def users_folder() -> Path | None:
     """The package's folder in the user's cache folder, by the platform's convention; None where the user has no home."""
+    from pathlib import Path
+
     try:
         if sys.platform == "win32":
             local = os.environ.get("LOCALAPPDATA")
@@ -58,6 +63,9 @@ def users_folder() -> Path | None:
 
 def make(kept: Path) -> None:
     """Make the folder where it is not there, and remove those that it replaces. Raises OSError where it cannot be made."""
+    import shutil
+    import time
+
     if kept.is_dir():
         return
     kept.mkdir(parents=True)
@@ -104,9 +112,25 @@ def _numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)]
 
 
+def _version_of_numba() -> str:
+    """As its metadata have it; `importlib.metadata` takes 30 ms to import, so that only the unusual is left to it."""
+    from importlib.machinery import PathFinder
+    from pathlib import Path
+
+    found = PathFinder.find_spec("numba")
+    if found is not None and found.origin:
+        stems = [path.stem for path in Path(found.origin).parent.parent.glob("numba-*.dist-info")]
+        if len(stems) == 1:
+            return stems[0].removeprefix("numba-")
+    from importlib.metadata import version
+
+    return version("numba")
+
+
 @cache
 def _digest_of_kernels() -> str:
-    import hashlib  # here, because small calls ask for no folder
+    import hashlib
+    from pathlib import Path
 
     here, digest = Path(__file__).parent, hashlib.sha256()
     sources = sorted(here.rglob("*.py")) or sorted(here.rglob("*.pyc"))

@@ -123,25 +123,27 @@ def run_plain(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
     """Run the plain driver; one that takes longer than compiling it would is stopped, and run compiled."""
     module, _, function = name.rpartition(".")
     driver = getattr(import_module(f"fastndcg.kernels.{module}"), function)
-    started, before = thread_time(), marks.deadline.at
+    started, before = thread_time(), (marks.deadline.at, marks.deadline.last)
     if world() == "auto":
-        marks.deadline.at = started + _left(name)
+        marks.deadline.at = started + _left(name, COSTS.get(name, _COSTS).loading)
+        marks.deadline.last = lambda: started + _left(name)
     try:
         with np.errstate(all="ignore"):
             return driver(*arguments)
     except marks.TooSlowError:
-        marks.deadline.at = before
+        marks.deadline.at, marks.deadline.last = before
         key = name, tuple(map(kind_of, arguments))
         return _build(key, float("inf"), arguments)(*arguments)
     finally:
-        marks.deadline.at = before
+        marks.deadline.at, marks.deadline.last = before
         _spent[name] = _spent.get(name, 0.0) + thread_time() - started
 
 
-def _left(name: str) -> float:
-    """Plain seconds that are left before compiled code would have paid."""
-    costs = COSTS.get(name, _COSTS)
-    price = costs.loading if caching.holds(name.rpartition(".")[2]) else costs.compiling
+def _left(name: str, price: float | None = None) -> float:
+    """Plain seconds that are left before compiled code at such a price would have paid; None: what it costs on this machine."""
+    if price is None:
+        costs = COSTS.get(name, _COSTS)
+        price = costs.loading if caching.holds(name.rpartition(".")[2]) else costs.compiling
     return max(0.1, _price_of_numba(name) + price - _spent.get(name, 0.0))
 
 

@@ -12,21 +12,22 @@ ranks         what each rank of one query adds to its value
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from fastndcg.errors import ColumnError, InputError, suggest
+from fastndcg.later import pa
 from fastndcg.measures import hold_functions
-from fastndcg.scores import Scores
-from fastndcg.scoring import by_intent, ideals, launch, propensities
+from fastndcg.scoring import launch
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fastndcg.measures import Measure
     from fastndcg.rankings import Rankings
+    from fastndcg.scores import Scores
 
     Float64 = npt.NDArray[np.float64]
 
@@ -41,11 +42,11 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     ways = [measure.way for measure in measures]
     distinct = dict.fromkeys(ways)
     if len(distinct) == 1:
-        return _WAYS[ways[0]](measures, rankings, threads)
+        return _by_way(ways[0], measures, rankings, threads)
     out = np.empty((len(measures), rankings.n_queries))
     for way in distinct:
         rows = [row for row, other in enumerate(ways) if other == way]
-        out[rows] = _WAYS[way](tuple(measures[row] for row in rows), rankings, threads)
+        out[rows] = _by_way(way, tuple(measures[row] for row in rows), rankings, threads)
     return out
 
 
@@ -102,11 +103,20 @@ def own_cutoffs(column: str, rankings: Rankings) -> npt.NDArray[np.int64]:
 
 def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None) -> Scores:
     """`values`, with what each measure says of queries without a value in place of NaN."""
+    from fastndcg.scores import Scores
+
+    return Scores(measures, *defined_values(measures, rankings, threads), rankings, rankings.weight)
+
+
+def defined_values(
+    measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None
+) -> tuple[Float64, npt.NDArray[np.bool_]]:
+    """Such values, and where they stand for none."""
     found = values(measures, rankings, threads)
     empty, n_infinite = launch.replace_undefined(measures, found)
     if n_infinite:
         raise _too_many_orders(measures, found, rankings)
-    return Scores(measures, found, empty, rankings, rankings.weight)
+    return found, empty
 
 
 def _too_many_orders(measures: tuple[Measure, ...], found: Float64, rankings: Rankings) -> InputError:
@@ -129,10 +139,12 @@ def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int
     return out
 
 
-_WAYS = {
-    "kernels": launch.score,
-    "pooled": _with_pooled,
-    "laid out": ideals.values,
-    "intents": by_intent.values,
-    "propensities": propensities.values,
-}
+_WAYS = {"kernels": launch.score, "pooled": _with_pooled}
+_MODULES = {"laid out": "ideals", "intents": "by_intent", "propensities": "propensities"}
+
+
+def _by_way(way: str, measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+    """Values of measures that are computed in one way, whose module is imported on its first use."""
+    if way not in _WAYS:
+        _WAYS[way] = import_module(f"fastndcg.scoring.{_MODULES[way]}").values
+    return _WAYS[way](measures, rankings, threads)

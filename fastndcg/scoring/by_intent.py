@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from fastndcg.arrays import falling_keys, offsets_from, offsets_of, read_only
 from fastndcg.errors import Argument, Call, InputError, MeasureError, Step
 from fastndcg.kernels.tables import GAIN, STOP
+from fastndcg.later import pa
 from fastndcg.measures import Function, Measure
 from fastndcg.scoring import launch, plan
 from fastndcg.scoring.plan import Worth

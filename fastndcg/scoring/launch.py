@@ -16,7 +16,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -299,6 +298,8 @@ def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
 
 
 def _run_on_python_threads(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
     n_chunks = len(chunks) - 1
     ends = np.unique(np.linspace(0, n_chunks, min(n_chunks, threads * _SHARES) + 1).astype(np.int64))
     with ThreadPoolExecutor(min(threads, len(ends) - 1)) as pool:

@@ -1,0 +1,32 @@
+"""pyarrow as `pa`, imported when something of it is first used: scoring arrays needs none of it."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["is_arrow", "pa"]
+
+
+class _Later:
+    """Stands for a module until something of it is asked for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        found = getattr(import_module(self._name), attribute)
+        self.__dict__[attribute] = found  # asked here no second time
+        return found
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = _Later("pyarrow")
+
+
+def is_arrow(values: Any) -> bool:
+    """Whether this is an array of pyarrow, which is not imported to find out."""
+    return "pyarrow" in sys.modules and isinstance(values, pa.Array | pa.ChunkedArray)
