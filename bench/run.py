@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a script, from anywhere
 
-from bench import cold, compare, instructions, reading, record, rivals, tables, workloads
+from bench import cold, compare, instructions, reading, record, rivals, shuffled, tables, workloads
 from bench.errors import BenchError
 from bench.process import python
 from bench.record import Row
@@ -47,6 +47,7 @@ SECTIONS: dict[str, Callable[..., Iterator[Row]]] = {
     "rivals": rival_rows,
     "start": cold.rows,
     "reading": reading.rows,
+    "shuffled": shuffled.rows,
     "instructions": instructions.rows,
 }
 

@@ -20,6 +20,7 @@ SECTIONS = {
     "rivals": "Rivals, one thread each, the same question on the same data",
     "start": "Cold start, small calls, memory",
     "reading": "From Parquet to a mean",
+    "shuffled": "From Parquet to a mean, rows in any order",
     "instructions": "Instructions, counted by callgrind",
 }
 # the rivals that the main README shows; docs/performance.md has all
@@ -117,9 +118,10 @@ def short_table(rows: Sequence[Row], path: Path) -> str:
 def pages_tables(rows: Sequence[Row], path: Path) -> str:
     """Those of docs/performance.md: all rivals, reading and starting, and where the package is behind."""
     parts = [sentence(rows, path), "## Other tools\n", rivals_table(rows)]
-    for section, title in (("reading", "From Parquet to a mean"), ("start", "Starting, small calls, memory")):
+    for section, title in (SECTIONS | {"start": "Starting, small calls, memory"}).items():
         chosen = [cells(row) for row in rows if row.section == section]
-        parts += [f"## {title}\n", markdown(HEAD[:5], (cell[:5] for cell in chosen))]
+        if section in ("reading", "shuffled", "start") and chosen:
+            parts += [f"## {title}\n", markdown(HEAD[:5], (cell[:5] for cell in chosen))]
     return "\n".join([*parts, "## Where fastndcg is behind\n", list_of_losses(rows)])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +22,64 @@ Int64 = npt.NDArray[np.int64]
 _TABLE = 1 << 16  # ids that a table may always have room for
 
 
-class Grouped(NamedTuple):
-    """Rows grouped by query: `rows` in query order, or None where they stand in that order already."""
+@dataclass(frozen=True)
+class Grouped:
+    """Rows grouped by query: the number of each row's query, or None where rows stand together already, in order."""
 
     query_ids: pa.Array | pa.ChunkedArray
     offsets: Int64
-    rows: Int64 | None
+    codes: Array | None = None
+    first_row_of_each: Int64 | None = None
+
+    @cached_property
+    def rows(self) -> Int64 | None:
+        """Rows in query order, those of a query in their own order; None where they stand so already."""
+        if self.codes is None:
+            return None
+        if not worlds.pays("rows.rows_by_code", len(self.codes)):
+            return np.argsort(self.codes, kind="stable")
+        rows: Int64 = worlds.run(
+            "rows.rows_by_code", len(self.codes), read_only(self.codes), len(self.offsets) - 1
+        )[1]
+        return rows
+
+    @property
+    def first_rows(self) -> Int64:
+        """The first row of each query."""
+        return self.offsets[:-1] if self.first_row_of_each is None else self.first_row_of_each
+
+    def in_order(self, one: Array, other: Array) -> tuple[Array, Array]:
+        """Two columns of numbers in query order."""
+        if self.codes is None:
+            return one, other
+        is_known = self.codes.dtype == np.int32 and all(
+            column.ndim == 1 and column.dtype.kind in "biuf" and column.itemsize <= 8
+            for column in (one, other)
+        )
+        if not is_known or not worlds.pays("rows.place_by_code", len(self.codes)):
+            # no row is out of range: to clip them took 8 ns a row, to check them 10
+            rows: Any = self.rows
+            return one.take(rows, 0, mode="clip"), other.take(rows, 0, mode="clip")
+        # of whatever they are: each dtype is a kernel to compile
+        columns = [
+            read_only(np.ascontiguousarray(column).view(f"u{column.itemsize}")) for column in (one, other)
+        ]
+        placed = [np.empty_like(column) for column in columns]
+        # of Arrow's memory, which stays where NumPy's has to be faulted in anew
+        held = [
+            np.frombuffer(pa.allocate_buffer(column.nbytes), column.dtype)
+            for column in (self.codes, *columns)
+        ]
+        worlds.run(
+            "rows.place_by_code",
+            len(self.codes),
+            read_only(self.codes),
+            read_only(self.offsets),
+            *held,
+            *columns,
+            *placed,
+        )
+        return placed[0].view(one.dtype), placed[1].view(other.dtype)
 
 
 def group_by_query(query_ids: Any) -> Grouped:
@@ -34,60 +88,91 @@ def group_by_query(query_ids: Any) -> Grouped:
     >>> group_by_query([5, 3, 5]).rows
     array([0, 2, 1])
     """
-    ids = id_column(query_ids)
-    codes = _run_codes(ids)
-    changes = codes[1:] != codes[:-1]
-    n_runs = int(np.count_nonzero(changes)) + bool(len(codes))
+    ids = _plain_ids(query_ids)
+    if pa.types.is_integer(ids.type) or pa.types.is_dictionary(ids.type):
+        codes = _run_codes(ids)
+        changes = codes[1:] != codes[:-1]
+        n_runs = int(np.count_nonzero(changes)) + bool(len(codes))
+        # where most runs are one row long, all rows will be numbered anyway; sorting the runs took seven times as long
+        if (codes[1:] >= codes[:-1]).all() or (
+            2 * n_runs < len(codes) and len(np.unique(codes[np.append(True, changes)])) == n_runs
+        ):
+            starts = np.flatnonzero(np.append(True, changes)) if n_runs else np.empty(0, np.int64)
+            return Grouped(ids.take(pa.array(starts)), np.append(starts, len(codes)).astype(np.int64))
+    codes, first_rows, counts = numbers_of(ids)
+    found = ids.take(pa.array(first_rows))
+    offsets = np.append(0, np.cumsum(counts))
     if (codes[1:] >= codes[:-1]).all():
-        together = True
-    elif 2 * n_runs >= len(codes):
-        # most runs are one row long, so all rows will be numbered anyway, at 5 ns each; sorting the runs took 33
-        numbered = _numbers_of(ids, codes)
-        together = numbered.n_values == n_runs
-    else:
-        numbered = None
-        together = len(np.unique(codes[np.append(True, changes)])) == n_runs
-    if together:
-        starts = np.flatnonzero(np.append(True, changes)) if n_runs else np.empty(0, np.int64)
-        return Grouped(
-            ids.take(pa.array(starts)), np.append(starts, len(codes)).astype(np.int64, copy=False), None
+        return Grouped(found, offsets)
+    found = found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+    return Grouped(found, offsets, codes, first_rows)
+
+
+class Numbers(NamedTuple):
+    """The number of each row's id, in order of first appearance; the first row of each number, and how many it has."""
+
+    codes: Array
+    first_rows: Int64
+    counts: Int64
+
+
+def numbers_of(ids: pa.Array) -> Numbers:
+    is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
+    is_coded = pa.types.is_dictionary(ids.type)
+    name, n_values = "codes_of_texts" if is_text else "codes_of_numbers", 0
+    values: tuple[Array, ...] = ()
+    if is_coded or pa.types.is_integer(ids.type):
+        indices = _run_codes(ids)
+        lowest, highest = (
+            (0, len(ids.dictionary) - 1) if is_coded else (int(indices.min()), int(indices.max()))
         )
+        if highest - lowest < 2 * len(ids) + _TABLE and highest < 2**63:
+            # a table of all ids there could be took 2 ns a row, where hashing took 6 to 24
+            name, n_values = "codes_by_first_appearance", highest - lowest + 1
+            indices = indices.astype(np.int64, copy=False) - lowest if lowest else indices
+        values = (read_only(indices.astype(np.int64, copy=False)),)
+    elif is_text:
+        values = text_of(ids)
+    if not values or len(ids) >= 2**31 or not worlds.pays(f"rows.{name}", len(ids)):
+        return _numbers_by_arrow(ids)
+    codes = np.empty(len(ids), np.int32)
+    room = n_values or _TABLE
+    while True:
+        table = np.full(room, -1) if n_values else np.zeros((2 * room, 2), np.int64)
+        first_rows, counts = np.empty((2, room), np.int64)
+        found = worlds.run(f"rows.{name}", len(ids), *values, table, codes, first_rows, counts)
+        if found >= 0:
+            return Numbers(codes, first_rows[:found], counts[:found])
+        room *= 4
 
-    codes, n_values = _numbers_of(ids, codes) if numbered is None else numbered
-    offsets, rows = worlds.run("rows.rows_by_code", len(codes), codes, n_values)
-    found = ids.take(pa.array(rows[offsets[:-1]]))
-    return Grouped(found.dictionary_decode() if pa.types.is_dictionary(found.type) else found, offsets, rows)
+
+def text_of(texts: pa.Array) -> tuple[Int64, Array]:
+    """Offsets of strings, and the bytes that they are offsets of."""
+    width, (_, starts, data) = 8 if pa.types.is_large_string(texts.type) else 4, texts.buffers()
+    if not len(texts):
+        return read_only(np.zeros(1, np.int64)), read_only(np.empty(0, np.uint8))
+    offsets = np.frombuffer(starts, f"i{width}", len(texts) + 1, texts.offset * width)
+    held = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return read_only(offsets.astype(np.int64, copy=False)), read_only(held)
 
 
-class _Numbers(NamedTuple):
-    """The number of each row's id; distinct ids are numbered in order of first appearance."""
-
-    codes: Int64
-    n_values: int
-
-
-def _numbers_of(ids: pa.Array, codes: Array) -> _Numbers:
-    if pa.types.is_dictionary(ids.type):
-        lowest, size = 0, len(ids.dictionary)
-    else:
-        lowest, highest = int(codes.min()), int(codes.max())
-        size = highest - lowest + 1
-        if size > 2 * len(codes) + _TABLE or highest >= 2**63:
-            encoded = ids.dictionary_encode()  # numbers values as they appear
-            return _Numbers(_run_codes(encoded).astype(np.int64), len(encoded.dictionary))
-    # a table of all ids there could be took 2 ns a row, where hashing took 6 to 24
-    indices = codes.astype(np.int64, copy=False)
-    codes, first_rows = worlds.run(
-        "rows.codes_by_first_appearance",
-        len(indices),
-        read_only(indices - lowest if lowest else indices),
-        size,
-    )
-    return _Numbers(codes, len(first_rows))
+def _numbers_by_arrow(ids: pa.Array) -> Numbers:
+    encoded = (ids.indices if pa.types.is_dictionary(ids.type) else ids).dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    first_rows = np.empty(len(encoded.dictionary), np.int64)
+    first_rows[codes[::-1]] = np.arange(len(codes))[::-1]  # the last that is set stays
+    return Numbers(codes, first_rows, np.bincount(codes, minlength=len(first_rows)))
 
 
 def id_column(query_ids: Any) -> pa.Array:
     """Query ids as one Arrow array without nulls; strings as dictionaries, so that equality is one integer compare."""
+    ids = _plain_ids(query_ids)
+    is_coded = pa.types.is_integer(ids.type) or pa.types.is_dictionary(ids.type)
+    return ids if is_coded else ids.dictionary_encode()
+
+
+def _plain_ids(query_ids: Any) -> pa.Array:
+    """Query ids as one Arrow array without nulls, and without views or repeated entries of a dictionary."""
     column = arrow_column("query_ids", query_ids)
     if pa.types.is_floating(column.type):
         raise InputTypeError(
@@ -106,10 +191,12 @@ def id_column(query_ids: Any) -> pa.Array:
 
         values = plain_strings(column.dictionary)
         if values.null_count or pc.count_distinct(values).as_py() != len(values):
-            return id_column(values.take(column.indices))
+            return _plain_ids(values.take(column.indices))
         return pa.DictionaryArray.from_arrays(column.indices, values)
     column = plain_strings(column)
-    return combined(column if pa.types.is_integer(column.type) else column.dictionary_encode())
+    if pa.types.is_string(column.type) and column.nbytes >= 2**31:
+        column = column.cast(pa.large_string())
+    return combined(column)
 
 
 def _run_codes(ids: pa.Array) -> Array:

@@ -240,10 +240,14 @@ class Rankings:
         (['b', 'a'], array([1, 0, 2]))
         """
         grouped = group_by_query(query_ids)
-        rows = grouped.rows
-        if rows is not None:
-            relevance = _reordered("relevance", relevance, rows)
-            scores = _reordered("scores", scores, rows)
+        if grouped.codes is not None:
+            n_rows = len(grouped.codes)
+            relevance, scores = grouped.in_order(
+                _one_for_each("relevance", relevance, n_rows), _one_for_each("scores", scores, n_rows)
+            )
+        if any(name in columns for name in ("is_judged", "propensity", "intents", "doc_ids")) and (
+            (rows := grouped.rows) is not None
+        ):
             if columns.get("is_judged") is not None:
                 columns["is_judged"] = _reordered("is_judged", columns["is_judged"], rows)
             if columns.get("propensity") is not None:
@@ -883,10 +887,14 @@ _STATE = [
 
 
 def _reordered(name: str, values: Any, rows: Int64) -> Array:
+    return _one_for_each(name, values, len(rows))[rows]
+
+
+def _one_for_each(name: str, values: Any, n_rows: int) -> Array:
     array = as_array(name, values)
-    if len(array) != len(rows):
-        raise InputError(f"{name} has {len(array)} values for {len(rows)} query ids; give one for each row")
-    return array[rows]
+    if len(array) != n_rows:
+        raise InputError(f"{name} has {len(array)} values for {n_rows} query ids; give one for each row")
+    return array
 
 
 def _contiguous(array: Array) -> Array:

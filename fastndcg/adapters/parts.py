@@ -146,7 +146,7 @@ def score(task: Task, table: pa.Table) -> tuple[Scores, npt.NDArray[np.int64]]:
         scores = evaluate(rankings, task.measures, convention=task.convention, threads=1)
     if grouped is None:
         return scores, np.arange(len(table))
-    first = grouped.offsets[:-1] if grouped.rows is None else grouped.rows[grouped.offsets[:-1]]
+    first = grouped.first_rows
     return scores, first if sorted_rows is None else sorted_rows.to_numpy()[first]
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fastndcg.kernels.tables import Array
 
-from .marks import driver
+from .joining import digest, mixed
+from .marks import block, driver
+from .words import same_text
 
 
 @driver()
@@ -23,20 +27,82 @@ def find_changes(values: Array, rows: Array) -> int:
 
 
 @driver()
-def codes_by_first_appearance(indices: Array, n_values: int) -> tuple[Array, Array]:
-    """Number the values that occur in order of first appearance; returns each row's number and each number's first row."""
-    numbers = np.full(n_values, -1, np.int64)
-    codes = np.empty(indices.shape[0], np.int64)
-    first_rows = np.empty(n_values, np.int64)
+def codes_by_first_appearance(
+    indices: Array, numbers: Array, codes: Array, first_rows: Array, counts: Array
+) -> int:
+    """Number the values that occur in order of first appearance: each row's number, each number's first row, and its rows.
+
+    `numbers` is scratch, -1 for each value that there could be. Returns how many there are.
+    """
     found = 0
     for row in range(indices.shape[0]):
         value = indices[row]
         if numbers[value] < 0:
             numbers[value] = found
-            first_rows[found] = row
+            first_rows[found], counts[found] = row, 0
             found += 1
         codes[row] = numbers[value]
-    return codes, first_rows[:found]
+        counts[numbers[value]] += 1
+    return found
+
+
+@block
+def slot_of(hashed: Any, slots: Array) -> Any:
+    return np.int64(hashed & np.uint64(slots.shape[0] - 1))
+
+
+@driver()
+def codes_of_numbers(values: Array, slots: Array, codes: Array, first_rows: Array, counts: Array) -> int:
+    """As `codes_by_first_appearance`, of any int64, through a hash table; -1 where these are more than `counts` has room for.
+
+    A slot is a value, and its number from 1, or 0 where it is free; there are at least twice as many as `counts` has places.
+    """
+    found = 0
+    for row in range(values.shape[0]):
+        value = values[row]
+        slot = slot_of(mixed(np.uint64(value), np.uint64(0)), slots)
+        while slots[slot, 1] != 0 and slots[slot, 0] != value:
+            slot = slot + 1 if slot + 1 < slots.shape[0] else 0
+        code = slots[slot, 1] - 1
+        if code < 0:
+            if found == counts.shape[0]:
+                return -1
+            code = np.int64(found)
+            slots[slot, 0], slots[slot, 1] = value, code + 1
+            first_rows[found], counts[found] = row, 0
+            found += 1
+        codes[row] = code
+        counts[code] += 1
+    return found
+
+
+@driver()
+def codes_of_texts(
+    offsets: Array, data: Array, slots: Array, codes: Array, first_rows: Array, counts: Array
+) -> int:
+    """As `codes_of_numbers`, of texts; a slot has the hash of one."""
+    found = 0
+    for row in range(offsets.shape[0] - 1):
+        start, stop = offsets[row], offsets[row + 1]
+        hashed, _ = digest(data, start, stop)
+        slot = slot_of(np.uint64(hashed), slots)
+        code = np.int64(-1)
+        while slots[slot, 1] != 0 and code < 0:
+            if slots[slot, 0] == hashed:
+                first = first_rows[slots[slot, 1] - 1]
+                if same_text(data, start, stop, data, offsets[first], offsets[first + 1]):
+                    code = slots[slot, 1] - 1
+            slot = slot + 1 if slot + 1 < slots.shape[0] else 0
+        if code < 0:
+            if found == counts.shape[0]:
+                return -1
+            code = np.int64(found)
+            slots[slot, 0], slots[slot, 1] = hashed, code + 1
+            first_rows[found], counts[found] = row, 0
+            found += 1
+        codes[row] = code
+        counts[code] += 1
+    return found
 
 
 @driver()
@@ -54,6 +120,46 @@ def rows_by_code(codes: Array, n_codes: int) -> tuple[Array, Array]:
         rows[ends[code]] = row
         ends[code] += 1
     return offsets, rows
+
+
+BUCKETS = 20  # of two columns and the codes of rows: more places to write to than the processor knows the pages of took thrice as long
+
+
+@driver()
+def place_by_code(
+    codes: Array,
+    offsets: Array,
+    held_codes: Array,
+    held_one: Array,
+    held_other: Array,
+    one: Array,
+    other: Array,
+    placed_one: Array,
+    placed_other: Array,
+) -> None:
+    """Bring two columns into the order of `rows_by_code`, first by runs of codes, each of which then fits the caches.
+
+    What is held is scratch, for all rows.
+    """
+    n_codes = offsets.shape[0] - 1
+    width = (n_codes + BUCKETS - 1) // BUCKETS
+    # a bucket is code * scale >> 32, which is code // width for all codes that there are
+    scale = np.uint64(((1 << 32) + width - 1) // width)
+    ends = np.empty(BUCKETS, np.int64)
+    for bucket in range(BUCKETS):
+        ends[bucket] = offsets[min(bucket * width, n_codes)]
+    for row in range(codes.shape[0]):
+        code = codes[row]
+        owner = np.int64((np.uint64(code) * scale) >> np.uint64(32))
+        at = ends[owner]
+        held_codes[at], held_one[at], held_other[at] = code, one[row], other[row]
+        ends[owner] = at + 1
+    places = offsets.copy()
+    for row in range(codes.shape[0]):
+        code = held_codes[row]
+        at = places[code]
+        placed_one[at], placed_other[at] = held_one[row], held_other[row]
+        places[code] = at + 1
 
 
 @driver()

@@ -200,7 +200,12 @@ def vector_same_text(
     length = stop - start
     if length != other_stop - other_start:
         return False
-    if length == 0 or length > 8 or start + 8 > text.shape[0] or other_start + 8 > other.shape[0]:
+    if length > 8:
+        for at in range(0, length - 8, 8):
+            if word_at(text, start + at) != word_at(other, other_start + at):
+                return False
+        return word_at(text, stop - 8) == word_at(other, other_stop - 8)
+    if length == 0 or start + 8 > text.shape[0] or other_start + 8 > other.shape[0]:
         return same_bytes(text, start, stop, other, other_start, other_stop)
     unlike = word_at(text, start) ^ word_at(other, other_start)
     return unlike << np.uint64(64 - 8 * length) == np.uint64(0)

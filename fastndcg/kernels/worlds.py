@@ -55,6 +55,12 @@ COSTS = {
     "joining.join_documents": Costs(4e-6, 2.0),
     "joining.order_documents": Costs(5e-6, 3.0),
     "rows.find_changes": Costs(1e-7, 0.5),
+    # the plain way of these is Arrow's, or NumPy's
+    "rows.codes_by_first_appearance": Costs(3e-8, 0.5),
+    "rows.codes_of_numbers": Costs(3e-8, 0.7),
+    "rows.codes_of_texts": Costs(2e-7, 1.5),
+    "rows.rows_by_code": Costs(8e-8, 0.5),
+    "rows.place_by_code": Costs(5e-8, 0.7),
     # a unit is an addition
     "resampling.flip_signs": Costs(1e-7, 1.0),
     "resampling.permute_systems": Costs(5e-7, 1.0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -143,7 +144,7 @@ def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) ->
     array([0, 2, 3])
     """
     grouped = _grouped(checked_ids(table, columns, numbers))
-    return grouped._replace(query_ids=decoded(grouped.query_ids))
+    return replace(grouped, query_ids=decoded(grouped.query_ids))
 
 
 def plain_table(table: pa.Table) -> pa.Table:
@@ -336,19 +337,17 @@ def _from_long(
     kept |= {name: decoded(column) for name, column in kept.items() if name in decode}
     if weight is not None and columns.weight is not None:
         weight = query_level.column(columns.weight, pa.chunked_array([pa.array(weight)])).to_numpy()
-    rows = grouped.rows
-    if rows is not None:
-        # no row is out of range: to clip them took 8 ns a row, to check them 10
-        relevance, scores = relevance.take(rows, mode="clip"), scores.take(rows, mode="clip")
-        judged = None if judged is None else judged[rows]
-        doc_ids = None if doc_ids is None else doc_ids.take(pa.array(rows))
-        more = {name: value.take(rows) for name, value in more.items()}
+    relevance, scores = grouped.in_order(relevance, scores)
+    if grouped.codes is not None:
+        judged = None if judged is None else judged[grouped.rows]
+        doc_ids = None if doc_ids is None else doc_ids.take(pa.array(grouped.rows))
+        more = {name: value.take(grouped.rows) for name, value in more.items()}
     return _checked(
         grouped.offsets,
         relevance,
         scores,
         columns,
-        lambda row: place(row if rows is None else int(rows[row])),
+        lambda row: place(row if grouped.rows is None else int(grouped.rows[row])),
         is_judged=judged,
         doc_ids=doc_ids,
         query_ids=decoded(grouped.query_ids),
@@ -372,15 +371,19 @@ def _grouped(ids: pa.ChunkedArray) -> Grouped:
     if is_number(ids_of_runs.type) and ids_of_runs.num_chunks:
         numbers = _view(ids_of_runs)
         if bool((numbers[1:] > numbers[:-1]).all()):
-            return Grouped(_whole(ids_of_runs), np.append(starts, len(ids)), None)
+            return Grouped(_whole(ids_of_runs), np.append(starts, len(ids)))
     ends = np.append(starts[1:], len(ids))
     runs = group_by_query(_whole(decoded(ids_of_runs)))
-    if runs.rows is None:
-        return Grouped(runs.query_ids, np.append(starts[runs.offsets[:-1]], len(ids)), None)
-    lengths = (ends - starts)[runs.rows]
-    new_ends = np.cumsum(lengths)
-    rows = np.repeat(starts[runs.rows] - (new_ends - lengths), lengths) + np.arange(len(ids))
-    return Grouped(runs.query_ids, np.append(0, new_ends)[runs.offsets], rows)
+    if runs.codes is None:
+        return Grouped(runs.query_ids, np.append(starts[runs.offsets[:-1]], len(ids)))
+    lengths = ends - starts
+    new_ends = np.cumsum(lengths[runs.rows])
+    return Grouped(
+        runs.query_ids,
+        np.append(0, new_ends)[runs.offsets],
+        np.repeat(runs.codes, lengths),
+        starts[runs.first_rows],
+    )
 
 
 def runs_of(column: pa.ChunkedArray) -> tuple[Int64, pa.ChunkedArray]:
@@ -486,9 +489,8 @@ class _QueryLevel:
     """Columns of one value within each query, cut down to a row for each query."""
 
     def __init__(self, grouped: Grouped, ids: pa.ChunkedArray, numbers: int | Int64) -> None:
-        self._ids, self._rows, self._numbers = ids, grouped.rows, numbers
-        self._starts = grouped.offsets[:-1]
-        self._first_rows = self._starts if grouped.rows is None else grouped.rows[self._starts]
+        self._ids, self._grouped, self._numbers = ids, grouped, numbers
+        self._starts, self._first_rows = grouped.offsets[:-1], grouped.first_rows
 
     def column(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         column = _decode(column)
@@ -514,7 +516,7 @@ class _QueryLevel:
     def _surely_constant(self, column: pa.ChunkedArray) -> bool:
         """The quick look that is enough for nearly all columns of grouped rows."""
         most = len(self._starts) + column.num_chunks
-        changes = _changes(column, most) if self._rows is None else None
+        changes = _changes(column, most) if self._grouped.rows is None else None
         if changes is None:
             return False
         within = changes[~np.isin(changes, self._starts, assume_unique=True)]
@@ -526,14 +528,14 @@ class _QueryLevel:
         """The first row, in query order, that differs from the row before it in its query."""
         encoded = decoded(column).dictionary_encode(null_encoding="encode")
         codes = _joined([_view(chunk.indices) for chunk in encoded.chunks], np.int32)
-        if self._rows is not None:
-            codes = codes[self._rows]
+        if self._grouped.rows is not None:
+            codes = codes[self._grouped.rows]
         changes = codes[1:] != codes[:-1]
         changes[self._starts[1:] - 1] = False
         return int(np.argmax(changes)) + 1 if changes.any() else None
 
     def _source_row(self, row: int) -> int:
-        return row if self._rows is None else int(self._rows[row])
+        return row if self._grouped.rows is None else int(self._grouped.rows[row])
 
     def _first_row_of(self, row: int) -> int:
         return int(self._first_rows[np.searchsorted(self._starts, row, side="right") - 1])

@@ -222,7 +222,7 @@ class ParquetStream(RankingsStream):
             rows = parquet.joined(begun[0], table) if begun else table
             end = len(ids) if done == self.n_rows else len(ids) - 1
             if end:
-                queries = Grouped(ids[:end], offsets[: end + 1], None)
+                queries = Grouped(ids[:end], offsets[: end + 1])
                 yield self._rankings(rows.slice(0, int(offsets[end])), done - len(rows), queries)
             begun, begun_id = [rows.slice(int(offsets[end]))], ids[end:]
             if end:
@@ -271,9 +271,7 @@ class ParquetStream(RankingsStream):
                 table = self._with_categories(table)
                 with parquet.naming(self._paths):
                     grouped = grouped_rows(table, self.columns, rows)
-                starts = grouped.offsets[:-1]
-                first_rows = rows[starts if grouped.rows is None else grouped.rows[starts]]
-                yield self._rankings(table, rows, grouped), first_rows
+                yield self._rankings(table, rows, grouped), rows[grouped.first_rows]
                 done += len(table)
                 self._tell(done // 2)
 

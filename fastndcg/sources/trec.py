@@ -33,7 +33,7 @@ from fastndcg.errors import (
     suggest,
     warn,
 )
-from fastndcg.grouping import id_column
+from fastndcg.grouping import id_column, numbers_of
 from fastndcg.intents import IntentGrades
 from fastndcg.kernels import worlds
 from fastndcg.rankings import Rankings
@@ -585,12 +585,9 @@ def _side(
 ) -> Side:
 
     ids = id_column(_encoded(query))
-    indices = ids.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False).view()
-    indices.flags.writeable = False
-    codes, first_rows = worlds.run(
-        "rows.codes_by_first_appearance", len(indices), indices, len(ids.dictionary)
-    )
-    queries = ids.dictionary.take(pa.array(indices[first_rows]))
+    numbers = numbers_of(ids)
+    codes = numbers.codes.astype(np.int64, copy=False)
+    queries = ids.dictionary.take(ids.indices.take(pa.array(numbers.first_rows)))
     return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row}", False)
 
 

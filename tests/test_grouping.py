@@ -1,0 +1,77 @@
+"""Rows brought together by query: ids of any kind, in any order, compiled and not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fastndcg.grouping import group_by_query
+from fastndcg.kernels import worlds
+
+pytestmark = pytest.mark.pure
+
+# a length each way from where texts are compared by words of eight bytes, and texts that differ at one end alone
+TEXTS = ["", "a", "é", "ab", *("x" * n for n in (7, 8, 9, 15, 16, 17, 40)), *("x" * n + "y" for n in (7, 8, 15, 31)), "y" + "x" * 16]  # fmt: skip
+IDS = {
+    "few": np.arange(12),
+    "wide": np.array([0, -1, 2**62, -(2**63), 2**63 - 1, 1 << 32, 5]),
+    "unsigned": np.array([0, 2**64 - 1, 2**63, 7], np.uint64),
+    "bytes": np.arange(-5, 5, dtype=np.int8),
+    "texts": pa.array(TEXTS),
+    "long texts": pa.array(TEXTS, pa.large_string()),
+    "binary": pa.array([text.encode() for text in TEXTS]),
+    "dictionary": pa.array(TEXTS).dictionary_encode(),
+    "dates": pa.array([3, 1, 2], pa.date32()),
+}
+
+
+def wanted(ids: list[object]) -> tuple[list[object], list[int], list[int]]:
+    rows_of: dict[object, list[int]] = {}
+    for row, value in enumerate(ids):
+        rows_of.setdefault(value, []).append(row)
+    rows = [row for each in rows_of.values() for row in each]
+    return list(rows_of), np.cumsum([0, *map(len, rows_of.values())]).tolist(), rows
+
+
+@pytest.fixture(params=["plain", "as it is"])
+def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Arrow's and NumPy's way, and the kernels: compiled ones, or as plain Python where nothing is compiled."""
+    monkeypatch.setattr(worlds, "pays", lambda name, rows: request.param != "plain")
+    return str(request.param)
+
+
+@pytest.mark.parametrize("kind", IDS)
+@pytest.mark.parametrize("n", [0, 1, 2, 300])
+@pytest.mark.parametrize("first", [0, 3])
+def test_rows_are_grouped(kind: str, n: int, first: int, world: str) -> None:
+    rng = np.random.default_rng(n)
+    values = pa.array(IDS[kind])
+    ids = values.take(pa.array(rng.integers(0, len(values), n + first)))[first:]
+    found, offsets, rows = wanted(ids.to_pylist())
+    grouped = group_by_query(ids)
+    assert pa.array(grouped.query_ids).to_pylist() == found
+    assert grouped.offsets.tolist() == offsets
+    assert (rows if grouped.rows is not None else list(range(n))) == rows
+    if grouped.rows is not None:
+        assert grouped.rows.tolist() == rows
+        assert grouped.first_rows.tolist() == [rows[start] for start in offsets[:-1]]
+    columns = rng.integers(0, 5, n).astype(np.uint8), rng.random(n)
+    for column, placed in zip(columns, grouped.in_order(*columns), strict=True):
+        assert placed.dtype == column.dtype
+        assert np.array_equal(placed, column[rows])
+
+
+@pytest.mark.parametrize("kind", ["numbers", "texts"])
+def test_more_ids_than_a_first_table_has_room_for(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    n = 1 << 17 if worlds.world() == "compiled" else 1 << 12
+    numbers = np.append(rng.permutation(n) * 10**9, rng.integers(0, n, n) * 10**9)
+    ids = pa.array([f"query-{number}" for number in numbers]) if kind == "texts" else pa.array(numbers)
+    grouped = group_by_query(ids)
+    _, offsets, rows = wanted(numbers.tolist())
+    assert grouped.offsets.tolist() == offsets
+    assert grouped.rows is not None
+    assert grouped.rows.tolist() == rows
+    scores = rng.random(2 * n).astype(np.float32)
+    assert np.array_equal(grouped.in_order(scores, scores)[0], scores[rows])
