@@ -42,7 +42,7 @@ COSTS = {
     # a unit is a document, or a fortieth of a query, for each measure
     "drivers.score_levels_serial": Costs(1e-6, 10.0, 0.15),
     "drivers.score_values_serial": Costs(1.5e-6, 11.0, 0.15),
-    "drivers.replace_undefined": Costs(2e-8, 0.6),
+    "drivers.replace_undefined": Costs(2.5e-7, 0.6),
     "intents.score_intents": Costs(5e-6, 6.0, 0.1),
     "returned.expect_over_returned": Costs(5e-6, 3.0, 0.1),
     # a unit is a row; the plain way is pyarrow's reader
