@@ -115,6 +115,14 @@ def _returned(rankings: Rankings, measure: Measure) -> Int64:
 
 def gains(measure: Measure, relevance: npt.NDArray[Any]) -> Float64:
     """Gain of each grade."""
-    grades, places = np.unique(relevance, return_inverse=True)
+    if relevance.dtype.kind in "iu":  # hashed: to sort ten million of them took a second
+        import pyarrow as pa
+
+        encoded = pa.array(relevance).dictionary_encode()
+        grades, places = encoded.dictionary.to_numpy(), encoded.indices.to_numpy()
+    else:
+        grades, places = np.unique(relevance, return_inverse=True)
     worth = plan.worth_of(measure)
-    return np.array([plan.gain_of(worth, grade) for grade in grades.tolist()], dtype=np.float64)[places]
+    of_grades = np.array([plan.gain_of(worth, grade) for grade in grades.tolist()], dtype=np.float64)
+    found: Float64 = of_grades[places]
+    return found
