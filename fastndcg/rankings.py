@@ -393,6 +393,7 @@ class Rankings:
         doc_id: str | None = None,
         relevance: str | None = None,
         score: str | None = None,
+        ascending: bool = False,
         intents: bool | str = False,
     ) -> Rankings:
         """Rankings from judgments and a run, joined on query and document id.
@@ -407,6 +408,8 @@ class Rankings:
             measures with ties="input" see; NaN scores refused or ranked last.
         query, doc_id, relevance, score : str, optional
             Columns of tables; by default the usual names.
+        ascending : bool
+            True: the lowest score is the best, as of a distance.
         intents : bool or str
             True: a judgment is of a document for one intent, which dicts hold as query -> document -> intent -> number, tables in
             a column of a usual name, or of this one, and tuples as `iteration`.
@@ -436,6 +439,7 @@ class Rankings:
             doc_id=doc_id,
             relevance=relevance,
             score=score,
+            ascending=ascending,
             intents=intents,
         )
 

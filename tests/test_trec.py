@@ -495,6 +495,28 @@ def test_no_query_in_common(both, missing):
         Rankings.from_qrels_run({"1": {"a": 1}}, {"2": {"a": 1.0}}, missing=missing)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.uint64])
+def test_the_lowest_score_is_the_best_of_distances(kind: type) -> None:
+    qrels = {"q": {"a": 3, "b": 1, "c": 0}, "r": {"a": 1}}
+    table = pa.table(
+        {
+            "qid": ["q", "q", "q", "q", "r"],
+            "docid": ["c", "x", "b", "a", "a"],
+            "distance": np.array([5, 0, 2, 2, 7]).astype(kind),
+        }
+    )
+    of_table = Rankings.from_qrels_run(qrels, table, score="distance", ascending=True)
+    dicts = {"q": {"c": 5, "x": 0, "b": 2, "a": 2}, "r": {"a": 7}}
+    for rankings in (of_table, Rankings.from_qrels_run(qrels, dicts, ascending=True)):
+        assert rankings.doc_ids.to_pylist() == ["x", "b", "a", "c", "a"]
+        opposite = {query: {doc: -far for doc, far in found.items()} for query, found in dicts.items()}
+        for measure in ("nDCG@2", "RR", "nDCG(ties='input')"):
+            wanted = fn.evaluate(Rankings.from_qrels_run(qrels, opposite), measure)
+            np.testing.assert_array_equal(fn.evaluate(rankings, measure)[measure], wanted[measure])
+    with pytest.raises(InputTypeError, match="ascending='yes' is not known"):
+        Rankings.from_qrels_run(qrels, dicts, ascending="yes")  # type: ignore[arg-type]
+
+
 @pytest.mark.pure
 @pytest.mark.parametrize(
     ("judged", "returned", "missing", "message"),

@@ -706,13 +706,13 @@ def _scores(columns: Columns, column: pa.ChunkedArray, place: Callable[[int], At
         scores = _numbers(name, column, "scores", place)
     else:
         scores = with_nulls_as_nan(name, column, lambda present: _numbers(name, present, "scores", place))
-    return _negated(scores) if columns.ascending else scores
+    return negated(scores) if columns.ascending else scores
 
 
-def _negated(numbers: Array) -> Array:
+def negated(numbers: Array) -> Array:
     """Numbers in falling order, equal ones equal.
 
-    >>> _negated(np.array([1, 200], np.uint8)), _negated(np.array([-(2**63)])), _negated(np.array([0.5]))
+    >>> negated(np.array([1, 200], np.uint8)), negated(np.array([-(2**63)])), negated(np.array([0.5]))
     (array([  -1, -200]), array([9223372036854775807]), array([-0.5]))
     """
     if numbers.dtype.kind == "f":

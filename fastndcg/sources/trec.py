@@ -37,8 +37,8 @@ from fastndcg.grouping import id_column, numbers_of
 from fastndcg.intents import IntentGrades
 from fastndcg.kernels import worlds
 from fastndcg.rankings import Rankings
-from fastndcg.sources.arrow import with_nulls_as_nan
-from fastndcg.sources.columns import find_column
+from fastndcg.sources.arrow import negated, with_nulls_as_nan
+from fastndcg.sources.columns import Roles, find_column
 from fastndcg.sources.lines import (
     Lines,
     PathLike,
@@ -254,6 +254,7 @@ def rankings_from_qrels_run(
     doc_id: str | None = None,
     relevance: str | None = None,
     score: str | None = None,
+    ascending: bool = False,
     intents: bool | str = False,
 ) -> Rankings:
     """What `Rankings.from_qrels_run` does.
@@ -264,7 +265,10 @@ def rankings_from_qrels_run(
     _check_options(missing, ties, nan)
     columns = Columns(query, doc_id, relevance, score, _intent_column(intents))
     judged = _given_side("qrels", qrels, "relevance", columns, intents=bool(intents))
-    return join(judged, _given_side("run", run, "score", columns), missing, ties, nan)
+    scored = _given_side("run", run, "score", columns)
+    if Roles(ascending=ascending).ascending:
+        scored = scored._replace(values=negated(scored.values))
+    return join(judged, scored, missing, ties, nan)
 
 
 def _check_options(missing: str, ties: str, nan: NaN) -> None:
