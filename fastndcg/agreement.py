@@ -47,6 +47,15 @@ def rank_agreement(a: Any, b: Any, method: str = "tau_b", p: float = 0.9) -> flo
     ExtraError
         "tau_b" without SciPy.
 
+    See Also
+    --------
+    compare : whether one system is better than another.
+    cohen_kappa, krippendorff_alpha : agreement of judges instead of rankings.
+
+    References
+    ----------
+    Kendall, Biometrika 1945 (tau_b); Yilmaz, Aslam and Robertson, SIGIR 2008 (tau_ap); Webber, Moffat and Zobel, TOIS 2010 (rbo).
+
     Examples
     --------
     >>> rank_agreement({"bm25": 0.41, "dense": 0.44, "rerank": 0.52}, {"bm25": 0.3, "dense": 0.3, "rerank": 0.4}, "tau_ap")

@@ -165,6 +165,12 @@ def anchors(
     InputError, InputTypeError
         As `evaluate` does.
 
+    See Also
+    --------
+    tie_range : how far ties alone could move a value.
+    judgment_range : how far unjudged documents could move it.
+    explain : where the value of one query comes from.
+
     Examples
     --------
     >>> from fastndcg import Rankings

@@ -96,6 +96,17 @@ def evaluate(
     ColumnError, SourceError
         As `read_parquet` does, of tables and paths.
 
+    See Also
+    --------
+    read_parquet, read_csv, read_trec, read_ltr : rankings from files.
+    scan_parquet : a stream of any size, which `evaluate` takes too.
+    compare : several systems over the same queries.
+    ndcg : nDCG of arrays in one call.
+
+    References
+    ----------
+    `help` of a measure, as `help(fastndcg.nDCG)`, names the source of its formula.
+
     Examples
     --------
     >>> rankings = Rankings.from_offsets([0, 3, 5], [3, 0, 2, 1, 0], [0.9, 0.8, 0.7, 0.2, 0.6])
@@ -181,6 +192,8 @@ def ndcg(
         As the parameters of `nDCG`.
     nan : "refuse" or "last"
         "last" ranks documents with a NaN score below all others.
+    threads : int, optional
+        As in `evaluate`.
 
     Returns
     -------
@@ -191,6 +204,15 @@ def ndcg(
     ------
     InputError, MeasureError
         As `Rankings` and `evaluate` do; also where several of offsets, group and query_ids are given.
+
+    See Also
+    --------
+    evaluate : any measure, from files, tables or arrays.
+    ndcg_score : scikit-learn's function of this name.
+
+    References
+    ----------
+    Järvelin and Kekäläinen, TOIS 2002; McSherry and Najork, ECIR 2008 (ties).
 
     Examples
     --------

@@ -135,6 +135,12 @@ def compare(
     ExtraError
         SciPy is not installed.
 
+    See Also
+    --------
+    evaluate : the values that are compared.
+    report : a page about several systems.
+    rank_agreement : how far two rankings agree.
+
     Examples
     --------
     >>> from fastndcg import Rankings

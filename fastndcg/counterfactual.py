@@ -54,12 +54,25 @@ def snips(
     measures : one or several of DCG and CG, with `clip` if any; their own `ips` does not matter
     threads : int, optional
 
+    Returns
+    -------
+    list of Estimate
+        One for each measure, in the order asked for.
+
     Raises
     ------
     MeasureError
         A measure that does not take `ips`.
     InputError
         Rankings without propensities.
+
+    See Also
+    --------
+    evaluate : the values of each query, with `DCG(ips=True)` and its relatives.
+
+    References
+    ----------
+    Joachims, Swaminathan and Schnabel, WSDM 2017; Swaminathan and Joachims, NIPS 2015.
 
     Examples
     --------

@@ -38,10 +38,25 @@ def ndcg_score(
         False averages over ties. True takes tied labels from last to first, the stable reverse order, where scikit-learn
         leaves their order to an unstable sort.
 
+    Returns
+    -------
+    float
+        Mean over rows, weighted by `sample_weight`.
+
     Raises
     ------
     InputError (a ValueError)
         A single label, negative grades, shapes that differ, NaN or infinity.
+
+    See Also
+    --------
+    dcg_score : the sum that nDCG divides.
+    ndcg : nDCG of each query.
+    evaluate : any measure, with a value for each query.
+
+    References
+    ----------
+    Järvelin and Kekäläinen, TOIS 2002; McSherry and Najork, ECIR 2008 (ties).
 
     Examples
     --------
@@ -72,7 +87,31 @@ def dcg_score(
 ) -> float:
     """Mean DCG of the rows of matrices: scikit-learn's function of this name, its values and its errors.
 
-    Parameters as in `ndcg_score`; `log_base` is the base of the discount's logarithm, and grades may be negative.
+    Parameters
+    ----------
+    y_true, y_score, k, sample_weight, ignore_ties
+        As in `ndcg_score`; grades may be negative.
+    log_base : float
+        Base of the logarithm of the discount.
+
+    Returns
+    -------
+    float
+        Mean over rows, weighted by `sample_weight`.
+
+    Raises
+    ------
+    InputError (a ValueError)
+        Shapes that differ, NaN or infinity.
+
+    See Also
+    --------
+    ndcg_score : the same, divided by the ideal.
+    evaluate : any measure, with a value for each query.
+
+    References
+    ----------
+    Järvelin and Kekäläinen, TOIS 2002; McSherry and Najork, ECIR 2008 (ties).
 
     Examples
     --------

@@ -77,6 +77,11 @@ def explain(
         A measure that is not a sum over ranks: IPrec, SetAP, IDCG, NumRel, those of several intents, and nDCG with `ideal="returned"` and
         averaged ties.
 
+    See Also
+    --------
+    anchors : the worst, a random and the best order.
+    evaluate : the values of all queries.
+
     Examples
     --------
     >>> found = explain(Rankings.from_lists([[3, 0, 2]], query_ids=["q-42"]), "nDCG@2", query="q-42")

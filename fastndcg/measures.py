@@ -1191,14 +1191,32 @@ def parse_many(text: str) -> tuple[Measure, ...]:
 
     A range is as many measures as it has cutoffs; `all` is the measure without a cutoff.
 
+    Parameters
+    ----------
+    text : str
+        Notation of one or several measures.
+
+    Returns
+    -------
+    tuple of Measure
+
+    Raises
+    ------
+    MeasureError
+        The text is not a notation, or names what does not exist.
+
+    See Also
+    --------
+    parse : exactly one measure.
+
+    Examples
+    --------
     >>> parse_many("nDCG(gain='exp2')@1,3,5")
     (nDCG(gain='exp2')@1, nDCG(gain='exp2')@3, nDCG(gain='exp2')@5)
     >>> parse_many("nDCG@1-3,10,all")
     (nDCG@1, nDCG@2, nDCG@3, nDCG@10, nDCG)
     >>> parse_many("nDCG@10, CG@5")
     (nDCG@10, CG@5)
-
-    Raises `MeasureError` where the text is not a notation, or names what does not exist.
     """
     # a function's name can mean another object later, so such a notation is read anew each time
     return tuple(_read_notation(text)) if "function(" in text else _parse_plain(text)
@@ -1207,6 +1225,26 @@ def parse_many(text: str) -> tuple[Measure, ...]:
 def parse(text: str) -> Measure:
     """The one measure that a notation names; the inverse of `str`.
 
+    Parameters
+    ----------
+    text : str
+        Notation of one measure, as "nDCG@10".
+
+    Returns
+    -------
+    Measure
+
+    Raises
+    ------
+    MeasureError
+        The text is not a notation, or names what does not exist, or several measures.
+
+    See Also
+    --------
+    parse_many : notations that list cutoffs or several measures.
+
+    Examples
+    --------
     >>> parse("nDCG(ties='worst')@5").ties
     'worst'
     """

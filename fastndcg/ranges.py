@@ -123,17 +123,35 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     rankings : Rankings
     measures : one or several of Measure, notation, or ir_measures object
         Their own `ties` do not matter.
+    threads : int, optional
+        As in `evaluate`.
 
     Returns
     -------
     Ranges
         `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that ties could move by more than 0.001.
 
+    Raises
+    ------
+    MeasureError
+        A measure that does not exist.
+    InputError, InputTypeError
+        As `evaluate` does.
+
+    See Also
+    --------
+    judgment_range : how far unjudged documents could move a value.
+    anchors : what the order of the returned documents could make of a measure.
+
     Notes
     -----
     The bounds put documents that are worth less, or more, first within ties. They are the least and the greatest value for
     every measure but two: nDCG with `ideal="returned"`, whose ideal moves too, and infAP where documents of the pool were
     left unjudged.
+
+    References
+    ----------
+    McSherry and Najork, ECIR 2008.
 
     Examples
     --------
@@ -167,6 +185,8 @@ def judgment_range(
     measures : one or several of Measure, notation, or ir_measures object
     top : float, optional
         The highest grade that an unjudged document may have; default the highest that occurs.
+    threads : int, optional
+        As in `evaluate`.
 
     Returns
     -------
@@ -181,6 +201,11 @@ def judgment_range(
         count judgments.
     InputError
         No document was judged, and `top` is not given; or it is not a finite number.
+
+    See Also
+    --------
+    tie_range : how far ties could move a value.
+    anchors : what the order of the returned documents could make of a measure.
 
     Notes
     -----

@@ -117,10 +117,38 @@ def public_objects() -> Iterator[tuple[str, object]]:
 def test_text_after_a_list_of_a_docstring_has_a_heading() -> None:
     """Without one it would be read as one more parameter, attribute or error."""
     for name, value in public_objects():
-        sections = re.split(r"^(\w+)\n-{3,}\n", inspect.getdoc(value) or "", flags=re.MULTILINE)
+        sections = re.split(r"^(\w[\w ]*)\n-{3,}\n", inspect.getdoc(value) or "", flags=re.MULTILINE)
         for heading, text in zip(sections[1::2], sections[2::2], strict=True):
             if heading in ("Parameters", "Attributes", "Returns", "Raises"):
                 assert not re.search(r"\n\n\S", text), f"{name}: what follows {heading}"
+
+
+# functions that compute what has a formula; the others read, build or show
+OF_FORMULAS = {
+    "rank_agreement", "evaluate", "ndcg", "dcg_score", "ndcg_score", "snips", "tie_range", "cohen_kappa", "krippendorff_alpha",
+}  # fmt: skip
+FUNCTIONS = [name for name in fn.__all__ if inspect.isfunction(getattr(fn, name))]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_has_all_sections(name: str) -> None:
+    function = getattr(fn, name)
+    sections = re.split(r"^(\w[\w ]+)\n-{3,}\n", inspect.getdoc(function) or "", flags=re.MULTILINE)
+    found = dict(zip(sections[1::2], sections[2::2], strict=True))
+    wanted = {"Parameters", "Returns", "Raises", "See Also", "Examples"}
+    wanted |= {"References"} if name in OF_FORMULAS else set()
+    assert not wanted - found.keys()
+    described = re.findall(r"^[\w*, ]+", found["Parameters"], flags=re.MULTILINE)
+    named = {each.strip(" *") for line in described for each in line.split(",")}
+    assert not {*inspect.signature(function).parameters} - named
+    assert ">>> " in found["Examples"]
+    for line in re.findall(r"^\S.*", found["See Also"], flags=re.MULTILINE):
+        assert all(hasattr(fn, other) for other in line.partition(" : ")[0].split(", ")), line
+
+
+def test_every_measure_has_a_formula_and_its_source() -> None:
+    for name, definition in DEFINITIONS.items():
+        assert definition.formula and definition.source and definition.summary and definition.range, name
 
 
 def test_every_measure_and_parameter_is_listed() -> None:

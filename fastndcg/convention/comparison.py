@@ -115,6 +115,8 @@ def compare_conventions(
         None leaves it to each convention: XGBoost cuts at 32 then.
     names : names or Conventions, optional
         Default: all, scikit-learn's first.
+    threads : int, optional
+        As in `evaluate`.
 
     Returns
     -------
@@ -128,6 +130,11 @@ def compare_conventions(
     ------
     ConventionError
         A name that does not exist, or a first convention without a value.
+
+    See Also
+    --------
+    explain_conventions : the way from one convention to another.
+    evaluate : values by one convention, with `convention=`.
 
     Examples
     --------
@@ -184,6 +191,16 @@ def explain_conventions(
 ) -> Table:
     """The way from one convention's nDCG@k to another's, one choice at a time.
 
+    Parameters
+    ----------
+    rankings : Rankings
+    a, b : name or Convention
+        The conventions that the way leads from and to.
+    k : int, optional
+        Cutoff; None for whole lists.
+    threads : int, optional
+        As in `evaluate`.
+
     Returns
     -------
     Table
@@ -194,6 +211,11 @@ def explain_conventions(
     ------
     ConventionError
         A convention that does not exist, or has no value on this data.
+
+    See Also
+    --------
+    compare_conventions : many conventions at once.
+    evaluate : values by one convention, with `convention=`.
 
     Examples
     --------

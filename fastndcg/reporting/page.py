@@ -54,6 +54,11 @@ def report(
     threads : int, optional
         Default: all that Numba has. The values do not depend on it.
 
+    Returns
+    -------
+    None
+        The page is at `path`, whole or not at all.
+
     Raises
     ------
     InputError
@@ -66,6 +71,11 @@ def report(
         A path that cannot be written.
     ExtraError
         Altair, vl-convert-python, Jinja2 or SciPy is not installed.
+
+    See Also
+    --------
+    compare : the same comparison, as a table.
+    explain : one query, rank by rank.
 
     Examples
     --------

@@ -64,10 +64,15 @@ def read_csv(
         A file, plain, gzip, bzip2 or Zstandard; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as in
         `s3://bucket/predictions.csv`. The first line of each has the names of columns, separated as all others are: by
         commas, tabs or semicolons. Fields may be quoted.
-    query, relevance, score, keep, weight, doc_id, is_judged, propensity, nan, rank, ascending
-        As in `read_parquet`. CSV has no lists, so no `intents`.
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending
+        As in `read_parquet`. CSV has no lists, so `intents` is refused.
     threads : int, optional
         1 reads on the calling thread; else pyarrow's threads do. The result does not depend on it.
+
+    Returns
+    -------
+    Rankings
+        Queries in order of first appearance.
 
     Raises
     ------
@@ -77,6 +82,12 @@ def read_csv(
         A column that is missing, or a role that several could play.
     InputError, InputTypeError
         What `Rankings.from_arrow` refuses. Each message names the path.
+
+    See Also
+    --------
+    read_parquet : the same columns from Parquet.
+    read_qrels_run : judgments and predictions in two files.
+    evaluate : measures of the rankings.
 
     Examples
     --------

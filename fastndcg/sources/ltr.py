@@ -75,6 +75,11 @@ def read_ltr(
         Called as `progress(bytes_done, bytes_total)` of `path`, from the threads that read, in place of what terminals and
         notebooks show of a long call; False shows nothing.
 
+    Returns
+    -------
+    Rankings
+        Queries in the order of the file.
+
     Raises
     ------
     SourceError
@@ -83,6 +88,11 @@ def read_ltr(
         Numbers of rows, scores and group sizes that do not fit together; all that `Rankings` refuses.
     ColumnError
         A column of scores that is missing or ambiguous.
+
+    See Also
+    --------
+    read_trec : rankings from TREC files.
+    evaluate : measures of the rankings.
 
     Examples
     --------

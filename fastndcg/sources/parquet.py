@@ -94,6 +94,12 @@ def read_parquet(
     InputError, InputTypeError
         What `Rankings.from_arrow` refuses. Each message names the path.
 
+    See Also
+    --------
+    scan_parquet : files larger than memory.
+    read_csv : the same columns from text.
+    evaluate : measures of the rankings.
+
     Examples
     --------
     >>> import tempfile

@@ -97,6 +97,11 @@ def scan_parquet(
     ColumnError, InputError, InputTypeError
         As `read_parquet` does; under `grouped=True` also `InputError` for a query that returns after it ended.
 
+    See Also
+    --------
+    read_parquet : all rows at once.
+    evaluate : measures of the stream.
+
     Examples
     --------
     >>> import tempfile

@@ -141,6 +141,11 @@ def read_trec(
     InputError
         The same document twice for a query, naming file, line, query and document; a NaN score.
 
+    See Also
+    --------
+    read_qrels_run : judgments and predictions in tables.
+    evaluate : measures of the rankings.
+
     Examples
     --------
     >>> import pathlib, tempfile
@@ -196,10 +201,20 @@ def read_qrels_run(
         True: a judgment is of a document for one intent, which stands in the second field of a TREC file, and in a column of a
         usual name (intent, subtopic, iteration) of a Parquet file, or in the one that is named here.
 
+    Returns
+    -------
+    Rankings
+        With the judged pool, `is_judged` and `doc_ids`, as `read_trec` returns.
+
     Raises
     ------
     SourceError, ColumnError, InputError
         As `read_trec` does, and for a column that is missing or ambiguous, or has nulls.
+
+    See Also
+    --------
+    read_trec : the same from TREC files.
+    evaluate : measures of the rankings.
 
     Examples
     --------

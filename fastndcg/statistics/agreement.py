@@ -116,15 +116,24 @@ def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
         How much two grades disagree: None, any two that differ by 1; otherwise by how many grades lie between them, or its square, where
         those that occur are numbered in order.
 
+    Returns
+    -------
+    float
+        NaN where both judges have one and the same grade for all.
+
     Raises
     ------
     InputError
         Lengths that differ, missing grades, weights that do not exist.
 
-    Returns
-    -------
-    float
-        NaN where both judges have one and the same grade for all.
+    See Also
+    --------
+    krippendorff_alpha : any number of judges, and missing grades.
+    rank_agreement : agreement of rankings instead of judges.
+
+    References
+    ----------
+    Cohen, Educational and Psychological Measurement 1960; Psychological Bulletin 1968 (weights).
 
     Examples
     --------
@@ -169,6 +178,11 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
         How much two grades disagree: 1 if they differ; by how many grades were given between them; by their difference; by their
         difference over their sum; the last three squared.
 
+    Returns
+    -------
+    float
+        NaN where no item has two grades, or all grades are equal.
+
     Raises
     ------
     InputError
@@ -176,10 +190,14 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
     InputTypeError
         Grades that are not numbers.
 
-    Returns
-    -------
-    float
-        NaN where no item has two grades, or all grades are equal.
+    See Also
+    --------
+    cohen_kappa : two judges.
+    rank_agreement : agreement of rankings instead of judges.
+
+    References
+    ----------
+    Krippendorff, Content Analysis, 2004.
 
     Examples
     --------
