@@ -8,7 +8,9 @@ import sys
 def main() -> None:
     """Run the command line; without its extra, say in one line how to install it."""
     try:
-        from fastndcg import cli
+        from fastndcg.cli import load
+
+        run = load(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit(130)  # before the command line can say so itself
     except ModuleNotFoundError as error:
@@ -18,7 +20,7 @@ def main() -> None:
             "The command line needs typer, which is not installed: pip install 'fastndcg[cli]'\n"
         )
         sys.exit(2)
-    cli.main()
+    run()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrow_types import combined
+from fastndcg.arrow_types import array_of, combined
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.later import is_arrow, pa
 
@@ -66,7 +66,7 @@ def as_array(name: str, values: Any) -> Array:
             raise InputError(
                 f"{name} has {count_of(values.null_count, 'null')}; drop those rows or fill them"
             )
-        array = combined(values).to_numpy(zero_copy_only=False)
+        array = array_of(combined(values))
     else:
         try:
             array = np.asarray(values)

@@ -38,3 +38,41 @@ def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         column = column.unify_dictionaries()
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
+def array_of(column: pa.Array | pa.ChunkedArray, null: int | None = None) -> Array:
+    """What `to_numpy` makes of a column, with a number for nulls where one is given.
+
+    Numbers are seen where they are, because pyarrow's own ways, back and forth, import pandas wherever it is installed.
+
+    >>> array_of(pa.chunked_array([[3, 1], [2]])), array_of(pa.array([None, True, False])[1:])
+    (array([3, 1, 2]), array([ True, False]))
+    >>> array_of(pa.array([7, None, 9])[1:], -1)
+    array([-1,  9])
+    """
+    if isinstance(column, pa.ChunkedArray):
+        column = combined(column) if column.num_chunks else pa.array([], column.type)
+    kind, missing = column.type, column.null_count
+    if is_number(kind) and (not missing or null is not None):
+        held = column.buffers()[1] or b""
+        numbers = np.frombuffer(held, kind.to_pandas_dtype(), column.offset + len(column))[column.offset :]
+        return np.where(_bits(column, 0), numbers, numbers.dtype.type(null)) if missing else numbers
+    if pa.types.is_boolean(kind) and not missing:
+        return _bits(column, 1)
+    return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _bits(column: pa.Array, buffer: int) -> npt.NDArray[np.bool_]:
+    held = np.frombuffer(column.buffers()[buffer] or b"", np.uint8)
+    bits = np.unpackbits(held, count=column.offset + len(column), bitorder="little")
+    return bits[column.offset :].view(np.bool_)
+
+
+def column_of(numbers: Array, kind: pa.DataType | None = None) -> pa.Array:
+    """Numbers as a column, of a type of their size; neither copied nor checked.
+
+    >>> column_of(np.array([3, 1])).to_pylist()
+    [3, 1]
+    """
+    held = pa.py_buffer(np.ascontiguousarray(numbers))
+    return pa.Array.from_buffers(kind or pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, held])

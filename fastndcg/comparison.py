@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from fastndcg.anchoring import Anchors
 from fastndcg.anchoring import anchors as anchors_of
 from fastndcg.api import evaluate
+from fastndcg.arrow_types import array_of
 from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, MeasureError, suggest
 from fastndcg.measures import Measure, as_measure
 from fastndcg.rankings import Rankings
@@ -350,7 +351,7 @@ def _ascend(ids: pa.Array) -> bool:
     """Whether ids are whole numbers that rise, and so none of them is there twice."""
     if ids.null_count or not pa.types.is_integer(ids.type):
         return False
-    numbers = ids.to_numpy()
+    numbers = array_of(ids)
     return bool((numbers[1:] > numbers[:-1]).all())
 
 
@@ -423,7 +424,7 @@ def _places(every: pa.Array, own: pa.Array) -> Int64:
     """Where each of all ids is among one's own; -1 where it is not."""
     if own.equals(every):
         return np.arange(len(every))
-    found: Int64 = pc.index_in(every, own).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    found: Int64 = array_of(pc.index_in(every, own), -1).astype(np.int64)
     return found
 
 
@@ -511,7 +512,7 @@ def _clusters(cluster: Any, queries: pa.Table) -> Int64:
         raise InputError(f"cluster has {column.null_count:,} nulls; give each query its cluster")
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    codes: Int64 = column.combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    codes: Int64 = array_of(column.combine_chunks().dictionary_encode().indices).astype(np.int64)
     return codes
 
 
@@ -748,7 +749,7 @@ class Comparison:
             A measure that was not compared; systems that were not; independent samples.
         """
         table = self.differences(measure, system, baseline=baseline)
-        far = np.abs(table["difference"].to_numpy())
+        far = np.abs(array_of(table["difference"]))
         far[np.isnan(far)] = 0
         chosen = np.argsort(-far, kind="stable")[: max(n, 0)]
         return Table(table.take(pa.array(chosen[far[chosen] > 0])))

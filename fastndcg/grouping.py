@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import arrow_column, read_only
-from fastndcg.arrow_types import combined, plain_strings
+from fastndcg.arrow_types import array_of, column_of, combined, plain_strings
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.kernels import worlds
 from fastndcg.later import pa
@@ -98,9 +98,9 @@ def group_by_query(query_ids: Any) -> Grouped:
             2 * n_runs < len(codes) and len(np.unique(codes[np.append(True, changes)])) == n_runs
         ):
             starts = np.flatnonzero(np.append(True, changes)) if n_runs else np.empty(0, np.int64)
-            return Grouped(ids.take(pa.array(starts)), np.append(starts, len(codes)).astype(np.int64))
+            return Grouped(ids.take(column_of(starts)), np.append(starts, len(codes)).astype(np.int64))
     codes, first_rows, counts = numbers_of(ids)
-    found = ids.take(pa.array(first_rows))
+    found = ids.take(column_of(first_rows))
     offsets = np.append(0, np.cumsum(counts))
     if (codes[1:] >= codes[:-1]).all():
         return Grouped(found, offsets)
@@ -158,7 +158,7 @@ def text_of(texts: pa.Array) -> tuple[Int64, Array]:
 
 def _numbers_by_arrow(ids: pa.Array) -> Numbers:
     encoded = (ids.indices if pa.types.is_dictionary(ids.type) else ids).dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    codes = array_of(encoded.indices)
     first_rows = np.empty(len(encoded.dictionary), np.int64)
     first_rows[codes[::-1]] = np.arange(len(codes))[::-1]  # the last that is set stays
     return Numbers(codes, first_rows, np.bincount(codes, minlength=len(first_rows)))
@@ -181,7 +181,7 @@ def _plain_ids(query_ids: Any) -> pa.Array:
     if pa.types.is_nested(column.type) or (pa.types.is_null(column.type) and len(column)):
         raise InputTypeError(f"query_ids is {column.type}; wanted integers or strings")
     if column.null_count:
-        first = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        first = int(np.argmax(array_of(column.is_null())))
         raise InputError(
             f"query_ids has {count_of(column.null_count, 'null')}; the first is at row {first}. Drop those rows or name their query."
         )
@@ -201,4 +201,4 @@ def _plain_ids(query_ids: Any) -> pa.Array:
 
 def _run_codes(ids: pa.Array) -> Array:
     codes = ids.indices if pa.types.is_dictionary(ids.type) else ids
-    return codes.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return array_of(codes)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import offsets_from
+from fastndcg.arrow_types import array_of
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.later import pa
 
@@ -116,7 +117,7 @@ def probabilities(name: str, values: Any, n_queries: int) -> IntentProbabilities
     offsets, flat = _flat(lists)
     if flat.null_count or lists.null_count:
         raise InputError(f"{name} has nulls; wanted a probability for each intent")
-    numbers = flat.to_numpy(zero_copy_only=False).astype(np.float64)
+    numbers = array_of(flat).astype(np.float64)
     bad = ~(np.isfinite(numbers) & (numbers >= 0))
     if bad.any():
         first = int(np.argmax(bad))
@@ -172,10 +173,10 @@ def _of_lists(name: str, values: Any) -> IntentGrades:
     offsets, flat = _flat(lists)
     numbers = np.arange(len(flat)) - np.repeat(offsets[:-1], np.diff(offsets))
     if flat.null_count:
-        judged = flat.is_valid().to_numpy(zero_copy_only=False)
+        judged = array_of(flat.is_valid())
         offsets = offsets_from(judged)[offsets]
         numbers, flat = numbers[judged], flat.drop_null()
-    return IntentGrades(offsets, numbers, _plain_grades(flat.to_numpy(zero_copy_only=False)))
+    return IntentGrades(offsets, numbers, _plain_grades(array_of(flat)))
 
 
 def _list_array(name: str, values: Any, wanted: str) -> pa.Array:
@@ -211,11 +212,11 @@ def _flat(lists: pa.Array) -> tuple[Int64, pa.Array]:
     lengths = np.zeros(len(lists), np.int64)
     if lists.null_count:
         # without its nulls, since what casts and lengths make of those differs between types and slices
-        judged = lists.is_valid().to_numpy(zero_copy_only=False)
+        judged = array_of(lists.is_valid())
         lists = lists.take(pa.array(np.flatnonzero(judged)))
-        lengths[judged] = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+        lengths[judged] = array_of(pc.list_value_length(lists))
     else:
-        lengths[:] = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+        lengths[:] = array_of(pc.list_value_length(lists))
     return offsets_from(lengths), lists.flatten()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import arrow_column, as_array, offsets_from, read_only, unmasked
-from fastndcg.arrow_types import combined, plain_strings
+from fastndcg.arrow_types import array_of, combined, plain_strings
 from fastndcg.errors import Argument, At, InputError, InputTypeError, Step, count_of, warn
 from fastndcg.grouping import group_by_query
 from fastndcg.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
@@ -803,7 +803,7 @@ class Rankings:
             if pa.types.is_dictionary(ids.type):
                 ids = plain_strings(ids.cast(ids.type.value_type))
             coded = combined(ids.dictionary_encode())
-            codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            codes = array_of(coded.indices, -1)
             query = np.repeat(np.arange(last - first), np.diff(self.offsets[first : last + 1]))
             keys = query * len(coded.dictionary) + codes
             keys = np.sort(keys[codes >= 0] if coded.indices.null_count else keys)
@@ -1048,9 +1048,7 @@ def _flatten(name: str, lists: Any) -> tuple[Int64, Array]:
         import pyarrow.compute as pc
 
         column = combined(lists)
-        return pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64), as_array(
-            name, column.flatten()
-        )
+        return array_of(pc.list_value_length(column)).astype(np.int64), as_array(name, column.flatten())
     if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
         raise InputTypeError(
             f"{name} is a {type(lists).__name__}; wanted a list for each query, as in [[3, 0], [1, 2, 0]]"

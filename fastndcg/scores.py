@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fastndcg import statistics
 from fastndcg.arrays import read_only
+from fastndcg.arrow_types import array_of
 from fastndcg.errors import Argument, ColumnError, FastndcgError, InputError, MeasureError, suggest
 from fastndcg.files import kind_of, table_writer, whole_file
 from fastndcg.later import pa
@@ -432,7 +433,7 @@ def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[
         column = given.cast(given.type.value_type) if pa.types.is_dictionary(given.type) else given
         plain.append(pa.chunked_array(column).combine_chunks())
         found = plain[-1].dictionary_encode(null_encoding="encode")
-        codes = codes * len(found.dictionary) + found.indices.to_numpy(zero_copy_only=False)
+        codes = codes * len(found.dictionary) + array_of(found.indices)
         codes = np.unique(codes, return_inverse=True)[1]  # small again, however many columns there are
     order = np.argsort(codes, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
@@ -524,13 +525,19 @@ class Summary(Table):
         self.rows = rows
         self._labels = [name for name in self._NAMES if all(name in row for row in rows)]
         self._numbers = [name for name in self._NUMBERS if all(name in row for row in rows)]
+        self._keys, self._pages = len(self._labels), None
+
+    @cached_property
+    def _arrow(self) -> pa.Table:
+        """Made when it is asked for: pyarrow imports pandas to make it."""
         types = (
             dict.fromkeys(self._labels, pa.string())
             | dict.fromkeys(self._numbers, pa.float64())
             | {name: pa.int64() for name in self._COUNTS}
         )
-        columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()}
-        super().__init__(pa.table(columns), len(self._labels))
+        return pa.table(
+            {name: pa.array([row[name] for row in self.rows], kind) for name, kind in types.items()}
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Summary, (self.rows,)

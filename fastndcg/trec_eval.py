@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.arrays import offsets_from
+from fastndcg.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.sources import trec
 from fastndcg.sources.lines import PathLike, path_of, report_progress
@@ -807,10 +808,10 @@ def read(
             scored = scored._replace(values=scored.values.astype(np.float32))
     rankings = trec.join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse", threads)
     names = rankings.query_ids.cast(pa.large_binary())
-    order = pc.sort_indices(names).to_numpy().astype(np.int64)
+    order = array_of(pc.sort_indices(names)).astype(np.int64)
     is_returned = np.diff(rankings.offsets)[order] > 0
     ranked = _ranked(rankings, order, judged_only, level, most, collection, stand_in=release == 10)
-    queries = [name.decode("utf-8", "backslashreplace") for name in names.take(pa.array(order)).to_pylist()]
+    queries = [name.decode("utf-8", "backslashreplace") for name in names.take(column_of(order)).to_pylist()]
     return Run(scored.tag, queries, is_returned, ranked, notes)
 
 

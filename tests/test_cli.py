@@ -693,3 +693,27 @@ def test_ranks_and_distances(tmp_path: Path) -> None:
     assert means(by_distance) == fn.evaluate(lowest, "RR").mean()
     both = run("score", path, "--rank", "place", "--score", "distance")
     assert both.exit_code == 3 and "--score distance and --rank place are given" in both.stderr
+
+
+@pytest.mark.parametrize("command", ["score", "trec_eval"])
+def test_small_input_imports_little(command: str, tmp_path: Path) -> None:
+    """Neither pandas, which pyarrow imports where it can, nor pydantic, which typer does, nor a compiler."""
+    ids = [f"q{row // 10}" for row in range(50)]
+    table = pa.table(
+        {
+            "query_id": ids,
+            "relevance": [row % 3 for row in range(50)],
+            "score": [float(row) for row in range(50)],
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    (tmp_path / "qrels").write_text("".join(f"{query} 0 d{row} {row % 3}\n" for row, query in enumerate(ids)))
+    (tmp_path / "run").write_text("".join(f"{query} Q0 d{row} 1 {row} me\n" for row, query in enumerate(ids)))
+    given = {"score": ["a.parquet"], "trec_eval": ["qrels", "run"]}[command]
+    code = f"import sys\nfrom fastndcg import cli\nsys.argv[1:] = {[command, *given]}\ntry:\n    cli.main()\nfinally:\n    sys.stderr.write(' '.join(sys.modules))"
+    finished = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env=os.environ | {"FASTNDCG_KERNELS": "auto", "PYTHONPATH": str(Path(fn.__file__).parent.parent)},
+    )  # fmt: skip
+    assert not {"pandas", "pydantic", "numba", "rich"} & set(finished.stderr.split())
+    assert ("nDCG@10" if command == "score" else "map") in finished.stdout

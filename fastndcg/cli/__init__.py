@@ -4,26 +4,29 @@ A command that fails says why in one line and exits with 3, a gate that does not
 130. What a command writes appears whole or not at all.
 """
 
-# ruff: noqa: I001 - commands in the order that the help has them
-from fastndcg.cli.application import app, main
-from fastndcg.cli.score import score
-from fastndcg.cli.compare import compare
-from fastndcg.cli.explain import explain
-from fastndcg.cli.report import report
-from fastndcg.cli.conventions import conventions
-from fastndcg.cli.demo import demo
-from fastndcg.cli.trec_eval import trec_eval
-from fastndcg.cli.measures import measures
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "app",
-    "compare",
-    "conventions",
-    "demo",
-    "explain",
-    "main",
-    "measures",
-    "report",
-    "score",
-    "trec_eval",
-]
+# in the order that the help has them
+COMMANDS = ("score", "compare", "explain", "report", "conventions", "demo", "trec_eval", "measures")
+
+
+def main() -> None:
+    """Run the command line; ends the process with its exit code."""
+    load(sys.argv[1:])()
+
+
+def load(arguments: Sequence[str] = ()) -> Callable[[], None]:
+    """What runs the command line. Where a command is named, no other one is imported."""
+    for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
+        import_module(f"fastndcg.cli.{name}")
+    return import_module("fastndcg.cli.application").main  # type: ignore[no-any-return]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module 'fastndcg.cli' has no attribute {name!r}")
+    load()
+    return import_module("fastndcg.cli.application").app

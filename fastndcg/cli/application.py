@@ -10,10 +10,11 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, NoReturn, ParamSpec, get_type_hints
+from enum import StrEnum
+from typing import Annotated, Any, NoReturn, ParamSpec, get_args, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from fastndcg import __version__
@@ -127,7 +128,41 @@ def _short_warnings(as_option: Callable[[Message], str]) -> Iterator[None]:
         yield
 
 
-class _Once(TyperCommand):
+class _Plain:
+    """What typer makes of values that cannot be wrong, where it asks pydantic, which takes 0.1 s to import; all others are left to it."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        is_many = param.multiple or param.nargs == -1
+        if value is None:
+            return () if is_many else None
+        kind = param.type_descriptor.annotation
+        if is_many and get_args(kind) == (str,):
+            return list(value)
+        if not is_many and isinstance(kind, type):
+            if isinstance(value, kind):
+                return value
+            if issubclass(kind, StrEnum) and value in [member.value for member in kind]:
+                return kind(value)
+        param._runtime_param = None
+        return param.get_runtime_param().coerce(value, param, ctx)
+
+
+class _WithPlain:
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if (
+                getattr(param, "_runtime_param", param) is None
+            ):  # other versions of typer have no such attribute
+                param._runtime_param = _Plain()
+        return params
+
+
+class _Commands(_WithPlain, TyperGroup):
+    """All commands."""
+
+
+class _Once(_WithPlain, TyperCommand):
     """A command that refuses an option of one value which is given several times: all but the last would be lost in silence."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -165,7 +200,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(cls=_Commands)
 def _fastndcg(
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")

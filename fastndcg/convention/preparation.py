@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import offsets_from
+from fastndcg.arrow_types import array_of
 from fastndcg.errors import ConventionError
 from fastndcg.rankings import Rankings
 from fastndcg.scoring import ideals
@@ -71,9 +72,9 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
         else distinct
     )
     places = np.empty(len(distinct), np.int64)
-    places[pc.sort_indices(comparable).to_numpy()] = np.arange(len(distinct))
+    places[array_of(pc.sort_indices(comparable))] = np.arange(len(distinct))
     column = ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
-    of_rows: Int64 = places[pc.index_in(column, distinct).to_numpy(zero_copy_only=False)]
+    of_rows: Int64 = places[array_of(pc.index_in(column, distinct))]
     return of_rows
 
 

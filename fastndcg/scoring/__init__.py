@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fastndcg.arrow_types import array_of
 from fastndcg.errors import ColumnError, InputError, suggest
 from fastndcg.later import pa
 from fastndcg.measures import hold_functions
@@ -88,7 +89,7 @@ def own_cutoffs(column: str, rankings: Rankings) -> npt.NDArray[np.int64]:
             f'column "{column}" has no cutoff for query {rankings._name_of(row)}; give each query a whole number from 1'
         )
     try:
-        cutoffs: npt.NDArray[np.int64] = found.cast("int64").to_numpy()
+        cutoffs: npt.NDArray[np.int64] = array_of(found.cast("int64"))
     except pa.ArrowException:
         raise InputError(
             f'column "{column}" is of {found.type} and holds no cutoffs; wanted whole numbers from 1'

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import falling_keys, offsets_from, offsets_of, read_only
+from fastndcg.arrow_types import array_of
 from fastndcg.errors import Argument, Call, InputError, MeasureError, Step
 from fastndcg.kernels.tables import GAIN, STOP
 from fastndcg.later import pa
@@ -160,7 +161,7 @@ def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
             pa.table({"query": query, "id": ids}),
             sort_keys=[("query", "ascending"), ("id", "descending")],
         )
-        rows = rows[order.to_numpy()]
+        rows = rows[array_of(order)]
     elif judged is None:
         return offsets, intents, False  # type: ignore[return-value]
     return offsets, intents.take(rows), rankings.doc_ids is not None  # type: ignore[union-attr]

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fastndcg.arrow_types import array_of
 from fastndcg.errors import InputTypeError, SourceError
 from fastndcg.kernels import worlds
 from fastndcg.progress import Progress, Task
@@ -352,7 +353,7 @@ class _Part:
         worlds.run("lines.cut_out", len(odd), block, odd, text, ends)
         numbers = large_text(text, _after_zero(ends))
         try:
-            self.columns.values[odd[:, 0]] = numbers.cast(pa.float64()).to_numpy()
+            self.columns.values[odd[:, 0]] = array_of(numbers.cast(pa.float64()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # the latter of what is no UTF-8
             for row, number in zip(odd.tolist(), numbers.cast(pa.large_binary()).to_pylist(), strict=True):
                 try:
@@ -465,7 +466,7 @@ def _joined(path: str, parts: list[_Part]) -> Lines:
             list(pool.map(_copy, copies))
     docs = large_text(doc_bytes, offsets)
     runs = large_text(query_bytes, _after_zero(query_ends)).dictionary_encode()
-    codes = np.repeat(runs.indices.to_numpy(), np.diff(np.append(first_rows, len(values))))
+    codes = np.repeat(array_of(runs.indices), np.diff(np.append(first_rows, len(values))))
     queries = (
         runs.dictionary.cast(pa.string())
         if pa.types.is_large_string(runs.dictionary.type)

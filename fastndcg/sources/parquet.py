@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.arrow_types import is_number
+from fastndcg.arrow_types import array_of, is_number
 from fastndcg.errors import FastndcgError, InputTypeError, SourceError
 from fastndcg.progress import Progress, Task
 from fastndcg.sources.arrow import WORTH_COMPILING, first_line, is_list, rankings_from_table
@@ -346,9 +346,7 @@ def _joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if is_list(one) and is_list(other):
         values = _joined_type(one.value_type, other.value_type)
         return None if values is None else pa.large_list(values)
-    kinds = [
-        pa.array([], kind).to_numpy(zero_copy_only=False).dtype for kind in (one, other) if is_number(kind)
-    ]
+    kinds = [array_of(pa.array([], kind)).dtype for kind in (one, other) if is_number(kind)]
     if len(kinds) < 2:
         return None
     joined = np.promote_types(*kinds)
@@ -485,7 +483,7 @@ def joined(begun: pa.Table, table: pa.Table) -> pa.Table:
 def _put_before(begun: pa.ChunkedArray, rows: pa.Array) -> pa.Array:
     _, buffer = rows.buffers()
     start, dtype = rows.offset - len(begun), rows.type.to_pandas_dtype()
-    np.frombuffer(buffer, dtype)[start : rows.offset] = begun.to_numpy()
+    np.frombuffer(buffer, dtype)[start : rows.offset] = array_of(begun)
     return pa.Array.from_buffers(rows.type, len(begun) + len(rows), [None, buffer], offset=start)
 
 

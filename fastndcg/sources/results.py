@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from fastndcg.arrow_types import array_of
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.measures import Measure, parse
 from fastndcg.scores import NOTATION, Scores
@@ -113,7 +114,7 @@ def _scores_of(path: str, table: pa.Table, names: list[str], wanted: list[Measur
             f'{path} has no column of grades and scores with a usual name, and is none of results, since "{queries.column_names[0]}" repeats. '
             "Name the columns of predictions, as in --relevance and --score, or give each query one row."
         )
-    values = np.array([table[labels[str(measure)]].to_numpy() for measure in wanted], np.float64)
+    values = np.array([array_of(table[labels[str(measure)]]) for measure in wanted], np.float64)
     weight = None
     if queries.column_names[-1] == "weight" and len(queries.column_names) > 1:
         weight = _weights(path, queries["weight"])
@@ -122,7 +123,7 @@ def _scores_of(path: str, table: pa.Table, names: list[str], wanted: list[Measur
 
 def _weights(path: str, column: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     try:
-        weight: np.ndarray[Any, np.dtype[np.float64]] = column.cast(pa.float64()).to_numpy()
+        weight: np.ndarray[Any, np.dtype[np.float64]] = array_of(column.cast(pa.float64()))
     except pa.ArrowException:
         weight = np.full(1, np.nan)
     if not (np.isfinite(weight) & (weight >= 0)).all():

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrow_types import is_number
+from fastndcg.arrow_types import array_of, is_number
 from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.grouping import Grouped
 from fastndcg.progress import Progress, advance
@@ -363,7 +363,7 @@ def _copied_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_run_end_encoded(kind):  # of so few bytes that all of them may be held
         return column
     if is_number(kind) and not column.null_count:  # to take rows took half a millisecond beside other threads
-        return pa.chunked_array([pa.array(column.to_numpy().copy(), kind)])
+        return pa.chunked_array([pa.array(array_of(column).copy(), kind)])
     return column.take(pa.array(np.arange(len(column))))
 
 
@@ -545,10 +545,10 @@ def keys_of(ids: pa.Array) -> UInt64:
     """
     kind = ids.type
     if pa.types.is_dictionary(kind):
-        keys: UInt64 = keys_of(ids.dictionary)[ids.indices.to_numpy(zero_copy_only=False)]
+        keys: UInt64 = keys_of(ids.dictionary)[array_of(ids.indices)]
         return keys
     if pa.types.is_integer(kind):
-        numbers = ids.to_numpy(zero_copy_only=False)
+        numbers = array_of(ids)
         wide: npt.NDArray[Any] = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64)
         return wide.view(np.uint64)
     if pa.types.is_temporal(kind):
@@ -604,9 +604,7 @@ def _part_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:
         starts, values = runs_of(pa.chunked_array([ids]))
         return np.repeat(_part_of(values.chunk(0), n_parts), np.diff(np.append(starts, len(ids))))
     if pa.types.is_dictionary(ids.type):
-        of_rows: npt.NDArray[Any] = _part_of(ids.dictionary, n_parts)[
-            ids.indices.to_numpy(zero_copy_only=False)
-        ]
+        of_rows: npt.NDArray[Any] = _part_of(ids.dictionary, n_parts)[array_of(ids.indices)]
         return of_rows
     parts = _mixed(keys_of(ids)) % np.uint64(n_parts)
     # NumPy sorts 16 bits by counting, in linear time
@@ -681,7 +679,7 @@ class _Spill:
         if not batches:
             return pa.table({}), np.empty(0, np.int64)
         table = pa.Table.from_batches(batches)
-        rows = table.column(table.num_columns - 1).to_numpy()
+        rows = array_of(table.column(table.num_columns - 1))
         return table.select(range(table.num_columns - 1)), rows
 
     def _refused(self, error: OSError) -> SourceError:

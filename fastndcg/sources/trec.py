@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import as_array, falling_keys, offsets_from, offsets_of, read_only
-from fastndcg.arrow_types import combined
+from fastndcg.arrow_types import array_of, column_of, combined
 from fastndcg.errors import (
     Argument,
     ColumnError,
@@ -575,7 +575,7 @@ def _table_side(
 ) -> Side:
     for column in names:
         if table[column].null_count and (role, column) != ("score", names[2]):
-            nulls = table[column].is_null().to_numpy()
+            nulls = array_of(table[column].is_null())
             raise InputError(
                 f"{name}: column {column} has {nulls.sum():,} nulls; the first is at row {int(np.argmax(nulls))}. Drop those rows."
             )
@@ -625,7 +625,7 @@ def _encoded(ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
 
     if pa.types.is_integer(ids.type):
-        numbers = ids.to_numpy(zero_copy_only=False)
+        numbers = array_of(ids)
         starts = np.flatnonzero(
             np.append(np.ones(min(len(numbers), 1), np.bool_), numbers[1:] != numbers[:-1])
         )
@@ -633,8 +633,8 @@ def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
         starts = worlds.run("joining.starts_of_runs", len(ids), *_texts(ids))
     if 2 * len(starts) > len(ids):
         return ids.dictionary_encode()
-    runs = ids.take(pa.array(starts)).dictionary_encode()
-    indices = np.repeat(runs.indices.to_numpy(), np.diff(np.append(starts, len(ids))))
+    runs = ids.take(column_of(starts)).dictionary_encode()
+    indices = np.repeat(array_of(runs.indices), np.diff(np.append(starts, len(ids))))
     return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), runs.dictionary)
 
 
@@ -714,8 +714,8 @@ def _by_document(side: Side, names: pa.Array) -> Side:
     """
     _check_values(side, "grade")
     docs, intents = (_plain_ids(ids).dictionary_encode() for ids in (side.docs, names))
-    document = _places(docs.dictionary, "descending")[docs.indices.to_numpy()]
-    intent = _places(intents.dictionary, "ascending")[intents.indices.to_numpy()]
+    document = _places(docs.dictionary, "descending")[array_of(docs.indices)]
+    intent = _places(intents.dictionary, "ascending")[array_of(intents.indices)]
     width = len(intents.dictionary) + 1
     pairs, number = np.unique(side.codes.astype(np.int64) * width + intent, return_inverse=True)
     number -= np.searchsorted(pairs, np.arange(len(side.queries)) * width)[side.codes]
@@ -736,7 +736,7 @@ def _by_document(side: Side, names: pa.Array) -> Side:
     ends = offsets_from(judged)[np.append(starts, len(order))]
     return side._replace(
         codes=codes[starts],
-        docs=side.docs.take(pa.array(rows)),
+        docs=side.docs.take(column_of(rows)),
         values=np.maximum.reduceat(values, starts) if len(starts) else values,
         place=lambda row: side.place(int(rows[row])),
         intents=IntentGrades(ends, number[judged], values[judged]),
@@ -750,7 +750,7 @@ def _places(ids: pa.Array, order: Literal["ascending", "descending"]) -> Array:
     if not pa.types.is_integer(ids.type):
         ids = ids.cast(pa.large_binary())
     places = np.empty(len(ids), np.int64)
-    places[pc.array_sort_indices(ids, order=order).to_numpy()] = np.arange(len(ids))
+    places[array_of(pc.array_sort_indices(ids, order=order))] = np.arange(len(ids))
     return places
 
 
@@ -775,9 +775,7 @@ def join(
     judged_queries, run_queries = _alike(qrels, run, qrels.queries, run.queries, "query")
     judged_docs, run_docs = _alike(qrels, run, qrels.docs, run.docs, "document")
 
-    to_judged = (
-        pc.index_in(run_queries, judged_queries).fill_null(len(judged_queries)).to_numpy().astype(np.int64)
-    )
+    to_judged = array_of(pc.index_in(run_queries, judged_queries), len(judged_queries)).astype(np.int64)
     queries = qrels.queries
     judged_codes, run_codes = qrels.codes, to_judged[run.codes]
     kept = np.flatnonzero(np.bincount(run_codes, minlength=len(queries) + 1)[:-1])
@@ -786,7 +784,7 @@ def join(
         renumbered = np.full(len(queries) + 1, len(kept), np.int64)
         renumbered[kept] = np.arange(len(kept))
         queries, judged_codes, run_codes = (
-            queries.take(pa.array(kept)),
+            queries.take(column_of(kept)),
             renumbered[judged_codes],
             renumbered[run_codes],
         )
@@ -868,7 +866,7 @@ def _of_kind(
 ) -> pa.Array | pa.ChunkedArray:
     """These rows of document ids, of the type they came in; `ids` are the same ones as they were joined."""
     if not _is_text(original.type) or pa.types.is_binary_view(original.type):
-        return original.take(pa.array(rows))
+        return original.take(column_of(rows))
     taken = _taken(ids, rows, threads)
     if not _is_binary(original.type):
         taken = pa.Array.from_buffers(pa.large_string(), len(taken), taken.buffers())
@@ -878,7 +876,7 @@ def _of_kind(
 def _taken(ids: pa.Array, rows: Array, threads: int | None) -> pa.Array:
     """`ids.take(rows)` of large binary or of numbers: pyarrow's takes four times as long for text."""
     if not pa.types.is_large_binary(ids.type):
-        return ids.take(pa.array(rows))
+        return ids.take(column_of(rows))
     offsets, data = _texts(ids)
     taken = worlds.run("joining.offsets_of_taken", len(rows), offsets, rows)
     out = np.empty(taken[-1], np.uint8)
@@ -1057,7 +1055,7 @@ def _digested(ids: pa.Array, threads: int | None) -> Ids:
     from fastndcg.kernels.joining import Ids
 
     if pa.types.is_integer(ids.type):
-        numbers = ids.to_numpy(zero_copy_only=False)
+        numbers = array_of(ids)
         leading = (
             (numbers ^ np.uint64(1 << 63)).view(np.int64) if numbers.dtype == np.uint64 else numbers.view()
         )
