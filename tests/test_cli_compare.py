@@ -134,6 +134,39 @@ def test_weights_and_columns_of_scores(folder: Path) -> None:
     assert near(rows_of(*paths), fn.compare(renamed))
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "feather"])
+def test_stored_results_of_any_kind(folder: Path, tmp_path: Path, ending: str) -> None:
+    """Text has no metadata and no NaN: measures are read from their spelling, and an empty field is no value."""
+    given = ["-m", "ndcg@5", "-m", "nDCG(gain='exp2', empty='nan')@3", "-m", "nDCG(empty='skip')@3"]
+    names, paths = ("base", "better"), {}
+    for kind in ("parquet", ending):
+        for name in names:
+            out = paths[name, kind] = tmp_path / f"{name}.{kind}"
+            words = ("--keep", "user", "--out", out)
+            assert run("score", folder / f"{name}.parquet", *given, *words).exit_code == 0
+    words = ("--by", "user", "--format", "json")
+    expected = json.loads(run("compare", *(paths[name, "parquet"] for name in names), *words).stdout)
+    of_texts = run("compare", *(paths[name, ending] for name in names), *words)
+    assert json.loads(of_texts.stdout) == expected
+    assert rows_of(paths["base", ending], paths["better", "parquet"]) == expected["rows"]
+    gate = ("-m", "nDCG@5", "--no-worse-than", "base", "--margin", 1)
+    assert run("compare", paths["base", ending], paths["better", ending], *gate).exit_code == 0
+    again = run("score", paths["base", ending], "--fail-under", "nDCG@5=2")
+    assert again.exit_code == 1 and "118 queries, stored results" in again.stderr
+
+
+@pytest.mark.parametrize(("name", "text", "message"), [
+    ("a.csv", "qid,nDCG@5\n1,0.5\n2,high\n", 'row 3 (the header is row 1): column "nDCG@5" has "high"'),
+    ("a.jsonl", '{"qid": 1, "nDCG@5": 0.5}\n{"qid": 2,', "Check that it is a JSON Lines file"),
+    ("a.feather", "no Feather", "Check that it is a Feather file"),
+])  # fmt: skip
+def test_damaged_results_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / "b.csv").write_text("qid,nDCG@5\n1,0.5\n2,0.25\n")
+    refused = run("compare", tmp_path / name, tmp_path / "b.csv")
+    assert refused.exit_code == 3 and message in only_line(refused.stderr), refused.stderr
+
+
 def test_stored_results_are_as_good_as_predictions(folder: Path, tmp_path: Path) -> None:
     measures = "nDCG@5", "nDCG(gain='exp2', empty='nan')@3", "nDCG(empty='skip')@3"
     given = [word for measure in measures for word in ("-m", measure)]

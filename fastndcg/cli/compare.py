@@ -56,6 +56,7 @@ from fastndcg.errors import InputError, suggest
 from fastndcg.measures import Measure
 from fastndcg.scores import Scores
 from fastndcg.sources.columns import Roles
+from fastndcg.sources.results import find_stored_text
 from fastndcg.statistics.intervals import SMALL
 from fastndcg.tables import text_table
 
@@ -71,7 +72,7 @@ PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PATH...",
-        help="A system each: predictions as Parquet or CSV, or what `fastndcg score --out` wrote.",
+        help="A system each: predictions as Parquet or CSV, or what `fastndcg score --out` wrote, of any kind.",
     ),
 ]
 RunOption = Annotated[
@@ -227,8 +228,12 @@ def compare(
         propensity,
         nan.value,
     )
-    opened = _opened(paths, runs, threads)
-    stored = {path: found for path, files in opened.items() if (found := stored_in(files, roles)) is not None}
+    texts = {path: find_stored_text(path, roles) for path in [*paths, *runs]}
+    opened = _opened(
+        [path for path in paths if not texts[path]], [run for run in runs if not texts[run]], threads
+    )
+    found = texts | {path: stored_in(files, roles) for path, files in opened.items()}
+    stored = {path: each for path, each in found.items() if each is not None}
     for path in stored:
         for option, given in (("--anchors", anchors), ("--convention", convention)):
             if given:

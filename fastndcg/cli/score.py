@@ -57,6 +57,7 @@ from fastndcg.files import check_writable
 from fastndcg.measures import Measure
 from fastndcg.progress import Task
 from fastndcg.sources.columns import Roles
+from fastndcg.sources.results import find_stored, find_stored_text
 
 if TYPE_CHECKING:
     from fastndcg.anchoring import Anchors
@@ -215,8 +216,10 @@ def score(
         rank,
         ascending,
     )
-    opened = open_paths(paths, threads) if paths else None
-    stored = None if opened is None or len(paths) > 1 else stored_in(opened, roles)
+    stored = find_stored_text(paths[0], roles) if len(paths) == 1 else None
+    opened = open_paths(paths, threads) if paths and stored is None else None
+    if opened is not None and len(paths) == 1:
+        stored = stored_in(opened, roles)
     if stored is not None:
         others = {"--keep": keep, "--convention": convention, "--anchors": anchors}
         others |= {
@@ -304,7 +307,6 @@ class Scored(NamedTuple):
 def stored_in(opened: Opened, roles: Roles) -> Stored | None:
     """What files hold of an earlier run; None of predictions."""
     from fastndcg.sources import csv
-    from fastndcg.sources.results import find_stored
 
     return None if isinstance(opened, csv.Opened) else find_stored(opened, roles)
 
@@ -322,7 +324,9 @@ def open_runs(runs: list[str], threads: int | None) -> dict[str, Opened]:
 
 def stored_runs(runs: list[str], roles: Roles, threads: int | None) -> dict[str, Stored]:
     """Those runs that are results of an earlier run."""
-    found = {path: stored_in(opened, roles) for path, opened in open_runs(runs, threads).items()}
+    found = {path: find_stored_text(path, roles) for path in runs}
+    of_parquet = [path for path in runs if found[path] is None]
+    found |= {path: stored_in(opened, roles) for path, opened in open_runs(of_parquet, threads).items()}
     return {path: stored for path, stored in found.items() if stored is not None}
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,9 +13,12 @@ import pyarrow as pa
 
 from fastndcg.arrow_types import array_of
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
+from fastndcg.files import kind_of
 from fastndcg.measures import Measure, parse
 from fastndcg.scores import NOTATION, Scores
+from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import fitting
+from fastndcg.sources.csv import open_csv, read_columns
 from fastndcg.sources.messages import reading
 
 if TYPE_CHECKING:
@@ -22,35 +29,59 @@ if TYPE_CHECKING:
 class Stored(NamedTuple):
     """Files of results, and their measures."""
 
-    files: Opened
+    path: str
     measures: list[Measure]
+    read: Callable[[], pa.Table]
 
 
 def find_stored(opened: Opened, roles: Roles) -> Stored | None:
-    """Files of results, known by the last columns of the first, which are measures; None of any other.
+    """Files of results in Parquet, known by the last columns of the first, which are measures; None of any other.
 
     A file that has a column of grades and one of scores, by the given or their usual names, is one of predictions.
     """
-    schema = opened.parts[0].schema
+    measures = _measures_of(opened.parts[0].schema, roles)
+    return Stored(str(opened.paths[0]), measures, partial(_parquet, opened)) if measures else None
+
+
+def find_stored_text(path: str, roles: Roles) -> Stored | None:
+    """As `find_stored`, of a file whose ending is that of CSV, JSON Lines or Feather."""
+    kind = kind_of(path)
+    if kind == "parquet" or not Path(path).is_file():
+        return None
+    table = None
+    if kind == "csv":
+        names = open_csv(path).headers[0].names
+        schema = pa.schema([(name, pa.float64()) for name in names])
+    else:
+        table = (_json if kind == "jsonl" else _feather)(path)
+        schema = table.schema
+    measures = _measures_of(schema, roles, in_text=kind != "feather")
+    if not measures:
+        return None
+    return Stored(path, measures, partial(_csv, path, len(measures)) if table is None else lambda: table)
+
+
+def _measures_of(schema: pa.Schema, roles: Roles, *, in_text: bool = False) -> list[Measure]:
+    """Measures of the last columns; text does not say in what notation they were asked for."""
     given = {"relevance": roles.relevance, "score": roles.score}
     if all(name in schema.names or fitting(schema.names, role) for role, name in given.items()):
-        return None
+        return []
     measures: list[Measure] = []
     for field in reversed(list(schema)[1:]):  # the first is the id
-        measure = _measure_of(field)
+        measure = _measure_of(field, in_text)
         if measure is None:
             break
         measures.insert(0, measure)
-    return Stored(opened, measures) if measures else None
+    return measures
 
 
-def _measure_of(field: pa.Field) -> Measure | None:
+def _measure_of(field: pa.Field, in_text: bool) -> Measure | None:
     try:
         measure = parse(field.name) if pa.types.is_float64(field.type) else None
     except MeasureError:
         return None
     notation = (field.metadata or {}).get(NOTATION, field.name.encode()).decode()
-    return measure if str(measure) == notation else None
+    return measure if str(measure) == notation or in_text else None
 
 
 def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scores]:
@@ -69,25 +100,13 @@ def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scor
     MeasureError
         A measure that was not stored.
     """
-    import pyarrow.parquet as pq
-
-    path = str(stored.files.paths[0])
-    names = [str(measure) for measure in stored.measures]
+    path, names = stored.path, [str(measure) for measure in stored.measures]
     for measure in wanted:
         if measure not in stored.measures:
             raise MeasureError(
                 f"{measure} is not among the results in {path}; these are: {', '.join(names)}.{suggest(str(measure), names)}"
             )
-    tables = []
-    for part in stored.files.parts:
-        with reading(path), part.file.filesystem.open_input_file(part.file.path) as source:
-            tables.append(pq.ParquetFile(source, metadata=part.footer.metadata).read())
-    try:
-        table = pa.concat_tables(tables)
-    except pa.ArrowException as error:
-        raise SourceError(
-            f"the files of {path} hold different columns; give results of one kind ({error})"
-        ) from None
+    table = stored.read()
     if not len(table):
         raise InputError(
             f"{path} has no rows, so there is nothing to compare. Give results of a query or more."
@@ -104,6 +123,62 @@ def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scor
         part = table.filter(pa.compute.equal(table["run"], run)).drop_columns("run") if is_several else table
         found[run] = _scores_of(path, part, names, wanted)
     return found
+
+
+# ---- files ----
+
+
+def _parquet(opened: Opened) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    path, tables = str(opened.paths[0]), []
+    for part in opened.parts:
+        with reading(path), part.file.filesystem.open_input_file(part.file.path) as source:
+            tables.append(pq.ParquetFile(source, metadata=part.footer.metadata).read())
+    try:
+        return pa.concat_tables(tables)
+    except pa.ArrowException as error:
+        raise SourceError(
+            f"the files of {path} hold different columns; give results of one kind ({error})"
+        ) from None
+
+
+def _csv(path: str, n_measures: int) -> pa.Table:
+    """All columns: the last ones numbers, in which NaN is empty, ids as they stand there, the others as they seem."""
+    (file,), (header,), *_ = open_csv(path)[1:]
+    names = header.names
+    numbers = [*names[-n_measures:], *(["weight"] if "weight" in names else [])]
+    ids = names[: 1 + (names[0] == "run" and len(names) > n_measures + 1)]
+    table = read_columns(file, header, names, ids, numbers, None)
+    for name in ids:
+        table = table.set_column(names.index(name), name, integers_if_written_so(table[name]))
+    return _with_nan(table, numbers)
+
+
+def _json(path: str) -> pa.Table:
+    import pyarrow.json as pa_json
+
+    with reading(path, "JSON Lines"):
+        table = pa_json.read_json(path)
+    for name in reversed(table.column_names[1:]):
+        if table[name].type not in (pa.null(), pa.int64(), pa.float64()):
+            break
+        if _measure_of(pa.field(name, pa.float64()), in_text=True):
+            table = _with_nan(table, [name])
+    return table
+
+
+def _feather(path: str) -> pa.Table:
+    with reading(path, "Feather"), pa.OSFile(path) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+def _with_nan(table: pa.Table, numbers: list[str]) -> pa.Table:
+    """Columns of numbers as float64, NaN where they are null."""
+    for name in numbers:
+        column = pa.compute.fill_null(table[name].cast(pa.float64()), math.nan)
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
 
 
 def _scores_of(path: str, table: pa.Table, names: list[str], wanted: list[Measure]) -> Scores:
