@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bench.errors import BenchError
+from bench.timing import Time
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def whole(*arguments: str, environment: Mapping[str, str] | None = None) -> Time:
+    """Seconds of a whole process of this Python, its start and its end too; its output is thrown away."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    code = subprocess.run(
+        [sys.executable, *arguments],
+        env={**inherited, "PYTHONPATH": path, **(environment or {})},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    ).returncode
+    wall, after = time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if code:
+        raise BenchError(f"{' '.join(arguments[:3])}: it exited with {code}")
+    return Time(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
 def python(*arguments: str, environment: Mapping[str, str] | None = None, timeout: float = 300) -> list[Any]:
