@@ -12,6 +12,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -513,6 +514,23 @@ class TestPosix:
         assert process.returncode in {code, -sent}, "a shell shows 130 or 143 for either"
         assert (stdout, "Traceback" in stderr) == ("", False)
         assert os.listdir(tmp_path) == []
+
+    @pytest.mark.parametrize("module", ["typer", "pyarrow", "fastndcg.cli.score"])
+    def test_interrupted_while_it_is_imported(self, predictions: Path, module: str) -> None:
+        code = f"""
+            import os, signal, sys
+            class Interrupts:
+                def find_spec(self, name, *_):
+                    if name == {module!r}:
+                        os.kill(os.getpid(), signal.SIGINT)
+            from fastndcg.__main__ import main
+            sys.meta_path.insert(0, Interrupts())
+            sys.argv[1:] = ["score", {str(predictions)!r}]
+            main()
+        """
+        words = [sys.executable, "-c", textwrap.dedent(code)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
     @pytest.mark.parametrize("width", [40, 80])
     def test_the_demonstration_shows_its_numbers_on_any_terminal(self, tmp_path: Path, width: int) -> None:

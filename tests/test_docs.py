@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import re
 import shlex
+import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
+import engines
 import examples
 import pytest
 from typer.main import get_command
@@ -46,7 +50,7 @@ def test_programs_are_those_that_tests_of_hosts_run() -> None:
         for block in examples.blocks(page)
         if block.language == "python" and not block.is_doctest
     ]
-    assert programs == [OF_ENGINES] * 3 + ["docs/evaluators.md"] + [OF_TRAINING] * 4
+    assert programs == [OF_ENGINES] * 3 + ["docs/evaluators.md", "docs/recipes.md"] + [OF_TRAINING] * 4
 
 
 @pytest.mark.parametrize(
@@ -234,3 +238,21 @@ def test_values_of_parameters_are_those_that_are_read() -> None:
 def test_the_first_page_is_short() -> None:
     assert len(README.splitlines()) <= 110
     assert max(map(len, README.splitlines())) <= 170
+
+
+def test_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    engines.need("fastapi")
+    if not (importlib.util.find_spec("httpx") or importlib.util.find_spec("httpx2")):
+        pytest.skip("the test client of FastAPI needs httpx")
+    from fastapi.testclient import TestClient
+
+    module = types.ModuleType("service")
+    monkeypatch.setitem(sys.modules, "service", module)  # where annotations are looked up
+    exec(engines.page_example("A service", "recipes"), module.__dict__)  # noqa: S102 - the page's own lines
+    client = TestClient(module.app)
+    lists = {"relevance": [[2, 0, 1], [0, 1]], "scores": [[0.9, 0.8, 0.1], [0.3, 0.7]]}
+    rankings = fn.Rankings.from_lists(*lists.values())
+    assert client.post("/evaluate", json=lists).json() == fn.evaluate(rankings, "nDCG@10").mean()
+    wrong = client.post("/evaluate", json=lists | {"measures": ["nDCK"]})
+    assert wrong.status_code == 422 and "nDCG" in wrong.json()["detail"]
+    assert client.post("/evaluate", json={}).status_code == 422
