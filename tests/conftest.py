@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fastndcg.kernels import worlds
+
 pytest.register_assert_rewrite("engines")
 
 # type checkers read the first, and nothing runs it; to import the second hides the private parts of Numba from all tests
@@ -33,15 +35,59 @@ def _profile() -> str:
 
 settings.load_profile(_profile())
 
-# most tests are of what is compiled, whatever its size; tests of `auto` say so
-os.environ.setdefault("FASTNDCG_KERNELS", "compiled")
+# The world of a test (kernels/worlds.py), by its marker: none means compiled kernels, whatever the size of a call; `auto` means the
+# world that users have, where ten rows load no kernels, in child processes too; `pure` means compiled, and plain in a run of its own
+# with NUMBA_DISABLE_JIT=1, whatever the module of the test says. What the variable says at the start of the run holds for all.
+ASKED = os.environ.get("FASTNDCG_KERNELS")
+
+
+# files of more than 15 s of processor time, the longest first: where each file is a worker's, none is left alone with one at the end
+LONG = [
+    "spark",
+    "hosts",
+    "bench",
+    "conventions_rivals",
+    "dask",
+    "ray",
+    "kernels",
+    "guarded",
+    "explain",
+    "crossed",
+    "judgments",
+    "folds",
+    "streams",
+    "typing",
+    "cli",
+    "docs",
+    "cli_compare",
+    "storm",
+    "diversity",
+    "evaluate",
+    "conventions",
+]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "pure: of numbers, which plain and compiled kernels both have to find")
     config.addinivalue_line(
-        "markers", "pure: small enough to run without compiling too (NUMBA_DISABLE_JIT=1)"
+        "markers", "auto: of what is around the numbers: kernels run as they do for users"
     )
     config.addinivalue_line("markers", "slow: takes more than about ten seconds")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.DoctestItem):
+            item.add_marker("auto")
+    places = {f"test_{name}": place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONG)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    is_auto = item.get_closest_marker("auto") and not item.get_closest_marker("pure")
+    os.environ["FASTNDCG_KERNELS"] = ASKED or ("auto" if is_auto else "compiled")
+    worlds._spent.clear()  # what other tests took makes no test compile
 
 
 @pytest.fixture(scope="session")

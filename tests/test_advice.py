@@ -17,7 +17,7 @@ from fastndcg.cli import app
 from fastndcg.errors import InputError
 from fastndcg.sources.trec import read_qrels_run
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 QUERIES, GRADES, DOCS = ["a", "a", "a", "b"], [0, 1, 2, 1], ["d0", "d1", "d2", "d0"]
 SCORES = [0.5, None, 0.25, 1.0]

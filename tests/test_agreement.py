@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 GRADES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=7)
 

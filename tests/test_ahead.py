@@ -17,7 +17,7 @@ import pytest
 import fastndcg
 from fastndcg.sources.ahead import decoded_ahead
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 
 def table(row: int) -> pa.Table:

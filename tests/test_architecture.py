@@ -15,6 +15,8 @@ import pytest
 
 import fastndcg
 
+pytestmark = pytest.mark.auto
+
 PACKAGE = Path(fastndcg.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}

@@ -31,6 +31,8 @@ from bench import (
 from bench.errors import BenchError, WrongAnswerError
 from bench.record import Row
 
+pytestmark = pytest.mark.auto
+
 if TYPE_CHECKING:
     import fastndcg as fn
 

@@ -18,6 +18,8 @@ from test_report import HOSTILE, systems_of
 
 import fastndcg as fn
 
+pytestmark = pytest.mark.auto
+
 if CHROMIUM is None or sys.platform == "win32":
     pytest.skip(MISSING, allow_module_level=True)
 

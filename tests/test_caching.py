@@ -115,7 +115,7 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
     assert files(site) == before
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 @pytest.mark.parametrize(
     ("platform", "environment", "expected"),
     [
@@ -141,7 +141,7 @@ def test_the_users_folder_by_platform(
     assert folder.as_posix() == expected
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown() -> Path:
         raise RuntimeError("Could not determine home directory.")
@@ -152,7 +152,7 @@ def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caching.users_folder() is None
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 def test_folders_of_other_kernels_of_this_version_go_after_a_week(tmp_path: Path) -> None:
     """Two checkouts, or two versions of Numba, that are used in turn leave each other's alone."""
     version = tmp_path / "1.10.0"

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+pytestmark = pytest.mark.auto
+
 SCRIPT = Path(__file__).parent.parent / "scripts" / "canary_gate.sh"
 
 

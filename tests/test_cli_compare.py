@@ -18,6 +18,8 @@ from test_cli import only_line, run
 
 import fastndcg as fn
 
+pytestmark = pytest.mark.auto
+
 pytest.importorskip("scipy")
 
 QUERIES, DOCUMENTS = 118, 9

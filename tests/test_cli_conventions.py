@@ -15,6 +15,8 @@ from test_cli import run
 
 import fastndcg as fn
 
+pytestmark = pytest.mark.auto
+
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:

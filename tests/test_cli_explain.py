@@ -15,7 +15,7 @@ from test_cli import only_line, run
 
 import fastndcg as fn
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fastndcg.scores import Scores
 
 stats = pytest.importorskip("scipy.stats")
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 # hours of sleep that ten patients gained by two drugs (Student, Biometrika 1908)
 DEXTRO = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
@@ -157,6 +157,7 @@ def test_tolerance_makes_ties() -> None:
     assert (row["wins"], row["ties"], row["losses"], row["nonzero"]) == (1, 2, 1, 3)
 
 
+@pytest.mark.pure
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["t", "randomisation", "tukey"]))
 def test_order_of_queries_and_systems_changes_no_bit(seed: int, test: str) -> None:
     random = np.random.default_rng(seed)
@@ -443,6 +444,7 @@ def test_every_test_shows_itself(test: str) -> None:
 # ---- intervals by the bootstrap, and anchors ----
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize("interval", ["percentile", "bca", "studentised"])
 def test_intervals_by_the_bootstrap(interval: str) -> None:
     a, b = drawn(5, 80)
@@ -462,6 +464,7 @@ def test_intervals_by_the_bootstrap(interval: str) -> None:
     assert "intervals of 95 %, " in compared(a, b, interval=interval, resamples=200).heading()
 
 
+@pytest.mark.pure
 def test_whole_clusters_are_drawn() -> None:
     a, b = drawn(6, 20)
     five = [np.repeat(each, 5) for each in (a, b)]

@@ -19,7 +19,7 @@ from fastndcg import errors
 from fastndcg.cli.application import in_options
 from fastndcg.errors import Argument, At, Call, Step
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 R = fn.Rankings
 

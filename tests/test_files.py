@@ -23,7 +23,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     return tmp_path
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 def test_a_new_file(folder: Path) -> None:
     before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
     with whole_file(folder / "out") as draft:
@@ -38,7 +38,7 @@ def test_a_new_file(folder: Path) -> None:
     assert not before or len(os.listdir("/proc/self/fd")) == before
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 def test_a_file_that_is_replaced_keeps_its_mode_and_loses_nothing(folder: Path) -> None:
     (folder / "out").write_text("old")
     (folder / "out").chmod(0o640)
@@ -52,7 +52,7 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_loses_nothing(folder: Path) 
     assert (folder / "out").stat().st_mode & 0o777 == 0o640
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 def test_looking_leaves_nothing(folder: Path) -> None:
     check_writable(folder / "out")
     assert os.listdir(folder) == []

@@ -127,7 +127,7 @@ def test_every_reader_verifies_checksums(tmp_path: Path) -> None:
 # ---- the numbers in a footer ----
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 @pytest.mark.parametrize(
     "options", [{}, {"version": "1.0"}, {"compression": "zstd", "use_dictionary": False}]
 )
@@ -232,7 +232,7 @@ def test_damaged_files_that_were_misread() -> None:
     assert judged_in_a_child(DAMAGED, options) == []
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 def test_a_damaged_dictionary_page_is_refused(tmp_path: Path) -> None:
     """pyarrow hands out indices beyond a dictionary whose header says that it has no values."""
     table = rows().set_column(0, "qid", pa.array([f"query-{i // 10}" for i in range(30)]))

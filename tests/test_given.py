@@ -14,7 +14,7 @@ import fastndcg as fn
 from fastndcg import InputTypeError
 from fastndcg.sources.columns import Roles
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 LONG = {
     "qid": ["b", "a", "b", "a"],

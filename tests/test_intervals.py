@@ -17,7 +17,7 @@ from fastndcg.statistics import sums
 from fastndcg.statistics.intervals import t_quantile, t_two_sided
 from fastndcg.statistics.sums import Moments
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -225,6 +225,7 @@ def test_the_order_of_queries_changes_no_bit(seed: int) -> None:
 # ---- exact sums ----
 
 
+@pytest.mark.pure
 @given(st.lists(st.tuples(FINITE, FINITE), max_size=20), st.integers(1, 7))
 def test_exact_sums_of_kernels_are_those_of_fractions(pairs: list[tuple[float, float]], parts: int) -> None:
     left, right = (

@@ -12,7 +12,7 @@ from fastndcg.arrays import offsets_from
 from fastndcg.measures import as_measures
 from fastndcg.scoring import launch, plan
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 
 def of_lengths(lengths: list[int], grades: str = "uint8", scores: str = "float32", **more) -> fn.Rankings:
@@ -126,6 +126,7 @@ def test_calls_beside_one_that_has_threads_run_alone() -> None:
     assert not launch._one_at_a_time.locked()
 
 
+@pytest.mark.pure
 def test_undefined_values_become_what_each_measure_says() -> None:
     measures = as_measures(["nDCG", "nDCG(empty='nan')", "nDCG(empty=1)", "nDCG(empty='skip')"])
     values = np.array([[0.5, np.nan, np.inf]] * 4)

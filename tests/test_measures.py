@@ -20,7 +20,7 @@ import fastndcg as fn
 from fastndcg.errors import FastndcgError, InputTypeError, MeasureError
 from fastndcg.measures import DEFINITIONS, as_measure, as_measures
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 NAMES = ("nDCG", "DCG", "IDCG", "CG", "NumRet")
 WORDS = {

@@ -12,7 +12,7 @@ import oracle
 import pytest
 from oracle import Document, Query
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 
 def random_query(rng: random.Random, size: int = 6) -> Query:

@@ -12,7 +12,7 @@ from fastndcg.kernels import tables
 from fastndcg.measures import as_measures
 from fastndcg.scoring import plan
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 
 def rankings(grades: list[float], dtype: str = "int64", **more) -> fn.Rankings:

@@ -15,7 +15,7 @@ from fastndcg.plot import looks
 
 pytest.importorskip("altair")
 pytest.importorskip("scipy")
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 QUERIES = 40
 COUNTRIES = ["de", "fr", "<script>alert(1)</script>", None]

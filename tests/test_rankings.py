@@ -20,7 +20,7 @@ from strategies import Ragged
 import fastndcg as fn
 from fastndcg import InputError, InputTypeError, Rankings
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 OFFSETS, RELEVANCE, SCORES = [0, 2, 2, 5], [1, 0, 2, 0, 1], [0.3, 0.9, 0.8, 0.7, 0.1]
 
@@ -72,6 +72,7 @@ def test_from_lists() -> None:
     assert columns(Rankings.from_lists([[]], [[]])) == ([0, 0], [], [])
 
 
+@pytest.mark.pure
 def test_from_lists_in_rank_order() -> None:
     rankings = Rankings.from_lists([[3, 0], [], [1, 2, 0]])
     assert rankings.relevance.tolist() == [3, 0, 1, 2, 0]
@@ -134,6 +135,7 @@ IDS: dict[str, Any] = {
 }
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize("kind", IDS)
 def test_from_query_ids_in_order_of_first_appearance(kind: str) -> None:
     ids = IDS[kind]
@@ -175,6 +177,7 @@ def test_from_query_ids_of_pandas_and_polars() -> None:
     assert columns(Rankings.from_query_ids(frame["q"], frame["r"], frame["s"])) == wanted
 
 
+@pytest.mark.pure
 @given(
     st.lists(st.integers(-3, 3), max_size=30),
     st.sampled_from([0, 10**6, -(2**63) + 3, 2**63 - 4]),
@@ -195,6 +198,7 @@ def test_grouping_is_what_a_dict_would_do(ids: list[int], middle: int, step: int
     assert rankings.queries[0].to_pylist() == [f"q{name}" if as_text else name for name in wanted]
 
 
+@pytest.mark.pure
 def test_many_shuffled_ids() -> None:
     rng = np.random.default_rng(0)
     ids = rng.integers(-(2**62), 2**62, 1000)[rng.integers(0, 1000, 20_000)]
@@ -206,6 +210,7 @@ def test_many_shuffled_ids() -> None:
     assert by_number.queries[0].to_pylist() == ids[np.sort(first)].tolist()
 
 
+@pytest.mark.pure
 def test_the_same_rankings_from_every_constructor() -> None:
     wanted = columns(Rankings.from_offsets([0, 2, 4], [1, 0, 2, 0], [0.3, 0.9, 0.8, 0.7]))
     assert columns(Rankings.from_groups([2, 2], [1, 0, 2, 0], [0.3, 0.9, 0.8, 0.7])) == wanted
@@ -236,6 +241,7 @@ def test_queries_hold_ids_then_kept_columns_then_weight() -> None:
     assert rankings.queries["weight"].to_pylist() == [1.0, 3.0]
 
 
+@pytest.mark.pure
 @given(ours.ragged())
 def test_with_scores_is_what_a_constructor_would_make(table: Ragged) -> None:
     rankings = table.rankings()
@@ -262,6 +268,7 @@ def test_with_scores_refuses_what_constructors_refuse() -> None:
         rankings.with_scores(["a", "b", "c"])
 
 
+@pytest.mark.pure
 def test_a_pool() -> None:
     rankings = Rankings.from_groups(
         [1, 0], [1], [1], judged=(np.array([0, 2, 3], np.int32), np.array([1, 2, 3], np.uint8))
@@ -419,6 +426,7 @@ def test_repr_says_what_it_holds() -> None:
 # ---- qrels and runs ----
 
 
+@pytest.mark.pure
 def test_from_qrels_run() -> None:
     if not hasattr(Rankings, "from_qrels_run"):
         pytest.skip("from_qrels_run is not part of this version")

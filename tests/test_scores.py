@@ -12,7 +12,7 @@ import pytest
 import fastndcg as fn
 from fastndcg.scores import Scores, groups_of
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 MEASURES = (fn.nDCG @ 10, fn.RR)
 

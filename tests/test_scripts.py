@@ -15,6 +15,8 @@ import pytest
 
 from fastndcg.demo import write_sample
 
+pytestmark = pytest.mark.auto
+
 for library in ("altair", "vl_convert", "jinja2", "scipy"):
     pytest.importorskip(library)
 

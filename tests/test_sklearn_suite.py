@@ -67,7 +67,7 @@ def matrices(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
     return true, score, rng.random(rows) + 0.1 if draw(st.booleans()) else None
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 @given(matrices(), st.sampled_from([None, 1, 2, 5, 100]))
 def test_random_matrices_with_heavy_ties(given_: Any, k: int | None) -> None:
     true, score, weight = given_
@@ -77,7 +77,7 @@ def test_random_matrices_with_heavy_ties(given_: Any, k: int | None) -> None:
         )
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 @given(matrices(), st.sampled_from([None, 1, 3]), st.sampled_from([2, 2.0, 10, 3, 1.5, np.e]))
 def test_random_bases(given_: Any, k: int | None, log_base: float) -> None:
     true, score, weight = given_
@@ -87,7 +87,7 @@ def test_random_bases(given_: Any, k: int | None, log_base: float) -> None:
     )
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 @given(matrices(), st.sampled_from([None, 1, 3]))
 def test_ignoring_ties_is_the_stable_reverse_order(given_: Any, k: int | None) -> None:
     """Tied labels from last to first, which is what scikit-learn's tests describe; its own sort is not stable, so the
@@ -103,7 +103,7 @@ def test_ignoring_ties_is_the_stable_reverse_order(given_: Any, k: int | None) -
         )
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 @pytest.mark.parametrize(("ours", "theirs"), TIMES)
 def test_wide_matrices(ours: Any, theirs: Any) -> None:
     rng = np.random.default_rng(0)
@@ -116,7 +116,7 @@ def test_wide_matrices(ours: Any, theirs: Any) -> None:
         )
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 @pytest.mark.parametrize(("ours", "theirs"), TIMES)
 def test_anything_array_like(ours: Any, theirs: Any) -> None:
     pandas = pytest.importorskip("pandas")
@@ -135,7 +135,7 @@ def test_anything_array_like(ours: Any, theirs: Any) -> None:
     assert ours(true, score, sample_weight=pandas.Series([1, 2])) == pytest.approx(wanted)
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 def test_empty_rows_count_as_zero() -> None:
     assert (
         fn.ndcg_score([[0, 0], [1, 0]], [[1, 2], [2, 1]])
@@ -144,13 +144,13 @@ def test_empty_rows_count_as_zero() -> None:
     )
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 def test_negative_grades_under_dcg() -> None:
     true, score = [[-1, 2, -3]], [[3, 2, 1]]
     assert fn.dcg_score(true, score) == pytest.approx(sklearn_metrics.dcg_score(true, score), rel=1e-12)
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 def test_unsigned_scores_are_not_negated() -> None:
     """scikit-learn 1.9.1 negates them and gets 0.6697."""
     assert fn.ndcg_score([[0, 1, 2]], np.array([[0, 1, 2]], np.uint8)) == 1.0
@@ -160,7 +160,7 @@ def test_unsigned_scores_are_not_negated() -> None:
 # ---- errors ----
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 @pytest.mark.parametrize(
     ("true", "score", "words"),
     [
@@ -193,7 +193,7 @@ def test_what_scikit_learn_refuses_is_refused(true: Any, score: Any, words: dict
     assert isinstance(ours.value, tuple(kinds))
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 def test_the_words_of_scikit_learn_s_errors() -> None:
     with pytest.raises(
         ValueError,
@@ -207,7 +207,7 @@ def test_the_words_of_scikit_learn_s_errors() -> None:
             function([[1]], [[1]])
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 @pytest.mark.parametrize("log_base", [0, -2, "2", np.nan])
 def test_a_base_that_has_no_logarithm(log_base: Any) -> None:
     with pytest.raises(fn.FastndcgError):

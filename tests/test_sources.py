@@ -36,7 +36,7 @@ from fastndcg.sources import arrow
 from fastndcg.sources.columns import USUAL_NAMES, Roles, find_columns
 from fastndcg.sources.parquet import open_parquet, read_parquet
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 QUERY, LABEL, SCORE = ["b", "b", "a", "c", "c", "c"], [1, 0, 2, 0, 3, 1], [0.5, 0.1, 0.9, 0.3, 0.2, 0.8]
 OFFSETS, LANG = [0, 2, 3, 6], ["en", "en", "de", "fr", "fr", "fr"]
@@ -247,6 +247,7 @@ ID_TYPES = {
 }
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize("name", ID_TYPES)
 @pytest.mark.parametrize("chunks", [1, 3])
 def test_ids_of_every_type(name: str, chunks: int) -> None:
@@ -260,6 +261,7 @@ def test_ids_of_every_type(name: str, chunks: int) -> None:
     assert not pa.types.is_dictionary(rankings.queries[0].type)
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize("name", [name for name, ids in ID_TYPES.items() if len(ids) == len(QUERY)])
 def test_shuffled_rows_of_every_type_of_id(name: str) -> None:
     data = table().set_column(0, "qid", _plain(ID_TYPES[name]).take(pa.array(SHUFFLE)))
@@ -276,6 +278,7 @@ def _plain(ids: pa.Array) -> pa.Array:
     return pc.run_end_decode(ids) if pa.types.is_run_end_encoded(ids.type) else ids
 
 
+@pytest.mark.pure
 def test_shuffled_rows_bring_all_their_columns() -> None:
     data = table(doc=list("uvwxyz"), seen=[True, False, True, True, False, True], w=[2, 2, 0.5, 1, 1, 1])
     rankings = Rankings.from_arrow(
@@ -294,6 +297,7 @@ def test_shuffled_rows_bring_all_their_columns() -> None:
 runs = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 9)), max_size=12)
 
 
+@pytest.mark.pure
 @given(runs, st.integers(1, 40), st.sampled_from(["int", "string", "dictionary"]))
 def test_grouping_by_runs_equals_grouping_by_rows(
     pieces: list[tuple[int, int]], step: int, kind: str
@@ -604,6 +608,7 @@ def test_nulls_and_nan_are_refused(column: str, values: Any, message: str) -> No
         Rankings.from_arrow(table(**{column: values}))
 
 
+@pytest.mark.pure
 def test_shuffled_rows_are_named_as_they_came() -> None:
     data = table(score=[0.5, 0.1, 0.9, 0.3, float("nan"), 0.8]).take(pa.array(SHUFFLE))
     with pytest.raises(InputError, match=r'the first is at row 3, query "c"'):
@@ -630,6 +635,7 @@ def test_nan_last() -> None:
 # ---- keep and weight ----
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize("encode", [False, True])
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize(
@@ -659,6 +665,7 @@ def test_kept_columns_have_one_value_within_a_query(
         Rankings.from_arrow(data.take(pa.array(SHUFFLE)) if shuffled else data, keep="lang")
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize(
     "values",
@@ -892,6 +899,7 @@ def _ragged_table(rng: np.random.Generator, n_queries: int, first: int = 0) -> p
     )
 
 
+@pytest.mark.pure
 def test_shuffled_files(tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     data = _ragged_table(rng, 60)
@@ -1035,6 +1043,7 @@ def test_roles_are_keywords_of_every_reader(name: str, file: Path) -> None:
 # ---- Parquet: many files ----
 
 
+@pytest.mark.pure
 def test_files_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
     for name, query in (("b", 2), ("a", 1), ("c/x", 3)):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -1101,6 +1110,7 @@ def test_hive_partitions_are_columns(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.pure
 def test_partition_values_are_unquoted_and_typed_without_loss(tmp_path: Path) -> None:
     for number, folder in enumerate(("tag=01", "tag=a%20b", "tag=__HIVE_DEFAULT_PARTITION__")):
         (tmp_path / folder).mkdir()
@@ -1301,6 +1311,7 @@ def test_messages_about_the_content_name_the_path(tmp_path: Path) -> None:
 # ---- real data ----
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize("name", ["lightgbm_lambdarank/scored_test.parquet", "mq2008/scored.parquet"])
 @pytest.mark.parametrize("score", ["score", "score_1dp"])
 def test_real_files_agree_with_scikit_learn(data: Path, name: str, score: str) -> None:
@@ -1370,6 +1381,7 @@ def test_csv_that_is_not_what_it_seems(text: str, message: str) -> None:
 # ---- where queries begin ----
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int32, np.uint32, np.int16, np.uint8])
 @pytest.mark.parametrize("longest", [1, 2, 70])
 def test_changes_are_found_alike_by_numpy_and_the_kernel(

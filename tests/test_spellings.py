@@ -10,7 +10,7 @@ import fastndcg as fn
 from fastndcg import MeasureError, spellings
 from fastndcg.measures import DEFINITIONS
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 SPELLINGS = {
     "ndcg@10": "nDCG@10",

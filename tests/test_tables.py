@@ -14,7 +14,7 @@ import fastndcg as fn
 from fastndcg.scores import Summary
 from fastndcg.tables import Table, fitted, markdown_table, shortened, terminal_width
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.auto
 
 SNAPSHOTS = Path(__file__).parent / "golden" / "tables.txt"
 MEASURES = ["nDCG@10", "nDCG(gain='exp2', ties='worst')@10", "AP(rel=2)", "RR"]

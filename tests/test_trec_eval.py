@@ -360,7 +360,7 @@ def test_the_measures_of_this_package_are_the_same(both):
             np.testing.assert_allclose(mine, column.values, rtol=0, atol=1e-12, err_msg=theirs)
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 @given(
     st.lists(st.lists(st.integers(-2, 3), max_size=9), min_size=1, max_size=5),
     st.lists(st.floats(0, 1), min_size=1, max_size=4, unique=True),

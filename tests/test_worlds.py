@@ -107,7 +107,7 @@ def test_what_pays(monkeypatch: pytest.MonkeyPatch) -> None:
         worlds._spent.clear()
 
 
-@pytest.mark.pure
+@pytest.mark.auto
 def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     for asked, expected in (("", "auto"), ("auto", "auto"), ("plain", "plain"), ("compiled", "compiled")):
