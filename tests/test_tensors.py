@@ -183,6 +183,14 @@ def test_processes(tmp_path: Path) -> None:
     assert [worker.wait(120) for worker in workers] == [0, 0]
 
 
+def test_the_example_of_the_page() -> None:
+    names: dict[str, Any] = {}
+    exec(engines.page_example("torchmetrics", "evaluators"), names)  # noqa: S102 - the page's own lines
+    scored = fn.Rankings.from_query_ids([7, 7, 8, 8, 7], [2, 0, 1, 0, 3], [0.2, 0.7, 0.1, 0.9, 0.4])
+    wanted = fn.evaluate(scored, ["nDCG@10", "RR"]).mean()
+    assert {name: float(value) for name, value in names["values"].items()} == pytest.approx(wanted, rel=1e-6)
+
+
 # ---- sentence-transformers ----
 
 
@@ -246,3 +254,18 @@ def test_grades(model: Any, gain: Any, tmp_path: Path) -> None:
 def test_judgments_that_are_neither() -> None:
     with pytest.raises(InputTypeError, match=r"relevant_docs\['q1'\] is a int; wanted a dict"):
         InformationRetrievalEvaluator({"q1": "a"}, {"d": "b"}, {"q1": 3})
+
+
+def test_the_example_of_the_page_of_embeddings() -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import BoW
+
+    names: dict[str, Any] = {}
+    exec(engines.page_example("sentence-transformers", "evaluators"), names)  # noqa: S102 - the page's own lines
+    words = sorted(set(" ".join(names["corpus"].values()).split()))
+    evaluator = names["evaluator"]
+    found = evaluator(SentenceTransformer(modules=[BoW(vocab=words)], device="cpu"))
+    assert 0.9 < found["cosine_ndcg@10"] <= 1
+    assert found["cosine_ndcg@10_low"] <= found["cosine_ndcg@10"] <= found["cosine_ndcg@10_high"]
+    frame = evaluator.scores["cosine"].to_pandas()
+    assert list(frame.iloc[:, 0]) == ["q1", "q2"]
