@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from fastndcg import grouping
 from fastndcg.grouping import group_by_query
 from fastndcg.kernels import worlds
 
@@ -37,7 +38,7 @@ def wanted(ids: list[object]) -> tuple[list[object], list[int], list[int]]:
 @pytest.fixture(params=["plain", "as it is"])
 def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Arrow's and NumPy's way, and the kernels: compiled ones, or as plain Python where nothing is compiled."""
-    monkeypatch.setattr(worlds, "pays", lambda name, rows: request.param != "plain")
+    monkeypatch.setattr(grouping, "pays", lambda name, rows: request.param != "plain")
     return str(request.param)
 
 

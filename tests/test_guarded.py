@@ -124,6 +124,7 @@ def pages(turns: int = 96) -> Iterator[bytes]:
         "qid": np.repeat(np.arange(30), lengths),
         "label": random.integers(0, 5, n) * (random.random(n) < 0.3),
         "score": random.standard_normal(n).astype(np.float32).round(1),
+        "name": pa.array(["", "é", "a" * 7, "b" * 8, "c" * 65]).take(pa.array(random.integers(0, 5, n))),
     }
     before = parquet.WORTH_COMPILING
     parquet.WORTH_COMPILING = 1
@@ -197,14 +198,15 @@ def mutated_chunks(path: str, decoder: Any, random: np.random.Generator, turns: 
 
     whole = np.fromfile(path, np.uint8)
     footer = read_footer(pa.BufferReader(pa.py_buffer(whole)))
-    leaves = list(decoder.leaves_of(footer, footer.schema.names).values())
+    leaves = list(decoder.leaves_of(footer, footer.schema.names, footer.schema.names).values())
     for turn in range(turns):
         data = whole.copy()
         if turn:
             places = random.integers(4, len(data) - 600, random.integers(1, 4))
             data[places] ^= (1 << random.integers(0, 8, len(places))).astype(np.uint8)
         for leaf in leaves:
-            for reader in (decoder.Values, decoder.Runs):
+            of_texts = leaf.stored == np.uint8
+            for reader in (decoder.Texts,) if of_texts else (decoder.Values, decoder.Runs):
                 if reader is decoder.Runs and leaf.dtype != np.int64:
                     continue
                 source = pa.BufferReader(pa.py_buffer(data))
@@ -213,7 +215,7 @@ def mutated_chunks(path: str, decoder: Any, random: np.random.Generator, turns: 
                 except (decoder.NotReadError, OSError):
                     yield b"refused"
                 else:
-                    found = read if reader is decoder.Values else read.values
+                    found = read.values if reader is decoder.Runs else read.indices if of_texts else read
                     yield found.to_numpy().tobytes()
 
 

@@ -483,7 +483,7 @@ def test_a_cached_kernel_is_loaded_alone(tmp_path: Path) -> None:
         shuffled = fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9])
         assert shuffled.relevance.tolist() == [1, 0, 2]
         loaded = [name for name in ("numba.np.linalg", "numba.typed.typeddict") if name in sys.modules]
-        hits = sum(rows.rows_by_code.stats.cache_hits.values())
+        hits = sum(rows.place_by_code.stats.cache_hits.values())
         import numba
         @numba.njit
         def doubled(values):

@@ -304,6 +304,67 @@ def test_ids_in_any_order_are_no_runs(tmp_path: Path, left: set[str]) -> None:
     assert left == set()
 
 
+NAMES = ["", "é", *(letter * n for n in (1, 7, 8, 9, 16, 63, 64, 65, 300) for letter in "ab"), *(f"query-{i:09d}" for i in range(3000))]  # fmt: skip
+
+
+def texts_in_any_order(kind: pa.DataType, n: int = 40_000) -> pa.Table:
+    rng = np.random.default_rng(7)
+    ids = pa.array(NAMES, kind).take(pa.array(rng.integers(0, len(NAMES), n)))
+    labels, scores = rng.integers(0, 5, n).astype(np.uint8), rng.standard_normal(n).astype(np.float32)
+    return pa.table({"qid": ids, "label": labels, "score": scores})
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_texts_in_any_order(
+    tmp_path: Path,
+    left: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+    compression: str,
+    version: str,
+    dictionary: bool,
+    kind: pa.DataType,
+) -> None:
+    """Dictionaries that overflow into plain pages, and a table that grows."""
+    monkeypatch.setattr(pages, "_TEXTS", 64)
+    table, path = texts_in_any_order(kind), tmp_path / "a.parquet"
+    pq.write_table(
+        table,
+        path,
+        compression=compression,
+        data_page_version=version,
+        use_dictionary=dictionary,
+        dictionary_pagesize_limit=20_000,
+        data_page_size=3000,
+        row_group_size=17_001,
+    )
+    wanted = fn.Rankings.from_arrow(table)
+    found = read_parquet(path)
+    assert left == (set() if compression != "zstd" else {"qid", "label", "score"})
+    for name in ("offsets", "relevance", "scores"):
+        assert getattr(found, name).tobytes() == getattr(wanted, name).tobytes(), name
+    assert found.query_ids.equals(wanted.query_ids)
+    scored = fn.evaluate(scan_parquet(path, memory="1MB"), "nDCG@5")
+    assert scored.values.tobytes() == fn.evaluate(wanted, "nDCG@5").values.tobytes()
+
+
+def test_texts_that_are_not_read(tmp_path: Path, left: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """More different texts than are held, and text that is not UTF-8: pyarrow reads it, or says what is wrong."""
+    table, path = texts_in_any_order(pa.string()), tmp_path / "a.parquet"
+    pq.write_table(table, path, use_dictionary=False)
+    monkeypatch.setattr(pages, "_MOST_TEXT", 1000)
+    assert read_parquet(path).query_ids.equals(fn.Rankings.from_arrow(table).query_ids)
+    assert left == {"qid"}
+    pq.write_table(table, path, use_dictionary=False, compression="none")
+    data = path.read_bytes().replace(b"query-000000017", b"query-00000001\xff")
+    path.write_bytes(data)
+    monkeypatch.setattr(pages, "_MOST_TEXT", 1 << 20)
+    with pytest.raises((InputError, SourceError), match="UTF"):
+        read_parquet(path)
+
+
 def test_short_row_groups_are_left(tmp_path: Path, left: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "WORTH_COMPILING", 1000)
     table = rows()

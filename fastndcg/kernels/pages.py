@@ -13,8 +13,9 @@ import numpy as np
 
 from fastndcg.kernels.tables import Array
 
+from .joining import digest
 from .marks import block, driver
-from .words import copy_8, copy_32, first_word, word_at
+from .words import copy_8, copy_32, copy_widely, first_word, same_text, word_at
 
 # columns of a table of pages: fields 1 to 4 of a header, those of the structure in it, and what they come to
 PAGE_KIND, PAGE_BYTES, PAGE_STORED, PAGE_CHECKSUM = range(4)
@@ -335,6 +336,133 @@ def runs_of_pages(
             return -1
         done += n
     return found
+
+
+# of a table of texts: how many it has, and whether its slots are empty all the same
+FOUND, IS_NEW = range(2)
+_LOW = (1 << 32) - 1
+
+
+@driver()
+def texts_of_pages(
+    data: Array,
+    pages: Array,
+    scratch: Array,
+    entries: Array,
+    n_entries: int,
+    slots: Array,
+    ends: Array,
+    store: Array,
+    state: Array,
+    out: Array,
+) -> int:
+    """As `values_of_pages`, for texts: the number of each, in order of first appearance in a table that is added to.
+
+    Text `i` of the table is `store[ends[i]:ends[i + 1]]`; a slot has 31 bits of a hash, and a number from 1, or is 0.
+    Returns how many pages are done; fewer than all where the table has no room left, and -1 where pages are not good.
+    """
+    if state[IS_NEW]:
+        for code in range(state[FOUND]):
+            put_in_slot(store, ends[code], ends[code + 1], slots, code)
+        state[IS_NEW] = 0
+    done, ahead = 0, np.empty((4, AHEAD), np.int64)
+    for i in range(pages.shape[0]):
+        page = pages[i]
+        n = page[PAGE_VALUES]
+        if n > out.shape[0] - done:
+            return -1
+        start, stop = place_of_page(data, page, scratch)
+        held = scratch if page[PAGE_COMPRESSED] else data
+        if start < 0:
+            return -1
+        codes = out[done : done + n]
+        if page[PAGE_ENCODING] == PLAIN:
+            found = codes_of_plain(held, start, stop, slots, ends, store, state[FOUND], codes, ahead)
+            if found == -1:
+                return -1
+            state[FOUND] = found if found >= 0 else -2 - found
+            if found < 0:
+                return i
+        elif not values_of_codes(held, start, stop, entries, n_entries, codes):
+            return -1
+        done += n
+    return pages.shape[0]
+
+
+@block
+def put_in_slot(data: Array, start: Any, stop: Any, slots: Array, code: Any) -> None:
+    hashed, _ = digest(data, start, stop)
+    slot = hashed & (slots.shape[0] - 1)
+    while slots[slot] != 0:
+        slot = (slot + 1) & (slots.shape[0] - 1)
+    slots[slot] = (hashed >> 1 << 32) | (code + 1)
+
+
+AHEAD = 64  # texts whose places in memory are asked for together: one after the other they took three times as long
+
+
+@block
+def codes_of_plain(
+    data: Array,
+    at: Any,
+    last: Any,
+    slots: Array,
+    ends: Array,
+    store: Array,
+    found: Any,
+    codes: Array,
+    ahead: Array,
+) -> Any:
+    """Number texts, each after its length; returns how many the table has then; -2 less as many where it is full, -1 for bad texts."""
+    for first in range(0, codes.shape[0], AHEAD):
+        some = codes[first : first + AHEAD]
+        at = hash_ahead(data, at, last, slots, ends, store, ahead[:, : some.shape[0]])
+        if at < 0:
+            return np.int64(-1)
+        for i in range(some.shape[0]):
+            hashed, start, stop = ahead[0, i], ahead[1, i], ahead[2, i]
+            slot = hashed & (slots.shape[0] - 1)
+            code = np.int64(-1)
+            while slots[slot] != 0:
+                if slots[slot] >> 32 == hashed >> 1:
+                    other = (slots[slot] & _LOW) - 1
+                    if same_text(data, start, stop, store, ends[other], ends[other + 1]):
+                        code = other
+                        break
+                slot = (slot + 1) & (slots.shape[0] - 1)
+            if code < 0:
+                end, length = ends[found], stop - start
+                if found + 2 > ends.shape[0] or length > store.shape[0] - end:
+                    return -2 - np.int64(found)
+                code = np.int64(found)
+                slots[slot] = (hashed >> 1 << 32) | (code + 1)
+                has_room = start + 64 <= data.shape[0] and end + 64 <= store.shape[0]
+                copy_widely(data, start, length, store, end, has_room)
+                ends[found + 1] = end + length
+                found += 1
+            some[i] = code
+    return np.int64(found)
+
+
+@block
+def hash_ahead(data: Array, at: Any, last: Any, slots: Array, ends: Array, store: Array, ahead: Array) -> Any:
+    """Hash, start and stop of some texts, and a look at what they will be compared with; returns where they end, -1 for bad ones."""
+    for i in range(ahead.shape[1]):
+        if last - at < 4:
+            return np.int64(-1)
+        start = at + 4
+        at = start + little_number(data, at, 4)
+        if at > last:
+            return np.int64(-1)
+        hashed, _ = digest(data, start, at)
+        ahead[0, i], ahead[1, i], ahead[2, i] = hashed, start, at
+    for i in range(ahead.shape[1]):
+        ahead[3, i] = slots[ahead[0, i] & (slots.shape[0] - 1)]
+    for i in range(ahead.shape[1]):
+        ahead[3, i] = ends[max((ahead[3, i] & _LOW) - 1, 0)]
+    for i in range(ahead.shape[1]):
+        ahead[3, i] = store[min(ahead[3, i], store.shape[0] - 1)]
+    return at
 
 
 @block

@@ -47,6 +47,7 @@ COSTS = {
     "returned.expect_over_returned": Costs(5e-6, 3.0, 0.1),
     # a unit is a row; the plain way is pyarrow's reader
     "pages.values_of_pages": Costs(1e-8, 8.0, 0.1),
+    "pages.texts_of_pages": Costs(1e-7, 4.0, 0.1),
     # a unit is a byte
     "lines.scan_trec": Costs(4e-7, 4.0, 0.1),
     "lines.scan_ltr": Costs(4e-7, 4.0, 0.1),

@@ -1,4 +1,4 @@
-"""Columns of numbers, and query ids as runs, straight from the pages of a Parquet file.
+"""Columns of numbers, and query ids as runs or as numbered texts, straight from the pages of a Parquet file.
 
 pyarrow decodes an id for each row and a grade by way of 32 bits. Here a run of one id stays a run, and grades are unpacked into
 their own type, so that reading takes about half as long. Only what is most usual is read: flat columns without nulls, plain or in
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,8 @@ _CODECS = (kernels.UNCOMPRESSED, kernels.SNAPPY)  # by their numbers in Parquet
 _WINDOW = 8 << 20  # bytes of a chunk of a column that are read at once
 _PAGES = 512  # listed at once
 _MOST_BYTES = np.iinfo(np.int32).max  # of a page, whatever a damaged footer says
+_TEXTS = 1 << 16  # that a table has room for at first
+_MOST_TEXT = 256 << 20  # bytes of different texts
 _FEW_RUNS = 16  # rows of a run, so that the first look has room for those of most data
 
 
@@ -42,12 +44,12 @@ class NotReadError(Exception):
 
 
 class Leaf(NamedTuple):
-    """A flat column of numbers in a file."""
+    """A flat column of numbers, or texts, in a file."""
 
     place: int  # among the leaves of its schema
     optional: bool  # whether its pages say which values are null
-    stored: np.dtype[Any]
-    dtype: np.dtype[Any]
+    stored: np.dtype[Any]  # uint8 for texts
+    dtype: np.dtype[Any]  # of their numbers for texts
 
 
 def is_worth_it(rows: int) -> bool:
@@ -60,13 +62,18 @@ def _run(driver: str, *arguments: Any) -> Any:
     return worlds.run(f"pages.{driver}", math.inf, *arguments)
 
 
-def leaves_of(footer: Footer, names: Collection[str]) -> dict[str, Leaf]:
-    """Those of the named columns that can be read here, as far as the footer tells."""
+def are_texts_worth_it(rows: int) -> bool:
+    """As `is_worth_it`, of ids that are text."""
+    return worlds.world() != "plain" and worlds.pays("pages.texts_of_pages", rows)
+
+
+def leaves_of(footer: Footer, names: Collection[str], texts: Collection[str] = ()) -> dict[str, Leaf]:
+    """Those of the named columns of numbers, and of texts, that can be read here, as far as the footer tells."""
     found: dict[str, Leaf] = {}
     if not footer.rows:
         return found
     schema = footer.metadata.schema
-    places = [place for place, name in enumerate(schema.names) if name in names]
+    places = [place for place, name in enumerate(schema.names) if name in names or name in texts]
     for place in places:
         column = schema.column(place)
         # of nested columns, and of two that have one name, none is the column of that name for sure
@@ -74,19 +81,27 @@ def leaves_of(footer: Footer, names: Collection[str]) -> dict[str, Leaf]:
         is_known = (
             is_sole and column.path == column.name and footer.chunks[0, place, footers.CODEC] in _CODECS
         )
-        if is_known and (leaf := _leaf_at(place, column, footer.schema)) is not None:
+        leaf = _leaf_at(place, column, footer.schema) if is_known else None
+        if leaf is not None and column.name in (texts if leaf.stored == np.uint8 else names):
             found[column.name] = leaf
     return found
 
 
 def _leaf_at(place: int, column: Any, schema: pa.Schema) -> Leaf | None:
     kind = schema.field(column.name).type
+    is_flat = not column.max_repetition_level and column.max_definition_level <= 1
+    if (
+        is_flat
+        and column.physical_type == "BYTE_ARRAY"
+        and (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    ):
+        return Leaf(place, bool(column.max_definition_level), np.dtype(np.uint8), np.dtype(np.int32))
     is_float = pa.types.is_float32(kind) or pa.types.is_float64(kind)
     if column.physical_type not in _NUMBERS or not (is_float or pa.types.is_integer(kind)):
         return None
     stored, dtype = np.dtype(_NUMBERS[column.physical_type]), np.dtype(kind.to_pandas_dtype())
     fits = stored == dtype if is_float else stored.kind == "i" and stored.itemsize >= dtype.itemsize
-    if not fits or column.max_repetition_level or column.max_definition_level > 1:
+    if not fits or not is_flat:
         return None
     return Leaf(place, bool(column.max_definition_level), stored, dtype)
 
@@ -103,7 +118,7 @@ class Values:
         room: int = 0,
     ) -> None:
         self._leaf, self._room = leaf, room
-        self._pages = _pages(source, footer, groups, leaf, leaf.dtype)
+        self._pages = _pages(source, footer, groups, leaf, leaf.dtype, self._entries)
         self._next = _NONE
         self._left = np.empty(0, leaf.dtype)  # values of the page that the last step cut
 
@@ -133,6 +148,9 @@ class Values:
                 self._decode(first, self._left)
         return pa.Array.from_buffers(pa.from_numpy_dtype(dtype), rows, [None, buffer], offset=room)
 
+    def _entries(self, dictionary: _Pages) -> Array:
+        return _entries(dictionary, self._leaf.stored)
+
     def _decode(self, pages: _Pages, out: Array) -> None:
         bits = f"u{out.itemsize}"  # of whatever they are: each dtype is a kernel to compile
         entries, n_entries = pages.entries.view(bits), pages.n_entries
@@ -151,12 +169,75 @@ class Values:
             raise NotReadError
 
 
+class Texts(Values):
+    """As `Values`, for texts: numbered in one table, which is the dictionary of all steps."""
+
+    def __init__(self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf) -> None:
+        super().__init__(source, footer, groups, leaf)
+        self._slots = np.zeros(2 * _TEXTS, np.int64)
+        self._ends, self._store = np.zeros(_TEXTS, np.int64), np.empty(16 * _TEXTS, np.uint8)
+        self._state = np.zeros(2, np.int64)
+        self._checked = 0  # texts that are known to be UTF-8
+
+    def read(self, rows: int) -> pa.Array:
+        codes = super().read(rows)
+        n = int(self._state[kernels.FOUND])
+        ends = self._ends[: n + 1].astype(np.int32)
+        texts = pa.StringArray.from_buffers(n, pa.py_buffer(ends), pa.py_buffer(self._store))
+        try:
+            texts[self._checked :].validate(full=True)
+        except pa.ArrowInvalid:
+            raise NotReadError from None
+        self._checked = n
+        return pa.DictionaryArray.from_arrays(codes, texts)
+
+    def _entries(self, dictionary: _Pages) -> Array:
+        entries = np.empty(int(dictionary.headers[0, kernels.PAGE_VALUES]), np.int32)
+        self._decode(dictionary._replace(entries=np.zeros(kernels.PADDED, np.int32)), entries)
+        return entries
+
+    def _decode(self, pages: _Pages, out: Array) -> None:
+        while len(pages.headers):
+            done = _run(
+                "texts_of_pages",
+                pages.data,
+                pages.headers,
+                pages.scratch,
+                pages.entries,
+                pages.n_entries,
+                self._slots,
+                self._ends,
+                self._store,
+                self._state,
+                out,
+            )
+            if done < 0 or len(self._store) > _MOST_TEXT:
+                raise NotReadError
+            first, pages = pages.cut(done)
+            out = out[int(first.headers[:, kernels.PAGE_VALUES].sum()) :]
+            if len(pages.headers):
+                self._grow(int(pages.headers[0, kernels.PAGE_BYTES]))
+
+    def _grow(self, longest: int) -> None:
+        """Make room for twice as many texts, one of which may be as long as this."""
+        n, n_texts = len(self._ends), int(self._state[kernels.FOUND])
+        if 2 * (n_texts + 1) > n:
+            self._slots = np.zeros(4 * n, np.int64)
+            self._ends = np.append(self._ends, np.zeros(n, np.int64))
+            self._state[kernels.IS_NEW] = 1
+        store = np.empty(2 * len(self._store) + longest, np.uint8)
+        store[: self._ends[n_texts]] = self._store[: self._ends[n_texts]]
+        self._store = store
+
+
 class Runs:
     """As `Values`, for ids: run-end encoded, with a run for each time that the id changes."""
 
     def __init__(self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf) -> None:
         self._leaf = leaf
-        self._pages = _pages(source, footer, groups, leaf, np.dtype(np.int64))
+        self._pages = _pages(
+            source, footer, groups, leaf, np.dtype(np.int64), lambda page: _entries(page, leaf.stored)
+        )
         self._ids, self._ends = np.empty(0, np.int64), np.empty(0, np.int64)  # of rows not read yet
 
     def read(self, rows: int) -> pa.RunEndEncodedArray:
@@ -225,6 +306,7 @@ def _pages(
     groups: Iterable[int],
     leaf: Leaf,
     dtype: np.dtype[Any],
+    entries_of: Callable[[_Pages], Array],
 ) -> Iterator[_Pages]:
     """Pages with a column's rows, in order, their dictionaries as `dtype`. Raises `NotReadError` also where they end."""
     for group in groups:
@@ -234,7 +316,7 @@ def _pages(
             pages = found
             if pages.headers[0, kernels.PAGE_KIND] == kernels.DICTIONARY_PAGE:
                 dictionary, pages = pages.cut(1)
-                known = _entries(dictionary, leaf.stored)
+                known = entries_of(dictionary)
                 n_entries = len(known)
                 entries = np.zeros(max(n_entries, kernels.PADDED), dtype)
                 entries[:n_entries] = known

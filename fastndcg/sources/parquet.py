@@ -252,16 +252,22 @@ def _with_leaves(dataset: Dataset) -> Dataset:
     columns = dataset.columns
     if is_list(dataset.types[columns.relevance]) or not _pages_are_worth_it(dataset):
         return dataset
-    from fastndcg.sources.pages import leaves_of
+    from fastndcg.sources.pages import are_texts_worth_it, leaves_of
 
     names = [name for name in columns.names if name not in dataset.encoded]
+    query = columns.query
+    texts = [] if query is None or query in names or not are_texts_worth_it(dataset.n_rows) else [query]
     parts = [
-        part._replace(leaves=leaves_of(part.footer, names)) if part.file.is_local else part
+        part._replace(leaves=leaves_of(part.footer, names, texts)) if part.file.is_local else part
         for part in dataset.parts
     ]
-    query = columns.query
     runs = frozenset({query} if query is not None and _stands_in_runs(parts, query) else ())
-    return dataset._replace(parts=parts, runs=runs)
+    if texts and runs:  # of which pyarrow makes dictionaries sooner
+        parts = [
+            part._replace(leaves={name: leaf for name, leaf in part.leaves.items() if name not in runs})
+            for part in parts
+        ]
+    return dataset._replace(parts=parts, runs=runs - set(texts))
 
 
 def _pages_are_worth_it(dataset: Dataset) -> bool:
@@ -558,13 +564,13 @@ class _FromPages:
     def __init__(
         self, dataset: Dataset, span: Span, source: pa.NativeFile, name: str, most: int, room: int
     ) -> None:
-        from fastndcg.sources.pages import Runs, Values
+        from fastndcg.sources.pages import Runs, Texts, Values
 
         self._name, self._most = name, most
         at = source, span.part.footer, span.groups, span.part.leaves[name]
-        is_runs = name in dataset.runs
-        self._room = 0 if is_runs else room
-        self._pages: Runs | Values = Runs(*at) if is_runs else Values(*at, room)
+        is_runs, is_text = name in dataset.runs, at[3].stored == np.uint8
+        self._room = 0 if is_runs or is_text else room
+        self._pages: Runs | Values = Runs(*at) if is_runs else Texts(*at) if is_text else Values(*at, room)
         self._pyarrow = _ByPyarrow(dataset, span, source, [name], most)
         self._done: int | None = 0  # rows read from pages; None once pyarrow reads
 
