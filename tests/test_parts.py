@@ -12,6 +12,7 @@ from typing import Any
 import engines
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,6 +94,62 @@ def test_lists_are_scored_batch_by_batch() -> None:
     lists = pa.table({"qid": [1, 1, 2, 3], "label": [[1, 0]] * 4, "score": [[0.5, 0.4]] * 4})
     task = task_for(lists)
     assert [len(part) for part in parts.whole_queries(task, lists.to_batches(max_chunksize=3))] == [3, 1]
+
+
+def packed(task: parts.Task, table: pa.Table) -> pa.RecordBatch:
+    """Lists as Spark collects them: without nulls, but for those of structures."""
+    found: dict[Any, list[dict[str, Any]]] = {}
+    for row in table.select(task.names).to_pylist():
+        found.setdefault(row[task.query], []).append(row)
+    ids, counts, *names = parts.packed_names(task)
+    columns: dict[str, pa.Array] = {
+        ids: pa.array(found, table.schema.field(ids).type),
+        counts: pa.array(map(len, found.values()), pa.int64()),
+    }
+    for name in names:
+        kind = table.schema.field(name).type
+        wraps = name in parts.with_nulls(task)
+        lists = [
+            [{"0": row[name]} if wraps else row[name] for row in rows if wraps or row[name] is not None]
+            for rows in found.values()
+        ]
+        columns[name] = pa.array(lists, pa.list_(pa.struct([("0", kind)]) if wraps else kind))
+    return pa.record_batch(columns)
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_lists_of_each_query_are_unpacked(text: bool) -> None:
+    table = engines.clicked(engines.documents(50, text=text))
+    roles = engines.OF_CLICKS | {"doc_id": "position", "nan": "last"}
+    task = task_for(table, engines.CLICKED, order="position", **roles)
+    nothing = packed(task, table).slice(0, 0)
+    assert parts.unpacked(task, nothing).num_rows == 0
+    batch = packed(task, table.append_column("unread", table["qid"]))
+    for start in (0, 7):  # a part of a batch, whose lists do not begin at 0
+        part = batch.slice(start)
+        known = table.filter(pc.is_in(table["qid"], value_set=part["qid"]))
+        found = parts.unpacked(task, part)
+        assert found.schema.names == task.names and len(found) == len(known)
+        assert engines.rows_of(parts.results(task, found)) == engines.rows_of(parts.results(task, known))
+
+
+@pytest.mark.parametrize("name", ["label", "score", "traffic", "judged", "position"])
+def test_nulls_that_lists_leave_out_are_refused(name: str) -> None:
+    table = engines.documents(20, text=True)
+    query = table["qid"][3].as_py()
+    bad = pc.if_else(pc.equal(table["qid"], query), None, table[name])
+    table = table.set_column(table.schema.get_field_index(name), name, bad)
+    task = task_for(table, "nDCG", doc_id="position", **engines.COLUMNS)
+    with pytest.raises(
+        InputError, match=rf'^column "{name}" has \d+ nulls?; the first is in query "{query}"'
+    ):
+        parts.results(task, parts.unpacked(task, packed(task, table)))
+
+
+def test_kept_nulls_are_unpacked() -> None:
+    table = engines.documents(20)
+    task = task_for(table, "nDCG", **engines.COLUMNS)
+    assert parts.results(task, parts.unpacked(task, packed(task, table)))["country"].null_count == 5
 
 
 @given(cut_rows())

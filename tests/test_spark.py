@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,47 @@ def test_queries_that_do_not_stand_together_are_refused(sorted_files: Any) -> No
         fns.evaluate(df, "nDCG", query="qid", grouped=True, partitions=2).collect()
     with pytest.raises(InputError, match=wanted):
         fns.summary(df, "nDCG", query="qid", grouped=True, partitions=2)
+
+
+@pytest.mark.usefixtures("cut_batches")
+@pytest.mark.parametrize("grouped", [False, True])
+def test_ids_of_any_type_nulls_and_empty_partitions(frame: Any, grouped: bool) -> None:
+    table = engines.documents(60).sort_by([("qid", "ascending"), ("position", "ascending")])
+    scores = pa.array([None if row % 5 == 0 else row / 7 for row in range(len(table))], pa.float32())
+    df = frame(table.set_column(2, "score", scores))
+    expected = engines.here(table.set_column(2, "score", scores), ["nDCG@3", "AP"], nan="last").to_arrow()
+    empty = df.filter("qid is null").union(df.filter("qid < 100")).union(df.filter("qid >= 100"))
+    options = engines.COLUMNS | {"nan": "last", "grouped": grouped}
+    assert rows_of(fns.evaluate(empty, ["nDCG@3", "AP"], **options)) == engines.rows_of(expected)
+    values = sorted(row[-2:] for row in engines.rows_of(expected))
+    for kind in ("decimal(20,3)", "date", "string"):
+        ids = F.col("qid").cast("string") if kind in ("string", "binary") else F.col("qid") + 50
+        ids = F.date_add(F.lit("2026-01-01").cast("date"), ids.cast("int")) if kind == "date" else ids
+        found = fns.evaluate(df.withColumn("qid", ids.cast(kind)), ["nDCG@3", "AP"], **options)
+        assert found.schema["qid"].dataType.simpleString() == kind
+        assert sorted(tuple(engines.bits_of(row.asDict()).values())[-2:] for row in found.collect()) == values
+    bad = df.withColumn("qid", F.when(F.col("qid") != 6, F.col("qid")))
+    with pytest.raises(InputError, match=r'^column "qid" has [\d,]+ nulls?\. Drop those rows'):
+        fns.summary(bad, "AP", nan="last", grouped=grouped)
+
+
+def test_two_threads_at_once(frame: Any) -> None:
+    table = engines.documents(100)
+    df = frame(table)
+    with ThreadPoolExecutor(2) as pool:
+        runs = pool.map(lambda name: rows_of(fns.evaluate(df, name, **engines.COLUMNS)), ["AP", "nDCG@3"])
+    for name, found in zip(["AP", "nDCG@3"], runs, strict=True):
+        assert found == engines.rows_of(engines.here(table, name).to_arrow())
+
+
+@pytest.mark.parametrize("bounds", [(0, 0), (99, 0)])
+def test_rows_or_lists(frame: Any, monkeypatch: pytest.MonkeyPatch, bounds: tuple[int, int]) -> None:
+    monkeypatch.setattr(fns, "_BOUNDS_BATCHES", bounds)
+    table = engines.documents(100)
+    results = fns.evaluate(frame(table), [engines.BY_ORDER, "AP"], order="position", **engines.COLUMNS)
+    assert rows_of(results) == engines.rows_of(engines.here(table, [engines.BY_ORDER, "AP"]).to_arrow())
+    plan = results._jdf.queryExecution().executedPlan().toString()
+    assert ("collect_list" in plan) == (bounds == (0, 0))
 
 
 def test_conventions(frame: Any) -> None:

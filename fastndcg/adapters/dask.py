@@ -26,7 +26,7 @@ from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
 from fastndcg.errors import ColumnError
 from fastndcg.sources.arrow import is_list, table_of
-from fastndcg.sources.columns import Roles, with_roles
+from fastndcg.sources.columns import Roles
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fastndcg.typing import RoleKeywords
 
 
-@with_roles
+@parts.of_engine
 def evaluate(
     df: DataFrame,
     measures: Measures,
@@ -56,22 +56,7 @@ def evaluate(
     df : dask.dataframe.DataFrame
         A row for each document, in any order, or a row for each query with lists. Where a column of objects must be looked at
         to tell, its first partition that has rows is computed.
-    measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending
-        As in `fastndcg.read_parquet`.
-    order : str, optional
-        Column that numbers the documents of a query. Measures with ties="input" need it, as a shuffle keeps no order; in lists
-        it is the order of their elements.
-    convention : name or Convention, optional
-        Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need `order`, and those that
-        order them by document id need `doc_id` where there are any.
-    partitions : int, optional
-        How many to distribute queries to; default as many as there are.
-    grouped : bool
-        True where the rows of a query stand together, as in files sorted by query: rows are not shuffled, and only the first and
-        the last query of each partition, which an edge may cut, are brought together, in a partition of their own. A query that
-        stands in several other places is refused by name; the ids of all queries are compared, in the task of that partition. A row for
-        each query, with lists, is always taken so.
+    {shared}
 
     Returns
     -------
@@ -111,7 +96,7 @@ def evaluate(
     return rows.map_partitions(_results, task, meta=meta, enforce_metadata=False, clear_divisions=True)
 
 
-@with_roles
+@parts.of_engine
 def summary(
     df: DataFrame,
     measures: Measures,

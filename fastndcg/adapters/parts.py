@@ -28,7 +28,7 @@ from fastndcg.errors import At, ColumnError, FastndcgError, InputError, InputTyp
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores import Scores, Summary, groups_of, interval_of
 from fastndcg.sources.arrow import grouped_rows, is_list, rankings_from_table
-from fastndcg.sources.columns import Columns, Roles, check_column, find_columns
+from fastndcg.sources.columns import Columns, Function, Roles, check_column, find_columns, with_roles
 from fastndcg.statistics import Moments, quartiles
 from fastndcg.statistics.intervals import SMALL, check_confidence
 
@@ -39,8 +39,34 @@ Float64 = npt.NDArray[np.float64]
 
 _ROWS = 1 << 20  # rows scored together, so that what a call costs is spread over many queries
 
+_COUNT = "number of rows"  # where a row holds a query
+
 # conventions that order tied documents by their ids, or refuse them where their order matters
 _NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
+
+
+_SHARED = """measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending
+        As in `fastndcg.read_parquet`.
+    order : str, optional
+        Column that numbers the documents of a query. Measures with ties="input" need it, because a shuffle keeps no order.
+        Lists have the order of their elements.
+    convention : name or Convention, optional
+        Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need `order`. Tools that
+        order ties by document id need `doc_id`.
+    partitions : int, optional
+        Number of partitions that queries are distributed to. The default is `spark.sql.shuffle.partitions` on Spark, the number
+        of partitions of the data on Dask, and `default_hash_shuffle_parallelism` of the `DataContext` on Ray.
+    grouped : bool
+        True if the rows of a query stand together, as in files sorted by query. Rows are then not shuffled. Only queries that the
+        edge of a partition or of a part of a file may cut are brought together. The ids of all queries are compared, and a query
+        that stands in several other places is refused by name. A row for each query, with lists, is never shuffled."""
+
+
+def of_engine(function: Function) -> Function:
+    """`with_roles`, and the parameters that all engines share in the place of "{shared}" in the docstring."""
+    function.__doc__ = (function.__doc__ or "").replace("{shared}", _SHARED)
+    return with_roles(function)
 
 
 class Task(NamedTuple):
@@ -189,6 +215,41 @@ def whole_queries(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
             waiting, rows, cut = [table.slice(cut)], rows - cut, 0
     if waiting:
         yield pa.concat_tables(waiting)
+
+
+def packed_names(task: Task) -> list[str]:
+    """Columns where a row holds a query: its id, its number of rows, and lists of all else that is read."""
+    return [task.query, _COUNT, *(name for name in task.names if name != task.query)]
+
+
+def with_nulls(task: Task) -> set[str]:
+    """Columns in which a null may have a meaning; in all others it is refused."""
+    columns = task.columns
+    last = [columns.score] if columns.nan == "last" else []
+    return {*columns.keep, *last, *([] if columns.intents is None else [columns.intents])}
+
+
+def unpacked(task: Task, batch: pa.RecordBatch) -> pa.Table:
+    """A row for each document, from a row for each query with lists.
+
+    A list of structures is of their only field. Other lists lack the nulls, which are put at their ends: whatever scores the rows
+    refuses them, by the names of the column and of the query.
+    """
+    counts = batch.column(_COUNT).to_numpy()
+    ends = np.cumsum(counts)
+    places = np.arange(counts.sum()) - np.repeat(ends - counts, counts)  # in its query, of each row
+    columns = {task.query: batch.column(task.query).take(pa.array(np.repeat(np.arange(len(batch)), counts)))}
+    for name in packed_names(task)[2:]:
+        lists = batch.column(name)
+        values = lists.flatten()
+        if name in with_nulls(task):
+            values = values.field(0)
+        elif len(values) < len(places):
+            lengths = lists.value_lengths().to_numpy()
+            rows = np.repeat(np.cumsum(lengths) - lengths, counts) + places
+            values = values.take(pa.array(rows, mask=places >= np.repeat(lengths, counts)))
+        columns[name] = values
+    return pa.table({name: columns[name] for name in task.names})
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -27,7 +27,7 @@ from ray.exceptions import RayError
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
 from fastndcg.sources.arrow import is_list
-from fastndcg.sources.columns import Roles, with_roles
+from fastndcg.sources.columns import Roles
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fastndcg.typing import RoleKeywords
 
 
-@with_roles
+@parts.of_engine
 def evaluate(
     dataset: Dataset,
     measures: Measures,
@@ -59,21 +59,7 @@ def evaluate(
     dataset : ray.data.Dataset
         A row for each document, in any order, or a row for each query with lists. Where Ray does not know its columns yet, its
         first row is computed.
-    measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending
-        As in `fastndcg.read_parquet`.
-    order : str, optional
-        Column that numbers the documents of a query. Measures with ties="input" need it, as a shuffle keeps no order; in lists
-        it is the order of their elements.
-    convention : name or Convention, optional
-        Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need `order`, and those that
-        order them by document id need `doc_id` where there are any.
-    partitions : int, optional
-        How many blocks to distribute queries to; default `default_hash_shuffle_parallelism` of the Dataset's `DataContext`.
-    grouped : bool
-        True where the rows of a query stand together, as in files sorted by query: rows are not shuffled, and only the first and
-        the last query of each block, which an edge may cut, are brought together. A query that stands in several other places
-        is refused by name. A row for each query, with lists, is always taken so.
+    {shared}
 
     Returns
     -------
@@ -105,7 +91,7 @@ def evaluate(
     return _of_each_block(rows, lambda table: parts.results(task, table))
 
 
-@with_roles
+@parts.of_engine
 def summary(
     dataset: Dataset,
     measures: Measures,
