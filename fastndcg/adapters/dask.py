@@ -61,17 +61,17 @@ def evaluate(
     Returns
     -------
     dask.dataframe.DataFrame
-        The query id and kept columns under their own names and in their own types, weight if any, and a float64 column for each measure under its notation.
-        The order of rows is Dask's.
+        The query id and kept columns under their own names and in their own types, the weight if there is one, and a float64
+        column for each measure under its notation. The order of rows is not defined.
 
     Raises
     ------
     ColumnError
-        A column that is missing, or a role that several could play.
+        A column is missing, or several columns fit a role.
     MeasureError
-        A measure or convention that does not exist; ties="input" without `order`.
+        A measure or convention does not exist; or ties="input" without `order`.
     InputTypeError
-        `df` is no DataFrame of Dask; a column of a type that has no meaning in its role.
+        `df` is not a DataFrame of Dask; a column of a type that has no meaning in its role.
     InputError
         When the result is computed: NaN scores, nulls and all else that `evaluate` refuses, naming the query.
 

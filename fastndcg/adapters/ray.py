@@ -64,17 +64,17 @@ def evaluate(
     Returns
     -------
     ray.data.Dataset
-        The query id and kept columns under their own names and in their own types, weight if any, and a float64 column for each measure under its notation.
-        The order of rows is Ray's. Of no rows at all, a Dataset without columns.
+        The query id and kept columns under their own names and in their own types, the weight if there is one, and a float64
+        column for each measure under its notation. The order of rows is not defined. Without rows there are no columns.
 
     Raises
     ------
     ColumnError
-        A column that is missing, or a role that several could play.
+        A column is missing, or several columns fit a role.
     MeasureError
-        A measure or convention that does not exist; ties="input" without `order`.
+        A measure or convention does not exist; or ties="input" without `order`.
     InputTypeError
-        `dataset` is no Dataset of Ray; a column of a type that has no meaning in its role.
+        `dataset` is not a Dataset of Ray; a column of a type that has no meaning in its role.
     InputError
         When the result is computed: NaN scores, nulls and all else that `evaluate` refuses, naming the query.
 

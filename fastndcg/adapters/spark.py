@@ -43,10 +43,8 @@ if TYPE_CHECKING:
     from fastndcg.typing import NaN, RoleKeywords
 
 _FOUND = "found binary"
-_BOUNDS_BATCHES = (
-    4,
-    3,
-)  # from this version on, at the latest, batches have a greatest size in bytes, arrow.maxBytesPerBatch
+# from this version on, at the latest, Arrow batches have a greatest size in bytes (arrow.maxBytesPerBatch)
+_BOUNDS_BATCHES = (4, 3)
 
 
 @parts.of_engine
@@ -74,17 +72,17 @@ def evaluate(
     Returns
     -------
     DataFrame
-        The query id and kept columns under their own names and in their own types, weight if any, and a double for each measure under its notation: select
-        them with backticks, as in "`nDCG@10`". The order of rows is Spark's.
+        The query id and kept columns under their own names and in their own types, the weight if there is one, and a double for
+        each measure under its notation. Select these with backticks, as in "`nDCG@10`". The order of rows is not defined.
 
     Raises
     ------
     ColumnError
-        A column that is missing, or a role that several could play.
+        A column is missing, or several columns fit a role.
     MeasureError
-        A measure or convention that does not exist; ties="input" without `order`.
+        A measure or convention does not exist; or ties="input" without `order`.
     InputTypeError
-        `df` is no DataFrame of Spark; a column of a type that has no meaning in its role.
+        `df` is not a DataFrame of Spark; a column of a type that has no meaning in its role.
     InputError
         When the result is computed: NaN scores, nulls and all else that `evaluate` refuses, naming the query.
     """
