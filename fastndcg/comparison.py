@@ -36,7 +36,7 @@ from fastndcg.statistics.resampling import (
     sign_flips,
     tukey,
 )
-from fastndcg.tables import Table, html_table, terminal_width, text_table
+from fastndcg.tables import Table, fitted, html_table, terminal_width, text_table
 from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
@@ -1063,7 +1063,7 @@ class Comparison:
                 place = table[0].index(name)
                 table = [[*row[:place], *row[place + 1 :]] for row in table]
         else:
-            shown = text_table(table, left=3)
+            shown = fitted(table, 3 if "baseline" in table[0] else 2, (), width)
         notes = [f"caution: {caution}" for caution in self.cautions]
         more = ["", text_table(self._anchor_texts(), left=2)] if self.anchors else []
         return "\n".join([self.heading(), shown, *notes, *more])

@@ -18,7 +18,7 @@ from fastndcg.measures import Measure, as_measure, hold_functions
 from fastndcg.rankings import Rankings
 from fastndcg.scoring import ideals, plan
 from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers
-from fastndcg.tables import Table, html_table, text_table
+from fastndcg.tables import Table, fitted, html_table, paged, terminal_width, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -354,7 +354,7 @@ class Explanation:
 
     def __repr__(self) -> str:
         more = len(self._table) - _SHOWN
-        lines = [self.heading(), text_table(self._texts(), left=0)]
+        lines = [self.heading(), fitted(self._texts(), 0, _DROPS, terminal_width())]
         lines += [f"... and {more:,} more"] if more > 0 else []
         return "\n".join([*(line.rstrip() for line in "\n".join(lines).splitlines()), *self.notes()])
 
@@ -363,6 +363,15 @@ class Explanation:
 
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
         return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts(), 0)}{notes}"
+
+
+# columns that go where a terminal has no room, the first ones first
+_DROPS = (
+    ("ideal_grade", "ideal_contribution"),
+    ("gain", "expected_gain", "discount"),
+    ("cumulative",),
+    ("score",),
+)
 
 
 class Explanations(dict[str, Explanation]):
@@ -404,7 +413,18 @@ class Explanations(dict[str, Explanation]):
         return [header, *rows]
 
     def __repr__(self) -> str:
-        lines = [self.heading(), text_table(self._texts(), left=0)]
+        texts, width = self._texts(), terminal_width()
+        of_systems = [[name for name in texts[0] if name.startswith(f"{system} ")] for system in self]
+        pages = paged(texts, 1, of_systems, width)
+        blocks = [text_table(pages[0], left=0)]
+        if len(pages) > 1:  # one a system, which need not be named in each column
+            blocks = []
+            for system, names in zip(self, of_systems, strict=True):
+                places = [0, *map(texts[0].index, names)]
+                header = ["rank", *(name.removeprefix(f"{system} ") for name in names)]
+                rows = [[row[place] for place in places] for row in texts[1:]]
+                blocks.append(f"{system}\n{fitted([header, *rows], 0, _DROPS, width)}")
+        lines = [self.heading(), "\n\n".join(blocks)]
         return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines())
 
     def _repr_html_(self) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -42,8 +44,38 @@ def shown() -> dict[str, Table]:
     }
 
 
+def printed() -> dict[str, object]:
+    """What fits itself to the terminal as it is shown."""
+    rng = np.random.default_rng(8)
+    lists = [rng.integers(0, 4, 12).tolist() for _ in range(50)]
+    ids = [f"d{place}" for place in range(600)]
+    systems = {
+        name: fn.Rankings.from_lists(lists, rng.random((50, 12)).round(1).tolist(), doc_ids=ids)
+        for name in ("base", "reranked")
+    }
+    found = {name: fn.evaluate(each, MEASURES) for name, each in systems.items()}
+    return {
+        "comparison": fn.compare(found),
+        "comparison with a baseline": fn.compare(found, "base"),
+        "explanation": fn.explain(systems["base"], "nDCG@10", 7),
+        "explanation of two": fn.explain(systems, "nDCG@10", 7),
+    }
+
+
+def shown_in(width: int, value: object) -> str:
+    with ExitStack() as stack:
+        for module in ("comparison", "explanation"):
+            stack.enter_context(mock.patch(f"fastndcg.{module}.terminal_width", return_value=width))
+        return repr(value)
+
+
 def text() -> str:
     parts = [
+        f"---- {name}, {width or 'no'} columns\n{shown_in(width, value)}\n"
+        for name, value in printed().items()
+        for width in WIDTHS
+    ]
+    parts += [
         f"---- {name}, {width or 'no'} columns\n{table.text(width)}\n"
         for name, table in shown().items()
         for width in WIDTHS
@@ -66,6 +98,14 @@ def test_no_name_and_no_mean_is_ever_cut(width: int) -> None:
     whole = found.by("country", 0.95).text(width)
     for measure, values in zip(MEASURES, found.values, strict=True):
         assert measure in whole and f"{np.mean(values[::2]):.6f}" in whole
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_comparisons_and_explanations_fit(width: int) -> None:
+    """All but sentences, and names of measures, which are never cut."""
+    for value in printed().values():
+        for line in shown_in(width, value).splitlines()[1:]:
+            assert len(line) <= width or line.endswith((".", "@10  reranked"))
 
 
 def test_wide_tables_fit() -> None:

@@ -58,7 +58,7 @@ from fastndcg.scores import Scores
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.results import find_stored_text
 from fastndcg.statistics.intervals import SMALL
-from fastndcg.tables import text_table
+from fastndcg.tables import fitted, shown_value, terminal_width
 
 if TYPE_CHECKING:
     from fastndcg.cli.reading import Opened
@@ -486,7 +486,7 @@ def _movers_text(measure: str, system: str, baseline: str, queries: pa.Table) ->
         return f"{measure}, {system} against {baseline}: no query differs"
     names = [*queries.column_names[:-3], baseline, system, "difference"]
     rows = [
-        [f"{value:.6f}" if isinstance(value, float) else str(value) for value in row]
+        [shown_value(value) for value in row]
         for row in zip(*(column.to_pylist() for column in queries.columns), strict=True)
     ]
-    return f"{measure}, {system} against {baseline}:\n{text_table([names, *rows], left=len(names) - 3)}"
+    return f"{measure}, {system} against {baseline}:\n{fitted([names, *rows], len(names) - 3, (), terminal_width())}"
