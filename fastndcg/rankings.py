@@ -362,6 +362,10 @@ class Rankings:
             Column of ranks in place of scores: 1 is the best.
         ascending : bool
             True: the lowest score is the best, as of a distance.
+        unjudged : "refuse" or "null"
+            "null": a document whose grade is null or NaN was not judged, as one of which `is_judged` is false.
+        grades : mapping, optional
+            Grade of each word, where the column of grades holds words: `{"perfect": 2, "fair": 1, "bad": 0}`.
 
         Raises
         ------

@@ -48,6 +48,7 @@ class Parameters(TypedDict, total=False):
 # ---- options of readers ----
 
 NaN = Literal["refuse", "last"]
+Unjudged = Literal["refuse", "null"]
 Missing = Literal["zero", "skip"]
 TieOrder = Literal["docid_desc", "docid_asc", "input"]
 
@@ -90,6 +91,8 @@ class RoleKeywords(TypedDict, total=False):
     nan: NaN
     rank: str | None
     ascending: bool
+    unjudged: Unjudged
+    grades: Mapping[Any, float] | None
 
 
 class Columns(TypedDict, total=False):

@@ -737,3 +737,35 @@ def test_small_input_imports_little(command: str, tmp_path: Path) -> None:
     )  # fmt: skip
     assert not {"pandas", "pydantic", "numba", "rich"} & set(finished.stderr.split())
     assert ("nDCG@10" if command == "score" else "map") in finished.stdout
+
+
+def test_words_and_nulls_are_grades_on_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"\xef\xbb\xbfqid,label,score\r\n1,Good,0.5\r\n1,,0.9\r\n1,Bad,0.1\r\n")
+    found = run(
+        "score",
+        path,
+        "--grades",
+        "Good=1, Bad=0",
+        "--unjudged",
+        "null",
+        "-m",
+        "RR",
+        "-m",
+        "Judged",
+        "--format",
+        "json",
+    )
+    assert [row["mean"] for row in json.loads(found.stdout)["measures"]] == [0.5, 2 / 3]
+    for options, message in (
+        ([], '--grades "perfect=2,fair=1,bad=0"'),
+        (["--grades", "Good=1,Bad=0"], "or pass --unjudged null where nobody judged"),
+        (
+            ["--grades", "Good=1", "--unjudged", "null"],
+            'has "Bad" at row 2, query 1, for which --grades has no grade',
+        ),
+        (["--grades", "Good"], "is not a word and a grade"),
+        (["--grades", "Good=x"], "wanted a finite number"),
+        (["--grades", "Good=1,Good=2"], "has two grades"),
+    ):
+        assert message in run("score", path, *options).stderr

@@ -84,6 +84,105 @@ def test_ranks_and_distances_take_the_place_of_scores(form: str, tmp_path: Path)
     assert by_distance.values.tobytes() == expected.values.tobytes()
 
 
+WORDS = {"Good": 1, "Bad": 0, "Perfect": 2}
+
+
+@pytest.mark.parametrize("form", ["arrow", "batch", "pandas", "polars", "parquet", "paths", "csv", "lists"])
+def test_words_have_grades_and_what_has_none_is_unjudged(form: str, tmp_path: Path) -> None:
+    words = ["Good", None, "Bad", "Perfect"]
+    data: dict[str, Any] = LONG | {"label": words}
+    expected = fn.evaluate(
+        LONG | {"judged": [True, False, True, True]}, ["nDCG", "Judged", "AP"], is_judged="judged"
+    )
+    if form == "lists":
+        data = {"qid": ["b", "a"], "label": [words[::2], words[1::2]], "score": [[0.5, 0.9], [0.5, 0.1]]}
+    if form == "polars":
+        given = pytest.importorskip("polars").DataFrame(data)
+    else:
+        given = given_in("arrow" if form == "lists" else form, tmp_path, data)
+    scores = fn.evaluate(given, ["nDCG", "Judged", "AP"], grades=WORDS, unjudged="null")
+    assert scores.values.tobytes() == expected.values.tobytes()
+    with pytest.raises(fn.InputError, match=r'"label" has "Perfect".*query "a".*one for "Good", "Bad"\.'):
+        fn.evaluate(given, "RR", grades={"Good": 1, "Bad": 0}, unjudged="null")
+    with pytest.raises(fn.InputError, match='1 null.*or pass unjudged="null"'):
+        fn.evaluate(given, "RR", grades=WORDS)
+
+
+@pytest.mark.parametrize(
+    ("label", "judged"),
+    [
+        (pa.array([1.0, float("nan"), 0.0, 2.0]), [True, False, True, True]),
+        (pa.array([1.0, float("nan"), None, 2.0], pa.float32()), [True, False, False, True]),
+        (
+            pa.chunked_array([pa.array([1, None], pa.uint8()), pa.array([None, 2], pa.uint8())]),
+            [True, False, False, True],
+        ),
+        (pa.array([1, None, 0, 2]).dictionary_encode(), [True, False, True, True]),
+        (pa.array([1, None, 0, 2]).cast(pa.decimal128(20, 0)), [True, False, True, True]),
+        (pa.array([True, None, False, None]), [True, False, True, False]),
+        (pa.nulls(4), [False] * 4),
+        (pa.nulls(4, pa.int16()), [False] * 4),
+        (pa.array([1, 1, 0, 2]), None),
+    ],
+)
+def test_null_grades_of_every_type_are_unjudged(label: Any, judged: list[bool] | None) -> None:
+    rankings = fn.Rankings.from_arrow(
+        {"qid": [1, 1, 2, 2], "label": label, "score": [4, 3, 2, 1]}, unjudged="null"
+    )
+    assert (rankings.is_judged if judged is None else rankings.is_judged.tolist()) == judged
+    assert rankings.relevance.dtype.kind in "uif"
+    assert np.isfinite(rankings.relevance).all()
+
+
+def test_both_ways_to_say_what_was_judged_hold() -> None:
+    data = {"qid": [1] * 3, "label": [None, 1, 2], "score": [3, 2, 1], "seen": [True, True, False]}
+    rankings = fn.Rankings.from_arrow(data, unjudged="null", is_judged="seen")
+    assert rankings.is_judged.tolist() == [False, True, False]
+
+
+def test_words_of_dictionaries_and_numbers_have_grades() -> None:
+    label = pa.chunked_array(
+        [
+            pa.array(["x", "Bad"]).dictionary_encode().slice(1),
+            pa.array(["Good", "Good", "Bad"]).dictionary_encode(),
+        ]
+    )
+    found = fn.Rankings.from_arrow(
+        {"qid": [1] * 4, "label": label, "score": [1] * 4}, grades=WORDS | {"Bad": -0.5}
+    )
+    assert found.relevance.tolist() == [-0.5, 1, 1, -0.5]
+    numbers = {"qid": [1] * 2, "label": [5, 7], "score": [1] * 2}
+    for grades in ({"5": 1, "7": 0}, {5: 1, 7: 0}):
+        assert fn.Rankings.from_arrow(numbers, grades=grades).relevance.tolist() == [1, 0]
+    nothing = fn.Rankings.from_arrow(
+        pa.schema({"qid": pa.int8(), "label": pa.string(), "score": pa.int8()}).empty_table(), grades=WORDS
+    )
+    assert nothing.relevance.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {},
+            r"column \"label\" is string, beginning with \"a\".*or say the grade of each word, as in grades=\{",
+        ),
+        (
+            {"grades": {"A": 1}},
+            'has "a" at row 0, query 1, for which grades= has no grade; it has one for "A". Did you mean "A"',
+        ),
+        ({"grades": {}}, "grades is empty"),
+        ({"grades": ["a"]}, "grades is a list; wanted"),
+        ({"grades": {"a": "1"}}, "grades has '1' for 'a'; wanted a finite number"),
+        ({"grades": {"a": float("nan")}}, "grades has nan for 'a'"),
+        ({"unjudged": "zero"}, 'wanted "refuse" or "null"'),
+    ],
+)
+def test_grades_and_unjudged_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((fn.InputError, InputTypeError), match=message):
+        fn.evaluate({"qid": [1], "label": ["a"], "score": [1]}, "RR", **options)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "uint64", "int64", "float32", "float64"])
 def test_the_lowest_of_any_dtype_is_the_best(dtype: str) -> None:
     kind = np.dtype(dtype)

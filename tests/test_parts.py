@@ -435,7 +435,7 @@ def messages() -> Iterator[tuple[dict[str, Any], str, str]]:
     yield (
         {"label": [1, 0, None, 1]},
         "AP",
-        'column "label" has 1 null; the first is in query "b". Drop those rows, or give unjudged documents grade 0 and name a column that is false for them, as in is_judged="is_judged".'
+        'column "label" has 1 null; the first is in query "b". Drop those rows, or pass unjudged="null" where nobody judged those documents.'
         + part,
     )
     yield {"qid": ["a", None, "b", None]}, "AP", 'column "qid" has 2 nulls. Drop those rows.' + part

@@ -593,7 +593,7 @@ def test_flags_are_bool() -> None:
     ("column", "values", "message"),
     [
         ("score", [0.5, 0.1, None, 0.3, None, 0.8], r'column "score" has 2 nulls; the first is at row 2, query "a"\. Drop'),
-        ("label", [1, 0, 2, 0, None, 1], r'column "label" has 1 null; the first is at row 4, query "c"\. .*is_judged="is_judged"'),
+        ("label", [1, 0, 2, 0, None, 1], r'column "label" has 1 null; the first is at row 4, query "c"\. .*unjudged="null"'),
         ("qid", ["b", None, "a", "c", "c", "c"], r'column "qid" has 1 null; the first is at row 1\.'),
         ("qid", pa.DictionaryArray.from_arrays([0, 0, 1, 1, 1, 2], ["b", "a", None]), r'column "qid" has 1 null; the first is at row 5'),
         ("label", [None] * 6, r'column "label" has 6 nulls; the first is at row 0, query "b"'),

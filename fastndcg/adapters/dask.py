@@ -25,8 +25,9 @@ from dask.dataframe import from_delayed
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
 from fastndcg.errors import ColumnError
-from fastndcg.sources.arrow import is_list, table_of
+from fastndcg.sources.arrow import table_of
 from fastndcg.sources.columns import Roles
+from fastndcg.sources.values import is_list
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:

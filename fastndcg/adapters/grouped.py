@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from fastndcg.adapters import parts
 from fastndcg.adapters.parts import Sums, Task
 from fastndcg.errors import InputError
+from fastndcg.sources.values import shown
 
 Int64 = npt.NDArray[np.int64]
 
@@ -148,6 +149,6 @@ def check_ids(task: Task, scored: pa.ChunkedArray, cut: pa.ChunkedArray) -> None
         bad = cut.filter(pc.is_in(cut, value_set=ids.cast(cut.type)))
     if len(bad):
         raise InputError(
-            f"query {parts._shown(bad[0])} stands in several places of the data. grouped=True takes queries whose rows stand together, "
+            f"query {shown(bad[0])} stands in several places of the data. grouped=True takes queries whose rows stand together, "
             f'as in files that are sorted by "{task.query}"; leave it out for rows in any order.'
         )

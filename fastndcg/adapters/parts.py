@@ -27,8 +27,9 @@ from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_a
 from fastndcg.errors import At, ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores import Scores, Summary, groups_of, interval_of
-from fastndcg.sources.arrow import grouped_rows, is_list, rankings_from_table
+from fastndcg.sources.arrow import grouped_rows, rankings_from_table
 from fastndcg.sources.columns import Columns, Function, Roles, check_column, find_columns, with_roles
+from fastndcg.sources.values import is_list, shown
 from fastndcg.statistics import Moments, quartiles
 from fastndcg.statistics.intervals import SMALL, check_confidence
 
@@ -46,7 +47,8 @@ _NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
 
 
 _SHARED = """measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged,
+    grades
         As in `fastndcg.read_parquet`.
     order : str, optional
         Column that numbers the documents of a query. Measures with ties="input" need it, because a shuffle keeps no order.
@@ -288,7 +290,7 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
     if pc.any(same, min_count=0).as_py():
         row = pc.index(same, True).as_py()
         raise InputError(
-            f'column "{task.order}" has {order[row].as_py()!r} twice in query {_shown(query[row])}; order numbers the documents of a '
+            f'column "{task.order}" has {order[row].as_py()!r} twice in query {shown(query[row])}; order numbers the documents of a '
             "query, each once"
         )
     return rows
@@ -297,11 +299,6 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
 def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
-
-
-def _shown(scalar: pa.Scalar) -> str:
-    value = scalar.as_py()
-    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 @contextmanager

@@ -26,8 +26,8 @@ from ray.exceptions import RayError
 
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
-from fastndcg.sources.arrow import is_list
 from fastndcg.sources.columns import Roles
+from fastndcg.sources.values import is_list
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from pyspark.sql.types import BinaryType, DoubleType, StructField, StructType
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
 from fastndcg.errors import InputError, MeasureError
-from fastndcg.sources.arrow import is_list
 from fastndcg.sources.columns import Roles
+from fastndcg.sources.values import is_list
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:

@@ -77,6 +77,8 @@ def in_options(message: Message, options: dict[str, str]) -> str:
         name, value = options.get(proposed.name), proposed.value
         if name is None or value is ...:
             return name
+        if isinstance(value, dict):
+            value = ",".join(f"{word}={grade}" for word, grade in value.items())
         is_word = not isinstance(value, str) or re.fullmatch(r"[\w.+-]+", value)
         return f"{name} {value}" if is_word else f'{name} "{value}"'
 

@@ -31,6 +31,13 @@ class NaN(StrEnum):
     last = "last"
 
 
+class Unjudged(StrEnum):
+    """What becomes of documents without a grade."""
+
+    refuse = "refuse"
+    null = "null"
+
+
 class Layout(StrEnum):
     """How a comparison is written."""
 
@@ -126,7 +133,21 @@ AscendingOption = Annotated[
 ]
 
 
-NaNOption = Annotated[NaN, typer.Option(help="Documents with a NaN score: refused, or ranked last.")]
+UnjudgedOption = Annotated[
+    Unjudged, typer.Option(help="Documents with a null grade: refused, or taken as not judged.")
+]
+
+
+GradesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WORD=GRADE,...",
+        help='Where grades are words, as in "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0".',
+    ),
+]
+
+
+NaNOption = Annotated[NaN, typer.Option(help="Documents with a NaN or null score: refused, or ranked last.")]
 
 
 MemoryOption = Annotated[

@@ -59,6 +59,30 @@ def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
     return gates
 
 
+def read_grades(text: str | None) -> dict[str, float] | None:
+    """The grade of each word, as `--grades` has them: a word may hold `=`, and no comma."""
+    if text is None:
+        return None
+    grades: dict[str, float] = {}
+    for pair in text.split(","):
+        word, equals, number = (part.strip() for part in pair.rpartition("="))
+        if not equals:
+            end(2, f'--grades: "{pair}" is not a word and a grade; wanted WORD=GRADE, as in "Good=1,Bad=0"')
+        try:
+            grade = float(number)
+            if not math.isfinite(grade):
+                raise ValueError
+        except ValueError:
+            end(
+                2,
+                f'--grades: the grade of "{word}" is "{number}"; wanted a finite number, as in "Good=1,Bad=0"',
+            )
+        if word in grades:
+            end(2, f'--grades: "{word}" has two grades; give each word one')
+        grades[word] = int(grade) if grade.is_integer() else grade
+    return grades
+
+
 def check_confidence(confidence: float) -> None:
     from fastndcg.statistics.intervals import check_confidence
 

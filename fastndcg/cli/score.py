@@ -20,6 +20,7 @@ from fastndcg.cli.options import (
     DocIdOption,
     Format,
     FormatOption,
+    GradesOption,
     IntentsOption,
     IsJudgedOption,
     MeasureOption,
@@ -33,6 +34,8 @@ from fastndcg.cli.options import (
     RankOption,
     RelevanceOption,
     ThreadsOption,
+    Unjudged,
+    UnjudgedOption,
     WeightOption,
 )
 from fastndcg.cli.output import slices_of, write_summary
@@ -45,6 +48,7 @@ from fastndcg.cli.reading import (
     open_paths,
     read_by,
     read_gates,
+    read_grades,
     read_measures,
     read_qrels_runs,
     read_rankings,
@@ -138,6 +142,8 @@ def score(
     nan: NaNOption = NaN.refuse,
     rank: RankOption = None,
     ascending: AscendingOption = False,
+    unjudged: UnjudgedOption = Unjudged.refuse,
+    grades: GradesOption = None,
     convention: ConventionOption = None,
     doc_id: DocIdOption = None,
     out: OutOption = None,
@@ -165,6 +171,7 @@ def score(
       fastndcg score predictions.parquet -m nDCG@10 -m "nDCG(gain='exp2')@1,3,5"
       fastndcg score --qrels diversity.qrels --run run.txt -m alpha_nDCG@20 -m ERR_IA@20
       fastndcg score predictions.csv.gz --doc-id docno
+      fastndcg score judged.csv --grades "Perfect=4,Good=2,Fair=1,Bad=0" --unjudged null
       fastndcg score predictions.parquet --keep country --out per_query.parquet
       fastndcg score predictions.parquet --by country --by device --confidence 0.95
       fastndcg score predictions.parquet --anchors
@@ -188,6 +195,8 @@ def score(
         "--propensity": propensity,
         "--rank": rank,
         "--ascending": ascending,
+        "--unjudged": unjudged is Unjudged.null,
+        "--grades": grades,
     }
     check_sources(paths, qrels, run, {"--missing": missing}, only_paths)
     if keep and out is None:
@@ -215,6 +224,8 @@ def score(
         nan.value,
         rank,
         ascending,
+        unjudged.value,
+        read_grades(grades),
     )
     stored = find_stored_text(paths[0], roles) if len(paths) == 1 else None
     opened = open_paths(paths, threads) if paths and stored is None else None
@@ -225,7 +236,7 @@ def score(
         others |= {
             "--" + role.replace("_", "-"): value
             for role, value in vars(roles).items()
-            if role not in ("keep", "nan")
+            if role != "keep" and value != getattr(Roles, role)
         }
         _check_stored(paths[0], others)
         scored = stored_results(stored, measures if measure or gates else stored.measures)

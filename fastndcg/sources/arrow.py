@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,30 +12,38 @@ import pyarrow as pa
 
 from fastndcg.arrays import read_only
 from fastndcg.arrow_types import array_of, column_of, decoded, is_number
-from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, Part, Step, count_of
+from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, count_of
 from fastndcg.grouping import Grouped, group_by_query
 from fastndcg.intents import intent_grades
 from fastndcg.rankings import Rankings
 from fastndcg.sources.columns import Columns, Roles, find_columns
+from fastndcg.sources.frames import source_of
+from fastndcg.sources.values import (
+    OR_LAST,
+    UNJUDGED,
+    both,
+    doc_ids_in,
+    flags_in,
+    grades_in,
+    ids_in,
+    is_list,
+    joined,
+    numbers_in,
+    plain,
+    refuse_nulls,
+    scores_in,
+    shown,
+    view,
+    with_long_offsets,
+)
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
-_DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
-_EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
+
 # rows from which a kernel finds queries sooner than NumPy, which writes a byte for each row first
 WORTH_COMPILING = 1 << 18
 _RUN = 32  # rows of a query, so that the first look at ids has room for all queries of most data
-_UNJUDGED = (
-    ". Drop those rows",
-    Step(
-        ", or give unjudged documents grade 0 and name a column that is false for them, as in ",
-        Argument("is_judged", "is_judged"),
-    ),
-    ".",
-)
-_OR_LAST = (". Drop those rows", Step(" or pass ", Argument("nan", "last")), ".")
-_STEPS = {"grades": _UNJUDGED, "scores": _OR_LAST}
 
 
 def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -> Rankings:
@@ -78,7 +85,7 @@ def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -
     >>> rankings_from_arrow({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}, Roles()).offsets
     array([0, 2, 3])
     """
-    source = _source(data)
+    source = source_of(data)
     try:
         columns = find_columns(
             source.names, roles, is_list=lambda name: is_list(source.type_of(name)), with_doc_id=with_doc_id
@@ -120,7 +127,7 @@ def table_of(data: Any, names: Sequence[str]) -> pa.Table:
 
     Raises as `rankings_from_arrow` does.
     """
-    return _source(data).table(list(names))
+    return source_of(data).table(list(names))
 
 
 def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -149,145 +156,8 @@ def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) ->
 
 def plain_table(table: pa.Table) -> pa.Table:
     """The same values without dictionaries, views or other types that not every function of pyarrow knows."""
-    columns = [decoded(_decode(column)) for column in table.columns]
+    columns = [decoded(plain(column)) for column in table.columns]
     return pa.table(columns, names=table.column_names)
-
-
-def is_list(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds a list for each row."""
-    types = pa.types
-    return bool(
-        types.is_list(kind)
-        or types.is_large_list(kind)
-        or types.is_fixed_size_list(kind)
-        or types.is_list_view(kind)
-        or types.is_large_list_view(kind)
-    )
-
-
-# ---- what data is ----
-
-
-class _Source(NamedTuple):
-    """A table that is not read yet."""
-
-    names: Sequence[str]
-    type_of: Callable[[str], pa.DataType]
-    table: Callable[[list[str]], pa.Table]
-    hint: str = ""  # closes the message of a missing column
-
-
-def _source(data: Any) -> _Source:
-    pandas = sys.modules.get("pandas")
-    dataset = sys.modules.get("pyarrow.dataset")
-    if isinstance(data, pa.Table):
-        return _Source(data.column_names, lambda name: data.schema.field(name).type, data.select)
-    if pandas is not None and isinstance(data, pandas.DataFrame):
-        # not through Arrow's stream: it would carry the index as a column, and turn NaN into null
-        index = [name for name in data.index.names if name is not None]
-        hint = f" The index has {', '.join(map(repr, index))}: call reset_index() first." if index else ""
-        return _of_columns(list(data.columns), lambda name: _from_pandas(name, data[name]), hint)
-    if dataset is not None and isinstance(data, dataset.Dataset):
-        return _Source(
-            data.schema.names,
-            lambda name: data.schema.field(name).type,
-            lambda names: _readable(lambda: data.to_table(columns=names)),
-        )
-    if isinstance(data, Mapping):
-        return _of_columns(list(data), lambda name: _from_array(name, data[name]))
-    if isinstance(data, np.ndarray) and data.dtype.names:
-        return _of_columns(list(data.dtype.names), lambda name: _from_array(name, data[name]))
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(data, polars.LazyFrame):
-        schema = polars.DataFrame(schema=data.collect_schema()).to_arrow().schema
-        return _Source(
-            schema.names,
-            lambda name: schema.field(name).type,
-            lambda names: _readable(lambda: data.select(names).collect().to_arrow()),
-        )
-    return _of_reader(_reader(data))
-
-
-def _reader(data: Any) -> pa.RecordBatchReader:
-    if isinstance(data, pa.RecordBatchReader):
-        return data
-    try:
-        if isinstance(data, pa.RecordBatch):
-            return pa.RecordBatchReader.from_batches(data.schema, [data])
-        if hasattr(data, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(data)
-        if hasattr(data, "__arrow_c_array__"):
-            batch = pa.record_batch(data)
-            return pa.RecordBatchReader.from_batches(batch.schema, [batch])
-    except (TypeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputTypeError(
-            f"data is a {_type_name(data)} that is not a table: {first_line(error)}"
-        ) from None
-    step = "Name its path to read_parquet" if isinstance(data, str) else "Convert it to one of them"
-    if callable(getattr(data, "collect", None)):
-        step = "Call .collect() first"
-    elif callable(getattr(data, "compute", None)):
-        step = "Call .compute() first"
-    raise InputTypeError(
-        f"data is a {_type_name(data)}; wanted a table: anything with __arrow_c_stream__ (pyarrow, Polars, DuckDB), a "
-        f"pandas DataFrame, or a mapping of column names to arrays. {step}."
-    )
-
-
-def _of_reader(reader: pa.RecordBatchReader) -> _Source:
-    schema = reader.schema
-
-    def table(names: list[str]) -> pa.Table:
-        # batch by batch, so that a stream's other columns are freed as they pass
-        batches = _readable(lambda: [batch.select(names) for batch in reader])
-        return pa.Table.from_batches(batches, pa.schema([schema.field(name) for name in names]))
-
-    return _Source(schema.names, lambda name: schema.field(name).type, table)
-
-
-def _of_columns(names: list[Any], column: Callable[[str], pa.ChunkedArray], hint: str = "") -> _Source:
-    def table(wanted: list[str]) -> pa.Table:
-        arrays = [column(name) for name in wanted]
-        for name, array in zip(wanted, arrays, strict=True):
-            if len(array) != len(arrays[0]):
-                raise InputError(
-                    f'column "{name}" has {len(array)} values and column "{wanted[0]}" {len(arrays[0])}; wanted one length'
-                )
-        return pa.table(arrays, names=wanted)
-
-    return _Source(names, lambda name: column(name).type, table, hint)
-
-
-def _from_pandas(name: str, series: Any) -> pa.ChunkedArray:
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "buif":
-        return _from_array(name, series.to_numpy())
-    return _from_array(name, series)
-
-
-def _from_array(name: str, values: Any) -> pa.ChunkedArray:
-    if isinstance(values, pa.ChunkedArray):
-        return values
-    if isinstance(values, np.ndarray) and not values.dtype.isnative:
-        values = values.astype(values.dtype.newbyteorder("="))
-    if isinstance(values, np.ndarray) and values.ndim == 2:
-        offsets = np.arange(len(values) + 1, dtype=np.int64) * values.shape[1]
-        values = pa.LargeListArray.from_arrays(offsets, pa.array(values.ravel()))
-    try:
-        if not isinstance(values, pa.Array) and hasattr(values, "__arrow_c_stream__"):
-            return pa.chunked_array(values)
-        array = pa.array(values)
-    except (TypeError, ValueError, pa.ArrowException) as error:
-        raise InputTypeError(
-            f'column "{name}" is not an array that Arrow can hold: {first_line(error)}'
-        ) from None
-    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-
-
-def _readable(read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise InputError(f"data could not be read: {first_line(error)}. Check its source") from None
 
 
 # ---- long form ----
@@ -305,8 +175,8 @@ def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> 
             "a row for each document needs the query it belongs to; name its column, as in ",
             Argument("query", "..."),
         )
-    ids = _ids(name, table[name])
-    _refuse_nulls(name, ids, lambda row: At(_number_of(row, numbers)))
+    ids = ids_in(name, table[name])
+    refuse_nulls(name, ids, lambda row: At(_number_of(row, numbers)))
     return ids
 
 
@@ -320,15 +190,20 @@ def _from_long(
     ids = checked_ids(table, columns, numbers)
 
     def place(row: int) -> At:
-        return At(_number_of(row, numbers), _shown(ids[row]))
+        return At(_number_of(row, numbers), shown(ids[row]))
 
-    relevance = _numbers(columns.relevance, table[columns.relevance], "grades", place)
-    scores = _scores(columns, table[columns.score], place)
-    judged = None if columns.is_judged is None else _flags(columns.is_judged, table[columns.is_judged], place)
-    weight = (
-        None if columns.weight is None else _numbers(columns.weight, table[columns.weight], "weights", place)
+    relevance, graded = grades_in(columns, table[columns.relevance], place)
+    scores = scores_in(columns, table[columns.score], place)
+    judged = (
+        None if columns.is_judged is None else flags_in(columns.is_judged, table[columns.is_judged], place)
     )
-    doc_ids = None if columns.doc_id is None else _doc_ids(columns.doc_id, table[columns.doc_id], place)
+    judged = both(judged, graded)
+    weight = (
+        None
+        if columns.weight is None
+        else numbers_in(columns.weight, table[columns.weight], "weights", place)
+    )
+    doc_ids = None if columns.doc_id is None else doc_ids_in(columns.doc_id, table[columns.doc_id], place)
     more = _more(columns, lambda name: (table[name], place), len(table))
 
     grouped = _grouped(ids) if grouped is None else grouped
@@ -362,14 +237,14 @@ def _grouped(ids: pa.ChunkedArray) -> Grouped:
     if pa.types.is_run_end_encoded(ids.type):
         starts, ids_of_runs = runs_of(ids)
         if not len(starts):
-            return group_by_query(_decode(ids))
+            return group_by_query(plain(ids))
     else:
         changes = _changes(ids, most=len(ids) // 2)
         if changes is None or not len(changes):
             return group_by_query(ids)
         starts, ids_of_runs = changes, _take(ids, changes)
     if is_number(ids_of_runs.type) and ids_of_runs.num_chunks:
-        numbers = _view(ids_of_runs)
+        numbers = view(ids_of_runs)
         if bool((numbers[1:] > numbers[:-1]).all()):
             return Grouped(_whole(ids_of_runs), np.append(starts, len(ids)))
     ends = np.append(starts[1:], len(ids))
@@ -391,7 +266,7 @@ def runs_of(column: pa.ChunkedArray) -> tuple[Int64, pa.ChunkedArray]:
     starts, values, before = [np.empty(0, np.int64)], [], 0
     for chunk in column.chunks:
         first, count = chunk.find_physical_offset(), chunk.find_physical_length()
-        ends = _view(chunk.run_ends)[first : first + count].astype(np.int64) + (before - chunk.offset)
+        ends = view(chunk.run_ends)[first : first + count].astype(np.int64) + (before - chunk.offset)
         starts.append(np.append(before, ends[:-1])[:count])
         values.append(chunk.values[first : first + count])
         before += len(chunk)
@@ -409,13 +284,13 @@ def _changes(column: pa.ChunkedArray, most: int) -> Int64 | None:
     for chunk in column.chunks:
         if pa.types.is_dictionary(kind) or is_number(kind):
             changes = _changes_of_numbers(
-                _view(chunk.indices if pa.types.is_dictionary(kind) else chunk), most
+                view(chunk.indices if pa.types.is_dictionary(kind) else chunk), most
             )
         elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
             import pyarrow.compute as pc
 
             # 3.4 ns a row, where encoding as a dictionary takes 14
-            changes = _listed(_view(pc.not_equal(chunk[1:], chunk[:-1])), most)
+            changes = _listed(view(pc.not_equal(chunk[1:], chunk[:-1])), most)
         else:
             return None
         most -= 1 if changes is None else len(changes) + 1
@@ -465,7 +340,7 @@ def _take(column: pa.ChunkedArray, rows: Int64) -> pa.ChunkedArray:
 def _take_of(chunk: pa.Array, rows: Int64) -> pa.Array:
     """NumPy takes numbers in half the time of Arrow, which it spends on what may be null."""
     if is_number(chunk.type) and not chunk.null_count:
-        return column_of(_view(chunk)[rows], chunk.type)
+        return column_of(view(chunk)[rows], chunk.type)
     return chunk.take(column_of(rows))
 
 
@@ -473,16 +348,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array."""
     if column.num_chunks == 1:
         return column.chunk(0)
-    return pa.concat_arrays(_with_long_offsets(column).chunks)
-
-
-def _with_long_offsets(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Strings of 2 GiB and more do not fit the offsets of one array of short ones."""
-    return (
-        column.cast(pa.large_string())
-        if pa.types.is_string(column.type) and column.nbytes >= 2**31
-        else column
-    )
+    return pa.concat_arrays(with_long_offsets(column).chunks)
 
 
 class _QueryLevel:
@@ -493,7 +359,7 @@ class _QueryLevel:
         self._starts, self._first_rows = grouped.offsets[:-1], grouped.first_rows
 
     def column(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        column = _decode(column)
+        column = plain(column)
         if pa.types.is_nested(column.type):
             raise InputTypeError(
                 f'column "{name}" is {column.type}; keep and weight take one plain value for each query'
@@ -503,9 +369,9 @@ class _QueryLevel:
             first, other = self._first_row_of(differing), self._source_row(differing)
             rows = _number_of(first, self._numbers), _number_of(other, self._numbers)
             raise InputError(
-                f'column "{name}" differs within query {_shown(self._ids[other])}: {_shown(column[first])}',
+                f'column "{name}" differs within query {shown(self._ids[other])}: {shown(column[first])}',
                 At(rows[0]),
-                f", {_shown(column[other])}",
+                f", {shown(column[other])}",
                 At(rows[1]),
                 "; keep and weight take columns with one value for each query",
             )
@@ -527,7 +393,7 @@ class _QueryLevel:
     def _differing(self, column: pa.ChunkedArray) -> int | None:
         """The first row, in query order, that differs from the row before it in its query."""
         encoded = decoded(column).dictionary_encode(null_encoding="encode")
-        codes = _joined([_view(chunk.indices) for chunk in encoded.chunks], np.int32)
+        codes = joined([view(chunk.indices) for chunk in encoded.chunks], np.int32)
         if self._grouped.rows is not None:
             codes = codes[self._grouped.rows]
         changes = codes[1:] != codes[:-1]
@@ -548,7 +414,7 @@ def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numb
     ids = None if columns.query is None else checked_ids(table, columns, numbers)
 
     def query_at(row: int) -> str:
-        return str(_number_of(row, numbers)) if ids is None else _shown(ids[row])
+        return str(_number_of(row, numbers)) if ids is None else shown(ids[row])
 
     def place(row: int) -> At:
         return At(None, query_at(row))
@@ -571,15 +437,18 @@ def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numb
         row = int(np.searchsorted(offsets, position, side="right")) - 1
         return place(row)._replace(position=position - int(offsets[row]))
 
-    relevance = _numbers(columns.relevance, grades, "grades", document)
-    scores = _scores(columns, values_of(columns.score)[0], document)
-    judged = None if columns.is_judged is None else _flags(columns.is_judged, *values_of(columns.is_judged))
-    doc_ids = None if columns.doc_id is None else _doc_ids(columns.doc_id, *values_of(columns.doc_id))
+    relevance, graded = grades_in(columns, grades, document)
+    scores = scores_in(columns, values_of(columns.score)[0], document)
+    judged = None if columns.is_judged is None else flags_in(columns.is_judged, *values_of(columns.is_judged))
+    judged = both(judged, graded)
+    doc_ids = None if columns.doc_id is None else doc_ids_in(columns.doc_id, *values_of(columns.doc_id))
     more = _more(columns, values_of, len(grades))
     weight = (
-        None if columns.weight is None else _numbers(columns.weight, table[columns.weight], "weights", place)
+        None
+        if columns.weight is None
+        else numbers_in(columns.weight, table[columns.weight], "weights", place)
     )
-    kept = {name: _decode(table[name]) for name in columns.keep}
+    kept = {name: plain(table[name]) for name in columns.keep}
     kept |= {name: decoded(column) for name, column in kept.items() if name in decode}
     return _checked(
         offsets,
@@ -598,7 +467,7 @@ def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numb
 
 def several_rows_of_lists(query: pa.Scalar, columns: Columns) -> InputError:
     return InputError(
-        f"query {_shown(query)} has several rows of lists; in list-column form a query is one row. Make a row of each document first, "
+        f"query {shown(query)} has several rows of lists; in list-column form a query is one row. Make a row of each document first, "
         f'as in data.explode(["{columns.relevance}", "{columns.score}"]), and rows of one query are one query.'
     )
 
@@ -626,11 +495,11 @@ def _ragged(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> t
         raise InputTypeError(
             f'column "{name}" is {kind}; wanted a list for each query, as in the relevance column'
         )
-    _refuse_nulls(name, column, place, ". Give a query without documents an empty list.")
+    refuse_nulls(name, column, place, ". Give a query without documents an empty list.")
     ends, values, total = [np.zeros(1, np.int64)], [], 0
     for chunk in column.chunks:
         if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            offsets = _view(chunk.offsets)
+            offsets = view(chunk.offsets)
             values.append(chunk.values.slice(offsets[0], offsets[-1] - offsets[0]))
             if column.num_chunks == 1 and offsets[0] == 0:
                 return offsets.astype(np.int64, copy=False), pa.chunked_array(values)
@@ -640,7 +509,7 @@ def _ragged(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> t
             ends.append(total + kind.list_size * np.arange(1, len(chunk) + 1, dtype=np.int64))
         else:
             values.append(chunk.flatten())
-            ends.append(total + np.cumsum(_view(chunk.sizes), dtype=np.int64))
+            ends.append(total + np.cumsum(view(chunk.sizes), dtype=np.int64))
         total += len(values[-1])
     return np.concatenate(ends, dtype=np.int64), pa.chunked_array(values, kind.value_type)
 
@@ -662,7 +531,7 @@ def _more(
         found["intents"] = intent_grades(f'column "{columns.intents}"', column, documents)
     if columns.propensity is not None:
         column, place = values_of(columns.propensity)
-        values = _numbers(columns.propensity, column, "probabilities", place)
+        values = numbers_in(columns.propensity, column, "probabilities", place)
         bad = ~((values > 0) & (values <= 1))
         if bad.any():
             first = int(np.argmax(bad))
@@ -674,191 +543,6 @@ def _more(
             )
         found["propensity"] = values
     return found
-
-
-# ---- columns to arrays ----
-
-
-def _numbers(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[int], At]) -> Array:
-    """A column of numbers as one array: a view of its buffer where it is one chunk."""
-    column = _decode(column)
-    if pa.types.is_dictionary(column.type):
-        column = decoded(column)
-    kind = column.type
-    if pa.types.is_null(kind) and not len(column):
-        return np.empty(0, np.float64)
-    _refuse_nulls(name, column, place, *_STEPS.get(wanted, (". Drop those rows or fill them.",)))
-    if pa.types.is_decimal(kind):
-        return _joined([_undecimal(name, chunk) for chunk in column.chunks], np.float64)
-    if not (is_number(kind) or pa.types.is_boolean(kind)):
-        shown = f", beginning with {_shown(column[0])}" if len(column) else ""
-        raise InputTypeError(
-            f'column "{name}" is {kind}{shown}; wanted {wanted} that are integers or floats. Cast it, or name another column.'
-        )
-    # joined by Arrow, whose allocator keeps memory for the next part of a stream; NumPy's has it faulted in anew
-    return _view(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
-
-
-def _scores(columns: Columns, column: pa.ChunkedArray, place: Callable[[int], At]) -> Array:
-    """As `_numbers`; with nan="last" nulls, which is what pandas writes for NaN, are NaN. Highest is best, whatever the column."""
-    name, column = columns.score, _decode(column)
-    if columns.nan != "last" or not column.null_count:
-        scores = _numbers(name, column, "scores", place)
-    else:
-        scores = with_nulls_as_nan(name, column, lambda present: _numbers(name, present, "scores", place))
-    return negated(scores) if columns.ascending else scores
-
-
-def negated(numbers: Array) -> Array:
-    """Numbers in falling order, equal ones equal.
-
-    >>> negated(np.array([1, 200], np.uint8)), negated(np.array([-(2**63)])), negated(np.array([0.5]))
-    (array([  -1, -200]), array([9223372036854775807]), array([-0.5]))
-    """
-    if numbers.dtype.kind == "f":
-        return -numbers
-    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
-    if low == -(2**63) or high >= 2**63:  # -1 - number, which no integer is too large for
-        return ~numbers
-    return -numbers.astype(np.int64)
-
-
-def with_nulls_as_nan(
-    name: str, column: pa.ChunkedArray, numbers_of: Callable[[pa.ChunkedArray], Array]
-) -> Array:
-    """A column of numbers as floats, NaN where it is null; `numbers_of` makes an array of those that are not.
-
-    Raises `InputError` for integers that float64 cannot tell apart.
-
-    >>> with_nulls_as_nan("score", pa.chunked_array([[3, None]]), lambda column: column.to_numpy())
-    array([ 3., nan])
-    """
-    import pyarrow.compute as pc
-
-    missing = array_of(pc.is_null(column))
-    numbers = numbers_of(column.drop_null())
-    floats = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
-    if floats is not numbers and len(floats) and abs(floats).max() >= 1 << 53:
-        raise InputError(
-            f'column "{name}" has {count_of(column.null_count, "null")} and whole numbers beyond 2^53, which floats cannot tell apart. '
-            "Drop the rows with nulls."
-        )
-    values = np.full(len(column), np.nan, floats.dtype)
-    values[~missing] = floats
-    return values
-
-
-def _undecimal(name: str, chunk: pa.Array) -> Array:
-    """Decimals as int64, or as the nearest float64s where they have a fraction.
-
-    Arrow's own cast is off by a bit for many of them.
-    """
-    kind = chunk.type
-    if not len(chunk):
-        return np.empty(0, np.int64 if kind.scale <= 0 else np.float64)
-    item, words = min(kind.bit_width // 8, 8), max(kind.bit_width // 64, 1)
-    stored = np.frombuffer(chunk.buffers()[1], f"i{item}", words * (chunk.offset + len(chunk))).reshape(
-        -1, words
-    )
-    unscaled, above = stored[chunk.offset :, 0], stored[chunk.offset :, 1:]
-    fits = bool(
-        (above == (unscaled >> (8 * item - 1))[:, None]).all()
-    )  # the other words only repeat the sign
-    largest = max(abs(int(unscaled.max())), abs(int(unscaled.min())))
-    if kind.scale <= 0 and fits and largest * 10**-kind.scale < 2**63:
-        return unscaled.astype(np.int64) * np.int64(10**-kind.scale)
-    if 0 < kind.scale <= _EXACT_POWER and fits and largest < 10**_DECIMAL_DIGITS:
-        fractional: Array = unscaled / 10.0**kind.scale
-        return fractional
-    limit = (
-        "beyond int64"
-        if kind.scale <= 0
-        else f"of more than {_DECIMAL_DIGITS} digits, which float64 may not tell apart"
-    )
-    raise InputError(
-        f'column "{name}" is {kind} with values {limit}. Cast it to float64, or round it, before.'
-    )
-
-
-def _flags(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> Array:
-    column = _decode(column)
-    if not pa.types.is_boolean(column.type) and len(column):
-        raise InputTypeError(
-            f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
-        )
-    _refuse_nulls(name, column, place, ". Write False for unjudged documents.")
-    return _joined([_view(chunk) for chunk in column.chunks], np.bool_)
-
-
-def _ids(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if _is_runs_of_ids(column):
-        return column
-    column = _decode(column)
-    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_floating(value_type) or pa.types.is_nested(value_type):
-        raise InputTypeError(
-            f'column "{name}" is {column.type}; wanted query ids that are integers or strings. Cast it, or name another column.'
-        )
-    if pa.types.is_null(value_type) and not len(column):
-        return column.cast(pa.int64())
-    return column
-
-
-def _is_runs_of_ids(column: pa.ChunkedArray) -> bool:
-    """Whether a column is run-end encoded, and without nulls, which it would not count."""
-    kind = column.type
-    if not pa.types.is_run_end_encoded(kind):
-        return False
-    is_id = any(
-        is_kind(kind.value_type)
-        for is_kind in (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
-    )
-    return is_id and not any(chunk.values.null_count for chunk in column.chunks)
-
-
-def _doc_ids(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> pa.ChunkedArray:
-    column = _decode(column)
-    _refuse_nulls(name, column, place, ". Drop those rows or name their documents.")
-    return _with_long_offsets(column)
-
-
-def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of a type that all of pyarrow's functions know: no views, run-end encoding or extension types."""
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _decode(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
-    if pa.types.is_run_end_encoded(kind):
-        import pyarrow.compute as pc
-
-        return _decode(pc.run_end_decode(column))
-    if pa.types.is_string_view(kind):
-        return column.cast(pa.large_string())
-    if pa.types.is_binary_view(kind):
-        return column.cast(pa.large_binary())
-    if not pa.types.is_dictionary(kind):
-        return column
-    if pa.types.is_string_view(kind.value_type):
-        chunks = [
-            pa.DictionaryArray.from_arrays(
-                chunk.indices, chunk.dictionary.cast(pa.large_string()), ordered=kind.ordered
-            )
-            for chunk in column.chunks
-        ]
-        return pa.chunked_array(chunks, pa.dictionary(kind.index_type, pa.large_string(), kind.ordered))
-    if any(chunk.dictionary.null_count for chunk in column.chunks):
-        return column.cast(kind.value_type)  # so that a null is a null wherever it is counted
-    return column
-
-
-def _view(array: pa.Array) -> Array:
-    view: Array = array_of(array)
-    return view
-
-
-def _joined(arrays: Sequence[Array], dtype: npt.DTypeLike) -> Array:
-    if len(arrays) == 1:
-        return arrays[0]
-    return np.concatenate(arrays) if arrays else np.empty(0, dtype)
 
 
 # ---- checks and messages ----
@@ -884,50 +568,19 @@ def _name_the_column(
 ) -> NoReturn:
     """Raise the error of `Rankings` again, with the names of column and row that the caller knows."""
     for name, values, steps in (
-        (columns.score, scores, _OR_LAST),
-        (columns.relevance, relevance, _UNJUDGED),
+        (columns.score, scores, OR_LAST),
+        (columns.relevance, relevance, UNJUDGED),
     ):
         if values.dtype.kind != "f" or (values is scores and columns.nan != "refuse"):
             continue
         bad = np.isnan(values) if values is scores else ~np.isfinite(values)
         if bad.any():
-            kind = "NaN value" if np.isnan(values[bad]).all() else "infinite or NaN value"
+            only_nan = bool(np.isnan(values[bad]).all())
+            kind = "NaN value" if only_nan else "infinite or NaN value"
             first = int(np.argmax(bad))
             raise InputError(
                 f'column "{name}" has {count_of(bad.sum(), kind)}',
                 place(first)._replace(first=True),
-                *steps,
+                *(steps if only_nan else (". Drop those rows.",)),
             ) from None
     raise error
-
-
-def _refuse_nulls(name: str, column: pa.ChunkedArray, place: Callable[[int], At], *steps: Part) -> None:
-    if column.null_count:
-        import pyarrow.compute as pc
-
-        first = int(np.argmax(array_of(pc.is_null(column))))
-        raise InputError(
-            f'column "{name}" has {count_of(column.null_count, "null")}',
-            place(first)._replace(first=True),
-            *(steps or (". Drop those rows.",)),
-        )
-
-
-def _shown(scalar: pa.Scalar) -> str:
-    value = scalar.as_py()
-    return f'"{value}"' if isinstance(value, str) else repr(value)
-
-
-def _type_name(data: object) -> str:
-    kind = type(data)
-    return (
-        kind.__name__
-        if kind.__module__ == "builtins"
-        else f"{kind.__module__.partition('.')[0]} {kind.__name__}"
-    )
-
-
-def first_line(error: BaseException) -> str:
-    """An error of Arrow in one line, without its closing full stop."""
-    lines: Iterable[str] = str(error).splitlines()
-    return next(iter(lines), type(error).__name__).strip().rstrip(".")

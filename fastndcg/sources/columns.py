@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, Step, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
-    from fastndcg.typing import NaN
+    from fastndcg.typing import NaN, Unjudged
 
 # by these a column is known whatever its case and separators: `QueryID`, `queryId` and `query-id` are `query_id`
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
@@ -38,6 +41,7 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 _SHOWN = 12  # column names that a message lists; a feature table has hundreds
+_OPTIONS = ("nan", "rank", "ascending", "unjudged", "grades")  # how columns are read
 _OPTIONAL = (
     "doc_id",
     "weight",
@@ -66,8 +70,14 @@ class Roles:
     nan: NaN = "refuse"
     rank: str | None = None
     ascending: bool = False
+    unjudged: Unjudged = "refuse"
+    grades: Mapping[Any, float] | None = None
 
     def __post_init__(self) -> None:
+        if self.unjudged not in ("refuse", "null"):
+            raise InputError(f'unjudged={self.unjudged!r} is not known; wanted "refuse" or "null"')
+        if self.grades is not None:
+            _check_grades(self.grades)
         if self.nan not in ("refuse", "last"):
             raise InputError(f'nan={self.nan!r} is not known; wanted "refuse" or "last"')
         if not isinstance(self.ascending, bool):
@@ -123,6 +133,18 @@ class Columns(Roles):
 
     def __repr__(self) -> str:
         return f"Columns({', '.join(f'{role}={name!r}' for role, name in self.taken.items())})"
+
+
+def _check_grades(grades: object) -> None:
+    if not isinstance(grades, Mapping):
+        raise InputTypeError(
+            f'grades is a {type(grades).__name__}; wanted the grade of each word, as in grades={{"good": 1, "bad": 0}}'
+        )
+    if not grades:
+        raise InputError('grades is empty; wanted the grade of each word, as in grades={"good": 1, "bad": 0}')
+    for word, grade in grades.items():
+        if isinstance(grade, bool) or not isinstance(grade, Real) or not math.isfinite(grade):
+            raise InputError(f"grades has {grade!r} for {word!r}; wanted a finite number")
 
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
@@ -231,7 +253,7 @@ def find_columns(
         raise ColumnError(
             f'two columns of the results would be "weight", of which {weight} has the weights; rename the other'
         )
-    options: dict[str, Any] = {"nan": roles.nan, "rank": roles.rank, "ascending": roles.ascending}
+    options: dict[str, Any] = {name: getattr(roles, name) for name in _OPTIONS}
     return Columns(query, relevance, score, kept, **optional, **options)
 
 

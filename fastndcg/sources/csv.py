@@ -15,6 +15,7 @@ from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
 from fastndcg.sources.lines import unpacked
 from fastndcg.sources.messages import reading
 from fastndcg.sources.parquet import Path_, as_list, naming, threads_of
+from fastndcg.sources.values import WORDS
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
@@ -64,7 +65,8 @@ def read_csv(
         A file, plain, gzip, bzip2 or Zstandard; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as in
         `s3://bucket/predictions.csv`. The first line of each has the names of columns, separated as all others are: by
         commas, tabs or semicolons. Fields may be quoted.
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged,
+    grades
         As in `read_parquet`. CSV has no lists, so `intents` is refused.
     threads : int, optional
         1 reads on the calling thread; else pyarrow's threads do. The result does not depend on it.
@@ -134,10 +136,11 @@ def read_opened(opened: Opened, threads: int | None) -> Rankings:
     """Rankings of all files. Raises as `read_csv` does."""
     columns = opened.columns
     ids = {name for name in (columns.query, columns.doc_id, *columns.keep) if name is not None}
-    numbers = [name for name in columns.names if name not in ids and name != columns.is_judged]
+    texts = ids if columns.grades is None else {*ids, columns.relevance}
+    numbers = [name for name in columns.names if name not in texts and name != columns.is_judged]
     with Task("Reading"):
         tables = [
-            read_columns(file, header, columns.names, ids, numbers, threads)
+            read_columns(file, header, columns.names, texts, numbers, threads, columns.relevance)
             for file, header in zip(opened.files, opened.headers, strict=True)
         ]
     table = pa.concat_tables(tables, promote_options="permissive")
@@ -235,8 +238,12 @@ def read_columns(
     texts: Iterable[str],
     numbers: Iterable[str],
     threads: int | None,
+    grades: str | None = None,
 ) -> pa.Table:
-    """The named columns of a file: `texts` as they stand there, `numbers` as integers where all are, others as they seem."""
+    """The named columns of a file: `texts` as they stand there, `numbers` as integers where all are, others as they seem.
+
+    `grades` is the column in which words could be meant.
+    """
     for name in names:
         if name not in header.names:
             raise ColumnError(f'{file.path} has no column "{name}", which other files have')
@@ -255,7 +262,7 @@ def read_columns(
         _read(file, header, names, types | dict.fromkeys(numbers, pa.float64()), False)
     except _MalformedError as error:
         fault = str(error)
-    raise _fault(file.path, header, fault)
+    raise _fault(file.path, header, fault, grades)
 
 
 def _holds_numbers(kind: pa.DataType) -> bool:
@@ -296,7 +303,7 @@ class _MalformedError(Exception):
     """What pyarrow says of a row, kept apart from what it says of a file that cannot be read."""
 
 
-def _fault(path: str, header: Header, message: str) -> SourceError:
+def _fault(path: str, header: Header, message: str, grades: str | None) -> SourceError:
     """The error that names the row and the column of what pyarrow could not read."""
     match = re.match(_FAULT, message, re.DOTALL)
     column, row, reason = match.groups() if match else (None, None, message)
@@ -308,5 +315,7 @@ def _fault(path: str, header: Header, message: str) -> SourceError:
     if value is None:
         return SourceError(f'{where}: column "{name}" cannot be read: {reason}; wanted UTF-8')
     return SourceError(
-        f'{where}: column "{name}" has "{value[1]}"; wanted a number. Correct or drop that row.'
+        f'{where}: column "{name}" has "{value[1]}"; wanted a number. Correct or drop that row',
+        *((WORDS,) if name == grades else ()),
+        ".",
     )

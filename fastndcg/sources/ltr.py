@@ -19,7 +19,7 @@ from fastndcg.arrays import as_array
 from fastndcg.errors import ColumnError, InputError, SourceError
 from fastndcg.kernels import worlds
 from fastndcg.rankings import Rankings
-from fastndcg.sources.arrow import first_line, integers_if_written_so, with_nulls_as_nan
+from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.lines import (
     Lines,
@@ -31,6 +31,7 @@ from fastndcg.sources.lines import (
     report_progress,
 )
 from fastndcg.sources.trec import whole
+from fastndcg.sources.values import first_line, with_nulls_as_nan
 from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:

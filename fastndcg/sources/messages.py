@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from fastndcg.errors import FastndcgError, SourceError
-from fastndcg.sources.arrow import first_line
+from fastndcg.sources.values import first_line
 
 # what comes of bytes that are not what was written: of texts, of codes beyond the end of a dictionary, and of sizes
 # that are believed by what allocates memory for them

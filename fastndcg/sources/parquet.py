@@ -15,9 +15,10 @@ import pyarrow as pa
 from fastndcg.arrow_types import array_of, is_number
 from fastndcg.errors import FastndcgError, InputTypeError, SourceError
 from fastndcg.progress import Progress, Task
-from fastndcg.sources.arrow import WORTH_COMPILING, first_line, is_list, rankings_from_table
+from fastndcg.sources.arrow import WORTH_COMPILING, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
+from fastndcg.sources.values import first_line, is_list
 from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ def read_parquet(
         Column of ranks in place of scores: 1 is the best, and documents of one rank are tied.
     ascending : bool
         True: the lowest score is the best, as of a distance.
+    unjudged : "refuse" or "null"
+        "null": a document whose grade is null or NaN was not judged, as one of which `is_judged` is false.
+    grades : mapping, optional
+        Grade of each word, where the column of grades holds words: `{"perfect": 2, "fair": 1, "bad": 0}`.
     threads : int, optional
         How many threads read and decode; default all that pyarrow has. The result does not depend on it.
     progress : callable or bool, optional
@@ -241,7 +246,8 @@ def _fit(opened: Opened, columns: Columns) -> Dataset:
             part.footer.check(columns.names)
     types = {name: _without_views(_common_type(parts, name)) for name in columns.names}
     # a query id stands on each of its documents: a dictionary decodes five times as fast as the strings themselves
-    repeated = () if is_list(types[columns.relevance]) else (columns.query, *columns.keep)
+    words = () if columns.grades is None else (columns.relevance,)
+    repeated = () if is_list(types[columns.relevance]) else (columns.query, *columns.keep, *words)
     encoded = frozenset(name for name in repeated if name is not None and _is_text(types[name]))
     partitions = {name for name in columns.names if any(part.type_of(name) is None for part in parts)}
     return _with_leaves(Dataset(opened.paths, parts, types, encoded | partitions, opened.threads, columns))

@@ -20,7 +20,6 @@ from fastndcg.sources.ahead import decoded_ahead
 from fastndcg.sources.arrow import (
     checked_ids,
     grouped_rows,
-    is_list,
     plain_table,
     rankings_from_table,
     runs_of,
@@ -28,6 +27,7 @@ from fastndcg.sources.arrow import (
 )
 from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.sources.footers import BYTES, PLACES, VALUES
+from fastndcg.sources.values import is_list
 from fastndcg.streams import NotGroupedError, RankingsStream
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def scan_parquet(
 
     Parameters
     ----------
-    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending
+    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged,
+    grades
         As in `read_parquet`.
     grouped : bool, optional
         True: rows of a query stand together, and a file where they do not is refused. None: where they do not, which is

@@ -37,7 +37,6 @@ from fastndcg.grouping import id_column, numbers_of
 from fastndcg.intents import IntentGrades
 from fastndcg.kernels import worlds
 from fastndcg.rankings import Rankings
-from fastndcg.sources.arrow import negated, with_nulls_as_nan
 from fastndcg.sources.columns import Roles, find_column
 from fastndcg.sources.lines import (
     Lines,
@@ -49,7 +48,7 @@ from fastndcg.sources.lines import (
     read_lines,
     report_progress,
 )
-from fastndcg.tables import shortened
+from fastndcg.sources.values import negated, shown, with_nulls_as_nan
 from fastndcg.threads import check_threads, processors
 from fastndcg.typing import Missing, NaN, TieOrder
 
@@ -727,7 +726,7 @@ def _by_document(side: Side, names: pa.Array) -> Side:
     if len(twice):
         first, second = sorted(order[twice[0] : twice[0] + 2].tolist())
         raise InputError(
-            f"{side.place(second)}: {_named(side, second)} has two grades for intent {_shown(names[second])}, the first at "
+            f"{side.place(second)}: {_named(side, second)} has two grades for intent {shown(names[second])}, the first at "
             f"{side.place(first)}; drop one of the two"
         )
     starts, values = np.flatnonzero(new), side.values[order]
@@ -944,19 +943,12 @@ def _duplicate(side: Side, first: int, second: int) -> InputError:
 
 
 def _named(side: Side, row: int) -> str:
-    return f"document {_shown(side.docs[row])} of query {_shown(side.queries[int(side.codes[row])])}"
-
-
-def _shown(scalar: pa.Scalar) -> str:
-    value = scalar.as_py()
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "backslashreplace")
-    return f'"{shortened(value)}"' if isinstance(value, str) else str(value)
+    return f"document {shown(side.docs[row])} of query {shown(side.queries[int(side.codes[row])])}"
 
 
 def _sample(ids: pa.Array) -> str:
     """The first ids, as a message has them."""
-    return ", ".join(map(_shown, ids[:_SAMPLE])) + (" ..." if len(ids) > _SAMPLE else "")
+    return ", ".join(map(shown, ids[:_SAMPLE])) + (" ..." if len(ids) > _SAMPLE else "")
 
 
 def _is_text(kind: pa.DataType) -> bool:

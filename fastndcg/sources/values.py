@@ -1,0 +1,369 @@
+"""Columns of Arrow as arrays of NumPy: numbers, flags, ids, and what is refused in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.arrow_types import array_of, decoded, is_number
+from fastndcg.errors import Argument, At, InputError, InputTypeError, Part, Step, count_of, suggest
+from fastndcg.tables import shortened
+
+if TYPE_CHECKING:
+    from fastndcg.sources.columns import Columns
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+_DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
+_SHOWN_WORDS = 12  # that a message lists
+_EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
+UNJUDGED = (
+    ". Drop those rows",
+    Step(", or pass ", Argument("unjudged", "null"), " where nobody judged those documents"),
+    ".",
+)
+WORDS = Step(
+    ", or say the grade of each word, as in ", Argument("grades", {"perfect": 2, "fair": 1, "bad": 0})
+)
+OR_LAST = (". Drop those rows", Step(" or pass ", Argument("nan", "last")), ".")
+_STEPS = {"grades": UNJUDGED, "scores": OR_LAST}
+
+
+def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[int], At]) -> Array:
+    """A column of numbers as one array: a view of its buffer where it is one chunk."""
+    column = plain(column)
+    if pa.types.is_dictionary(column.type):
+        column = decoded(column)
+    kind = column.type
+    if pa.types.is_null(kind) and not len(column):
+        return np.empty(0, np.float64)
+    refuse_nulls(name, column, place, *_STEPS.get(wanted, (". Drop those rows or fill them.",)))
+    if pa.types.is_decimal(kind):
+        return joined([_undecimal(name, chunk) for chunk in column.chunks], np.float64)
+    if not (is_number(kind) or pa.types.is_boolean(kind)):
+        first = f", beginning with {shown(column[0])}" if len(column) else ""
+        raise InputTypeError(
+            f'column "{name}" is {kind}{first}; wanted {wanted} that are integers or floats. Cast it, or name another column',
+            *((WORDS,) if wanted == "grades" and _is_text(kind) else ()),
+            ".",
+        )
+    # joined by Arrow, whose allocator keeps memory for the next part of a stream; NumPy's has it faulted in anew
+    return view(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
+
+
+def grades_in(
+    columns: Columns, column: pa.ChunkedArray, place: Callable[[int], At]
+) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+    """Grades as numbers, and which documents have one; None where all must. What has none is 0.
+
+    Raises as `rankings_from_arrow` does, and `InputError` for a word without a grade.
+    """
+    name, column = columns.relevance, plain(column)
+    if columns.grades is not None:
+        column = _grades_of_words(name, column, columns.grades, place)
+    if columns.unjudged != "null":
+        return numbers_in(name, column, "grades", place), None
+    graded = None
+    if column.null_count:
+        import pyarrow.compute as pc
+
+        graded = array_of(pc.is_valid(column))
+        present = numbers_in(name, column.drop_null(), "grades", place)
+        grades = np.zeros(len(column), present.dtype)
+        grades[graded] = present
+    else:
+        grades = numbers_in(name, column, "grades", place)
+    return without_nan(grades, graded)
+
+
+def _grades_of_words(
+    name: str, column: pa.ChunkedArray, grades: Mapping[Any, float], place: Callable[[int], At]
+) -> pa.ChunkedArray:
+    """The grade of each word; null stays null."""
+    kind = column.type
+    if pa.types.is_null(kind):
+        return column
+    if pa.types.is_nested(kind) or pa.types.is_floating(kind):
+        raise InputTypeError(
+            f'column "{name}" is {kind}; ', Argument("grades"), " has the grade of each word, and wants text"
+        )
+    numbers = pa.array(list(grades.values()))
+    known = {word: place for place, word in enumerate(grades)}
+    chunks, before = [], 0
+    for chunk in (column if pa.types.is_dictionary(kind) else column.dictionary_encode()).chunks:
+        # keys that are given as text, as on the command line, are known of numbers, too
+        found = [known.get(word, known.get(str(word))) for word in chunk.dictionary.to_pylist()]
+        missing = array_of(chunk.is_null())
+        codes = array_of(chunk.indices, 0) if found else np.zeros(len(chunk), np.int64)
+        if None in found:
+            unknown = np.array([each is None for each in found])[codes] & ~missing
+            if unknown.any():
+                raise _no_grade(
+                    name, chunk[int(np.argmax(unknown))], grades, place(before + int(np.argmax(unknown)))
+                )
+        places = pa.array(np.array([each or 0 for each in found] or [0])[codes], mask=missing)
+        chunks.append(numbers.take(places))
+        before += len(chunk)
+    return pa.chunked_array(chunks, numbers.type)
+
+
+def _no_grade(name: str, word: pa.Scalar, grades: Mapping[Any, float], at: At) -> InputError:
+    words = [str(each) for each in grades]
+    listed = ", ".join(f'"{each}"' for each in words[:_SHOWN_WORDS])
+    more = "" if len(words) <= _SHOWN_WORDS else f" and {len(words) - _SHOWN_WORDS} more"
+    return InputError(
+        f'column "{name}" has {shown(word)}',
+        at,
+        ", for which ",
+        Argument("grades"),
+        f" has no grade; it has one for {listed}{more}.{suggest(str(word.as_py()), words)}",
+    )
+
+
+def without_nan(
+    grades: Array, graded: npt.NDArray[np.bool_] | None = None
+) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+    """Grades with 0 for NaN, and which documents have one: those that `graded` has, and that are not NaN.
+
+    >>> without_nan(np.array([1.0, np.nan]))
+    (array([1., 0.]), array([ True, False]))
+    """
+    if grades.dtype.kind != "f" or not len(grades) or not np.isnan(grades.min()):
+        return grades, graded
+    missing = np.isnan(grades)
+    return np.where(missing, grades.dtype.type(0), grades), both(graded, ~missing)
+
+
+def both(
+    one: npt.NDArray[np.bool_] | None, other: npt.NDArray[np.bool_] | None
+) -> npt.NDArray[np.bool_] | None:
+    """Documents that both say were judged; None says it of all."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
+
+
+def scores_in(columns: Columns, column: pa.ChunkedArray, place: Callable[[int], At]) -> Array:
+    """As `numbers_in`; with nan="last" nulls, which is what pandas writes for NaN, are NaN. Highest is best, whatever the column."""
+    name, column = columns.score, plain(column)
+    if columns.nan != "last" or not column.null_count:
+        scores = numbers_in(name, column, "scores", place)
+    else:
+        scores = with_nulls_as_nan(name, column, lambda present: numbers_in(name, present, "scores", place))
+    return negated(scores) if columns.ascending else scores
+
+
+def negated(numbers: Array) -> Array:
+    """Numbers in falling order, equal ones equal.
+
+    >>> negated(np.array([1, 200], np.uint8)), negated(np.array([-(2**63)])), negated(np.array([0.5]))
+    (array([  -1, -200]), array([9223372036854775807]), array([-0.5]))
+    """
+    if numbers.dtype.kind == "f":
+        return -numbers
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    if low == -(2**63) or high >= 2**63:  # -1 - number, which no integer is too large for
+        return ~numbers
+    return -numbers.astype(np.int64)
+
+
+def with_nulls_as_nan(
+    name: str, column: pa.ChunkedArray, numbers_of: Callable[[pa.ChunkedArray], Array]
+) -> Array:
+    """A column of numbers as floats, NaN where it is null; `numbers_of` makes an array of those that are not.
+
+    Raises `InputError` for integers that float64 cannot tell apart.
+
+    >>> with_nulls_as_nan("score", pa.chunked_array([[3, None]]), lambda column: column.to_numpy())
+    array([ 3., nan])
+    """
+    import pyarrow.compute as pc
+
+    missing = array_of(pc.is_null(column))
+    numbers = numbers_of(column.drop_null())
+    floats = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
+    if floats is not numbers and len(floats) and abs(floats).max() >= 1 << 53:
+        raise InputError(
+            f'column "{name}" has {count_of(column.null_count, "null")} and whole numbers beyond 2^53, which floats cannot tell apart. '
+            "Drop the rows with nulls."
+        )
+    values = np.full(len(column), np.nan, floats.dtype)
+    values[~missing] = floats
+    return values
+
+
+def _undecimal(name: str, chunk: pa.Array) -> Array:
+    """Decimals as int64, or as the nearest float64s where they have a fraction.
+
+    Arrow's own cast is off by a bit for many of them.
+    """
+    kind = chunk.type
+    if not len(chunk):
+        return np.empty(0, np.int64 if kind.scale <= 0 else np.float64)
+    item, words = min(kind.bit_width // 8, 8), max(kind.bit_width // 64, 1)
+    stored = np.frombuffer(chunk.buffers()[1], f"i{item}", words * (chunk.offset + len(chunk))).reshape(
+        -1, words
+    )
+    unscaled, above = stored[chunk.offset :, 0], stored[chunk.offset :, 1:]
+    fits = bool(
+        (above == (unscaled >> (8 * item - 1))[:, None]).all()
+    )  # the other words only repeat the sign
+    largest = max(abs(int(unscaled.max())), abs(int(unscaled.min())))
+    if kind.scale <= 0 and fits and largest * 10**-kind.scale < 2**63:
+        return unscaled.astype(np.int64) * np.int64(10**-kind.scale)
+    if 0 < kind.scale <= _EXACT_POWER and fits and largest < 10**_DECIMAL_DIGITS:
+        fractional: Array = unscaled / 10.0**kind.scale
+        return fractional
+    limit = (
+        "beyond int64"
+        if kind.scale <= 0
+        else f"of more than {_DECIMAL_DIGITS} digits, which float64 may not tell apart"
+    )
+    raise InputError(
+        f'column "{name}" is {kind} with values {limit}. Cast it to float64, or round it, before.'
+    )
+
+
+def flags_in(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> Array:
+    column = plain(column)
+    if not pa.types.is_boolean(column.type) and len(column):
+        raise InputTypeError(
+            f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
+        )
+    refuse_nulls(name, column, place, ". Write False for unjudged documents.")
+    return joined([view(chunk) for chunk in column.chunks], np.bool_)
+
+
+def ids_in(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if _is_runs_of_ids(column):
+        return column
+    column = plain(column)
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_floating(value_type) or pa.types.is_nested(value_type):
+        raise InputTypeError(
+            f'column "{name}" is {column.type}; wanted query ids that are integers or strings. Cast it, or name another column.'
+        )
+    if pa.types.is_null(value_type) and not len(column):
+        return column.cast(pa.int64())
+    return column
+
+
+def _is_runs_of_ids(column: pa.ChunkedArray) -> bool:
+    """Whether a column is run-end encoded, and without nulls, which it would not count."""
+    kind = column.type
+    if not pa.types.is_run_end_encoded(kind):
+        return False
+    is_id = any(
+        is_kind(kind.value_type)
+        for is_kind in (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
+    )
+    return is_id and not any(chunk.values.null_count for chunk in column.chunks)
+
+
+def doc_ids_in(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> pa.ChunkedArray:
+    column = plain(column)
+    refuse_nulls(name, column, place, ". Drop those rows or name their documents.")
+    return with_long_offsets(column)
+
+
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of a type that all of pyarrow's functions know: no views, run-end encoding or extension types."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    if pa.types.is_run_end_encoded(kind):
+        import pyarrow.compute as pc
+
+        return plain(pc.run_end_decode(column))
+    if pa.types.is_string_view(kind):
+        return column.cast(pa.large_string())
+    if pa.types.is_binary_view(kind):
+        return column.cast(pa.large_binary())
+    if not pa.types.is_dictionary(kind):
+        return column
+    if pa.types.is_string_view(kind.value_type):
+        chunks = [
+            pa.DictionaryArray.from_arrays(
+                chunk.indices, chunk.dictionary.cast(pa.large_string()), ordered=kind.ordered
+            )
+            for chunk in column.chunks
+        ]
+        return pa.chunked_array(chunks, pa.dictionary(kind.index_type, pa.large_string(), kind.ordered))
+    if any(chunk.dictionary.null_count for chunk in column.chunks):
+        return column.cast(kind.value_type)  # so that a null is a null wherever it is counted
+    return column
+
+
+def view(array: pa.Array) -> Array:
+    view: Array = array_of(array)
+    return view
+
+
+def joined(arrays: Sequence[Array], dtype: npt.DTypeLike) -> Array:
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds a list for each row."""
+    types = pa.types
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
+def with_long_offsets(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Strings of 2 GiB and more do not fit the offsets of one array of short ones."""
+    return (
+        column.cast(pa.large_string())
+        if pa.types.is_string(column.type) and column.nbytes >= 2**31
+        else column
+    )
+
+
+# ---- messages ----
+
+
+def refuse_nulls(name: str, column: pa.ChunkedArray, place: Callable[[int], At], *steps: Part) -> None:
+    if column.null_count:
+        import pyarrow.compute as pc
+
+        first = int(np.argmax(array_of(pc.is_null(column))))
+        raise InputError(
+            f'column "{name}" has {count_of(column.null_count, "null")}',
+            place(first)._replace(first=True),
+            *(steps or (". Drop those rows.",)),
+        )
+
+
+def shown(scalar: pa.Scalar) -> str:
+    r"""A value of a column as messages have it: text in quotes, without its middle where it is long.
+
+    >>> shown(pa.scalar("q-1")), shown(pa.scalar(7)), shown(pa.scalar(b"a\\xff"))
+    ('"q-1"', '7', '"a\\\\xff"')
+    """
+    value = scalar.as_py()
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "backslashreplace")
+    return f'"{shortened(value)}"' if isinstance(value, str) else str(value)
+
+
+def first_line(error: BaseException) -> str:
+    """An error of Arrow in one line, without its closing full stop."""
+    lines: Iterable[str] = str(error).splitlines()
+    return next(iter(lines), type(error).__name__).strip().rstrip(".")
