@@ -28,7 +28,10 @@ from distributed import Client, LocalCluster  # noqa: E402
 from fastndcg.adapters import dask as fnd  # noqa: E402
 
 # Dask's own, where it writes Parquet with pandas 3.1
-pytestmark = pytest.mark.filterwarnings(r"ignore:The inplace keyword in DataFrame:DeprecationWarning")
+pytestmark = [
+    pytest.mark.auto,
+    pytest.mark.filterwarnings(r"ignore:The inplace keyword in DataFrame:DeprecationWarning"),
+]
 
 SCHEDULERS = ["threads", "processes", "cluster"]
 

@@ -29,6 +29,7 @@ from pyspark.sql import functions as F  # noqa: E402
 from fastndcg.adapters import spark as fns  # noqa: E402
 
 pytestmark = [
+    pytest.mark.auto,
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore:distutils Version classes are deprecated:DeprecationWarning"),  # 3.5
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, to its JVM
@@ -458,7 +459,7 @@ def test_executors_with_cold_caches_and_one_that_dies(tmp_path: Path) -> None:
             os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)  # the executor's JVM
             os.kill(os.getpid(), signal.SIGKILL)
 
-        environment = {f"spark.executorEnv.{name}": os.environ[name] for name in ("PYTHONPATH", "NUMBA_CACHE_DIR")}
+        environment = {f"spark.executorEnv.{name}": os.environ[name] for name in ("PYTHONPATH", "NUMBA_CACHE_DIR", "FASTNDCG_KERNELS")}
         spark = engines.spark_session("local-cluster[2,1,1024]", environment)
         results = fns.evaluate(spark.read.parquet(str(folder / "rows-*.parquet")), ["nDCG@10", fn.CG(gain=deadly) @ 3],
             partitions=4, **engines.COLUMNS)
@@ -471,6 +472,7 @@ def test_executors_with_cold_caches_and_one_that_dies(tmp_path: Path) -> None:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(tests.parent), str(tests)]),
         "NUMBA_CACHE_DIR": str(cache),
+        "FASTNDCG_KERNELS": "compiled",  # whatever the size
         "PYTHONWARNINGS": "ignore",
     }
     script = tmp_path / "job.py"
