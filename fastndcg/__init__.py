@@ -16,6 +16,7 @@ Where everything is:
     scores          Scores: values for each query, means, summaries, tables
     scoring         from measures and rankings to values: plan, launch, ideals, intents, propensities
     kernels         every function that is compiled where that pays: rank each query once, fold it into all measures
+    compilation     kernels compiled ahead, for images and for those who never wait
     compiled        the same functions, compiled, once that pays
     statistics      exact sums and means, confidence intervals, tests
     comparison      compare: which of several systems is better, and how sure that is
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
     from fastndcg.api import ndcg as ndcg
     from fastndcg.comparison import Comparison as Comparison
     from fastndcg.comparison import compare as compare
+    from fastndcg.compilation import Compiled as Compiled
+    from fastndcg.compilation import compile_kernels as compile_kernels
     from fastndcg.convention.comparison import compare_conventions as compare_conventions
     from fastndcg.convention.comparison import explain_conventions as explain_conventions
     from fastndcg.convention.declarations import Convention as Convention
@@ -145,6 +148,7 @@ _HOMES = {
     "anchoring": "Anchor Anchors anchors",
     "api": "evaluate ndcg",
     "comparison": "Comparison compare",
+    "compilation": "Compiled compile_kernels",
     "convention.comparison": "compare_conventions explain_conventions",
     "convention.declarations": "Convention conventions",
     "convention.evaluation": "ConventionScores",

@@ -239,7 +239,7 @@ FLOOR = (
     ("scoring", "sources"),
     ("convention", "trec_eval"),
     ("api",),
-    ("drop_ins", "agreement", "anchoring", "counterfactual", "explanation", "ranges"),
+    ("drop_ins", "compilation", "agreement", "anchoring", "counterfactual", "explanation", "ranges"),
     ("comparison",),
     ("plot",),
     ("reporting",),

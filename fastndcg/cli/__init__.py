@@ -10,7 +10,17 @@ from importlib import import_module
 from typing import Any
 
 # in the order that the help has them
-COMMANDS = ("score", "compare", "explain", "report", "conventions", "demo", "trec_eval", "measures")
+COMMANDS = (
+    "score",
+    "compare",
+    "explain",
+    "report",
+    "conventions",
+    "demo",
+    "trec_eval",
+    "measures",
+    "compile",
+)
 
 
 def main() -> None:

@@ -1,0 +1,142 @@
+"""Kernels compiled ahead: into the cache of this user, or into a folder to ship with an image."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from fastndcg.errors import FastndcgError, InputError
+from fastndcg.measures import Measures, as_measures
+
+SCORES = ("float32", "float64", "int64")
+_QUERIES, _LENGTH = 1500, 100  # more documents than are worth threads
+
+
+class Compiled(NamedTuple):
+    """What `compile_kernels` made: where it lies, what it took, and the environment of processes that are to find it."""
+
+    folder: Path
+    n_kernels: int
+    n_bytes: int
+    seconds: float
+    environment: dict[str, str]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.n_kernels} new kernels, {self.n_bytes / 1e6:.1f} MB in all, in {self.seconds:.0f} s: {self.folder}"
+        ]
+        if self.environment:
+            settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environment.items())
+            lines.append(f"Run processes that are to find them with: {settings}")
+        return "\n".join(lines)
+
+
+def compile_kernels(
+    measures: Measures = ("nDCG@10", "AP", "ERR"),
+    *,
+    scores: str | Sequence[str] = SCORES,
+    folder: str | os.PathLike[str] | None = None,
+    cpu: str | None = None,
+) -> Compiled:
+    """Compile the kernels that measures need, so that no later process waits for it; those that are there already are kept.
+
+    A process of its own compiles them. With the default measures they serve all that are sums over one ranking, whole grades and
+    fractional ones, one thread and all, and the readers of TREC and LETOR files.
+
+    Parameters
+    ----------
+    measures : one or several of Measure or notation
+    scores : "float32", "float64" or "int64", or several
+        Types of the scores that will be ranked.
+    folder : path, optional
+        Where to keep them, to be copied into an image; the folder may then be read-only. Default: the cache of this user.
+    cpu : str, optional
+        As LLVM names processors: "x86-64-v3" is right for all that have AVX2. Default: this one, and no other.
+
+    Returns
+    -------
+    Compiled
+        `print` it: what was made, how large it is, how long it took, and the environment that finds it.
+
+    Raises
+    ------
+    MeasureError
+        A measure that does not exist.
+    InputError
+        A type of scores or a processor that is not known.
+    """
+    asked = [str(measure) for measure in as_measures(measures)]
+    types = [scores] if isinstance(scores, str) else list(scores)
+    for each in types:
+        if each not in SCORES:
+            raise InputError(f"scores={each!r} is not known; wanted {', '.join(SCORES)}")
+    environment = {} if folder is None else {"NUMBA_CACHE_DIR": str(Path(folder).absolute())}
+    if cpu is not None:
+        environment |= {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}
+    from fastndcg.kernels import caching
+
+    kept = caching._folder(environment.get("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", "")))
+    if kept is None:
+        raise InputError("this user has no folder for a cache; name one, as in folder='kernels'")
+    before, started = len(list(kept.rglob("*.nbc"))), time.monotonic()
+    root = str(Path(__file__).parent.parent)
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+    kernels = {"FASTNDCG_KERNELS": "compiled", "NUMBA_DISABLE_JIT": "0", "PYTHONPATH": path}
+    done = subprocess.run(  # noqa: S603 - this Python, and words that were checked
+        [sys.executable, "-m", "fastndcg.compilation", " ".join(types), *asked],
+        env=os.environ | kernels | environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"]
+        raise FastndcgError(f"the kernels could not be compiled: {lines[-1]}")
+    files = list(kept.rglob("*.nbc"))
+    n_bytes = sum(file.stat().st_size for file in files)
+    return Compiled(kept, len(files) - before, n_bytes, time.monotonic() - started, environment)
+
+
+def _compile(types: Sequence[str], measures: Sequence[str]) -> None:
+    import numpy as np
+
+    from fastndcg.api import evaluate
+    from fastndcg.rankings import Rankings
+
+    random, n = np.random.default_rng(1), _QUERIES * _LENGTH
+    whole = random.integers(0, 4, n).astype(np.uint8)
+    for grades in (whole, whole + 0.5):
+        for each in types:
+            scores = random.integers(0, 50, n).astype(each)
+            rankings = Rankings.from_groups([_LENGTH] * _QUERIES, grades, scores)
+            for threads in (1, 2):
+                evaluate(rankings, list(measures), threads=threads)
+    _read_lines()
+
+
+def _read_lines() -> None:
+    from fastndcg.sources.ltr import read_ltr
+    from fastndcg.sources.trec import read_trec
+
+    def write(path: Path, lines: Iterator[str]) -> Path:
+        path.write_text("".join(lines), encoding="utf-8")
+        return path
+
+    rows = range(3000)
+    with tempfile.TemporaryDirectory() as folder:
+        qrels = write(Path(folder, "qrels"), (f"{row // 30} 0 d{row % 30} {row % 3}\n" for row in rows))
+        run = write(Path(folder, "run"), (f"{row // 30} Q0 d{row % 30} 1 {row % 7}.5 me\n" for row in rows))
+        read_trec(qrels, run)
+        letor = write(Path(folder, "letor"), (f"{row % 3} qid:{row // 30} 1:0.5\n" for row in rows))
+        read_ltr(letor, scores=[float(row) for row in rows])
+
+
+if __name__ == "__main__":
+    _compile(sys.argv[1].split(), sys.argv[2:])
