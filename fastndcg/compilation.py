@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -72,6 +70,8 @@ def compile_kernels(
     InputError
         A type of scores or a processor that is not known.
     """
+    import subprocess
+
     asked = [str(measure) for measure in as_measures(measures)]
     types = [scores] if isinstance(scores, str) else list(scores)
     for each in types:
@@ -122,6 +122,8 @@ def _compile(types: Sequence[str], measures: Sequence[str]) -> None:
 
 
 def _read_lines() -> None:
+    import tempfile
+
     from fastndcg.sources.ltr import read_ltr
     from fastndcg.sources.trec import read_trec
 
