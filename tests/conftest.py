@@ -47,6 +47,7 @@ LONG = [
     "hosts",
     "bench",
     "conventions_rivals",
+    "compilation",
     "dask",
     "ray",
     "kernels",
