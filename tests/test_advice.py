@@ -137,7 +137,9 @@ def test_advice_of_the_command_line_is_an_option_of_it(tmp_path: Path) -> None:
         2, "label", pa.array([0, None, 1, 1])
     )
     pq.write_table(unjudged, path)
-    assert "as in --is-judged is_judged." in run("score", path).stderr
+    assert "or pass --unjudged null where" in run("score", path).stderr
+    followed = run("score", path, "--unjudged", "null", "-m", "Judged@3", "--format", "csv")
+    assert followed.stdout.splitlines()[1].split(",")[1] == str((2 / 3 + 1) / 2)
     flagged = unjudged.set_column(2, "label", pa.array([0, 0, 1, 1])).append_column(
         "is_judged", pa.array([True, False, True, True])
     )
