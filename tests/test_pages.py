@@ -473,7 +473,7 @@ def test_damage_never_reads_what_is_not_there(
         by_pyarrow = None
     dataset = parquet.open_parquet(path, 1).choose(Roles())
     try:
-        found = parquet._read(dataset, None)
+        found = parquet.read_table(dataset, None)
     except SourceError:
         assert by_pyarrow is None
         return

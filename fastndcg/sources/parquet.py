@@ -132,7 +132,7 @@ def open_parquet(path: Path_ | Iterable[Path_], threads: int | None = None) -> O
 
 def read_dataset(dataset: Dataset, progress: Progress = None) -> Rankings:
     """Rankings of all files. Raises as `read_parquet` does."""
-    table = _read(dataset, progress)
+    table = read_table(dataset, progress)
     with naming(dataset.paths), Task("Finding the rows of each query", progress=progress is None):
         return rankings_from_table(table, dataset.columns, decode=dataset.encoded)
 
@@ -143,7 +143,7 @@ def read_columns(part: Part, names: Sequence[str], encoded: Sequence[str] = ()) 
         part.footer.check(names)
         types = {name: _without_views(part.schema.field(name).type) for name in names}
         texts = frozenset(name for name in encoded if _is_text(types[name]))
-        return _read(Dataset([part.file.path], [part], types, texts, threads_of(None)))
+        return read_table(Dataset([part.file.path], [part], types, texts, threads_of(None)))
 
 
 def as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
@@ -405,7 +405,7 @@ class Span(NamedTuple):
     rows: int
 
 
-def _read(dataset: Dataset, progress: Progress = None) -> pa.Table:
+def read_table(dataset: Dataset, progress: Progress = None) -> pa.Table:
     """The wanted columns of all files, in order."""
     names, threads = list(dataset.types), dataset.threads
     spans = list(_spans(dataset, threads, len(names)))

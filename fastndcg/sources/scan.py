@@ -48,6 +48,7 @@ _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _SCORING = 24
 # rows of a cut query for which each table has room, to have them put before its own instead of being copied behind them
 _ROOM = 1 << 14
+_WHOLE = 48  # the same where all are read at once: numbers of their queries, and copies in the new order
 _GROUPING = 64  # the same where rows are sorted by query: codes, orders and a copy in the new order
 
 
@@ -257,6 +258,9 @@ class ParquetStream(RankingsStream):
     def _regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
         """All rankings, by the hash of their query; and the first row of each query."""
         self._tell(0)
+        if 0 < (self._per_row + _WHOLE) * self.n_rows <= self._memory:
+            yield self._whole()
+            return
         n_parts = 1 + int((self._per_row + _GROUPING) * self.n_rows // (self._memory // 2))
         done, names = 0, list(self._dataset.types)
         with _Spill(n_parts, int(self._per_row + 8) * self.n_rows) as spill:
@@ -280,6 +284,13 @@ class ParquetStream(RankingsStream):
                 yield self._rankings(table, rows, grouped), rows[grouped.first_rows]
                 done += len(table)
                 self._tell(done // 2)
+
+    def _whole(self) -> tuple[Rankings, Int64]:
+        """All rankings at once, of rows that the memory holds."""
+        table = parquet.read_table(self._dataset, self._progress)
+        with parquet.naming(self._paths):
+            grouped = grouped_rows(table, self.columns)
+        return self._rankings(table, 0, grouped), grouped.first_rows
 
     def _with_categories(self, table: pa.Table) -> pa.Table:
         """Kept columns that are dictionaries in the file are dictionaries again."""
