@@ -89,7 +89,7 @@ def report(
 ) -> None:
     """Write a page about systems: what was evaluated, means, comparison, pictures, queries to look at, definitions.
 
-    It is one HTML file that loads nothing from anywhere. The first measure is the one that pictures and lists of queries are of. It
+    It is one HTML file that loads nothing from anywhere. Lists of queries are of the first measure; pictures of the others open when they are asked for. It
     needs the extra report.
 
     \b

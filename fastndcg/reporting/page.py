@@ -37,7 +37,7 @@ def report(
     systems : Rankings, or a mapping of names to Rankings
     path : file to write, whole or not at all
     measures : one or several of Measure, notation, or ir_measures object
-        The first is the one that pictures and lists of queries are of.
+        Lists of queries are of the first. Its pictures are shown, those of the others open when they are asked for.
     baseline : name, optional
         The system that all others are compared with. Default: the first.
     by : str or sequence of str

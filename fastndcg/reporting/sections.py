@@ -149,16 +149,23 @@ def _comparison(found: Found, comparison: Comparison) -> list[Any]:
     blocks: list[Any] = [Text(comparison.heading())]
     blocks += [Text(f"Caution: {caution}") for caution in comparison.cautions]
     blocks += [table_of("Differences of means", rows), picture_of(comparison.plot.effects())]
-    for system, baseline in _pairs(comparison):
-        blocks.append(picture_of(comparison.plot.differences(found.main, system, baseline=baseline)))
-    return blocks
+    return blocks + _each_measure(
+        found,
+        lambda measure: [
+            picture_of(comparison.plot.differences(measure, system, baseline=baseline))
+            for system, baseline in _pairs(comparison)
+        ],
+    )
 
 
 def _distribution(found: Found) -> list[Any]:
-    try:
-        return [picture_of(plot.distribution(found.scores, found.main))]
-    except ValueError as error:
-        return [Text(str(error))]
+    def of(measure: Measure) -> list[Any]:
+        try:
+            return [picture_of(plot.distribution(found.scores, measure))]
+        except ValueError as error:
+            return [Text(str(error))]
+
+    return _each_measure(found, of)
 
 
 def _slices(found: Found) -> list[Any]:
@@ -168,13 +175,12 @@ def _slices(found: Found) -> list[Any]:
         for group in id_cells(groups, found.by):
             small = group.pop("small")
             rows.append({"system": name} | group | {"fewer than 30 queries": small})
-    chart = plot.slices(
-        {name: only(scores, [found.main]) for name, scores in found.scores.items()},
-        found.main,
-        found.by,
-        found.confidence,
-    )
-    return [picture_of(chart), table_of(f"Means by {', '.join(found.by)}", rows)]
+
+    def of(measure: Measure) -> list[Any]:
+        scores = {name: only(each, [measure]) for name, each in found.scores.items()}
+        return [picture_of(plot.slices(scores, measure, found.by, found.confidence))]
+
+    return [*_each_measure(found, of), table_of(f"Means by {', '.join(found.by)}", rows)]
 
 
 def _anchors(found: Found) -> list[Any]:
@@ -295,6 +301,12 @@ def only(scores: Scores, measures: Sequence[Measure]) -> Scores:
     """The same scores of some of their measures."""
     rows = [scores.measures.index(measure) for measure in measures]
     return Scores(measures, scores.values[rows], scores._empty[rows], scores.queries, scores.weight)
+
+
+def _each_measure(found: Found, make: Callable[[Measure], list[Any]]) -> list[Any]:
+    """Blocks of the first measure, and those of each other one, which open when they are asked for."""
+    others = [Folded(str(measure), make(measure)) for measure in found.measures[1:]]
+    return [*make(found.main), *others]
 
 
 def _pairs(comparison: Comparison) -> list[tuple[str, str]]:
