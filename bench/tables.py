@@ -118,9 +118,10 @@ def short_table(rows: Sequence[Row], path: Path) -> str:
 def pages_tables(rows: Sequence[Row], path: Path) -> str:
     """Those of docs/performance.md: all rivals, reading and starting, and where the package is behind."""
     parts = [sentence(rows, path), "## Other tools\n", rivals_table(rows)]
-    for section, title in (SECTIONS | {"start": "Starting, small calls, memory"}).items():
+    for section in ("reading", "shuffled", "start"):
+        title = "Starting, small calls, memory" if section == "start" else SECTIONS[section]
         chosen = [cells(row) for row in rows if row.section == section]
-        if section in ("reading", "shuffled", "start") and chosen:
+        if chosen:
             parts += [f"## {title}\n", markdown(HEAD[:5], (cell[:5] for cell in chosen))]
     return "\n".join([*parts, "## Where fastndcg is behind\n", list_of_losses(rows)])
 

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import numba
+import numpy as np
 import pytest
 
 import fastndcg as fn
@@ -138,3 +140,52 @@ def test_two_processes_compile_once(tmp_path: Path) -> None:
     }  # fmt: skip
     both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert sorted(one.communicate(timeout=300)[0].strip() for one in both) == ["0", "1"]
+
+
+@compiles
+@pytest.mark.parametrize("turns", ["compiled, plain", "plain, compiled", "at random"])
+def test_drivers_of_one_call_may_be_of_both_worlds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, turns: str
+) -> None:
+    """What one driver hands to another is the same whichever world it ran in; digests of ids differed, and joins found nothing."""
+    random, lines = np.random.default_rng(3), {"qrels": [], "run": []}
+    for query in range(40):
+        for document in range(int(random.integers(1, 60))):
+            name = "d" * int(random.integers(0, 20)) + str(document)
+            lines["qrels"].append(f"q{query} 0 {name} {random.integers(0, 4)}\n")
+            lines["run"].append(f"q{query} Q0 {name} 1 {random.integers(0, 9)} t\n")
+    for name, text in lines.items():
+        (tmp_path / name).write_text("".join(random.permutation(text)))
+
+    def answers() -> list[bytes]:
+        found = []
+        for ties in ("average", "docid_asc"):
+            order = {} if ties == "average" else {"ties": ties}
+            rankings = fn.read_trec(tmp_path / "qrels", tmp_path / "run", **order)
+            found += [
+                fn.evaluate(rankings, ["nDCG@10", "AP", "ERR", "nDCG(ideal='returned')@3"]).values.tobytes()
+            ]
+            names = [f"{number}-{'x' * (number % 19)}" for number in range(50)] * 3
+            shuffled = fn.Rankings.from_query_ids(names, [1, 0, 2] * 50, random_scores)
+            found += [fn.evaluate(shuffled, "nDCG").values.tobytes()]
+        return found
+
+    random_scores = random.integers(0, 3, 150).astype(float)
+    monkeypatch.setenv("FASTNDCG_KERNELS", "plain")
+    wanted = answers()
+    monkeypatch.setenv("FASTNDCG_KERNELS", "compiled")
+    calls, find = [], worlds.compiled
+
+    def take_turns(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
+        """The first call of a driver in one world, the next in the other."""
+        turn = calls.count(name) % 2
+        calls.append(name)
+        if turns == "at random":
+            turn = random.integers(0, 2)
+        is_plain = turn == (0 if turns == "plain, compiled" else 1)
+        return None if is_plain else find(name, size, arguments)
+
+    monkeypatch.setattr(worlds, "compiled", take_turns)
+    for _ in range(5 if turns == "at random" else 1):
+        assert answers() == wanted
+    assert calls.count("joining.digest_ids") >= 4

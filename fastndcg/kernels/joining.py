@@ -22,14 +22,21 @@ class Ids(NamedTuple):
     data: Array  # uint8
 
 
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
+
+
 def plain_digest(text: Array, start: int, stop: int) -> tuple[int, int]:
-    """32 bits of a hash, and the first seven bytes as a number. Nothing here overflows."""
-    value, first = 2166136261, 0
-    for i in range(start, stop):
-        value = ((value ^ int(text[i])) * 16777619) & 0xFFFFFFFF
-    for i in range(start, start + 7):
-        first = first * 256 + (int(text[i]) if i < stop else 0)
-    return value ^ (value >> 15), first
+    """32 bits of a hash, and the first seven bytes as a number; one world may digest ids that the other one compares."""
+    held = text[start:stop].tobytes()
+    first = held[:8].ljust(8, b"\0")
+    words = [first, *(held[at : at + 8] for at in range(8, len(held) - 7, 8))]
+    if len(held) > 8 and len(held) % 8:
+        words.append(held[-8:])  # some of its bytes again
+    value = len(held)
+    for word in words:
+        product = ((value ^ int.from_bytes(word, "little")) * int(_MIXER)) & 0xFFFFFFFFFFFFFFFF
+        value = product ^ (product >> 32)
+    return (value ^ (value >> 29)) & 0xFFFFFFFF, int.from_bytes(first[:7], "big")
 
 
 @intrinsic
@@ -38,9 +45,6 @@ def reversed_bytes(typing: Any, word: Any) -> Any:
         return builder.bswap(arguments[0])
 
     return types.uint64(types.uint64), generate
-
-
-_MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 @block
