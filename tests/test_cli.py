@@ -769,3 +769,43 @@ def test_words_and_nulls_are_grades_on_the_command_line(tmp_path: Path) -> None:
         (["--grades", "Good=1,Good=2"], "has two grades"),
     ):
         assert message in run("score", path, *options).stderr
+
+
+WORDY = "query,doc,judged,place,distance\n1,a,Good,2,0.5\n1,b,Bad,1,0.1\n1,c,,3,0.9\n2,a,Good,1,0.2\n2,b,Bad,2,0.3\n"
+
+
+@pytest.mark.parametrize("command", ["score", "compare", "explain", "report"])
+@pytest.mark.parametrize("order", [["--rank", "place"], ["--score", "distance", "--ascending"]])
+def test_commands_read_ranks_distances_and_words_alike(
+    command: str, order: list[str], tmp_path: Path
+) -> None:
+    paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    for path in paths[: 2 if command == "compare" else 1]:
+        path.write_text(WORDY)
+    words = ["--relevance", "judged", *order, "--unjudged", "null", "--grades", "Good=1,Bad=0", "-m", "RR"]
+    more: dict[str, list[object]] = {
+        "score": ["--format", "json"],
+        "compare": ["--format", "json"],
+        "explain": ["--id", "1", "--format", "json"],
+        "report": ["-o", tmp_path / "page.html"],
+    }
+    result = run(command, *(path for path in paths if path.exists()), *words, *more[command])
+    assert result.exit_code == 0, result.stderr
+    if command == "explain":
+        assert json.loads(result.stdout)["explanations"][0]["value"] == 0.5
+    elif command != "report":
+        assert "0.75" in result.stdout
+    wrong = run(command, paths[0], *words[:-4], "--grades", "Good", "-m", "RR", *more[command])
+    assert wrong.exit_code == 2 and "is not a word and a grade" in only_line(wrong.stderr)
+
+
+@pytest.mark.parametrize("command", ["score", "compare", "explain", "report"])
+@pytest.mark.parametrize(
+    "words", [["--rank", "place"], ["--ascending"], ["--unjudged", "null"], ["--grades", "Good=1"]]
+)
+def test_commands_refuse_options_of_columns_beside_a_run(
+    command: str, words: list[str], tmp_path: Path
+) -> None:
+    result = run(command, "--qrels", tmp_path / "qrels", "--run", tmp_path / "run", *words)
+    assert result.exit_code == 2
+    assert f"{words[0]} has no meaning with --qrels and --run" in only_line(result.stderr)

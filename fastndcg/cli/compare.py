@@ -18,9 +18,11 @@ from fastndcg.cli.application import GATE, command, end
 from fastndcg.cli.conventions import find_convention
 from fastndcg.cli.gates import in_a_line, read_gate
 from fastndcg.cli.options import (
+    AscendingOption,
     Correction,
     DocIdOption,
     Format,
+    GradesOption,
     IntentsOption,
     Interval,
     IsJudgedOption,
@@ -33,13 +35,17 @@ from fastndcg.cli.options import (
     PropensityOption,
     QrelsOption,
     QueryOption,
+    RankOption,
     RelevanceOption,
     Test,
     ThreadsOption,
+    Unjudged,
+    UnjudgedOption,
     WeightOption,
 )
 from fastndcg.cli.output import DROPS_OF_SLICES, shown_as, slices_texts, write, write_csv, write_json
 from fastndcg.cli.reading import (
+    Reading,
     check_confidence,
     check_sources,
     cutoff_columns,
@@ -181,6 +187,10 @@ def compare(
     intents: IntentsOption = None,
     propensity: PropensityOption = None,
     nan: NaNOption = NaN.refuse,
+    rank: RankOption = None,
+    ascending: AscendingOption = False,
+    unjudged: UnjudgedOption = Unjudged.refuse,
+    grades: GradesOption = None,
     doc_id: DocIdOption = None,
     format: FormatOption = Layout.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
@@ -212,8 +222,9 @@ def compare(
     _check_layout(format, movers=bool(movers), by=bool(by))
     paths, runs, scores = paths or [], run or [], score or []
     by = read_by(by, [*COLUMNS, "small"])
+    reading = Reading(rank, ascending, unjudged, grades)
     only_paths = {"--by": by, "--cluster": cluster, "--weight": weight, "--is-judged": is_judged}
-    check_sources(paths, qrels, run, {}, only_paths | {"--propensity": propensity})
+    check_sources(paths, qrels, run, {}, only_paths | {"--propensity": propensity} | reading.options)
     if len(scores) > 1 and len(paths) != 1:
         end(2, "--score is repeatable for one PATH alone; give one column, or one file")
     roles = Roles(
@@ -227,6 +238,7 @@ def compare(
         intents,
         propensity,
         nan.value,
+        **reading.roles(),
     )
     texts = {path: find_stored_text(path, roles) for path in [*paths, *runs]}
     opened = _opened(

@@ -12,9 +12,11 @@ import typer
 from fastndcg.api import evaluate
 from fastndcg.cli.application import command, end
 from fastndcg.cli.options import (
+    AscendingOption,
     DocIdOption,
     Format,
     FormatOption,
+    GradesOption,
     IsJudgedOption,
     Missing,
     NaN,
@@ -22,11 +24,15 @@ from fastndcg.cli.options import (
     PropensityOption,
     QrelsOption,
     QueryOption,
+    RankOption,
     RelevanceOption,
     ThreadsOption,
+    Unjudged,
+    UnjudgedOption,
 )
 from fastndcg.cli.output import write, write_csv, write_json
 from fastndcg.cli.reading import (
+    Reading,
     check_sources,
     choose_columns,
     cutoff_columns,
@@ -93,6 +99,10 @@ def explain(
     is_judged: IsJudgedOption = None,
     propensity: PropensityOption = None,
     nan: NaNOption = NaN.refuse,
+    rank: RankOption = None,
+    ascending: AscendingOption = False,
+    unjudged: UnjudgedOption = Unjudged.refuse,
+    grades: GradesOption = None,
     doc_id: DocIdOption = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
@@ -112,7 +122,8 @@ def explain(
     chosen_measures = read_measures([measure], [])
     if len(chosen_measures) != 1:
         end(2, f"--measure: {measure} names {len(chosen_measures)} measures; wanted one to explain")
-    only_paths = {"--is-judged": is_judged, "--propensity": propensity}
+    reading = Reading(rank, ascending, unjudged, grades)
+    only_paths = {"--is-judged": is_judged, "--propensity": propensity} | reading.options
     paths, scores = paths or [], score or []
     check_sources(paths, qrels, run, {}, only_paths)
     if not (id or worst or best or random or movers):
@@ -133,6 +144,7 @@ def explain(
         None,
         propensity,
         nan.value,
+        **reading.roles(),
     )
     if paths:
         systems = _of_paths(paths, scores, roles, threads)

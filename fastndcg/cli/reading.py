@@ -8,10 +8,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.cli.application import end, in_options
-from fastndcg.cli.options import Missing, NaN
+from fastndcg.cli.options import Missing, NaN, Unjudged
 from fastndcg.errors import InputError, MeasureError, SourceError
 from fastndcg.measures import Measure, parse_many
 
@@ -57,6 +57,29 @@ def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
         except MeasureError as error:
             end(2, f"--fail-under: {error}")
     return gates
+
+
+class Reading(NamedTuple):
+    """The options that say how columns of PATH are read, the same of every command."""
+
+    rank: str | None
+    ascending: bool
+    unjudged: Unjudged
+    grades: str | None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Each option, and what was given for it: something false where it was not."""
+        return {
+            "--rank": self.rank,
+            "--ascending": self.ascending,
+            "--unjudged": self.unjudged is Unjudged.null,
+            "--grades": self.grades,
+        }
+
+    def roles(self) -> dict[str, Any]:
+        """The same as fields of `Roles`. Ends the command where `--grades` is not words and grades."""
+        return self._asdict() | {"unjudged": self.unjudged.value, "grades": read_grades(self.grades)}
 
 
 def read_grades(text: str | None) -> dict[str, float] | None:

@@ -13,7 +13,9 @@ import typer
 from fastndcg.cli.application import command, end
 from fastndcg.cli.compare import ConfidenceOption, MissingOption, RunOption, ScoreOption
 from fastndcg.cli.options import (
+    AscendingOption,
     DocIdOption,
+    GradesOption,
     IntentsOption,
     IsJudgedOption,
     MeasureOption,
@@ -23,11 +25,15 @@ from fastndcg.cli.options import (
     PropensityOption,
     QrelsOption,
     QueryOption,
+    RankOption,
     RelevanceOption,
     ThreadsOption,
+    Unjudged,
+    UnjudgedOption,
     WeightOption,
 )
 from fastndcg.cli.reading import (
+    Reading,
     check_confidence,
     check_sources,
     choose_columns,
@@ -84,6 +90,10 @@ def report(
     intents: IntentsOption = None,
     propensity: PropensityOption = None,
     nan: NaNOption = NaN.refuse,
+    rank: RankOption = None,
+    ascending: AscendingOption = False,
+    unjudged: UnjudgedOption = Unjudged.refuse,
+    grades: GradesOption = None,
     doc_id: DocIdOption = None,
     threads: ThreadsOption = None,
 ) -> None:
@@ -106,7 +116,8 @@ def report(
     check_confidence(confidence)
     paths, runs, scores, slices = paths or [], run or [], score or [], tuple(dict.fromkeys(by or []))
     only_paths = {"--by": by, "--weight": weight, "--is-judged": is_judged, "--propensity": propensity}
-    check_sources(paths, qrels, run, {}, only_paths)
+    reading = Reading(rank, ascending, unjudged, grades)
+    check_sources(paths, qrels, run, {}, only_paths | reading.options)
     if len(scores) > 1 and len(paths) != 1:
         end(2, "--score is repeatable for one PATH alone; give one column, or one file")
     if out.exists() and any(Path(path).exists() and out.samefile(path) for path in [*paths, *runs]):
@@ -124,6 +135,7 @@ def report(
         intents,
         propensity,
         nan.value,
+        **reading.roles(),
     )
     of_intents = intents is not None or any(each.way == "intents" for each in asked)
     read = (

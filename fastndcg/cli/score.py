@@ -40,6 +40,7 @@ from fastndcg.cli.options import (
 )
 from fastndcg.cli.output import slices_of, write_summary
 from fastndcg.cli.reading import (
+    Reading,
     check_confidence,
     check_sources,
     choose_columns,
@@ -48,7 +49,6 @@ from fastndcg.cli.reading import (
     open_paths,
     read_by,
     read_gates,
-    read_grades,
     read_measures,
     read_qrels_runs,
     read_rankings,
@@ -187,18 +187,15 @@ def score(
     by = read_by(by, ["run", "measure", "mean", "low", "high", "queries", "empty", "small"])
     if confidence is not None:
         check_confidence(confidence)
+    reading = Reading(rank, ascending, unjudged, grades)
     only_paths = {
         "--keep": keep,
         "--by": by,
         "--weight": weight,
         "--is-judged": is_judged,
         "--propensity": propensity,
-        "--rank": rank,
-        "--ascending": ascending,
-        "--unjudged": unjudged is Unjudged.null,
-        "--grades": grades,
     }
-    check_sources(paths, qrels, run, {"--missing": missing}, only_paths)
+    check_sources(paths, qrels, run, {"--missing": missing}, only_paths | reading.options)
     if keep and out is None:
         end(
             2,
@@ -222,10 +219,7 @@ def score(
         intents,
         propensity,
         nan.value,
-        rank,
-        ascending,
-        unjudged.value,
-        read_grades(grades),
+        **reading.roles(),
     )
     stored = find_stored_text(paths[0], roles) if len(paths) == 1 else None
     opened = open_paths(paths, threads) if paths and stored is None else None
