@@ -119,11 +119,11 @@ def test_any_number_has_the_bits_that_python_gives_it(tmp_path_factory, numbers)
 
 
 def _scan_run(block, columns, filled):
-    return kernels.scan_trec(block, True, columns, filled)
+    return kernels.scan_trec(block, 6, columns, filled)
 
 
 def _scan_qrels(block, columns, filled):
-    return kernels.scan_trec(block, False, columns, filled)
+    return kernels.scan_trec(block, 4, columns, filled)
 
 
 # ---- blocks ----

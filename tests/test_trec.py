@@ -1182,3 +1182,66 @@ def test_reading_needs_no_extra_packages():
         ).stdout.strip()
         == ""
     )
+
+
+# ---- runs of MS MARCO ----
+
+RANKED = "301\tC\t1\n301\tB\t2\n302\tA\t1\n999\tA\t1\n"
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text,
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: "# by rank\n\n" + text.rstrip(),
+        lambda text: text.replace("\t", "  "),
+        lambda text: "".join(reversed(text.splitlines(keepends=True))),
+    ],
+)
+@pytest.mark.parametrize("name", ["run", "run.tsv"])
+def test_a_run_of_ranks(write, pack, change, name):
+    text = change(RANKED)
+    if name == "run.tsv":  # there a first line that is none of a run has the names of columns
+        text = text.removeprefix("# by rank\n\n")
+    qrels, run = write("qrels", QRELS), write(name, pack(text.encode()))
+    for read in (read_trec, read_qrels_run):
+        rankings = read(qrels, run)
+        assert rankings.doc_ids.to_pylist() == ["C", "B", "A"]
+        assert rankings.scores.tolist() == [-1, -2, -1]
+        assert (
+            fn.evaluate(rankings, "RR").mean()
+            == fn.evaluate(read_trec(qrels, write("trec", RUN)), "RR").mean()
+        )
+
+
+def test_a_long_run_of_ranks_is_that_of_its_scores(write):
+    rows = [(f"q{row // 1000}", f"d{row * 7919 % 1000}", row % 1000 + 1) for row in range(50_000)]
+    qrels = write("qrels", "".join(f"{q} 0 {d} {rank % 3}\n" for q, d, rank in rows[::5]))
+    ranked = write("ranked", "".join(f"{q}\t{d}\t{rank}\n" for q, d, rank in rows))
+    scored = write("scored", "".join(f"{q} Q0 {d} {rank} {-rank} me\n" for q, d, rank in rows))
+    assert facts(read_trec(qrels, ranked)) == facts(read_trec(qrels, scored))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("301\tC\t1\n301\tB\t1.5\n", "line 2: the rank is 1.5; wanted a whole number"),
+        ("301\tC\t1\n301\tB\t-1\n", "line 2: the rank is -1; wanted a whole number"),
+        ("301\tC\t1\n\n301\tB\tnan\n", "line 3: the rank is nan"),
+        ("301\tC\t1\n301\tB\tfirst\n", "line 2"),
+        ("301\tC\t1\n301\tB\n", "wanted a line of an MS MARCO run: query doc rank"),
+        ("301\tC\t1\n301 Q0 B 2 1.5 me\n", "wanted a line of an MS MARCO run: query doc rank"),
+        ("301 Q0 B 2 1.5 me\n301\tC\t1\n", "wanted a line of a TREC run"),
+        ("301\tC\t1\n301\tC\t2\n", "line 2"),
+        (gzip.compress(RANKED.encode())[:-12], "cannot be read"),
+        ("", "has no documents"),
+    ],
+)
+def test_a_wrong_run_of_ranks_is_named(both, text, message):
+    qrels, run = both(run=text)
+    for read in (read_trec, read_qrels_run):
+        with pytest.raises((SourceError, InputError), match=message):
+            read(qrels, run)

@@ -83,7 +83,7 @@ PathsArgument = Annotated[
 ]
 RunOption = Annotated[
     list[str] | None,
-    typer.Option(help="With --qrels: a system each, as a TREC run, Parquet or CSV; repeatable."),
+    typer.Option(help="With --qrels: a system each, as a TREC or MS MARCO run, Parquet or CSV; repeatable."),
 ]
 ScoreOption = Annotated[
     list[str] | None,

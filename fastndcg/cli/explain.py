@@ -57,7 +57,7 @@ PathsArgument = Annotated[
 ]
 RunOption = Annotated[
     list[str] | None,
-    typer.Option(help="With --qrels: a TREC run, Parquet or CSV; repeatable, a system each."),
+    typer.Option(help="With --qrels: a TREC or MS MARCO run, Parquet or CSV; repeatable, a system each."),
 ]
 OneMeasureOption = Annotated[str, typer.Option("--measure", "-m", help="As in nDCG(gain='exp2')@10.")]
 ScoreOption = Annotated[

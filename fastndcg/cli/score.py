@@ -81,7 +81,7 @@ PathsArgument = Annotated[
 RunsOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="With --qrels: predictions, as a TREC run, Parquet or CSV; repeatable, for a row for each run."
+        help="With --qrels: predictions, as a TREC or MS MARCO run, Parquet or CSV; repeatable, for a row for each run."
     ),
 ]
 MissingOption = Annotated[

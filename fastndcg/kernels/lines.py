@@ -129,12 +129,12 @@ def blanks_of_a_line(
 
 @block
 def find_fields(
-    data: Array, start: int, stop: int, row: int, has_rank: bool, table: Array, skipped: Array, n_skipped: int
+    data: Array, start: int, stop: int, row: int, fields: int, table: Array, skipped: Array, n_skipped: int
 ) -> tuple[int, int, int, int]:
     """Where the fields of any lines are, written as the six blanks of lines `query iteration doc rank score tag` would be.
 
-    Of a line without a rank what is before the grade counts as what is before the score, and so the blanks after the document
-    and before the number are two. Returns how many lines have a row, where the first of these begins, the comments and empty
+    Of a line of fewer fields what is before the grade or the rank counts as what is before the score, and so the blanks after the
+    document and before the number are two. Returns how many lines have a row, where the first of these begins, the comments and empty
     lines so far, and -1 or where the first line begins that is malformed.
     """
     at, lines, first = start, 0, start
@@ -146,15 +146,17 @@ def find_fields(
             at = skip_line(data, query_at)
             continue
         query_stop = skip_field(data, query_at)
-        doc_at = skip_blanks(data, skip_field(data, skip_blanks(data, query_stop)))
+        doc_at = skip_blanks(data, query_stop)
+        if fields > 3:
+            doc_at = skip_blanks(data, skip_field(data, doc_at))
         doc_stop = skip_field(data, doc_at)
         number_at = skip_blanks(data, doc_stop)
-        if has_rank:
+        if fields > 4:
             number_at = skip_blanks(data, skip_field(data, number_at))
         number_stop = skip_field(data, number_at)
         rest = skip_blanks(data, number_stop)
         # of a tag of several words the others are passed over
-        if doc_stop == doc_at or number_stop == number_at or (data[rest] == NEWLINE) == has_rank:
+        if doc_stop == doc_at or number_stop == number_at or (data[rest] == NEWLINE) == (fields > 4):
             return lines, first, n_skipped, at
         if lines == 0:
             first = query_at
@@ -235,19 +237,19 @@ def keep_queries(
 
 
 @driver()
-def scan_trec(data: Array, has_rank: bool, columns: TextColumns, filled: Array) -> int:
-    """Read the lines `query iteration doc grade`, or with `has_rank` `query iteration doc rank score tag ...`.
+def scan_trec(data: Array, fields: int, columns: TextColumns, filled: Array) -> int:
+    """Read the lines `query iteration doc grade` of 4 fields, `query iteration doc rank score tag ...` of 6, or `query doc rank` of 3.
 
     Returns -1, or where in `data` the first line begins that is not of this form.
     """
     table = np.empty(_CHUNK + 64, np.int32)
     words = np.empty((N_WORDS, _CHUNK // _SHORTEST), np.uint64)
-    return scan_trec_lines(data, has_rank, columns, filled, table, words)
+    return scan_trec_lines(data, fields, columns, filled, table, words)
 
 
 @block
 def scan_trec_lines(
-    data: Array, has_rank: bool, columns: TextColumns, filled: Array, table: Array, words: Array
+    data: Array, fields: int, columns: TextColumns, filled: Array, table: Array, words: Array
 ) -> int:
     """As `scan_trec`. Lines of a chunk that are all of one form are told from their blanks; others are looked through."""
     doc_bytes, doc_offsets, query_bytes, query_ends, query_rows, values, skipped, odd = columns
@@ -262,14 +264,14 @@ def scan_trec_lines(
         each = 0
         if stop == at:
             stop = skip_line(data, at + _CHUNK)
-        else:
+        elif fields > 3:
             found, lines = find_blanks(data, at, stop, table)
-            each = blanks_of_a_line(data, at, table, found, lines, 6 if has_rank else 4, has_rank)
-        first, before = at, 3 if has_rank else 2
+            each = blanks_of_a_line(data, at, table, found, lines, fields, fields > 4)
+        first, before = at, 3 if fields > 4 else 2
         if each == 0:
             each, before = 6, 3
             lines, first, n_skipped, malformed = find_fields(
-                data, at, stop, row, has_rank, table, skipped, n_skipped
+                data, at, stop, row, fields, table, skipped, n_skipped
             )
         doc_end = keep_documents(data, table, lines, each, row, doc_bytes, doc_offsets, doc_end)
         runs, query_end = keep_queries(

@@ -8,6 +8,7 @@ A negative grade means "in the pool, unjudged", as trec_eval reads it: such a do
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +42,8 @@ from fastndcg.sources.columns import Roles, find_column
 from fastndcg.sources.lines import (
     Lines,
     PathLike,
+    Scanner,
+    cannot_read,
     fields_of,
     file_system,
     open_unpacked,
@@ -59,8 +62,10 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
+_LONGEST_FIRST = 1 << 20  # bytes of the first line that are looked at
 QRELS_LINE = "a line of a TREC qrels file: query iteration doc grade"
 RUN_LINE = "a line of a TREC run: query Q0 doc rank score tag"
+RANKED_LINE = "a line of an MS MARCO run: query doc rank"
 
 
 class Side(NamedTuple):
@@ -106,7 +111,7 @@ def read_trec(
     ----------
     qrels, run : paths
         Plain, gzip, bzip2 or Zstandard; URIs, too. Fields stand apart by blanks or tabs; empty lines and lines that begin with # are
-        passed over.
+        passed over. A run may be one of MS MARCO, with three fields: query, document, and rank, the lowest of which is the best.
     missing : "zero" or "skip"
         "zero": every query of the qrels counts, one that the run lacks with an empty ranking (`trec_eval -c`, ir_measures).
         "skip": queries in both. Queries of the run that the qrels lack never count.
@@ -164,7 +169,7 @@ def read_trec(
         judged = _text_side(qrels, has_rank=False, threads=threads)
         if intents:
             judged = _by_document(judged, _second_fields(judged))
-        scored = _text_side(run, has_rank=True, threads=threads)
+        scored = _run_side(run, threads)
     return join(
         judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties, nan, threads
     )
@@ -300,13 +305,55 @@ def _check_options(missing: str, ties: str, nan: NaN) -> None:
 # ---- sides from files ----
 
 
-def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
+def _run_side(path: PathLike, threads: int | None) -> Side:
+    """A TREC run, or one of MS MARCO, whose first line has three fields: the lower the rank, the higher the score."""
+    name = path_of(path, "run")
+    if not _is_ranked(_first_fields(name)):
+        return _text_side(name, has_rank=True, threads=threads)
+    lines = read_lines(name, _scanner(3), RANKED_LINE, threads=threads)
+    place = _line_namer(lines)
+    with np.errstate(invalid="ignore"):
+        is_rank = (lines.values >= 0) & (lines.values == np.floor(lines.values)) & (lines.values < 1 << 53)
+    if not is_rank.all():
+        row = int(np.argmin(is_rank))
+        raise SourceError(
+            f"{place(row)}: the rank is {lines.values[row]:g}; wanted a whole number, 1 for the best: {RANKED_LINE}"
+        )
+    return Side(name, lines.queries, lines.query_codes, lines.docs, negated(lines.values), place, True)
 
+
+def _is_ranked(fields: list[bytes]) -> bool:
+    return len(fields) == 3 and fields[2].isdigit()
+
+
+def _first_fields(name: str) -> list[bytes]:
+    """Fields of the first line that is neither empty nor a comment; none of a pipe, from which what is read is gone."""
+    with open_unpacked(name) as stream:
+        if isinstance(stream, io.FileIO) and not stream.seekable():
+            return []
+        try:
+            with io.BufferedReader(stream) as lines:
+                while line := lines.readline(_LONGEST_FIRST):
+                    fields = fields_of(line.removeprefix(b"\xef\xbb\xbf"))
+                    if fields and not fields[0].startswith(b"#"):
+                        return fields
+        except OSError as error:
+            raise cannot_read(name, error) from None
+    return []
+
+
+def _scanner(fields: int) -> Scanner:
     def scan(block: Array, columns: TextColumns, filled: Array) -> int:
-        return int(worlds.run("lines.scan_trec", len(block), block, has_rank, columns, filled))
+        return int(worlds.run("lines.scan_trec", len(block), block, fields, columns, filled))
 
+    return scan
+
+
+def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
     name = path_of(path, "run" if has_rank else "qrels")
-    lines = read_lines(name, scan, RUN_LINE if has_rank else QRELS_LINE, threads=threads)
+    lines = read_lines(
+        name, _scanner(6 if has_rank else 4), RUN_LINE if has_rank else QRELS_LINE, threads=threads
+    )
     if not len(lines.values):
         raise SourceError(
             f"{name} has no {'documents' if has_rank else 'judgments'}; wanted at least one: {RUN_LINE if has_rank else QRELS_LINE}"
@@ -378,6 +425,8 @@ def _is_table_of_text(name: str, *, has_rank: bool) -> bool:
     if not is_csv(name):
         return False
     fields = fields_of(header_of(files_of([name])[0]).text.encode())
+    if has_rank and _is_ranked(fields):
+        return False
     try:
         float(fields[4 if has_rank else 3])
     except (IndexError, ValueError):
@@ -447,7 +496,9 @@ def _file_side(
     if _is_table_of_text(name, has_rank=role == "score"):
         return _csv_side(name, role, columns, threads, intents=intents)
     if not _is_parquet(name):
-        side = _text_side(name, has_rank=role == "score", threads=threads)
+        if role == "score":
+            return _run_side(name, threads)
+        side = _text_side(name, has_rank=False, threads=threads)
         return _by_document(side, _second_fields(side)) if intents else side
     file, present = _parquet_names(name)
     names: tuple[str, ...] = _find(file, present, role, columns)
