@@ -77,8 +77,7 @@ def evaluate(
         documents, rounding, queries left out, and the mean. `fastndcg.conventions` lists them.
     threads : int, optional
         Default: all that Numba has. The values do not depend on it.
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged,
-    grades
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
         Of tables and paths: as in `read_parquet`. Where a convention orders tied documents by their ids, these are found by a
         usual name.
 

@@ -69,6 +69,17 @@ def compile_kernels(
         A measure that does not exist.
     InputError
         A type of scores or a processor that is not known.
+
+    See Also
+    --------
+    evaluate : which runs kernels that were compiled ahead, and compiles those that were not.
+
+    Examples
+    --------
+    >>> compile_kernels("nDCG@10", scores="float16")
+    Traceback (most recent call last):
+    ...
+    fastndcg.errors.InputError: scores='float16' is not known; wanted float32, float64, int64
     """
     import subprocess
 
@@ -98,6 +109,10 @@ def compile_kernels(
     )
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"]
+        if cpu is not None and lines[-1].startswith("LLVM ERROR"):
+            raise InputError(
+                f"cpu={cpu!r} is no processor that LLVM knows; wanted one as x86-64-v3 or haswell"
+            )
         raise FastndcgError(f"the kernels could not be compiled: {lines[-1]}")
     files = list(kept.rglob("*.nbc"))
     n_bytes = sum(file.stat().st_size for file in files)

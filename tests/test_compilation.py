@@ -59,3 +59,8 @@ def test_what_is_not_known_is_refused() -> None:
         fn.compile_kernels(scores="float16")
     with pytest.raises(MeasureError):
         fn.compile_kernels("nCDG@10")
+
+
+def test_a_processor_that_is_not_known(tmp_path: Path) -> None:
+    with pytest.raises(fn.InputError, match="cpu='nonsense' is no processor that LLVM knows"):
+        fn.compile_kernels("nDCG@10", scores="float32", folder=tmp_path, cpu="nonsense")

@@ -47,8 +47,7 @@ _NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
 
 
 _SHARED = """measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged,
-    grades
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
         As in `fastndcg.read_parquet`.
     order : str, optional
         Column that numbers the documents of a query. Measures with ties="input" need it, because a shuffle keeps no order.

@@ -18,6 +18,7 @@ from fastndcg.intents import intent_grades
 from fastndcg.rankings import Rankings
 from fastndcg.sources.columns import Columns, Roles, find_columns
 from fastndcg.sources.frames import source_of
+from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.values import (
     OR_LAST,
     UNJUDGED,
@@ -92,7 +93,7 @@ def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -
         )
     except ColumnError as error:
         raise error.within("", source.hint) from None
-    return rankings_from_table(source.table(columns.names), columns)
+    return warn_of_oddities(rankings_from_table(source.table(columns.names), columns), columns)
 
 
 def rankings_from_table(

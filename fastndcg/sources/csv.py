@@ -14,6 +14,7 @@ from fastndcg.sources.arrow import integers_if_written_so, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
 from fastndcg.sources.lines import unpacked
 from fastndcg.sources.messages import reading
+from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.parquet import Path_, as_list, naming, threads_of
 from fastndcg.sources.values import WORDS
 
@@ -65,8 +66,7 @@ def read_csv(
         A file, plain, gzip, bzip2 or Zstandard; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as in
         `s3://bucket/predictions.csv`. The first line of each has the names of columns, separated as all others are: by
         commas, tabs or semicolons. Fields may be quoted.
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged,
-    grades
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
         As in `read_parquet`. CSV has no lists, so `intents` is refused.
     threads : int, optional
         1 reads on the calling thread; else pyarrow's threads do. The result does not depend on it.
@@ -148,7 +148,7 @@ def read_opened(opened: Opened, threads: int | None) -> Rankings:
         for name in ids:
             column = integers_if_written_so(table[name])
             table = table.set_column(table.column_names.index(name), name, column)
-        return rankings_from_table(table, columns)
+        return warn_of_oddities(rankings_from_table(table, columns), columns)
 
 
 # ---- files and their headers ----

@@ -18,6 +18,7 @@ from fastndcg.progress import Progress, Task
 from fastndcg.sources.arrow import WORTH_COMPILING, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
+from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.values import first_line, is_list
 from fastndcg.threads import check_threads
 
@@ -134,7 +135,8 @@ def read_dataset(dataset: Dataset, progress: Progress = None) -> Rankings:
     """Rankings of all files. Raises as `read_parquet` does."""
     table = read_table(dataset, progress)
     with naming(dataset.paths), Task("Finding the rows of each query", progress=progress is None):
-        return rankings_from_table(table, dataset.columns, decode=dataset.encoded)
+        rankings = rankings_from_table(table, dataset.columns, decode=dataset.encoded)
+    return warn_of_oddities(rankings, dataset.columns)
 
 
 def read_columns(part: Part, names: Sequence[str], encoded: Sequence[str] = ()) -> pa.Table:

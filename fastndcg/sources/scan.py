@@ -27,6 +27,7 @@ from fastndcg.sources.arrow import (
 )
 from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.sources.footers import BYTES, PLACES, VALUES
+from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.values import is_list
 from fastndcg.streams import NotGroupedError, RankingsStream
 
@@ -69,8 +70,7 @@ def scan_parquet(
 
     Parameters
     ----------
-    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged,
-    grades
+    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
         As in `read_parquet`.
     grouped : bool, optional
         True: rows of a query stand together, and a file where they do not is refused. None: where they do not, which is
@@ -329,6 +329,8 @@ class ParquetStream(RankingsStream):
                 numbers=numbers,
                 grouped=grouped,
             )
+        if len(table) and (numbers if isinstance(numbers, int) else numbers[0]) == 0:
+            warn_of_oddities(rankings, self.columns)  # of the part that has the first row, so once
         return rankings._numbered_from(numbers) if isinstance(numbers, int) else rankings
 
     def _tell(self, done: int) -> None:

@@ -1,0 +1,98 @@
+"""Warnings of data that look wrong, and none of data that do not."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import fastndcg as fn
+from fastndcg.cli import app
+
+pytestmark = pytest.mark.auto
+
+QUERIES, DOCUMENTS = 30, 4
+RANDOM = np.random.default_rng(4)
+SCORES = RANDOM.random(QUERIES * DOCUMENTS)
+GRADES = np.arange(QUERIES * DOCUMENTS) % 3
+
+
+def table(**columns: Any) -> dict[str, Any]:
+    plain = {"qid": np.repeat(np.arange(QUERIES), DOCUMENTS), "label": GRADES, "score": SCORES}
+    return {name: column for name, column in (plain | columns).items() if column is not None}
+
+
+ODD = {
+    "swapped": (table(label=SCORES, score=GRADES), {}, r'column "label" holds fractions .* relevance= and score='),
+    "a distance": (table(score=None, cosDistance=SCORES), {"score": "cosDistance"}, r"pass ascending=True or, for ranks, rank="),
+    "a rank": (table(score=None, rank=GRADES), {"score": "rank"}, r'column "rank" is taken for scores'),
+    "one score": (table(score=np.full(len(GRADES), 0.5)), {}, r'column "score" holds one value, 0\.5'),
+    "one document": (table(qid=np.arange(len(GRADES))), {}, "no query has more than one document"),
+    "no relevant document": (table(label=0 * GRADES), {}, "no grade is above 0"),
+    "negative grades": (table(label=-GRADES), {}, "no grade is above 0"),
+    "unjudged": (table(is_judged=np.arange(len(GRADES)) % 20 == 0), {"is_judged": "is_judged"}, r"95\.0% of the documents are not judged"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ODD)
+@pytest.mark.parametrize("source", ["table", "parquet", "stream", "csv", "lists"])
+def test_odd_data_are_warned_of_once(case: str, source: str, tmp_path: Path) -> None:
+    columns, roles, message = ODD[case]
+    data = pa.table(columns)
+    pq.write_table(data, tmp_path / "data.parquet", row_group_size=40)
+    pyarrow.csv.write_csv(data, tmp_path / "data.csv")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        if source == "table":
+            fn.Rankings.from_arrow(columns, **roles)
+        elif source == "parquet":
+            fn.read_parquet(tmp_path / "data.parquet", **roles)
+        elif source == "stream":
+            for _ in fn.scan_parquet(tmp_path / "data.parquet", memory="1 MiB", **roles):
+                pass
+        elif source == "csv":
+            fn.read_csv(tmp_path / "data.csv", **roles)
+        else:
+            lists = data.group_by("qid", use_threads=False).aggregate(
+                [(name, "list") for name in columns if name != "qid"]
+            )
+            fn.Rankings.from_arrow(lists.rename_columns([name.removesuffix("_list") for name in lists.column_names]), **roles)  # fmt: skip
+    assert [warning.category for warning in told] == [fn.FastndcgWarning]
+    with pytest.warns(fn.FastndcgWarning, match=message):
+        warnings.warn_explicit(told[0].message, told[0].category, __file__, 1)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        table(),
+        table(label=SCORES),  # rates as grades
+        table(label=SCORES, score=GRADES * 100),
+        table(score=np.where(np.arange(len(GRADES)) == 100, 1.0, 0.5)),
+        table(label=(np.arange(len(GRADES)) == 119).astype(float)),
+        table(qid=np.minimum(np.arange(len(GRADES)), 100)),
+        {name: values[: 19 * DOCUMENTS] for name, values in table(label=0 * GRADES).items()},
+    ],
+)
+def test_other_data_are_not(columns: dict[str, Any]) -> None:
+    fn.evaluate(columns, "nDCG@10")
+
+
+def test_ranks_and_distances_that_are_said_to_be_are_not() -> None:
+    fn.evaluate(table(score=None, rank=np.arange(len(GRADES))), "nDCG", rank="rank")
+    fn.evaluate(table(score=None, distance=SCORES), "nDCG", score="distance", ascending=True)
+
+
+def test_the_command_line_warns_in_its_own_words(tmp_path: Path) -> None:
+    pq.write_table(pa.table(table(label=SCORES, score=GRADES)), tmp_path / "data.parquet")
+    result = CliRunner().invoke(app, ["score", str(tmp_path / "data.parquet"), "-m", "nDCG@10"])
+    assert result.exit_code == 0
+    assert "as if grades and scores were swapped" in result.stderr
+    assert "--relevance and --score" in " ".join(result.stderr.split())
