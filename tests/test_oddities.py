@@ -34,7 +34,7 @@ ODD = {
     "a distance": (table(score=None, cosDistance=SCORES), {"score": "cosDistance"}, r"pass ascending=True or, for ranks, rank="),
     "a rank": (table(score=None, rank=GRADES), {"score": "rank"}, r'column "rank" is taken for scores'),
     "one score": (table(score=np.full(len(GRADES), 0.5)), {}, r'column "score" holds one value, 0\.5'),
-    "one document": (table(qid=np.arange(len(GRADES))), {}, "no query has more than one document"),
+    "one document": (table(qid=np.arange(len(GRADES))), {}, "no more documents than queries"),
     "no relevant document": (table(label=0 * GRADES), {}, "no grade is above 0"),
     "negative grades": (table(label=-GRADES), {}, "no grade is above 0"),
     "unjudged": (table(is_judged=np.arange(len(GRADES)) % 20 == 0), {"is_judged": "is_judged"}, r"95\.0% of the documents are not judged"),
@@ -42,7 +42,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("case", ODD)
-@pytest.mark.parametrize("source", ["table", "parquet", "stream", "csv", "lists"])
+@pytest.mark.parametrize("source", ["table", "parquet", "stream", "shuffled stream", "csv", "lists"])
 def test_odd_data_are_warned_of_once(case: str, source: str, tmp_path: Path) -> None:
     columns, roles, message = ODD[case]
     data = pa.table(columns)
@@ -54,9 +54,11 @@ def test_odd_data_are_warned_of_once(case: str, source: str, tmp_path: Path) -> 
             fn.Rankings.from_arrow(columns, **roles)
         elif source == "parquet":
             fn.read_parquet(tmp_path / "data.parquet", **roles)
-        elif source == "stream":
-            for _ in fn.scan_parquet(tmp_path / "data.parquet", memory="1 MiB", **roles):
-                pass
+        elif "stream" in source:
+            if source != "stream":
+                order = np.random.default_rng(1).permutation(len(data))
+                pq.write_table(data.take(order), tmp_path / "data.parquet", row_group_size=40)
+            fn.evaluate(fn.scan_parquet(tmp_path / "data.parquet", memory="1 MiB", **roles), "nDCG(rel=1)")
         elif source == "csv":
             fn.read_csv(tmp_path / "data.csv", **roles)
         else:
@@ -83,6 +85,17 @@ def test_odd_data_are_warned_of_once(case: str, source: str, tmp_path: Path) -> 
 )
 def test_other_data_are_not(columns: dict[str, Any]) -> None:
     fn.evaluate(columns, "nDCG@10")
+
+
+def test_a_stream_is_odd_where_all_parts_are(tmp_path: Path) -> None:
+    """The first 100,000 rows have one document for each query, one score and no grade above 0."""
+    rows = np.arange(100_040)
+    columns = {"qid": np.minimum(rows, 100_000), "label": rows // 100_001, "score": rows // 100_001}
+    pq.write_table(pa.table(columns), tmp_path / "data.parquet", row_group_size=1000)
+    stream = fn.scan_parquet(tmp_path / "data.parquet", memory="1 MiB")
+    assert len(list(stream)) > 1
+    fn.evaluate(stream, "P@5")
+    fn.read_parquet(tmp_path / "data.parquet")
 
 
 def test_ranks_and_distances_that_are_said_to_be_are_not() -> None:

@@ -235,6 +235,7 @@ def test_ids_of_every_type_return(tmp_path: Path, ids: Any) -> None:
         list(scan_parquet(path, memory=300, grouped=True))
 
 
+@pytest.mark.filterwarnings("ignore:there are no more documents than queries")
 def test_many_queries_of_one_document_and_one_of_many(tmp_path: Path) -> None:
     n = 20_000
     rng = np.random.default_rng(3)

@@ -1,7 +1,7 @@
 """Warnings of data that look wrong, though they can be evaluated: swapped columns, distances as scores, grades that are all 0.
 
-A look at the first rows is enough for most data; all rows are looked at only where the first ones are odd. Sets of fewer than
-20 queries are not looked at, but for the names of their columns.
+The first rows show that most data are as they should be; all rows are looked at only where the first ones are odd. Sets of fewer
+than 20 queries are not looked at, but for the name of their score column.
 """
 
 from __future__ import annotations
@@ -27,67 +27,100 @@ _LEAST_JUDGED = 0.1
 _FALLING = re.compile(r"(^|_)(distance|dist|rank|ranking|position)$")
 
 
-def warn_of_oddities(rankings: Rankings, columns: Columns) -> Rankings:
-    """Warn, with `FastndcgWarning`, of what is probably not meant, and return the same rankings.
-
-    These are: a score column whose name ends in distance, dist, rank, ranking or position; fractions as grades beside small whole
-    numbers as scores; all scores equal; one document for each query; no grade above 0; fewer than a tenth of the documents judged.
+class Oddities:
+    """What is odd in all parts of a set of rankings. Parts are added as they are read, and `warn` is called after the last one.
 
     >>> import pytest
     >>> from fastndcg import FastndcgWarning, Rankings
     >>> with pytest.warns(FastndcgWarning, match="no grade is above 0"):
     ...     found = Rankings.from_arrow({"qid": list(range(20)) * 2, "label": [0] * 40, "score": list(range(40))})
     """
-    grades, scores = f'column "{columns.relevance}"', f'column "{columns.score}"'
-    is_ordered = columns.ascending or columns.rank is not None
-    if not is_ordered and _FALLING.search(_snake(columns.score)):
-        warn(
-            f"{scores} is taken for scores, of which the highest is best; if its lowest value is best",
-            Step(", pass ", Argument("ascending", True)),
-            Step(" or, for ranks, ", Argument("rank")),
-        )
-    if rankings.n_queries < _FEWEST or not rankings.n_docs:
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._queries = self._documents = self._judged = 0
+        self._score: object = None  # that of all documents, while there is only one
+        self._tied = self._irrelevant = self._swapped = True
+
+    def add(self, rankings: Rankings) -> Rankings:
+        """Look at a part, and return it."""
+        if rankings.n_docs:
+            grades, scores = rankings.relevance, rankings.scores
+            if not self._documents:
+                self._score = scores[0]
+            self._tied = self._tied and _all(scores, lambda values: values == self._score)
+            self._irrelevant = self._irrelevant and _all(grades, lambda values: values <= 0)
+            self._swapped = self._swapped and _are_swapped(grades[:_FIRST], scores[:_FIRST])
+            judged = rankings.is_judged
+            self._judged += rankings.n_docs if judged is None else int(np.count_nonzero(judged))
+        self._queries += rankings.n_queries
+        self._documents += rankings.n_docs
         return rankings
-    if not is_ordered and _are_swapped(rankings.relevance[:_FIRST], rankings.scores[:_FIRST]):
-        warn(
-            f"{grades} holds fractions and {scores} small whole numbers, as if grades and scores were swapped; if they are, name them by ",
-            Argument("relevance"),
-            " and ",
-            Argument("score"),
-        )
-    elif _all(rankings.scores, lambda values: values == rankings.scores[0]):
-        warn(
-            f"{scores} holds one value, {rankings.scores[0]}: all documents of a query are tied, and each measure is that of a random "
-            "order. If that is not meant, name the column of scores by ",
-            Argument("score"),
-        )
-    if rankings.n_docs <= rankings.n_queries:
-        warn(
-            "no query has more than one document, so there is nothing to rank. If that is not meant, name the column that rows of a "
-            "query share by ",
-            Argument("query"),
-        )
-    if _all(rankings.relevance, lambda values: values <= 0):
-        warn(
-            f"{grades}: no grade is above 0, so that no query has a relevant document. If that is not meant, name the column of grades by ",
-            Argument("relevance"),
-        )
-    if rankings.is_judged is not None and rankings.is_judged[:_FIRST].mean() < _LEAST_JUDGED:
-        share = rankings.is_judged.mean()
-        if share < _LEAST_JUDGED:
+
+    def warn(self) -> None:
+        """Warn, with `FastndcgWarning`, of what is probably not meant.
+
+        These are: a score column whose name ends in distance, dist, rank, ranking or position; fractions as grades beside small
+        whole numbers as scores; all scores equal; one document for each query; no grade above 0; fewer than a tenth of the
+        documents judged.
+        """
+        columns = self._columns
+        grades, scores = f'column "{columns.relevance}"', f'column "{columns.score}"'
+        is_ordered = columns.ascending or columns.rank is not None
+        if not is_ordered and _FALLING.search(_in_snake_case(columns.score)):
             warn(
-                f"{1 - share:.1%} of the documents are not judged and count as not relevant; the measure Judged@10 says how many of the "
-                "first ten are"
+                f"{scores} is taken for scores, of which the highest is best; if its lowest value is best",
+                Step(", pass ", Argument("ascending", True)),
+                Step(" or, for ranks, ", Argument("rank")),
             )
+        if self._queries < _FEWEST or not self._documents:
+            return
+        unless = ". If that is not meant, name the column of "
+        if self._swapped and not is_ordered:
+            warn(
+                f"{grades} holds fractions and {scores} small whole numbers, as if grades and scores were swapped; ",
+                "if they are, name them by ",
+                Argument("relevance"),
+                " and ",
+                Argument("score"),
+            )
+        elif self._tied:
+            warn(
+                f"{scores} holds one value, {self._score}: all documents of a query are tied, and each measure is that of a ",
+                f"random order{unless}scores by ",
+                Argument("score"),
+            )
+        if self._documents <= self._queries:
+            warn(
+                f"there are no more documents than queries, so there is nothing to rank{unless}query ids by ",
+                Argument("query"),
+            )
+        if self._irrelevant:
+            warn(
+                f"{grades}: no grade is above 0, so no query has a relevant document{unless}grades by ",
+                Argument("relevance"),
+            )
+        if self._judged < _LEAST_JUDGED * self._documents:
+            warn(
+                f"{1 - self._judged / self._documents:.1%} of the documents are not judged and count as not relevant; ",
+                "the measure Judged@10 says how many of the first ten are judged",
+            )
+
+
+def warn_of_oddities(rankings: Rankings, columns: Columns) -> Rankings:
+    """Warn of what is odd in rankings that are read at once, and return them."""
+    found = Oddities(columns)
+    found.add(rankings)
+    found.warn()
     return rankings
 
 
-def _snake(name: str) -> str:
+def _in_snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).lower()
 
 
 def _are_swapped(grades: Array, scores: Array) -> bool:
-    """Whether most grades are fractions, and all scores small whole numbers of which there are several."""
+    """Whether half of the grades or more are fractions, and all scores small whole numbers of which there are several."""
     if grades.dtype.kind != "f" or np.mean(grades != np.floor(grades)) < 0.5:
         return False
     lowest, highest = scores.min(), scores.max()

@@ -27,7 +27,7 @@ from fastndcg.sources.arrow import (
 )
 from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.sources.footers import BYTES, PLACES, VALUES
-from fastndcg.sources.oddities import warn_of_oddities
+from fastndcg.sources.oddities import Oddities, warn_of_oddities
 from fastndcg.sources.values import is_list
 from fastndcg.streams import NotGroupedError, RankingsStream
 
@@ -193,8 +193,11 @@ class ParquetStream(RankingsStream):
     def _in_order(self) -> Generator[Rankings, None, None]:
         """All rankings, in order; raises `NotGroupedError` as soon as a query returns after it ended."""
         self._tell(0)
+        oddities = Oddities(self.columns)
         with closing(self._tables(list(self._dataset.types))) as tables:
-            yield from self._whole_lists(tables) if self._is_lists else self._whole_queries(tables)
+            parts = self._whole_lists(tables) if self._is_lists else self._whole_queries(tables)
+            yield from map(oddities.add, parts)
+        oddities.warn()
         self._known_grouped = True
 
     @property
@@ -262,7 +265,7 @@ class ParquetStream(RankingsStream):
             yield self._whole()
             return
         n_parts = 1 + int((self._per_row + _GROUPING) * self.n_rows // (self._memory // 2))
-        done, names = 0, list(self._dataset.types)
+        done, names, oddities = 0, list(self._dataset.types), Oddities(self.columns)
         with _Spill(n_parts, int(self._per_row + 8) * self.n_rows) as spill:
             with closing(self._tables(names)) as tables:
                 for first_row, table in tables:
@@ -281,16 +284,17 @@ class ParquetStream(RankingsStream):
                 table = self._with_categories(table)
                 with parquet.naming(self._paths):
                     grouped = grouped_rows(table, self.columns, rows)
-                yield self._rankings(table, rows, grouped), rows[grouped.first_rows]
+                yield oddities.add(self._rankings(table, rows, grouped)), rows[grouped.first_rows]
                 done += len(table)
                 self._tell(done // 2)
+        oddities.warn()
 
     def _whole(self) -> tuple[Rankings, Int64]:
         """All rankings at once, of rows that the memory holds."""
         table = parquet.read_table(self._dataset, self._progress)
         with parquet.naming(self._paths):
             grouped = grouped_rows(table, self.columns)
-        return self._rankings(table, 0, grouped), grouped.first_rows
+        return warn_of_oddities(self._rankings(table, 0, grouped), self.columns), grouped.first_rows
 
     def _with_categories(self, table: pa.Table) -> pa.Table:
         """Kept columns that are dictionaries in the file are dictionaries again."""
@@ -329,8 +333,6 @@ class ParquetStream(RankingsStream):
                 numbers=numbers,
                 grouped=grouped,
             )
-        if len(table) and (numbers if isinstance(numbers, int) else numbers[0]) == 0:
-            warn_of_oddities(rankings, self.columns)  # of the part that has the first row, so once
         return rankings._numbered_from(numbers) if isinstance(numbers, int) else rankings
 
     def _tell(self, done: int) -> None:
