@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg import streams
-from fastndcg.api import evaluate
+from fastndcg import scoring, streams
 from fastndcg.arrays import offsets_of
 from fastndcg.errors import MeasureError, suggest
 from fastndcg.measures import Function, Measure, Numbers, as_measure, as_measures, hold_functions
@@ -195,14 +194,14 @@ _ORDERS = ("worst", "random", "actual", "best", "reachable")
 
 def _scores_of_orders(rankings: Rankings, measures: tuple[Measure, ...], threads: int | None) -> Scores:
     """Scores whose measures are those of each order, one order after the other."""
-    actual = evaluate(rankings, measures, threads=threads)
+    actual = scoring.score(measures, rankings, threads)
     for measure in measures:
         _check(measure, rankings)
     # of the dtype that is compiled already
     tied = rankings.with_scores(np.zeros(rankings.n_docs, rankings.scores.dtype))
     rules: tuple[Ties, ...] = ("worst", "average", "best")
     by_rule = [[_with_ties(measure, rule) for measure in measures] for rule in rules]
-    of_rules = evaluate(tied, [measure for each in by_rule for measure in each], threads=threads)
+    of_rules = scoring.score(as_measures([measure for each in by_rule for measure in each]), tied, threads)
     worst, random, best = (np.array([of_rules[measure] for measure in each]) for each in by_rule)
     reachable = _reachable(actual, rankings, threads)
     orders = [part.reshape(actual.values.shape) for part in (worst, random, actual.values, best, reachable)]
@@ -275,7 +274,7 @@ def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float
             continue
         laid_out = _laid_out(measures[rows[0]], rankings)
         asked = [_of_judged(measures[row]) for row in rows]
-        scores = evaluate(laid_out, asked, threads=threads)
+        scores = scoring.score(as_measures(asked), laid_out, threads)
         for row, measure in zip(rows, asked, strict=True):
             # where nothing gains, it is what the measure says of such a query, or 0
             nothing = np.where(actual._empty[row], actual.values[row], 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
@@ -14,11 +13,13 @@ from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measures, as_measures, hold_functions, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.sources.columns import Roles, with_roles
+from fastndcg.sources.oddities import Reach
 from fastndcg.streams import RankingsStream
 
 if TYPE_CHECKING:
     from fastndcg.convention.declarations import Convention
     from fastndcg.convention.evaluation import ConventionScores
+    from fastndcg.measures import Measure
     from fastndcg.scores import Scores
     from fastndcg.typing import Discount, Empty, Gain, Ideal, NaN, Paths, RoleKeywords, Table, Ties
 
@@ -123,7 +124,7 @@ def evaluate(
         )
     if convention is not None:
         from fastndcg.convention.declarations import as_convention
-        from fastndcg.convention.evaluation import evaluate_by_convention, resolve_all
+        from fastndcg.convention.evaluation import resolve_all
     if convention is not None and (own := [measure for measure in asked if measure.cutoff_column]):
         raise MeasureError(
             f"{own[0]} has a cutoff for each query, which no convention has; name one, as in {own[0].name}@10"
@@ -144,19 +145,32 @@ def evaluate(
             Argument(next(iter(roles))),
             f" is for tables and paths; {type(rankings).__name__} already has its columns",
         )
+    resolved = asked if convention is None else resolve_all(asked, convention)
+    reach = Reach(resolved)
     if isinstance(rankings, RankingsStream):
-        resolved = asked if convention is None else resolve_all(asked, convention)
-        evaluate_part = partial(
-            evaluate,
-            measures=asked,
-            convention=convention,
-            threads=rankings._scoring_threads if threads is None else threads,
-        )
+        threads = rankings._scoring_threads if threads is None else threads
         with hold_functions(resolved):
-            return streams.evaluate_stream(rankings, evaluate_part)
-    if convention is not None:
-        return evaluate_by_convention(rankings, asked, convention, threads=threads)
-    return scoring.score(asked, rankings, threads)
+            scores = streams.evaluate_stream(
+                rankings, lambda part: evaluate_part(reach.add(part), asked, convention, threads)
+            )
+    else:
+        scores = evaluate_part(reach.add(rankings), asked, convention, threads)
+    reach.warn()
+    return scores
+
+
+def evaluate_part(
+    rankings: Rankings,
+    measures: tuple[Measure, ...],
+    convention: str | Convention | None,
+    threads: int | None,
+) -> Scores:
+    """What `evaluate` returns of rankings that may be a part of others; it does not warn, since only all parts can be odd."""
+    if convention is None:
+        return scoring.score(measures, rankings, threads)
+    from fastndcg.convention.evaluation import evaluate_by_convention
+
+    return evaluate_by_convention(rankings, measures, convention, threads=threads)
 
 
 def ndcg(

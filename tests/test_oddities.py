@@ -58,7 +58,7 @@ def test_odd_data_are_warned_of_once(case: str, source: str, tmp_path: Path) -> 
             if source != "stream":
                 order = np.random.default_rng(1).permutation(len(data))
                 pq.write_table(data.take(order), tmp_path / "data.parquet", row_group_size=40)
-            fn.evaluate(fn.scan_parquet(tmp_path / "data.parquet", memory="1 MiB", **roles), "nDCG(rel=1)")
+            fn.evaluate(fn.scan_parquet(tmp_path / "data.parquet", memory="1 MiB", **roles), "Judged@1")
         elif source == "csv":
             fn.read_csv(tmp_path / "data.csv", **roles)
         else:
@@ -109,3 +109,66 @@ def test_the_command_line_warns_in_its_own_words(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "as if grades and scores were swapped" in result.stderr
     assert "--relevance and --score" in " ".join(result.stderr.split())
+
+
+FRACTIONS = 0.8 * SCORES / SCORES.max()
+
+
+@pytest.mark.parametrize("source", ["table", "rankings", "parquet", "stream", "shuffled stream"])
+def test_measures_that_find_no_relevant_document_are_named_once(source: str, tmp_path: Path) -> None:
+    """Only the last query has a grade of 0.8: of a stream no part decides, and all do."""
+    data = pa.table(table(label=np.where(np.arange(len(FRACTIONS)) == 119, 0.8, FRACTIONS / 4)))
+    if source == "shuffled stream":
+        data = data.take(np.random.default_rng(1).permutation(len(data)))
+    pq.write_table(data, tmp_path / "data.parquet", row_group_size=40)
+    given: Any = {
+        "table": data,
+        "rankings": fn.Rankings.from_arrow(data),
+        "parquet": tmp_path / "data.parquet",
+    }.get(source) or fn.scan_parquet(tmp_path / "data.parquet", memory="1 MiB")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fn.evaluate(given, ["nDCG@10", "map", "RR@10", "nDCG(gain='binary')", "P(rel=0.5)@5", "Judged@5"])
+    wanted = (
+        "no grade reaches rel=1; the largest grade is 0.8, so no document is relevant to AP, RR@10 and nDCG(gain='binary'). "
+        "If that is not meant, name the smallest relevant grade, as in AP(rel=0.4)"
+    )
+    assert [str(each.message) for each in caught] == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("grades", "measure"),
+    [
+        (FRACTIONS / 0.8, "AP"),  # one document is relevant
+        (FRACTIONS, ["nDCG@10", "ERR", "AP(rel=0.8)", "NumRet", "P(unjudged=1)@5"]),
+        (GRADES, "AP(rel=2)"),
+    ],
+)
+def test_measures_that_find_one_are_not(grades: np.ndarray, measure: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fn.evaluate(table(label=grades), measure)
+
+
+def test_whole_grades_that_are_too_low_are_named_where_queries_are_many() -> None:
+    with pytest.warns(
+        fn.FastndcgWarning,
+        match=r"no grade reaches rel=3; the largest grade is 2, .* 1 other measure\. .* P\(rel=2\)",
+    ):
+        fn.evaluate(table(), [f"P(rel=3)@{k}" for k in range(1, 7)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fn.evaluate({name: values[: 19 * DOCUMENTS] for name, values in table().items()}, "P(rel=3)")
+
+
+@pytest.mark.parametrize("memory", [[], ["--memory", "1MB"]])
+def test_the_command_line_names_measures_once(tmp_path: Path, memory: list[str]) -> None:
+    copies = 1 + 2000 * bool(memory)
+    columns = table(label=FRACTIONS) | {"qid": np.repeat(np.arange(QUERIES * copies), DOCUMENTS)}
+    columns |= {name: np.tile(columns[name], copies) for name in ("label", "score")}
+    pq.write_table(pa.table(columns), tmp_path / "data.parquet")
+    result = CliRunner().invoke(
+        app, ["score", str(tmp_path / "data.parquet"), "-m", "AP", "--anchors", *memory]
+    )
+    assert result.exit_code == 0
+    assert result.stderr.count("no grade reaches rel=1;") == 1

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg import errors
-from fastndcg.api import evaluate
+from fastndcg.api import evaluate_part
 from fastndcg.convention.declarations import Convention, as_convention
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.errors import At, ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
@@ -128,7 +128,7 @@ def asked(
     _check_results(task)
     nothing = schema.empty_table().select(task.names)
     rankings = rankings_from_table(nothing, columns)
-    evaluate(rankings, task.measures, convention=task.convention, threads=1)
+    evaluate_part(rankings, task.measures, task.convention, 1)
     return task
 
 
@@ -170,7 +170,7 @@ def score(task: Task, table: pa.Table) -> tuple[Scores, npt.NDArray[np.int64]]:
         lists = is_list(table.schema.field(task.columns.relevance).type)
         grouped = None if lists else grouped_rows(table, task.columns)
         rankings = rankings_from_table(table, task.columns, grouped=grouped)
-        scores = evaluate(rankings, task.measures, convention=task.convention, threads=1)
+        scores = evaluate_part(rankings, task.measures, task.convention, 1)
     if grouped is None:
         return scores, np.arange(len(table))
     first = grouped.first_rows
@@ -548,7 +548,7 @@ def values_of_lists(
     roles = Columns(None if queries is None else "query", "relevance", "score", nan=nan)
     with _without_rows():
         rankings = rankings_from_table(pa.table(columns), roles)
-        values: Float64 = evaluate(rankings, measure, threads=1).values[0]
+        values: Float64 = evaluate_part(rankings, (measure,), None, 1).values[0]
         return values
 
 

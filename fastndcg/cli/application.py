@@ -115,14 +115,16 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
 
 @contextmanager
 def _short_warnings(as_option: Callable[[Message], str]) -> Iterator[None]:
-    """Warnings of the package as one line each on stderr, without the line of code that they come from."""
+    """Warnings of the package as one line each on stderr, once, without the line of code that they come from."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", FastndcgWarning)
-        shown = warnings.showwarning
+        shown, written = warnings.showwarning, set()
 
         def show(message: Any, category: type[Warning], *where: Any) -> None:
             if isinstance(message, FastndcgWarning):
-                sys.stderr.write(f"Warning: {as_option(message)}\n")
+                if str(message) not in written:
+                    sys.stderr.write(f"Warning: {as_option(message)}\n")
+                written.add(str(message))
             else:
                 shown(message, category, *where)
 

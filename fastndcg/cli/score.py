@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import pyarrow as pa
 import typer
 
-from fastndcg.api import evaluate
+from fastndcg.api import evaluate, evaluate_part
 from fastndcg.cli.application import GATE, command, end
 from fastndcg.cli.conventions import find_convention
 from fastndcg.cli.options import (
@@ -61,6 +61,7 @@ from fastndcg.files import check_writable
 from fastndcg.measures import Measure
 from fastndcg.progress import Task
 from fastndcg.sources.columns import Roles
+from fastndcg.sources.oddities import Reach
 from fastndcg.sources.results import find_stored, find_stored_text
 
 if TYPE_CHECKING:
@@ -467,13 +468,14 @@ def _score_stream(
     from fastndcg.streams import evaluate_stream
 
     with nullcontext() if out is None else results_file(out) as file:
-        results = _Results(file)
+        results, reach = _Results(file), Reach(measures)
 
         def score_part(rankings: Rankings) -> Scores:
             results.documents += rankings.n_docs
-            return evaluate(rankings, measures, convention=convention, threads=stream._scoring_threads)
+            return evaluate_part(reach.add(rankings), tuple(measures), convention, stream._scoring_threads)
 
         scores = evaluate_stream(stream, score_part, results)
+    reach.warn()
     return scores, results.documents
 
 

@@ -1,21 +1,23 @@
-"""Warnings of data that look wrong, though they can be evaluated: swapped columns, distances as scores, grades that are all 0.
+"""Warnings of data that look wrong, though they can be evaluated: swapped columns, distances as scores, grades that are all 0,
+grades that are all below what a measure takes for relevant.
 
 The first rows show that most data are as they should be; all rows are looked at only where the first ones are odd. Sets of fewer
-than 20 queries are not looked at, but for the name of their score column.
+than 20 queries are not looked at, but for the name of their score column and for fractions as grades.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastndcg.errors import Argument, Step, warn
+from fastndcg.errors import Argument, Step, count_of, warn
 
 if TYPE_CHECKING:
     from fastndcg.arrays import Array
+    from fastndcg.measures import Measure
     from fastndcg.rankings import Rankings
     from fastndcg.sources.columns import Columns
 
@@ -23,6 +25,7 @@ _FEWEST = 20  # queries
 _FIRST = 1 << 16  # documents
 _MOST_LEVELS = 10  # whole numbers from 0 to this are taken for grades
 _LEAST_JUDGED = 0.1
+_LISTED = 5  # measures that a message names
 
 _FALLING = re.compile(r"(^|_)(distance|dist|rank|ranking|position)$")
 
@@ -113,6 +116,56 @@ def warn_of_oddities(rankings: Rankings, columns: Columns) -> Rankings:
     found.add(rankings)
     found.warn()
     return rankings
+
+
+class Reach:
+    """Which measures find no relevant document in any part of a set of rankings, since no grade is as high as their `rel`.
+
+    >>> import pytest
+    >>> from fastndcg import FastndcgWarning, Rankings, evaluate
+    >>> with pytest.warns(FastndcgWarning, match="no grade reaches rel=1; the largest grade is 0.8, so .* AP and P@5"):
+    ...     scores = evaluate(Rankings.from_lists([[0.8, 0.2]]), ["AP", "P@5", "nDCG@5"])
+    """
+
+    def __init__(self, measures: Sequence[Measure]) -> None:
+        self._wanted = {
+            measure: wanted for measure in measures if (wanted := _least_relevant(measure)) is not None
+        }
+        self._queries, self._highest, self._whole = 0, 0.0, True
+
+    def add(self, rankings: Rankings) -> Rankings:
+        """Look at the grades of a part, and return it."""
+        if self._wanted:
+            grades = rankings._grades
+            self._highest = max(self._highest, grades.highest)
+            self._whole = self._whole and grades.whole
+            self._queries += rankings.n_queries
+        return rankings
+
+    def warn(self) -> None:
+        """Warn, with `FastndcgWarning`, of measures for which nothing is relevant, though there are grades above 0."""
+        highest = self._highest
+        unreached = {measure: wanted for measure, wanted in self._wanted.items() if wanted > highest}
+        if not unreached or highest <= 0 or (self._whole and self._queries < _FEWEST):
+            return
+        names = [str(measure) for measure in unreached]
+        if len(names) > _LISTED:
+            names[_LISTED:] = [count_of(len(names) - _LISTED, "other measure")]
+        listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+        proposed = next(iter(unreached)).name + f"(rel={highest if self._whole else highest / 2:.1g})"
+        warn(
+            f"no grade reaches rel={min(unreached.values()):g}; the largest grade is {highest:g}, so no document is relevant to "
+            f"{listed}. If that is not meant, name the smallest relevant grade, as in {proposed}"
+        )
+
+
+def _least_relevant(measure: Measure) -> float | None:
+    """The smallest grade that counts for a measure; None where all do, or where documents without a judgment count."""
+    rel = measure.params.get("rel")
+    if rel is None and measure.params.get("gain") == "binary":
+        rel = 1.0
+    unjudged = measure.params.get("unjudged")
+    return None if rel is None or (unjudged is not None and unjudged >= rel) else rel
 
 
 def _in_snake_case(name: str) -> str:
