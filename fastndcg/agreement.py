@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.errors import InputError, InputTypeError, suggest
+from fastndcg.errors import InputError, InputTypeError, check_choice
 from fastndcg.rankings import Rankings
 from fastndcg.statistics.agreement import rbo, tau_ap, tau_b
 
@@ -63,10 +63,7 @@ def rank_agreement(a: Any, b: Any, method: str = "tau_b", p: float = 0.9) -> flo
     >>> round(rank_agreement(["x", "y", "z"], ["x", "z", "u", "v"], "rbo"), 4)
     0.685
     """
-    if method not in METHODS:
-        raise InputError(
-            f'method={method!r} is not known; wanted "tau_b", "tau_ap" or "rbo".{suggest(str(method), METHODS)}'
-        )
+    check_choice("method", method, METHODS)
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0 < p < 1:
         raise InputError(f"p={p!r} is not between 0 and 1; wanted a number between them, as in p=0.9")
     if isinstance(a, Rankings) and isinstance(b, Rankings):

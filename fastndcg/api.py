@@ -21,7 +21,19 @@ if TYPE_CHECKING:
     from fastndcg.convention.evaluation import ConventionScores
     from fastndcg.measures import Measure
     from fastndcg.scores import Scores
-    from fastndcg.typing import Discount, Empty, Gain, Ideal, NaN, Paths, RoleKeywords, Table, Ties
+    from fastndcg.typing import (
+        ColumnsAndIds,
+        Discount,
+        Empty,
+        Gain,
+        Ideal,
+        NaN,
+        Paths,
+        RoleKeywords,
+        Table,
+        Ties,
+        Unjudged,
+    )
 
 Float64 = npt.NDArray[np.float64]
 
@@ -187,6 +199,8 @@ def ndcg(
     ideal: Ideal = "judged",
     empty: Empty = 0.0,
     nan: NaN = "refuse",
+    ascending: bool = False,
+    unjudged: Unjudged = "refuse",
     threads: int | None = None,
 ) -> Float64:
     """nDCG of each query of ragged arrays, or of the rows of matrices.
@@ -204,8 +218,8 @@ def ndcg(
         Ranks that count; default all.
     gain, discount, ties, ideal, empty
         As the parameters of `nDCG`.
-    nan : "refuse" or "last"
-        "last" ranks documents with a NaN score below all others.
+    nan, ascending, unjudged
+        As in `Rankings.from_offsets`.
     threads : int, optional
         As in `evaluate`.
 
@@ -242,16 +256,19 @@ def ndcg(
         raise InputError(
             f"{' and '.join(given)} are given; one of them says which rows belong to which query"
         )
+    options: ColumnsAndIds = {"nan": nan, "ascending": ascending, "unjudged": unjudged}
     if offsets is not None:
-        rankings = Rankings.from_offsets(offsets, relevance, scores, nan=nan)
+        rankings = Rankings.from_offsets(offsets, relevance, scores, **options)
     elif group is not None:
-        rankings = Rankings.from_groups(group, relevance, scores, nan=nan)
+        rankings = Rankings.from_groups(group, relevance, scores, **options)
     elif query_ids is not None:
-        rankings = Rankings.from_query_ids(query_ids, relevance, scores, nan=nan)
+        rankings = Rankings.from_query_ids(
+            query_ids, relevance, scores, nan=nan, ascending=ascending, unjudged=unjudged
+        )
     elif np.ndim(relevance) == 2:
-        rankings = Rankings.from_dense(relevance, scores, nan=nan)
+        rankings = Rankings.from_dense(relevance, scores, **options)
     else:
-        rankings = Rankings.from_offsets([0, len(relevance)], relevance, scores, nan=nan)  # type: ignore[arg-type]
+        rankings = Rankings.from_offsets([0, len(relevance)], relevance, scores, **options)  # type: ignore[arg-type]
     measure = nDCG(gain=gain, discount=discount, ties=ties, ideal=ideal, empty=empty)
     values, _ = scoring.defined_values((measure if k is None else measure @ k,), rankings, threads)
     return read_only(values[0])

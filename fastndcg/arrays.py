@@ -9,11 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrow_types import array_of, combined
-from fastndcg.errors import InputError, InputTypeError, count_of
+from fastndcg.errors import Argument, InputError, InputTypeError, Step, check_choice, count_of
 from fastndcg.later import is_arrow, pa
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+OR_UNJUDGED = (Step(", or pass ", Argument("unjudged", "null"), " where nobody judged those documents"),)
 
 
 def offsets_from(lengths: npt.ArrayLike) -> Int64:
@@ -25,22 +28,63 @@ def offsets_from(lengths: npt.ArrayLike) -> Int64:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64, copy=False)
 
 
-def unmasked(name: str, values: Any) -> Any:
+def unmasked(name: str, values: Any, unjudged: str = "refuse") -> Any:
     """Values as they are, but for masked arrays of NumPy, their data where nothing is masked, and tensors, which come to the processor.
 
-    Raises `InputError` for a masked value.
+    With unjudged="null", what is masked, null or None makes all of them floats, and is NaN. Otherwise raises `InputError` for a
+    masked value.
+
+    >>> unmasked("relevance", [3, None], "null"), unmasked("relevance", np.ma.masked_equal([3, 0], 0), "null")
+    (array([ 3., nan]), array([ 3., nan]))
     """
+    check_choice("unjudged", unjudged, ("refuse", "null"))
     # it takes 15 ms to import, and without it there are none
     kind = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
-    if kind is None or not isinstance(values, kind):
+    is_masked = kind is not None and isinstance(values, kind)
+    if unjudged == "null":
+        return _with_nan(name, values, is_masked=is_masked)
+    if not is_masked:
         return _on_processor(values)
     masked = np.ma.getmaskarray(values).ravel()
     if masked.any():
         raise InputError(
             f"{name} has {count_of(int(masked.sum()), 'masked value')}; the first is at position {int(np.argmax(masked))}. Drop those "
-            "rows, or fill them, as in values.filled(0); documents without a judgment have is_judged=False."
+            "rows, or fill them, as in values.filled(0)",
+            *(OR_UNJUDGED if name in ("relevance", "y_true") else ()),
+            ".",
         )
     return values.data
+
+
+def _with_nan(name: str, values: Any, *, is_masked: bool) -> Any:
+    """Values as they are where none is missing; otherwise floats, NaN where one is."""
+    if is_arrow(values):
+        if not values.null_count:
+            return values
+        floats = combined(values).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        is_exact = pa.types.is_floating(values.type)
+    elif is_masked:
+        if not np.ma.is_masked(values):
+            return values.data
+        floats, is_exact = values.astype(np.float64).filled(np.nan), values.dtype.kind == "f"
+    else:
+        array = np.asarray(_on_processor(values))
+        if array.dtype.kind != "O":
+            return array
+        try:  # pandas has an NA that is no float
+            floats = (
+                values.to_numpy(np.float64, na_value=np.nan)
+                if hasattr(values, "to_numpy")
+                else array.astype(float)
+            )
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(f"{name} is not an array of numbers: {error}") from None
+        is_exact = False
+    if not is_exact and (abs(floats) >= 1 << 53).any():
+        raise InputError(
+            f"{name} has nulls and whole numbers beyond 2^53, which floats cannot tell apart. Drop the rows with nulls."
+        )
+    return floats
 
 
 def _on_processor(values: Any) -> Any:
@@ -57,14 +101,16 @@ def _on_processor(values: Any) -> Any:
     return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
-def as_array(name: str, values: Any) -> Array:
-    values = unmasked(name, values)
+def as_array(name: str, values: Any, unjudged: str = "refuse") -> Array:
+    values = unmasked(name, values, unjudged)
     if isinstance(values, np.ndarray):
         array = values
     elif is_arrow(values):
         if values.null_count:
             raise InputError(
-                f"{name} has {count_of(values.null_count, 'null')}; drop those rows or fill them"
+                f"{name} has {count_of(values.null_count, 'null')}. Drop those rows or fill them",
+                *(OR_UNJUDGED if name in ("relevance", "y_true") else ()),
+                ".",
             )
         array = array_of(combined(values))
     else:
@@ -77,6 +123,39 @@ def as_array(name: str, values: Any) -> Array:
             f"{name} has shape {array.shape}; wanted one dimension. Use from_dense for a matrix, from_lists for lists."
         )
     return array
+
+
+def split_unjudged(grades: Array, is_judged: Flags | None = None) -> tuple[Array, Flags | None]:
+    """Grades with 0 for NaN, and which documents were judged: those that `is_judged` has, and that are not NaN.
+
+    >>> split_unjudged(np.array([1.0, np.nan]))
+    (array([1., 0.]), array([ True, False]))
+    """
+    if grades.dtype.kind != "f" or not len(grades) or not np.isnan(grades.min()):
+        return grades, is_judged
+    missing = np.isnan(grades)
+    return np.where(missing, grades.dtype.type(0), grades), combine_flags(is_judged, ~missing)
+
+
+def combine_flags(one: Flags | None, other: Flags | None) -> Flags | None:
+    """Documents that both say were judged; None says it of all."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
+
+
+def negate(numbers: Array) -> Array:
+    """Numbers in falling order, equal ones equal.
+
+    >>> negate(np.array([1, 200], np.uint8)), negate(np.array([-(2**63)])), negate(np.array([0.5]))
+    (array([  -1, -200]), array([9223372036854775807]), array([-0.5]))
+    """
+    if numbers.dtype.kind == "f":
+        return -numbers
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    if low == -(2**63) or high >= 2**63:  # -1 - number, which no integer is too large for
+        return ~numbers
+    return -numbers.astype(np.int64)
 
 
 def falling_keys(scores: Array) -> Int64:

@@ -20,7 +20,15 @@ from fastndcg.anchoring import Anchors
 from fastndcg.anchoring import anchors as anchors_of
 from fastndcg.api import evaluate
 from fastndcg.arrow_types import array_of
-from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, MeasureError, suggest
+from fastndcg.errors import (
+    Argument,
+    ColumnError,
+    InputError,
+    InputTypeError,
+    MeasureError,
+    check_choice,
+    suggest,
+)
 from fastndcg.measures import Measure, as_measure
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, groups_of
@@ -159,9 +167,9 @@ def compare(
             Argument("baseline", baseline),
             f" is not one of the systems: {', '.join(scored)}.{suggest(str(baseline), scored)}",
         )
-    _check_choice("test", test, TESTS)
-    _check_choice("correction", correction, (None, *CORRECTIONS))
-    _check_choice("interval", interval, ("t", *METHODS))
+    check_choice("test", test, TESTS)
+    check_choice("correction", correction, (None, *CORRECTIONS))
+    check_choice("interval", interval, ("t", *METHODS))
     if interval != "t" and not paired:
         raise InputError(
             Argument("interval", interval),
@@ -257,13 +265,6 @@ class _Matched(NamedTuple):
 
 
 # ---- systems ----
-
-
-def _check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
-    if value not in wanted:
-        choice = ", ".join(map(repr, wanted[:-1])) + f" or {wanted[-1]!r}"
-        hint = suggest(str(value), [word for word in wanted if isinstance(word, str)])
-        raise InputError(f"{name}={value!r} is not known; wanted {choice}.{hint}")
 
 
 def _scored(systems: object, measures: Any) -> dict[str, Scores]:

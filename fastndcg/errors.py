@@ -6,7 +6,7 @@ on the command line is an option. `str(error)` has the words of Python; `error.s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 
@@ -183,11 +183,36 @@ def suggest(word: str, candidates: Iterable[str]) -> str:
     return f' Did you mean "{by_lower[near[0]]}"?' if near else ""
 
 
+def check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
+    """Refuse an argument that is none of these values.
+
+    >>> check_choice("nan", "lats", ("refuse", "last"))
+    Traceback (most recent call last):
+    fastndcg.errors.InputError: nan='lats' is not known; wanted "refuse" or "last". Did you mean "last"?
+    """
+    if any(value is each or (isinstance(value, str) and value == each) for each in wanted):
+        return
+    words = [f'"{each}"' if isinstance(each, str) else repr(each) for each in wanted]
+    hint = suggest(str(value), [each for each in wanted if isinstance(each, str)])
+    raise InputError(f"{name}={value!r} is not known; wanted {', '.join(words[:-1])} or {words[-1]}.{hint}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse an argument that is neither True nor False."""
+    if not isinstance(value, bool):
+        raise InputTypeError(f"{name}={value!r} is not known; wanted True or False")
+
+
 def count_of(number: int, noun: str) -> str:
     """A number and what it counts.
 
     >>> count_of(1, "entry"), count_of(1200, "entry"), count_of(2, "null")
     ('1 entry', '1,200 entries', '2 nulls')
+    >>> count_of(1, "value that is not finite"), count_of(2, "value that is not finite")
+    ('1 value that is not finite', '2 values that are not finite')
     """
+    if number == 1:
+        return f"1 {noun}"
+    noun, that_is, what = noun.partition(" that is ")
     several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else several}"
+    return f"{number:,} {several}{that_is and f' that are {what}'}"

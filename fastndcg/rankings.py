@@ -9,9 +9,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrays import arrow_column, as_array, offsets_from, read_only, unmasked
+from fastndcg.arrays import (
+    OR_UNJUDGED,
+    arrow_column,
+    as_array,
+    negate,
+    offsets_from,
+    read_only,
+    split_unjudged,
+    unmasked,
+)
 from fastndcg.arrow_types import array_of, combined, plain_strings
-from fastndcg.errors import Argument, At, InputError, InputTypeError, Step, count_of, warn
+from fastndcg.errors import (
+    Argument,
+    At,
+    InputError,
+    InputTypeError,
+    Step,
+    check_choice,
+    check_flag,
+    count_of,
+    warn,
+)
 from fastndcg.grouping import group_by_query
 from fastndcg.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
 from fastndcg.later import pa
@@ -21,7 +40,7 @@ from fastndcg.tables import shortened
 if TYPE_CHECKING:
     from typing import Self
 
-    from fastndcg.typing import Columns, ColumnsAndIds, Missing, NaN, RoleKeywords, TieOrder
+    from fastndcg.typing import Columns, ColumnsAndIds, Missing, NaN, RoleKeywords, TieOrder, Unjudged
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -121,6 +140,8 @@ class Rankings:
         weight: npt.ArrayLike | None = None,
         queries: Any = None,
         nan: NaN = "refuse",
+        ascending: bool = False,
+        unjudged: Unjudged = "refuse",
         intents: Any = None,
         judged_intents: Any = None,
         intent_probabilities: Any = None,
@@ -148,6 +169,10 @@ class Rankings:
             Query-level columns to keep beside the results.
         nan : "refuse" or "last"
             "last" ranks documents with a NaN score below all others, as if it were minus infinity.
+        ascending : bool
+            True: the lowest score is the best, as of a distance or a rank.
+        unjudged : "refuse" or "null"
+            "null": a document whose grade is NaN, null or masked was not judged, as one of which `is_judged` is False.
         intents : a list of grades for each document, optional
             For measures of diversity: the document's grade for intent 0, 1, ... of its query, as lists, an Arrow list array, or a
             matrix (n_docs, n_intents); None where it was not judged for an intent. Or the three arrays of `IntentGrades`.
@@ -175,7 +200,17 @@ class Rankings:
         """
         checked = _offsets("offsets", offsets)
         self = cls._checked(
-            checked, relevance, scores, judged, is_judged, doc_ids, query_ids, weight, queries, nan
+            checked,
+            _relevance("relevance", relevance, unjudged),
+            _scores(scores, ascending=ascending),
+            judged,
+            is_judged,
+            doc_ids,
+            query_ids,
+            weight,
+            queries,
+            nan,
+            unjudged,
         )
         self._add_intents(intents, judged_intents, intent_probabilities)
         if propensity is not None:
@@ -203,7 +238,10 @@ class Rankings:
             raise InputError(
                 f"group has a negative size, {sizes[first]} at position {first}; each is the number of documents of a query"
             )
-        total, rows = int(sizes.sum()), len(as_array("relevance", relevance))
+        total, rows = (
+            int(sizes.sum()),
+            len(as_array("relevance", relevance, columns.get("unjudged", "refuse"))),
+        )
         if total != rows:
             raise InputError(
                 f"group adds up to {total} documents, but relevance has {rows}; give the size of every query, in row order"
@@ -242,8 +280,9 @@ class Rankings:
         grouped = group_by_query(query_ids)
         if grouped.codes is not None:
             n_rows = len(grouped.codes)
+            grades = _relevance("relevance", relevance, columns.get("unjudged", "refuse"))
             relevance, scores = grouped.in_order(
-                _one_for_each("relevance", relevance, n_rows), _one_for_each("scores", scores, n_rows)
+                _one_for_each("relevance", grades, n_rows), _one_for_each("scores", scores, n_rows)
             )
         if any(name in columns for name in ("is_judged", "propensity", "intents", "doc_ids")) and (
             (rows := grouped.rows) is not None
@@ -288,7 +327,8 @@ class Rankings:
         >>> Rankings.from_dense([[1, 0, 2], [0, 1, 0]], [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
         Rankings(2 queries, 6 documents, relevance int64, scores float64)
         """
-        true, score = np.asarray(unmasked("y_true", y_true)), np.asarray(unmasked("y_score", y_score))
+        true = np.asarray(unmasked("y_true", y_true, columns.get("unjudged", "refuse")))
+        score = np.asarray(unmasked("y_score", y_score))
         if true.ndim != 2 or true.shape != score.shape:
             raise InputError(
                 f"y_true has shape {true.shape} and y_score {score.shape}; wanted two equal shapes (n_queries, n_docs_per_query)"
@@ -325,9 +365,13 @@ class Rankings:
         >>> Rankings.from_lists([[3, 0], [1, 2, 0]]).scores
         array([1, 0, 2, 1, 0])
         """
-        lengths, flat = _flatten("relevance", relevance)
+        lengths, flat = _flatten("relevance", relevance, columns.get("unjudged", "refuse"))
         offsets = offsets_from(lengths)
         if scores is None:
+            if columns.get("ascending"):
+                raise InputError(
+                    "ascending is True and there are no scores; lists without scores stand in rank order, best first"
+                )
             rank_order = np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1)
             return cls.from_offsets(offsets, flat, rank_order, **columns)
         score_lengths, flat_scores = _flatten("scores", scores)
@@ -451,8 +495,8 @@ class Rankings:
     def _checked(
         cls,
         offsets: Int64,
-        relevance: npt.ArrayLike,
-        scores: npt.ArrayLike,
+        grades: Array,
+        values: Array,
         judged: tuple[npt.ArrayLike, npt.ArrayLike] | None,
         is_judged: npt.ArrayLike | None,
         doc_ids: Any,
@@ -460,10 +504,9 @@ class Rankings:
         weight: npt.ArrayLike | None,
         queries: Any,
         nan: NaN,
+        unjudged: Unjudged,
     ) -> Self:
         n_queries = len(offsets) - 1
-        grades = _relevance("relevance", relevance)
-        values = _scores(scores)
         if len(grades) != len(values):
             raise InputError(
                 f"relevance has {len(grades)} values and scores {len(values)}; give both for each document"
@@ -472,12 +515,15 @@ class Rankings:
 
         self = object.__new__(cls)
         fields = self.__dict__
-        fields["offsets"], fields["relevance"], fields["scores"] = offsets, grades, values
+        flags = None if is_judged is None else _flags(is_judged, len(grades))
+        if unjudged == "null":
+            grades, flags = split_unjudged(grades, flags)
+        fields["offsets"], fields["relevance"], fields["scores"] = offsets, read_only(grades), values
         fields["_query_ids"] = None if query_ids is None else arrow_column("query_ids", query_ids, n_queries)
         fields["_query_name"] = "query_id"
         fields["_kept"] = _kept_columns(queries, n_queries)
         fields["doc_ids"] = None if doc_ids is None else arrow_column("doc_ids", doc_ids, len(grades))
-        fields["is_judged"] = None if is_judged is None else _flags(is_judged, len(grades))
+        fields["is_judged"] = flags
         fields["weight"] = None if weight is None else _weight(weight, n_queries)
         fields["judged"] = None if judged is None else _pool(judged, n_queries)
         fields["intents"] = fields["judged_intents"] = fields["intent_probabilities"] = None
@@ -614,14 +660,14 @@ class Rankings:
         numbered.__dict__.update(self.__dict__, _first_row=first_row)
         return numbered
 
-    def with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse") -> Rankings:
+    def with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Rankings:
         """The same documents as another system scores them: everything is shared but the scores.
 
         Parameters
         ----------
         scores : (n_docs,)
             A score for each document, in the order of `relevance`.
-        nan : "refuse" or "last"
+        nan, ascending
             As in `from_offsets`.
 
         Raises
@@ -638,7 +684,7 @@ class Rankings:
         >>> rerank.scores, rerank.relevance is bm25.relevance
         (array([0.5, 0.1, 0.2, 0.3]), True)
         """
-        values = _scores(scores)
+        values = _scores(scores, ascending=ascending)
         if len(values) != self.n_docs:
             raise InputError(
                 f"scores has {len(values)} values and there are {self.n_docs} documents; give one score for each document, in the order "
@@ -740,8 +786,7 @@ class Rankings:
     # ---- checks ----
 
     def _check_scores(self, nan: NaN) -> None:
-        if nan not in ("refuse", "last"):
-            raise InputError(f'nan={nan!r} is not known; wanted "refuse" or "last"')
+        check_choice("nan", nan, ("refuse", "last"))
         scores = self.scores
         if scores.dtype.kind != "f" or not len(scores) or not np.isnan(scores.min()):
             return
@@ -769,10 +814,10 @@ class Rankings:
             first = int(np.argmax(bad))
             where = self._at(first) if name == "relevance" else f" at row {first} of the pool"
             raise InputError(
-                f"{name} has {count_of(int(bad.sum()), 'value')} that are not finite; the first is {values[first]}",
+                f"{name} has {count_of(int(bad.sum()), 'value that is not finite')}; the first is {values[first]}",
                 where,
-                ". Drop those rows, or give unjudged documents grade 0 and False in ",
-                Argument("is_judged"),
+                ". Drop those rows",
+                *(OR_UNJUDGED if name == "relevance" and np.isnan(values[bad]).all() else ()),
                 ".",
             )
 
@@ -915,25 +960,22 @@ def _kind_error(name: str, array: Array, wanted: str) -> InputTypeError:
     return InputTypeError(f"{name} is of dtype {array.dtype}{shown}; wanted {wanted}")
 
 
-def _relevance(name: str, values: npt.ArrayLike) -> Array:
-    array = as_array(name, values)
-    if not len(array) and array.dtype.kind in "OfU":
-        return read_only(np.empty(0, np.float64))
-    if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
-        raise _kind_error(name, array, "integer or float grades")
-    if array.dtype.kind == "b":
-        array = array.view(np.uint8)
-    return _contiguous(
-        array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array
-    )
+def _relevance(name: str, values: npt.ArrayLike, unjudged: Unjudged = "refuse") -> Array:
+    array = as_array(name, values, unjudged)
+    return _numbers(name, array, "integer or float grades")
 
 
-def _scores(values: npt.ArrayLike) -> Array:
-    array = as_array("scores", values)
+def _scores(values: npt.ArrayLike, *, ascending: bool) -> Array:
+    check_flag("ascending", ascending)
+    scores = _numbers("scores", as_array("scores", values), "integer or float scores")
+    return read_only(negate(scores)) if ascending else scores
+
+
+def _numbers(name: str, array: Array, wanted: str) -> Array:
     if not len(array) and array.dtype.kind in "OU":
         return read_only(np.empty(0, np.float64))
     if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
-        raise _kind_error("scores", array, "integer or float scores")
+        raise _kind_error(name, array, wanted)
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
     return _contiguous(
@@ -1024,7 +1066,7 @@ def _propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.flo
     if bad.any():
         first = int(np.argmax(bad))
         raise InputError(
-            f"propensity has {count_of(int(bad.sum()), 'value')} that are not above 0 and up to 1; the first is {propensity[first]}",
+            f"propensity has {count_of(int(bad.sum()), 'value that is not above 0 and up to 1')}; the first is {propensity[first]}",
             rankings._at(first),
             ". A propensity is the probability that the document was seen; give a small one, not 0, to "
             "what was hardly ever seen, and cut its weight with clip=.",
@@ -1046,19 +1088,21 @@ def _kept_columns(queries: Any, n_queries: int) -> pa.Table | None:
     return table
 
 
-def _flatten(name: str, lists: Any) -> tuple[Int64, Array]:
+def _flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Array]:
     """Lengths and values of a list for each query."""
     if isinstance(lists, pa.Array | pa.ChunkedArray):
         import pyarrow.compute as pc
 
         column = combined(lists)
-        return array_of(pc.list_value_length(column)).astype(np.int64), as_array(name, column.flatten())
+        return array_of(pc.list_value_length(column)).astype(np.int64), as_array(
+            name, column.flatten(), unjudged
+        )
     if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
         raise InputTypeError(
             f"{name} is a {type(lists).__name__}; wanted a list for each query, as in [[3, 0], [1, 2, 0]]"
         )
     arrays = [
-        np.asarray(unmasked(f"{name} of query {query}", values))
+        np.asarray(unmasked(f"{name} of query {query}", values, unjudged))
         for query, values in enumerate(unmasked(name, lists))
     ]
     for query, array in enumerate(arrays):

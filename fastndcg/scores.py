@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fastndcg import statistics
 from fastndcg.arrays import read_only
 from fastndcg.arrow_types import array_of
-from fastndcg.errors import Argument, ColumnError, FastndcgError, InputError, MeasureError, suggest
+from fastndcg.errors import Argument, ColumnError, FastndcgError, MeasureError, check_choice, suggest
 from fastndcg.files import kind_of, table_writer, whole_file
 from fastndcg.later import pa
 from fastndcg.measures import Measure, as_measure
@@ -174,10 +174,7 @@ class Scores:
         measure      mean       low      high       std       min       q25    median       q75       max  queries  empty
         nDCG@2   0.876977  0.347650  1.406304  0.213083  0.630930  0.815465  1.000000  1.000000  1.000000        3      0
         """
-        if method not in ("t", *METHODS):
-            raise InputError(
-                f'method={method!r} is not known; wanted "t", "percentile", "bca" or "studentised".{suggest(str(method), METHODS)}'
-            )
+        check_choice("method", method, ("t", *METHODS))
         resamples, seed = check_resamples(resamples, seed)
         if confidence is not None:
             check_confidence(confidence)

@@ -104,6 +104,8 @@ class Columns(TypedDict, total=False):
     weight: npt.ArrayLike | None
     queries: Any
     nan: NaN
+    ascending: bool
+    unjudged: Unjudged
     intents: Any
     judged_intents: Any
     intent_probabilities: Any

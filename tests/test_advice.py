@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import fastndcg as fn
+from fastndcg import typing
 from fastndcg.cli import app
 from fastndcg.errors import InputError
 from fastndcg.sources.trec import read_qrels_run
@@ -164,3 +167,140 @@ def test_keep_needs_a_file(tmp_path: Path) -> None:
     refused = run("score", path, "--keep", "docid")
     assert refused.exit_code == 2
     assert refused.stderr.startswith("--keep carries columns into the file of --out, which is not given")
+
+
+# ---- which constructor takes which keyword ----
+
+KEYWORDS = {
+    "nan", "ascending", "unjudged", "rank", "grades", "weight", "keep", "doc_id", "is_judged", "judged", "intents", "propensity"
+}  # fmt: skip
+OF_ARRAYS = {"doc_ids": "doc_id", "queries": "keep"}  # what arrays have instead of the name of a column
+ARRAYS = {
+    "rank": "ranks are given as scores, with ascending=True",
+    "grades": "grades are numbers; an array of words is looked up before",
+}
+TABLES = {
+    "judged": "a table has a row for each document that was scored; judgments of others are in a table of their own"
+}
+JOINED = {
+    "judged": "the judgments are the pool",
+    "is_judged": "what the judgments lack was not judged",
+    "propensity": "of the position in the ranking that was shown, which is beside neither a judgment nor a new score",
+}
+TREC = JOINED | dict.fromkeys(["rank", "grades", "weight", "keep", "doc_id"], "fields of a line have no names") | {
+    "unjudged": "a grade is a number, and a negative one says so"
+}  # fmt: skip
+ONE_CALL = dict.fromkeys(
+    ["weight", "keep", "doc_id", "is_judged", "judged", "intents", "propensity"],
+    "the values of nDCG alone are returned",
+)
+SHARED = dict.fromkeys(KEYWORDS - {"nan", "ascending"}, "everything is shared but the scores")
+HOLES: dict[Callable[..., Any], dict[str, str]] = {
+    fn.Rankings.from_offsets: ARRAYS,
+    fn.Rankings.from_groups: ARRAYS,
+    fn.Rankings.from_query_ids: ARRAYS,
+    fn.Rankings.from_dense: ARRAYS,
+    fn.Rankings.from_lists: ARRAYS,
+    fn.read_ltr: ARRAYS,
+    fn.ndcg: ARRAYS | ONE_CALL,
+    fn.Rankings.with_scores: SHARED,
+    fn.Rankings.from_arrow: TABLES,
+    fn.read_parquet: TABLES,
+    fn.scan_parquet: TABLES,
+    fn.read_csv: TABLES,
+    fn.evaluate: TABLES,
+}
+
+
+def keywords_of(function: Callable[..., Any]) -> set[str]:
+    """Keywords of a function, those of `**columns` by the type that names them."""
+    names = set()
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            names |= getattr(
+                typing, re.fullmatch(r"Unpack\[(\w+)\]", parameter.annotation)[1]
+            ).__optional_keys__  # type: ignore[index]
+        else:
+            names.add(name)
+    return {OF_ARRAYS.get(name, name) for name in names}
+
+
+@pytest.mark.parametrize("function", HOLES, ids=lambda function: function.__qualname__)
+def test_each_constructor_takes_all_keywords_that_have_a_meaning_there(function: Callable[..., Any]) -> None:
+    assert KEYWORDS - keywords_of(function) == HOLES[function].keys()
+
+
+MISSING = {
+    "list": [1, None, 2],
+    "floats": [1.0, np.nan, 2.0],
+    "arrow": pa.array([1, None, 2]),
+    "masked": np.ma.masked_equal(np.array([1, 0, 2], np.int8), 0),
+    "objects": np.array([1, None, 2], object),
+}
+
+
+@pytest.mark.parametrize("grades", MISSING)
+def test_missing_grades_of_arrays_are_no_judgments(grades: str) -> None:
+    given: Any = MISSING[grades]
+    offsets, query_ids, flags = [0, 2, 3], ["b", "a", "b"], [True, True, False]
+    made = {
+        "offsets": lambda **words: fn.Rankings.from_offsets(offsets, given, [3, 2, 1], **words),
+        "groups": lambda **words: fn.Rankings.from_groups([2, 1], given, [3, 2, 1], **words),
+        "ids": lambda **words: fn.Rankings.from_query_ids(query_ids, given, [3, 2, 1], **words),
+        "dense": lambda **words: fn.Rankings.from_dense(
+            given[None] if grades == "masked" else [given], [[3, 2, 1]], **words
+        ),
+        "lists": lambda **words: fn.Rankings.from_lists([given, []], [[3, 2, 1], []], **words),
+    }
+    for name, make in made.items():
+        with pytest.raises(fn.FastndcgError):
+            make()
+        with pytest.raises(InputError, match='unjudged=\'nul\' is not known; wanted "refuse" or "null"'):
+            make(unjudged="nul")
+        rankings = make(unjudged="null")
+        assert rankings.relevance.tolist() == ([1, 2, 0] if name == "ids" else [1, 0, 2]), name
+        assert rankings.is_judged.tolist() == ([True, True, False] if name == "ids" else [True, False, True])
+        both = make(unjudged="null", is_judged=flags)
+        assert both.is_judged.tolist() == [True, False, False]
+
+
+def test_missing_grades_that_floats_cannot_hold() -> None:
+    for given in (pa.array([2**53 + 1, None]), [2**53 + 1, None], np.ma.masked_equal([2**53 + 1, 0], 0)):
+        with pytest.raises(InputError, match="relevance has nulls and whole numbers beyond 2\\^53"):
+            fn.Rankings.from_offsets([0, 2], given, [1, 2], unjudged="null")
+    with pytest.raises(fn.errors.InputTypeError, match="relevance is not an array of numbers"):
+        fn.Rankings.from_offsets([0, 2], np.array(["good", None], object), [1, 2], unjudged="null")
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32])
+def test_the_lowest_score_of_arrays_is_the_best(dtype: type) -> None:
+    distances = np.array([3, 200, 3, 0], dtype)
+    rankings = fn.Rankings.from_lists([[1, 0], [0, 2]], [distances[:2], distances[2:]], ascending=True)
+    assert fn.evaluate(rankings, "RR").mean() == {"RR": 1.0}
+    again = rankings.with_scores(distances[[1, 0, 2, 3]], ascending=True)
+    assert fn.evaluate(again, "RR").mean() == {"RR": 0.75}
+    np.testing.assert_array_equal(fn.ndcg([1, 0, 0, 2], distances, group=[2, 2], ascending=True), 1.0)
+    for wrong in (1, "yes", None):
+        with pytest.raises(fn.errors.InputTypeError, match="ascending=.* is not known; wanted True or False"):
+            rankings.with_scores(distances, ascending=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="ascending is True and there are no scores"):
+        fn.Rankings.from_lists([[1, 0]], ascending=True)
+
+
+def test_letor_files_take_the_keywords_of_arrays(tmp_path: Path) -> None:
+    (tmp_path / "l").write_text("1 qid:b 1:1\nnan qid:a 1:1\n0 qid:b 1:1\n")
+    with pytest.raises(InputError, match='unjudged="null"'):
+        fn.read_ltr(tmp_path / "l", scores=[1, 2, 3])
+    rankings = fn.read_ltr(
+        tmp_path / "l",
+        scores=[0.1, 0.2, 0.3],
+        ascending=True,
+        unjudged="null",
+        weight=[1, 3],
+        doc_ids=["x", "y", "z"],
+        queries={"lang": ["de", "en"]},
+    )
+    assert rankings.doc_ids.to_pylist() == ["x", "z", "y"]
+    assert rankings.is_judged.tolist() == [True, True, False]
+    assert rankings.queries.to_pydict() == {"query_id": ["b", "a"], "lang": ["de", "en"], "weight": [1, 3]}
+    assert fn.evaluate(rankings, "RR").mean() == {"RR": 0.25}

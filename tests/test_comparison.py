@@ -271,12 +271,12 @@ def test_queries_that_a_measure_skips() -> None:
     ("options", "message"),
     [
         ({"baseline": "c"}, 'baseline="c" is not one of the systems: a, b'),
-        ({"test": "tt"}, r"test='tt' is not known; wanted 't', 'randomisation', 'wilcoxon' or 'tukey'"),
+        ({"test": "tt"}, r"test='tt' is not known; wanted .t., .randomisation., .wilcoxon. or .tukey."),
         ({"test": "tukey", "correction": "holm"}, 'test="tukey" holds for all pairs at once'),
         ({"test": "tukey", "paired": False}, 'test="tukey" and paired=False do not go together'),
         ({"resamples": 10}, "resamples=10 are too few"),
         ({"seed": -1}, "seed=-1 is out of range"),
-        ({"correction": "bonferroni"}, "correction='bonferroni' is not known; wanted None, 'holm' or 'bh'"),
+        ({"correction": "bonferroni"}, "correction='bonferroni' is not known; wanted None, .holm. or .bh."),
         ({"confidence": 95}, "confidence=95 is not between 0 and 1"),
         ({"missing": "ignore"}, 'missing="ignore" is not known'),
         ({"cluster": "user"}, 'there is no column "user" to cluster by; kept were: query_id'),
@@ -482,7 +482,7 @@ def test_whole_clusters_are_drawn() -> None:
 
 def test_intervals_that_do_not_exist() -> None:
     a, b = drawn(1, 30)
-    with pytest.raises(fn.InputError, match="interval='bootstrap' is not known; wanted 't', 'percentile'"):
+    with pytest.raises(fn.InputError, match="interval='bootstrap' is not known; wanted .t., .percentile."):
         compared(a, b, interval="bootstrap")
     with pytest.raises(
         fn.InputError, match=r'interval="bca" and paired=False do not go together; use interval="t"'

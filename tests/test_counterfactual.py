@@ -199,7 +199,7 @@ def test_command_line(tmp_path: Path) -> None:
 def test_bad_propensities_are_named(bad: float, tmp_path: Path) -> None:
     with pytest.raises(
         InputError,
-        match=r"propensity has 1 value that are not above 0 and up to 1; the first is .* at row 2, query 1",
+        match=r"propensity has 1 value that is not above 0 and up to 1; the first is .* at row 2, query 1",
     ):
         fn.Rankings.from_lists([[1, 0], [1]], [[2, 1], [1]], propensity=[1, 0.5, bad])
     table = pa.table({"qid": [7, 8], "rel": [1, 0], "score": [0.5, 0.1], "seen": [1.0, bad]})
@@ -207,7 +207,7 @@ def test_bad_propensities_are_named(bad: float, tmp_path: Path) -> None:
     for read in (fn.read_parquet, lambda path, **words: list(fn.scan_parquet(path, **words))):
         with pytest.raises(
             InputError,
-            match=r'column "seen" has 1 value that are not above 0 and up to 1; the first is .* at row 1, query 8',
+            match=r'column "seen" has 1 value that is not above 0 and up to 1; the first is .* at row 1, query 8',
         ):
             read(tmp_path / "log.parquet", propensity="seen")
 

@@ -29,7 +29,7 @@ from pyspark.sql.types import BinaryType, DoubleType, StructField, StructType
 
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
-from fastndcg.errors import InputError, MeasureError
+from fastndcg.errors import InputError, MeasureError, check_choice
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.values import is_list
 from fastndcg.statistics.intervals import check_confidence
@@ -299,8 +299,7 @@ def _form(form: str | None) -> str:
     has_arrow = hasattr(F, "arrow_udf")
     if form is None:
         return "arrow" if has_arrow else "pandas"
-    if form not in ("arrow", "pandas"):
-        raise InputError(f'form={form!r} is not known; wanted "arrow" or "pandas"')
+    check_choice("form", form, ("arrow", "pandas"))
     if form == "arrow" and not has_arrow:
         raise InputError('this PySpark has no Arrow functions, which came with 4.1; pass form="pandas"')
     return form

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrays import read_only
+from fastndcg.arrays import combine_flags, read_only
 from fastndcg.arrow_types import array_of, column_of, decoded, is_number
 from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, count_of
 from fastndcg.grouping import Grouped, group_by_query
@@ -22,7 +22,6 @@ from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.values import (
     OR_LAST,
     UNJUDGED,
-    both,
     doc_ids_in,
     flags_in,
     grades_in,
@@ -198,7 +197,7 @@ def _from_long(
     judged = (
         None if columns.is_judged is None else flags_in(columns.is_judged, table[columns.is_judged], place)
     )
-    judged = both(judged, graded)
+    judged = combine_flags(judged, graded)
     weight = (
         None
         if columns.weight is None
@@ -441,7 +440,7 @@ def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numb
     relevance, graded = grades_in(columns, grades, document)
     scores = scores_in(columns, values_of(columns.score)[0], document)
     judged = None if columns.is_judged is None else flags_in(columns.is_judged, *values_of(columns.is_judged))
-    judged = both(judged, graded)
+    judged = combine_flags(judged, graded)
     doc_ids = None if columns.doc_id is None else doc_ids_in(columns.doc_id, *values_of(columns.doc_id))
     more = _more(columns, values_of, len(grades))
     weight = (
@@ -537,7 +536,7 @@ def _more(
         if bad.any():
             first = int(np.argmax(bad))
             raise InputError(
-                f'column "{columns.propensity}" has {count_of(bad.sum(), "value")} that are not above 0 and up to 1; the first is {values[first]}',
+                f'column "{columns.propensity}" has {count_of(bad.sum(), "value that is not above 0 and up to 1")}; the first is {values[first]}',
                 place(first),
                 ". A propensity is the probability that the document was seen: drop those rows, "
                 "or give what was hardly ever seen a small one.",

@@ -8,14 +8,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, Step, suggest
+from fastndcg.errors import (
+    Argument,
+    ColumnError,
+    InputError,
+    InputTypeError,
+    Step,
+    check_choice,
+    check_flag,
+    suggest,
+)
+from fastndcg.typing import NaN, Unjudged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-
-    from fastndcg.typing import NaN, Unjudged
 
 # by these a column is known whatever its case and separators: `QueryID`, `queryId` and `query-id` are `query_id`
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
@@ -74,14 +82,11 @@ class Roles:
     grades: Mapping[Any, float] | None = None
 
     def __post_init__(self) -> None:
-        if self.unjudged not in ("refuse", "null"):
-            raise InputError(f'unjudged={self.unjudged!r} is not known; wanted "refuse" or "null"')
+        check_choice("unjudged", self.unjudged, get_args(Unjudged))
+        check_choice("nan", self.nan, get_args(NaN))
+        check_flag("ascending", self.ascending)
         if self.grades is not None:
             _check_grades(self.grades)
-        if self.nan not in ("refuse", "last"):
-            raise InputError(f'nan={self.nan!r} is not known; wanted "refuse" or "last"')
-        if not isinstance(self.ascending, bool):
-            raise InputTypeError(f"ascending={self.ascending!r} is not known; wanted True or False")
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any], function: str) -> Roles:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,7 @@ from fastndcg.threads import check_threads
 if TYPE_CHECKING:
     from fastndcg.kernels.lines import TextColumns
     from fastndcg.progress import Progress
-    from fastndcg.typing import NaN
+    from fastndcg.typing import Columns
 
 Array = npt.NDArray[Any]
 
@@ -50,9 +50,9 @@ def read_ltr(
     scores: Any,
     query_file: PathLike | None = None,
     score_column: str | None = None,
-    nan: NaN = "refuse",
     threads: int | None = None,
     progress: Progress = None,
+    **columns: Unpack[Columns],
 ) -> Rankings:
     r"""Rankings from a LETOR or svmlight file and the scores of its rows.
 
@@ -68,13 +68,14 @@ def read_ltr(
         file is passed over. Default: `path` + ".query" where lines have no qid and such a file exists.
     score_column : str, optional
         Column of a Parquet file of scores. Default: its only column, or the one with a usual name.
-    nan : "refuse" or "last"
-        "last" ranks documents whose score is NaN or null below all others.
     threads : int, optional
         For reading; default: as many as this process may use.
     progress : callable or bool, optional
         Called as `progress(bytes_done, bytes_total)` of `path`, from the threads that read, in place of what terminals and
         notebooks show of a long call; False shows nothing.
+    columns
+        The keywords of `Rankings.from_offsets` except `query_ids`, since the file has grades and query ids alone: `nan`, `ascending`
+        and `unjudged`, and arrays with an entry for each row (`doc_ids`, `is_judged`, ...) or for each query (`weight`, `queries`, ...).
 
     Returns
     -------
@@ -121,12 +122,12 @@ def read_ltr(
         )
     if query_file is not None:
         return Rankings.from_groups(
-            _group_sizes(path_of(query_file, "query_file"), name, len(labels)), labels, values, nan=nan
+            _group_sizes(path_of(query_file, "query_file"), name, len(labels)), labels, values, **columns
         )
     ids = integers_if_written_so(lines.queries)
     of_rows = pa.DictionaryArray.from_arrays(pa.array(lines.query_codes), ids)
     return Rankings.from_query_ids(
-        of_rows.cast(ids.type) if pa.types.is_integer(ids.type) else of_rows, labels, values, nan=nan
+        of_rows.cast(ids.type) if pa.types.is_integer(ids.type) else of_rows, labels, values, **columns
     )
 
 

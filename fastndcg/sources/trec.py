@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrays import as_array, falling_keys, offsets_from, offsets_of, read_only
+from fastndcg.arrays import as_array, falling_keys, negate, offsets_from, offsets_of, read_only
 from fastndcg.arrow_types import array_of, column_of, combined
 from fastndcg.errors import (
     Argument,
@@ -30,8 +30,8 @@ from fastndcg.errors import (
     Part,
     SourceError,
     Step,
+    check_choice,
     count_of,
-    suggest,
     warn,
 )
 from fastndcg.grouping import id_column, numbers_of
@@ -51,7 +51,7 @@ from fastndcg.sources.lines import (
     read_lines,
     report_progress,
 )
-from fastndcg.sources.values import negated, shown, with_nulls_as_nan
+from fastndcg.sources.values import shown, with_nulls_as_nan
 from fastndcg.threads import check_threads, processors
 from fastndcg.typing import Missing, NaN, TieOrder
 
@@ -286,20 +286,14 @@ def rankings_from_qrels_run(
     judged = _given_side("qrels", qrels, "relevance", columns, intents=bool(intents))
     scored = _given_side("run", run, "score", columns)
     if Roles(ascending=ascending).ascending:
-        scored = scored._replace(values=negated(scored.values))
+        scored = scored._replace(values=negate(scored.values))
     return join(judged, scored, missing, ties, nan)
 
 
 def _check_options(missing: str, ties: str, nan: NaN) -> None:
-    options = (
-        ("missing", missing, get_args(Missing)),
-        ("ties", ties, get_args(TieOrder)),
-        ("nan", nan, get_args(NaN)),
-    )
-    for name, value, wanted in options:
-        if value not in wanted:
-            choice = ", ".join(f'"{word}"' for word in wanted[:-1]) + f' or "{wanted[-1]}"'
-            raise InputError(f"{name}={value!r} is not known; wanted {choice}.{suggest(str(value), wanted)}")
+    check_choice("missing", missing, get_args(Missing))
+    check_choice("ties", ties, get_args(TieOrder))
+    check_choice("nan", nan, get_args(NaN))
 
 
 # ---- sides from files ----
@@ -319,7 +313,7 @@ def _run_side(path: PathLike, threads: int | None) -> Side:
         raise SourceError(
             f"{place(row)}: the rank is {lines.values[row]:g}; wanted a whole number, 1 for the best: {RANKED_LINE}"
         )
-    return Side(name, lines.queries, lines.query_codes, lines.docs, negated(lines.values), place, True)
+    return Side(name, lines.queries, lines.query_codes, lines.docs, negate(lines.values), place, True)
 
 
 def _is_ranked(fields: list[bytes]) -> bool:

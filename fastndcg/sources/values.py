@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fastndcg.arrays import OR_UNJUDGED, negate, split_unjudged
 from fastndcg.arrow_types import array_of, decoded, is_number
 from fastndcg.errors import Argument, At, InputError, InputTypeError, Part, Step, count_of, suggest
 from fastndcg.tables import shortened
@@ -22,11 +23,7 @@ Int64 = npt.NDArray[np.int64]
 _DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
 _SHOWN_WORDS = 12  # that a message lists
 _EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
-UNJUDGED = (
-    ". Drop those rows",
-    Step(", or pass ", Argument("unjudged", "null"), " where nobody judged those documents"),
-    ".",
-)
+UNJUDGED = (". Drop those rows", *OR_UNJUDGED, ".")
 WORDS = Step(
     ", or say the grade of each word, as in ", Argument("grades", {"perfect": 2, "fair": 1, "bad": 0})
 )
@@ -78,7 +75,7 @@ def grades_in(
         grades[graded] = present
     else:
         grades = numbers_in(name, column, "grades", place)
-    return without_nan(grades, graded)
+    return split_unjudged(grades, graded)
 
 
 def _grades_of_words(
@@ -125,29 +122,6 @@ def _no_grade(name: str, word: pa.Scalar, grades: Mapping[Any, float], at: At) -
     )
 
 
-def without_nan(
-    grades: Array, graded: npt.NDArray[np.bool_] | None = None
-) -> tuple[Array, npt.NDArray[np.bool_] | None]:
-    """Grades with 0 for NaN, and which documents have one: those that `graded` has, and that are not NaN.
-
-    >>> without_nan(np.array([1.0, np.nan]))
-    (array([1., 0.]), array([ True, False]))
-    """
-    if grades.dtype.kind != "f" or not len(grades) or not np.isnan(grades.min()):
-        return grades, graded
-    missing = np.isnan(grades)
-    return np.where(missing, grades.dtype.type(0), grades), both(graded, ~missing)
-
-
-def both(
-    one: npt.NDArray[np.bool_] | None, other: npt.NDArray[np.bool_] | None
-) -> npt.NDArray[np.bool_] | None:
-    """Documents that both say were judged; None says it of all."""
-    if one is None or other is None:
-        return one if other is None else other
-    return one & other
-
-
 def scores_in(columns: Columns, column: pa.ChunkedArray, place: Callable[[int], At]) -> Array:
     """As `numbers_in`; with nan="last" nulls, which is what pandas writes for NaN, are NaN. Highest is best, whatever the column."""
     name, column = columns.score, plain(column)
@@ -155,21 +129,7 @@ def scores_in(columns: Columns, column: pa.ChunkedArray, place: Callable[[int], 
         scores = numbers_in(name, column, "scores", place)
     else:
         scores = with_nulls_as_nan(name, column, lambda present: numbers_in(name, present, "scores", place))
-    return negated(scores) if columns.ascending else scores
-
-
-def negated(numbers: Array) -> Array:
-    """Numbers in falling order, equal ones equal.
-
-    >>> negated(np.array([1, 200], np.uint8)), negated(np.array([-(2**63)])), negated(np.array([0.5]))
-    (array([  -1, -200]), array([9223372036854775807]), array([-0.5]))
-    """
-    if numbers.dtype.kind == "f":
-        return -numbers
-    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
-    if low == -(2**63) or high >= 2**63:  # -1 - number, which no integer is too large for
-        return ~numbers
-    return -numbers.astype(np.int64)
+    return negate(scores) if columns.ascending else scores
 
 
 def with_nulls_as_nan(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.errors import InputError, InputTypeError, suggest
+from fastndcg.errors import InputError, InputTypeError, check_choice
 from fastndcg.statistics.comparison import scipy
 
 Float64 = npt.NDArray[np.float64]
@@ -140,10 +140,7 @@ def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
     >>> cohen_kappa([1, 1, 0, 0, 1], [1, 0, 0, 0, 1])
     0.6153846153846154
     """
-    if weights not in (None, "linear", "quadratic"):
-        raise InputError(
-            f'weights={weights!r} is not known; wanted None, "linear" or "quadratic".{suggest(str(weights), ["linear", "quadratic"])}'
-        )
+    check_choice("weights", weights, (None, "linear", "quadratic"))
     first, second = np.asarray(a), np.asarray(b)
     if first.shape != second.shape or first.ndim != 1:
         raise InputError(
@@ -204,10 +201,7 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
     >>> round(krippendorff_alpha([[1, 2, 3, 3, None], [1, 2, 3, 3, 2], [None, 3, 3, 3, 2]], "ordinal"), 4)
     0.812
     """
-    metrics = ("nominal", "ordinal", "interval", "ratio")
-    if metric not in metrics:
-        choice = '"nominal", "ordinal", "interval" or "ratio"'
-        raise InputError(f"metric={metric!r} is not known; wanted {choice}.{suggest(str(metric), metrics)}")
+    check_choice("metric", metric, ("nominal", "ordinal", "interval", "ratio"))
     try:
         grades = np.asarray(ratings, dtype=np.float64)
     except (TypeError, ValueError):
