@@ -22,6 +22,7 @@ from fastndcg.arrays import offsets_from
 from fastndcg.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.sources import trec
+from fastndcg.sources.formats import CSV, TABLE, TREC
 from fastndcg.sources.lines import PathLike, path_of, report_progress
 
 if TYPE_CHECKING:
@@ -817,9 +818,10 @@ def read(
 
 def _side(path: PathLike, has_rank: bool, threads: int | None) -> trec.Side:
     name = "/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels")
-    if not trec._is_many(name) and trec._is_parquet(name):
+    kind = trec.format_of_side(name, has_rank=has_rank)
+    if kind not in (TREC, TABLE, CSV):  # lines say what is wrong with text
         raise SourceError(
-            f"{name} is Parquet; wanted a TREC file. fastndcg score --qrels --run reads Parquet."
+            f"{name} is {kind.name}; wanted a TREC file. fastndcg score --qrels --run reads {kind.name}."
         )
     return trec._text_side(name, has_rank=has_rank, threads=threads)
 

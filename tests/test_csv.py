@@ -19,7 +19,7 @@ import fastndcg as fn
 from fastndcg.cli import app
 from fastndcg.errors import ColumnError, FastndcgError, SourceError
 from fastndcg.sources import csv
-from fastndcg.sources.csv import is_csv
+from fastndcg.sources.formats import CSV, format_named
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 TEXT = "qid,label,score\na,1,0.5\nb,0,0.25\na,2,0.75\n"
@@ -83,7 +83,7 @@ def test_packed_files_are_known_by_their_bytes(tmp_path: Path, packer: str, name
     ],
 )
 def test_names_of_csv(name: str, expected: bool) -> None:
-    assert is_csv(name) is is_csv(Path(name)) is expected
+    assert (format_named(name) is CSV) is (format_named(Path(name)) is CSV) is expected
 
 
 def test_quoted_fields_and_empty_ones(tmp_path: Path) -> None:

@@ -210,4 +210,4 @@ def _fastndcg(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Exact ranking measures, nDCG and its relatives, from Parquet, CSV and TREC files."""
+    """Exact ranking measures, nDCG and its relatives, from Parquet, CSV, JSON Lines, Feather and TREC files."""

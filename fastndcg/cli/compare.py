@@ -57,20 +57,20 @@ from fastndcg.cli.reading import (
     read_qrels_runs,
     tell,
 )
-from fastndcg.cli.score import ConventionOption, Scored, open_runs, score_opened, stored_in, stored_results
+from fastndcg.cli.score import ConventionOption, Scored, open_runs, score_opened, stored_results
 from fastndcg.errors import InputError, suggest
 from fastndcg.measures import Measure
 from fastndcg.scores import Scores
 from fastndcg.sources.columns import Roles
-from fastndcg.sources.results import find_stored_text
+from fastndcg.sources.results import find_stored
 from fastndcg.statistics.intervals import SMALL
 from fastndcg.tables import fitted, shown_value, terminal_width
 
 if TYPE_CHECKING:
-    from fastndcg.cli.reading import Opened
     from fastndcg.comparison import Comparison
     from fastndcg.convention.declarations import Convention
     from fastndcg.rankings import Rankings
+    from fastndcg.sources.given import Opened
     from fastndcg.sources.results import Stored
 
 
@@ -78,12 +78,12 @@ PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PATH...",
-        help="A system each: predictions as Parquet or CSV, or what `fastndcg score --out` wrote, of any kind.",
+        help="A system each: predictions as Parquet, CSV, JSON Lines or Feather, or what `fastndcg score --out` wrote.",
     ),
 ]
 RunOption = Annotated[
     list[str] | None,
-    typer.Option(help="With --qrels: a system each, as a TREC or MS MARCO run, Parquet or CSV; repeatable."),
+    typer.Option(help="With --qrels: a system each, as a TREC or MS MARCO run or a table; repeatable."),
 ]
 ScoreOption = Annotated[
     list[str] | None,
@@ -240,11 +240,8 @@ def compare(
         nan.value,
         **reading.roles(),
     )
-    texts = {path: find_stored_text(path, roles) for path in [*paths, *runs]}
-    opened = _opened(
-        [path for path in paths if not texts[path]], [run for run in runs if not texts[run]], threads
-    )
-    found = texts | {path: stored_in(files, roles) for path, files in opened.items()}
+    opened = {path: open_paths([path], threads) for path in paths} | open_runs(runs, threads)
+    found = {path: find_stored(files, roles) for path, files in opened.items()}
     stored = {path: each for path, each in found.items() if each is not None}
     for path in stored:
         for option, given in (("--anchors", anchors), ("--convention", convention)):
@@ -325,11 +322,6 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
                 f'{option}: "{name}" is not one of the systems: {names}.{suggest(name, systems)}'
             )
     return systems
-
-
-def _opened(paths: list[str], runs: list[str], threads: int | None) -> dict[str, Opened]:
-    """Files of predictions or of stored results: all paths, and those runs that are Parquet."""
-    return {path: open_paths([path], threads) for path in paths} | open_runs(runs, threads)
 
 
 class _How(NamedTuple):

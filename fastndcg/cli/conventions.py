@@ -42,7 +42,8 @@ def conventions(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATH...]", help="Parquet or CSV files, a folder, a glob, or a URI that pyarrow knows."
+            metavar="[PATH...]",
+            help="Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, or a URI that pyarrow knows.",
         ),
     ] = None,
     cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="Ranks that count.")] = 10,

@@ -53,11 +53,14 @@ if TYPE_CHECKING:
 
 PathsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="PATH...", help="Predictions as Parquet or CSV; of several, a system each."),
+    typer.Argument(
+        metavar="PATH...",
+        help="Predictions as Parquet, CSV, JSON Lines or Feather; of several, a system each.",
+    ),
 ]
 RunOption = Annotated[
     list[str] | None,
-    typer.Option(help="With --qrels: a TREC or MS MARCO run, Parquet or CSV; repeatable, a system each."),
+    typer.Option(help="With --qrels: a TREC or MS MARCO run or a table; repeatable, a system each."),
 ]
 OneMeasureOption = Annotated[str, typer.Option("--measure", "-m", help="As in nDCG(gain='exp2')@10.")]
 ScoreOption = Annotated[

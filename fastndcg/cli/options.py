@@ -162,5 +162,5 @@ MemoryOption = Annotated[
 
 QrelsOption = Annotated[
     str | None,
-    typer.Option(help="Instead of PATH, with --run: judgments, as TREC qrels, Parquet or CSV."),
+    typer.Option(help="Instead of PATH, with --run: judgments, as TREC qrels or a table."),
 ]

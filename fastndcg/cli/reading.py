@@ -17,12 +17,12 @@ from fastndcg.measures import Measure, parse_many
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
-    from fastndcg.sources import csv, parquet, trec
+    from fastndcg.sources import csv, parquet, trec, whole
     from fastndcg.sources.columns import Roles
+    from fastndcg.sources.given import Opened
     from fastndcg.sources.scan import ParquetStream
 
-    Opened = parquet.Opened | csv.Opened
-    Chosen = parquet.Dataset | csv.Opened
+    Chosen = parquet.Dataset | csv.Opened | whole.Opened
 
 
 def read_measures(texts: list[str], gates: list[tuple[Measure, float]]) -> list[Measure]:
@@ -133,16 +133,15 @@ def number_or_word(text: str) -> str | float:
 
 
 def open_paths(paths: list[str], threads: int | None) -> Opened:
-    """The files of the paths, of one kind: each listed, and its footer or header read, once."""
-    from fastndcg.sources import csv, parquet
+    """The files of the paths, of one format: each listed, and its footer, header or schema read, once."""
+    from fastndcg.sources.formats import check_alike
+    from fastndcg.sources.given import open_tables
 
     try:
-        are_csv = csv.are_csv(paths)
+        check_alike(paths)
     except SourceError as error:
         end(2, str(error))
-    if are_csv:
-        return csv.open_csv(paths)
-    return parquet.open_parquet(paths, threads)
+    return open_tables([*paths], threads)
 
 
 def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -> Chosen:
@@ -156,12 +155,7 @@ def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -
 
 def read_rankings(chosen: Chosen, threads: int | None) -> Rankings:
     """All rankings at once."""
-    from fastndcg.sources import csv, parquet
-
-    if isinstance(chosen, csv.Opened):
-        rankings = csv.read_opened(chosen, threads)
-    else:
-        rankings = parquet.read_dataset(chosen)
+    rankings = chosen.read(threads)
     if not rankings.n_queries:
         raise InputError(
             f"{', '.join(map(str, chosen.paths))} has no rows, so there is nothing to score. Give a file with at least one query."
@@ -171,13 +165,17 @@ def read_rankings(chosen: Chosen, threads: int | None) -> Rankings:
 
 def scan_rankings(chosen: Chosen, memory: str | None, threads: int | None) -> ParquetStream | None:
     """The files as a stream, if they are too large to be read at once."""
-    from fastndcg.sources import csv
+    from fastndcg.sources import csv, whole
     from fastndcg.sources.given import IN_MEMORY
     from fastndcg.sources.scan import ParquetStream, bytes_of, threads_ahead
 
-    if isinstance(chosen, csv.Opened):
+    if isinstance(chosen, csv.Opened | whole.Opened):
         if memory is not None:
-            end(2, "--memory has no meaning with CSV, which is read whole; give Parquet to score it in parts")
+            name = "CSV" if isinstance(chosen, csv.Opened) else chosen.format.name
+            end(
+                2,
+                f"--memory has no meaning with {name}, which is read whole; give Parquet to score it in parts",
+            )
         return None
     try:
         budget = IN_MEMORY if memory is None else bytes_of(memory)
@@ -228,7 +226,6 @@ def read_qrels_runs(
     """As `read_rankings`, of judgments and each run."""
     from fastndcg.sources import trec
 
-    found = [trec.find_qrels_run_columns(qrels, run, **named) for run in runs]
     each = trec.read_qrels_runs(
         qrels,
         runs,
@@ -238,8 +235,8 @@ def read_qrels_runs(
         intents=intents,
         threads=threads,
     )
-    for judged, scored in found:
-        yield next(each), _taken(named, judged, scored)
+    for rankings, judged, scored in each:
+        yield rankings, _taken(named, judged, scored)
 
 
 def _taken(

@@ -53,7 +53,10 @@ if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
 
 PathsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="PATH...", help="A system each: predictions as Parquet or CSV.")
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH...", help="A system each: predictions as Parquet, CSV, JSON Lines or Feather."
+    ),
 ]
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")]
 BaselineOption = Annotated[

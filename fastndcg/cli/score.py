@@ -62,13 +62,13 @@ from fastndcg.measures import Measure
 from fastndcg.progress import Task
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.oddities import Reach
-from fastndcg.sources.results import find_stored, find_stored_text
+from fastndcg.sources.results import find_stored
 
 if TYPE_CHECKING:
     from fastndcg.anchoring import Anchors
-    from fastndcg.cli.reading import Opened
     from fastndcg.rankings import Rankings
     from fastndcg.scores import ResultsFile, Scores
+    from fastndcg.sources.given import Opened
     from fastndcg.sources.results import Stored
     from fastndcg.sources.scan import ParquetStream
 
@@ -76,13 +76,14 @@ if TYPE_CHECKING:
 PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="PATH...", help="Parquet or CSV files, a folder, a glob, or a URI that pyarrow knows."
+        metavar="PATH...",
+        help="Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, or a URI that pyarrow knows.",
     ),
 ]
 RunsOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="With --qrels: predictions, as a TREC or MS MARCO run, Parquet or CSV; repeatable, for a row for each run."
+        help="With --qrels: predictions, as a TREC or MS MARCO run or a table; repeatable, for a row for each run."
     ),
 ]
 MissingOption = Annotated[
@@ -159,7 +160,8 @@ def score(
     """Score predictions and print the means.
 
     PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual names are found
-    by themselves; stderr says which. CSV (.csv or .tsv, packed or not) has their names in its first line.
+    by themselves; stderr says which. A file is known by its first bytes, and may be packed by gzip, bzip2 or Zstandard. CSV has the
+    names of columns in its first line.
 
     With --qrels, each PATH is a run, as --run is; judgments, which are read once, and predictions are joined on query and document id. Documents of equal score are ordered by
     falling id, as trec_eval orders them; measures with ties='input' see that order. Where a measure is of several intents, as
@@ -222,10 +224,8 @@ def score(
         nan.value,
         **reading.roles(),
     )
-    stored = find_stored_text(paths[0], roles) if len(paths) == 1 else None
-    opened = open_paths(paths, threads) if paths and stored is None else None
-    if opened is not None and len(paths) == 1:
-        stored = stored_in(opened, roles)
+    opened = open_paths(paths, threads) if paths else None
+    stored = None if opened is None or len(paths) > 1 else find_stored(opened, roles)
     if stored is not None:
         others = {"--keep": keep, "--convention": convention, "--anchors": anchors}
         others |= {
@@ -310,29 +310,20 @@ class Scored(NamedTuple):
         return facts if self.run is None else {"run": self.run} | facts
 
 
-def stored_in(opened: Opened, roles: Roles) -> Stored | None:
-    """What files hold of an earlier run; None of predictions."""
-    from fastndcg.sources import csv
-
-    return None if isinstance(opened, csv.Opened) else find_stored(opened, roles)
-
-
 def open_runs(runs: list[str], threads: int | None) -> dict[str, Opened]:
-    """Those runs that are Parquet, opened; whoever reads another as a run says what is wrong with it."""
-    from fastndcg.sources import parquet
+    """Those runs that are tables, opened; whoever reads another as a run says what is wrong with it."""
+    from fastndcg.sources.given import open_tables
 
     opened: dict[str, Opened] = {}
     for run in runs:
         with suppress(SourceError):
-            opened[run] = parquet.open_parquet(run, threads)
+            opened[run] = open_tables([run], threads)
     return opened
 
 
 def stored_runs(runs: list[str], roles: Roles, threads: int | None) -> dict[str, Stored]:
     """Those runs that are results of an earlier run."""
-    found = {path: find_stored_text(path, roles) for path in runs}
-    of_parquet = [path for path in runs if found[path] is None]
-    found |= {path: stored_in(opened, roles) for path, opened in open_runs(of_parquet, threads).items()}
+    found = {path: find_stored(opened, roles) for path, opened in open_runs(runs, threads).items()}
     return {path: stored for path, stored in found.items() if stored is not None}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ from fastndcg.errors import ColumnError, SourceError
 from fastndcg.progress import Task
 from fastndcg.sources.arrow import integers_if_written_so, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
-from fastndcg.sources.lines import unpacked
+from fastndcg.sources.formats import CSV, is_number, stream_of
 from fastndcg.sources.messages import reading
 from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.parquet import Path_, as_list, naming, threads_of
@@ -23,32 +23,12 @@ if TYPE_CHECKING:
     from fastndcg.sources.paths import File
     from fastndcg.typing import RoleKeywords
 
-_NAME = r"\.([ct]sv)(\.gz|\.bz2|\.zst)?$"
 _DELIMITERS = ",\t;"
 _FAULT = r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)"
 _EXAMPLE = "query_id,relevance,score"
 _LONGEST = 1 << 26  # bytes of the first line
 _BLOCK = 1 << 20  # bytes that are parsed together; no row may have more
 _NULLS = [""]  # "nan" is a number, and a document may be called "NULL"
-
-
-def is_csv(path: Any) -> bool:
-    """Whether a path is named as CSV: .csv or .tsv, packed or not.
-
-    >>> is_csv("a.csv"), is_csv("s3://bucket/a.TSV.gz"), is_csv("a.parquet")
-    (True, True, False)
-    """
-    return re.search(_NAME, str(path), re.IGNORECASE) is not None
-
-
-def are_csv(paths: Sequence[Any]) -> bool:
-    """Whether all paths are named as CSV. Raises `SourceError` where only some are."""
-    found = [is_csv(path) for path in paths]
-    if any(found) and not all(found):
-        raise SourceError(
-            f"{paths[found.index(True)]} is CSV and {paths[found.index(False)]} is not; give files of one kind"
-        )
-    return any(found)
 
 
 @with_roles
@@ -101,7 +81,7 @@ def read_csv(
     (['007', '7'], array([0, 2, 3]))
     """
     threads_of(threads)
-    return read_opened(open_csv(path).choose(Roles.of(roles, "read_csv")), threads)
+    return open_csv(path).choose(Roles.of(roles, "read_csv")).read(threads)
 
 
 class Opened(NamedTuple):
@@ -111,6 +91,23 @@ class Opened(NamedTuple):
     files: list[File]
     headers: list[Header]
     columns: Columns = Columns()
+
+    @property
+    def first(self) -> str:
+        return self.files[0].path
+
+    @property
+    def names(self) -> list[str]:
+        return self.headers[0].names
+
+    def table(self, names: Sequence[str], value: str, threads: int | None) -> pa.Table:
+        """The named columns of all files: one of numbers, and texts."""
+        texts = [name for name in names if name != value]
+        tables = [
+            read_columns(file, header, names, texts, [value], threads)
+            for file, header in zip(self.files, self.headers, strict=True)
+        ]
+        return pa.concat_tables(tables, promote_options="permissive")
 
     def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Opened:
         """The same with the columns that play the roles. Raises as `find_columns` does."""
@@ -124,31 +121,35 @@ class Opened(NamedTuple):
         except ColumnError as error:
             raise no_such_columns(file.path, header, error.within(f"{file.path}: ")) from None
 
+    def read(self, threads: int | None) -> Rankings:
+        """Rankings of all files. Raises as `read_csv` does."""
+        columns = self.columns
+        ids = {name for name in (columns.query, columns.doc_id, *columns.keep) if name is not None}
+        texts = ids if columns.grades is None else {*ids, columns.relevance}
+        numbers = [name for name in columns.names if name not in texts and name != columns.is_judged]
+        with Task("Reading"):
+            tables = [
+                read_columns(file, header, columns.names, texts, numbers, threads, columns.relevance)
+                for file, header in zip(self.files, self.headers, strict=True)
+            ]
+        table = pa.concat_tables(tables, promote_options="permissive")
+        with naming(self.paths):
+            for name in ids:
+                column = integers_if_written_so(table[name])
+                table = table.set_column(table.column_names.index(name), name, column)
+            return warn_of_oddities(rankings_from_table(table, columns), columns)
+
 
 def open_csv(path: Path_ | Iterable[Path_]) -> Opened:
     """The files of a path and their headers. Raises as `read_csv` does."""
+    from fastndcg.sources.paths import find_files
+
     paths = as_list(path)
-    files = files_of(paths)
+    return open_files(paths, find_files(paths, CSV))
+
+
+def open_files(paths: list[Path_], files: list[File]) -> Opened:
     return Opened(paths, files, [header_of(file) for file in files])
-
-
-def read_opened(opened: Opened, threads: int | None) -> Rankings:
-    """Rankings of all files. Raises as `read_csv` does."""
-    columns = opened.columns
-    ids = {name for name in (columns.query, columns.doc_id, *columns.keep) if name is not None}
-    texts = ids if columns.grades is None else {*ids, columns.relevance}
-    numbers = [name for name in columns.names if name not in texts and name != columns.is_judged]
-    with Task("Reading"):
-        tables = [
-            read_columns(file, header, columns.names, texts, numbers, threads, columns.relevance)
-            for file, header in zip(opened.files, opened.headers, strict=True)
-        ]
-    table = pa.concat_tables(tables, promote_options="permissive")
-    with naming(opened.paths):
-        for name in ids:
-            column = integers_if_written_so(table[name])
-            table = table.set_column(table.column_names.index(name), name, column)
-        return warn_of_oddities(rankings_from_table(table, columns), columns)
 
 
 # ---- files and their headers ----
@@ -160,16 +161,6 @@ class Header(NamedTuple):
     names: list[str]
     delimiter: str
     text: str
-
-
-def files_of(paths: list[Path_]) -> list[File]:
-    from fastndcg.sources.paths import Kind, find_files
-
-    return find_files(paths, Kind("CSV", ".csv or .tsv", is_csv))
-
-
-def _stream(file: File) -> Any:
-    return unpacked(file.filesystem.open_input_file(file.path))[0]
 
 
 def header_of(file: File) -> Header:
@@ -196,7 +187,7 @@ def header_of(file: File) -> Header:
 def _first_line(file: File) -> bytes:
     """What stands before the first end of a line, of Unix, Windows or classic Mac OS."""
     pieces, size = [], 0
-    with _stream(file) as stream:
+    with stream_of(file) as stream:
         while more := stream.read(1 << 16):
             line, *rest = re.split(rb"[\r\n]", more, maxsplit=1)
             pieces.append(line)
@@ -213,19 +204,11 @@ def _first_line(file: File) -> bytes:
 
 def no_such_columns(path: str, header: Header, error: ColumnError) -> ColumnError | SourceError:
     """The error of a file in whose header a column was not found; another one where that is not a header."""
-    if any(map(_is_number, header.names)):
+    if any(map(is_number, header.names)):
         return SourceError(
             f'{path} has no header: its first line is "{header.text[:120]}"; wanted the names of columns there, as in "{_EXAMPLE}"'
         )
     return error
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 # ---- columns ----
@@ -277,7 +260,7 @@ def _read(
 ) -> pa.Table:
     import pyarrow.csv as pa_csv
 
-    with reading(file.path, "CSV"), _stream(file) as stream:
+    with reading(file.path, "CSV"), stream_of(file) as stream:
         try:
             return pa_csv.read_csv(
                 stream,

@@ -5,14 +5,62 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from fastndcg.errors import SourceError
+from fastndcg.sources import csv, parquet, whole
 from fastndcg.sources.arrow import rankings_from_arrow
+from fastndcg.sources.formats import (
+    ARROW,
+    CSV,
+    JSON,
+    LETOR,
+    PARQUET,
+    TABLE,
+    TREC,
+    Format,
+    check_alike,
+    format_named,
+    format_of,
+    start_of,
+    unpacked_file,
+)
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.sources.columns import Roles
+    from fastndcg.sources.paths import Path_
     from fastndcg.streams import RankingsStream
 
 IN_MEMORY = 1 << 30  # bytes: larger files are read a part at a time
+Opened = parquet.Opened | csv.Opened | whole.Opened
+_OTHERS = {
+    LETOR: "is LETOR, which has grades and no scores; give read_ltr(path, scores=...)",
+    TREC: "is a TREC file, of judgments or of a run, and both are needed; give read_trec(qrels, run)",
+}
+
+
+def open_tables(paths: list[Path_], threads: int | None, kind: Format | None = None) -> Opened:
+    """Files of one format: each listed, and its footer, header or schema read, once. Raises `SourceError` where that fails.
+
+    `kind` is the format of the first one, where it is known.
+    """
+    from fastndcg.sources.paths import find_files
+
+    check_alike(paths)
+    files = find_files(paths, TABLE)
+    first, is_packed = files[0], False
+    # from afar a name that says Parquet is believed: to look at a file is another request
+    if first.is_local or format_named(first.path) is not PARQUET:
+        start, is_packed = start_of(first)
+        kind = kind or format_of(first.path, start)
+    if kind in _OTHERS:
+        raise SourceError(f"{first.path} {_OTHERS[kind]}")
+    if kind is CSV:
+        return csv.open_files(paths, files)
+    if is_packed and kind is not JSON:
+        files = [unpacked_file(file) for file in files]
+    if kind is JSON or kind is ARROW:
+        return whole.open_files(paths, files, kind)
+    return parquet.open_files(paths, files, threads)
 
 
 def rankings_or_stream(
@@ -24,14 +72,14 @@ def rankings_or_stream(
     """
     if not is_path(data):
         return rankings_from_arrow(data, roles, with_doc_id=with_doc_id)
-    from fastndcg.sources import csv, parquet
     from fastndcg.sources.scan import ParquetStream, threads_ahead
 
-    if csv.are_csv(parquet.as_list(data)):
-        return csv.read_opened(csv.open_csv(data).choose(roles, with_doc_id=with_doc_id), threads)
-    dataset = parquet.open_parquet(data, threads).choose(roles, with_doc_id=with_doc_id)
-    stream = ParquetStream(dataset, threads=threads_ahead(threads))
-    return stream if stream.nbytes > IN_MEMORY else parquet.read_dataset(dataset)
+    chosen = open_tables(parquet.as_list(data), threads).choose(roles, with_doc_id=with_doc_id)
+    if isinstance(chosen, parquet.Dataset):
+        stream = ParquetStream(chosen, threads=threads_ahead(threads))
+        if stream.nbytes > IN_MEMORY:
+            return stream
+    return chosen.read(threads)
 
 
 def is_path(data: Any) -> bool:

@@ -11,9 +11,9 @@ import pyarrow as pa
 from fastndcg.errors import FastndcgError, SourceError
 from fastndcg.sources.values import first_line
 
-# what comes of bytes that are not what was written: of texts, of codes beyond the end of a dictionary, and of sizes
-# that are believed by what allocates memory for them
-DAMAGE = (pa.ArrowException, ValueError, IndexError, OverflowError, MemoryError)
+# what comes of bytes that are not what was written: of texts, of codes beyond the end of a dictionary, of sizes that are
+# believed by what allocates memory for them, and of lists within lists within lists
+DAMAGE = (pa.ArrowException, ValueError, IndexError, OverflowError, MemoryError, RecursionError)
 
 
 @contextmanager

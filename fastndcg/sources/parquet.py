@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.arrow_types import array_of, is_number
-from fastndcg.errors import FastndcgError, InputTypeError, SourceError
+from fastndcg.errors import ColumnError, FastndcgError, InputTypeError, SourceError
 from fastndcg.progress import Progress, Task
 from fastndcg.sources.arrow import WORTH_COMPILING, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
@@ -122,13 +122,16 @@ def read_parquet(
 
 def open_parquet(path: Path_ | Iterable[Path_], threads: int | None = None) -> Opened:
     """The files of a path: listed once, and the footer of each read once. Raises as `read_parquet` does."""
-    workers = threads_of(threads)
-    paths = as_list(path)
-    from fastndcg.sources.paths import (
-        find_files,  # here: pyarrow's file systems bring ssl, a third of the import
-    )
+    # here: pyarrow's file systems bring ssl, a third of the import
+    from fastndcg.sources.paths import find_files
 
-    return Opened(paths, list(_in_order(part_of, find_files(paths), workers)), workers)
+    workers, paths = threads_of(threads), as_list(path)
+    return open_files(paths, find_files(paths), workers)
+
+
+def open_files(paths: list[Path_], files: list[File], threads: int | None) -> Opened:
+    workers = threads_of(threads)
+    return Opened(paths, list(_in_order(part_of, files, workers)), workers)
 
 
 def read_dataset(dataset: Dataset, progress: Progress = None) -> Rankings:
@@ -190,6 +193,36 @@ class Opened(NamedTuple):
     threads: int
 
     @property
+    def first(self) -> str:
+        return self.parts[0].file.path
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.parts[0].schema
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.schema.names)
+
+    def table(self, names: Sequence[str], *_: object) -> pa.Table:
+        """The named columns of all files, one after the other, the first of them as dictionaries where it holds texts."""
+        tables: list[pa.Table] = []
+        for part in self.parts:
+            path = part.file.path
+            if absent := [name for name in names if name not in part.schema.names]:
+                raise ColumnError(
+                    f"{path} has no column {absent[0]}, which other files of {self.paths[0]} have"
+                )
+            tables.append(read_columns(part, names, names[:1]))
+            for before, field in zip(tables[0].schema, tables[-1].schema, strict=True):
+                if before.type != field.type:
+                    raise SourceError(
+                        f"column {field.name} is {field.type} in {path} and {before.type} in the files of {self.paths[0]} before it; "
+                        "write all of them alike"
+                    )
+        return pa.concat_tables(tables)
+
+    @property
     def keys(self) -> list[str]:
         """Columns that stand in the names of folders alone."""
         first = self.parts[0]
@@ -228,6 +261,10 @@ class Dataset(NamedTuple):
     @property
     def n_rows(self) -> int:
         return sum(part.footer.n_rows for part in self.parts)
+
+    def read(self, _: int | None = None) -> Rankings:
+        """Rankings of all files, by as many threads as opened them. Raises as `read_parquet` does."""
+        return read_dataset(self)
 
 
 def part_of(file: File) -> Part:

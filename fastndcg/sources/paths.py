@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from fastndcg.errors import InputTypeError, SourceError, suggest
+from fastndcg.sources.formats import PARQUET, TABLE, Format, Held, format_named
 from fastndcg.sources.messages import reading
 
 Path_ = str | os.PathLike[str]
 
-_SUFFIXES = (".parquet", ".parq", ".pq")
 _MAGIC = (b"PAR1", b"PARE")  # the first four bytes of a Parquet file, plain and encrypted
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _PARTITION = re.compile(r"([^=/]+)=([^/]*)")
@@ -30,17 +30,6 @@ class Stamp(NamedTuple):
     size: int | None
     modified: int | None
     inode: int | None
-
-
-class Kind(NamedTuple):
-    """What files are looked for in folders and among those that match a pattern."""
-
-    name: str
-    ending: str
-    is_name: Callable[[str], bool] | None  # None: by the names of Parquet, or by how it begins
-
-
-PARQUET = Kind("Parquet", ".parquet", None)
 
 
 class File(NamedTuple):
@@ -67,11 +56,11 @@ class File(NamedTuple):
         return Stamp(info.size, info.mtime_ns, None)
 
 
-def find_files(paths: list[Path_], kind: Kind | None = None) -> list[File]:
-    """All files of the paths, each once; of folders and patterns those of a kind, by default Parquet."""
+def find_files(paths: list[Path_], kind: Format = PARQUET) -> list[File]:
+    """All files of the paths, each once; of folders and patterns those of a format, by default Parquet."""
     if not paths:
         raise SourceError("path is an empty list; name at least one file")
-    files = [file for path in paths for file in _expand(path, kind or PARQUET)]
+    files = [file for path in paths for file in _expand(path, kind)]
     seen: set[str] = set()
     for file in files:
         if file.path in seen:
@@ -82,10 +71,12 @@ def find_files(paths: list[Path_], kind: Kind | None = None) -> list[File]:
     return files
 
 
-def _expand(path: Path_, kind: Kind) -> list[File]:
+def _expand(path: Path_, kind: Format) -> list[File]:
     if not isinstance(path, str | os.PathLike):
         raise InputTypeError(f"path holds a {type(path).__name__}, {path!r}; wanted paths of files")
     text = os.fspath(path)
+    if isinstance(text, Held):
+        return [File(text, str(text))]
     if not text:
         raise SourceError('path is an empty string; wanted a file, folder or pattern, "." for this folder')
     with reading(text, kind.name):
@@ -111,7 +102,7 @@ def _expand(path: Path_, kind: Kind) -> list[File]:
         else:
             return [File(filesystem, inside)]
     if not files:
-        raise SourceError(f"{missing}; wanted names that end in {kind.ending}. Check the path.")
+        raise SourceError(f"{missing}; wanted names that end in {kind.wanted}. Check the path.")
     return [File(filesystem, file) for file in files]
 
 
@@ -135,14 +126,26 @@ def _hidden(inside: str) -> bool:
     return any(part[:1] in (".", "_") and "=" not in part for part in inside.split("/") if part)
 
 
-def _only(filesystem: fs.FileSystem, files: list[str], kind: Kind) -> list[str]:
-    """The files of a kind. Parquet has a Parquet name; if none has, it begins as Parquet does, as Hive and Trino write it."""
-    if kind.is_name is not None:
-        return [file for file in files if kind.is_name(file)]
-    named = [file for file in files if file.lower().endswith(_SUFFIXES)]
-    return named or [
-        file for file in files if "." not in _base(file) and _begins_as_parquet(filesystem, file)
-    ]
+def _only(filesystem: fs.FileSystem, files: list[str], kind: Format) -> list[str]:
+    """The files of a format, by their names. Where none is named Parquet, it begins as Parquet does, as Hive and Trino write it.
+
+    Of any table, those of the one format that they have, or else Parquet. Raises `SourceError` where that says nothing.
+    """
+    named: dict[Format, list[str]] = {}
+    for file in files:
+        if (found := format_named(file)) is not None:
+            named.setdefault(found, []).append(file)
+    if kind in (PARQUET, TABLE) and PARQUET not in named and not (kind is TABLE and named):
+        named[PARQUET] = [
+            file for file in files if "." not in _base(file) and _begins_as_parquet(filesystem, file)
+        ]
+    if kind is TABLE and PARQUET not in named and len(named) > 1:
+        one, other = (each[0] for each in list(named.values())[:2])
+        raise SourceError(f"{one} and {other} are of two formats; name the files that are meant")
+    return named.get(
+        PARQUET if kind is TABLE and PARQUET in named else kind,
+        next(iter(named.values()), []) if kind is TABLE else [],
+    )
 
 
 def _begins_as_parquet(filesystem: fs.FileSystem, file: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,17 +12,18 @@ import pyarrow as pa
 
 from fastndcg.arrow_types import array_of
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
-from fastndcg.files import kind_of
 from fastndcg.measures import Measure, parse
 from fastndcg.scores import NOTATION, Scores
+from fastndcg.sources import csv, whole
 from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import fitting
-from fastndcg.sources.csv import open_csv, read_columns
+from fastndcg.sources.formats import JSON
 from fastndcg.sources.messages import reading
 
 if TYPE_CHECKING:
+    from fastndcg.sources import parquet
     from fastndcg.sources.columns import Roles
-    from fastndcg.sources.parquet import Opened
+    from fastndcg.sources.given import Opened
 
 
 class Stored(NamedTuple):
@@ -35,30 +35,26 @@ class Stored(NamedTuple):
 
 
 def find_stored(opened: Opened, roles: Roles) -> Stored | None:
-    """Files of results in Parquet, known by the last columns of the first, which are measures; None of any other.
+    """Files of results, known by the last columns of the first, which are measures; None of any other.
 
     A file that has a column of grades and one of scores, by the given or their usual names, is one of predictions.
     """
-    measures = _measures_of(opened.parts[0].schema, roles)
-    return Stored(str(opened.paths[0]), measures, partial(_parquet, opened)) if measures else None
-
-
-def find_stored_text(path: str, roles: Roles) -> Stored | None:
-    """As `find_stored`, of a file whose ending is that of CSV, JSON Lines or Feather."""
-    kind = kind_of(path)
-    if kind == "parquet" or not Path(path).is_file():
-        return None
-    table = None
-    if kind == "csv":
-        names = open_csv(path).headers[0].names
-        schema = pa.schema([(name, pa.float64()) for name in names])
+    path = str(opened.paths[0])
+    if isinstance(opened, csv.Opened):
+        schema = pa.schema([(name, pa.null()) for name in opened.names])
     else:
-        table = (_json if kind == "jsonl" else _feather)(path)
-        schema = table.schema
-    measures = _measures_of(schema, roles, in_text=kind != "feather")
+        schema = opened.schema
+    in_text = isinstance(opened, csv.Opened) or (isinstance(opened, whole.Opened) and opened.format is JSON)
+    measures = _measures_of(schema, roles, in_text=in_text)
     if not measures:
         return None
-    return Stored(path, measures, partial(_csv, path, len(measures)) if table is None else lambda: table)
+    if isinstance(opened, csv.Opened):
+        read = partial(_csv, opened, len(measures))
+    elif isinstance(opened, whole.Opened):
+        read = partial(_whole, opened, len(measures))
+    else:
+        read = partial(_parquet, opened)
+    return Stored(path, measures, read)
 
 
 def _measures_of(schema: pa.Schema, roles: Roles, *, in_text: bool = False) -> list[Measure]:
@@ -76,8 +72,9 @@ def _measures_of(schema: pa.Schema, roles: Roles, *, in_text: bool = False) -> l
 
 
 def _measure_of(field: pa.Field, in_text: bool) -> Measure | None:
+    is_number = pa.types.is_float64(field.type) or (in_text and field.type in (pa.null(), pa.int64()))
     try:
-        measure = parse(field.name) if pa.types.is_float64(field.type) else None
+        measure = parse(field.name) if is_number else None
     except MeasureError:
         return None
     notation = (field.metadata or {}).get(NOTATION, field.name.encode()).decode()
@@ -128,7 +125,7 @@ def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scor
 # ---- files ----
 
 
-def _parquet(opened: Opened) -> pa.Table:
+def _parquet(opened: parquet.Opened) -> pa.Table:
     import pyarrow.parquet as pq
 
     path, tables = str(opened.paths[0]), []
@@ -143,34 +140,21 @@ def _parquet(opened: Opened) -> pa.Table:
         ) from None
 
 
-def _csv(path: str, n_measures: int) -> pa.Table:
+def _csv(opened: csv.Opened, n_measures: int) -> pa.Table:
     """All columns: the last ones numbers, in which NaN is empty, ids as they stand there, the others as they seem."""
-    (file,), (header,), *_ = open_csv(path)[1:]
+    (file, *_), (header, *_) = opened.files, opened.headers
     names = header.names
     numbers = [*names[-n_measures:], *(["weight"] if "weight" in names else [])]
     ids = names[: 1 + (names[0] == "run" and len(names) > n_measures + 1)]
-    table = read_columns(file, header, names, ids, numbers, None)
+    table = csv.read_columns(file, header, names, ids, numbers, None)
     for name in ids:
         table = table.set_column(names.index(name), name, integers_if_written_so(table[name]))
     return _with_nan(table, numbers)
 
 
-def _json(path: str) -> pa.Table:
-    import pyarrow.json as pa_json
-
-    with reading(path, "JSON Lines"):
-        table = pa_json.read_json(path)
-    for name in reversed(table.column_names[1:]):
-        if table[name].type not in (pa.null(), pa.int64(), pa.float64()):
-            break
-        if _measure_of(pa.field(name, pa.float64()), in_text=True):
-            table = _with_nan(table, [name])
-    return table
-
-
-def _feather(path: str) -> pa.Table:
-    with reading(path, "Feather"), pa.OSFile(path) as source:
-        return pa.ipc.open_file(source).read_all()
+def _whole(opened: whole.Opened, n_measures: int) -> pa.Table:
+    names = opened.schema.names
+    return _with_nan(opened.read_table(names), names[-n_measures:] if opened.format is JSON else [])
 
 
 def _with_nan(table: pa.Table, numbers: list[str]) -> pa.Table:

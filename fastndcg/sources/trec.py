@@ -39,6 +39,7 @@ from fastndcg.intents import IntentGrades
 from fastndcg.kernels import worlds
 from fastndcg.rankings import Rankings
 from fastndcg.sources.columns import Roles, find_column
+from fastndcg.sources.formats import LOOK, TABLE, TREC, Format, format_of, is_ranked
 from fastndcg.sources.lines import (
     Lines,
     PathLike,
@@ -195,15 +196,15 @@ def read_qrels_run(
     Parameters
     ----------
     qrels, run : paths
-        Each a Parquet file or a TREC file, known by its first bytes, or CSV, known by its name (see `read_csv`); or a folder or a
-        pattern of Parquet files. Rows of a query may stand in several of them. A URI may name any of these.
+        Each a TREC file, or a table: Parquet, CSV, JSON Lines or Feather, known by its first bytes; or a folder or a pattern of
+        files of one of these. Rows of a query may stand in several of them. A URI may name any of these.
     missing, ties, nan, threads, progress
         As in `read_trec`. Whole-number ids are ordered as numbers.
     query, doc_id, relevance, score : str, optional
-        Columns of Parquet files and CSV; by default the usual names. Only these columns are read.
+        Columns of tables; by default the usual names. Only these columns are read.
     intents : bool or str
         True: a judgment is of a document for one intent, which stands in the second field of a TREC file, and in a column of a
-        usual name (intent, subtopic, iteration) of a Parquet file, or in the one that is named here.
+        usual name (intent, subtopic, iteration) of a table, or in the one that is named here.
 
     Returns
     -------
@@ -230,11 +231,12 @@ def read_qrels_run(
     array([0, 2])
     """
     columns = Columns(query, doc_id, relevance, score)
-    return next(
+    rankings, *_ = next(
         read_qrels_runs(
             qrels, [run], columns, missing, ties, nan, intents, threads=threads, progress=progress
         )
     )
+    return rankings
 
 
 def read_qrels_runs(
@@ -248,18 +250,21 @@ def read_qrels_runs(
     *,
     threads: int | None = None,
     progress: Progress = None,
-) -> Iterator[Rankings]:
-    """What `read_qrels_run` returns for each run, of judgments that are read once. Raises as it does."""
+) -> Iterator[tuple[Rankings, Columns | None, Columns | None]]:
+    """What `read_qrels_run` returns for each run, of judgments that are read once; and the columns taken of both, where they have some.
+
+    Raises as it does.
+    """
     _check_options(missing, ties, nan)
     check_threads(threads)
     columns = columns._replace(intent=_intent_column(intents))
-    judged = None
+    judged, of_judged = None, None
     for run in runs:
         with report_progress(progress, *([qrels] if judged is None else []), run):
             if judged is None:
-                judged = _file_side(qrels, "relevance", columns, threads, intents=bool(intents))
-            scored = _file_side(run, "score", columns, threads)
-        yield join(judged, scored, missing, ties, nan, threads)
+                judged, of_judged = _file_side(qrels, "relevance", columns, threads, intents=bool(intents))
+            scored, of_scored = _file_side(run, "score", columns, threads)
+        yield join(judged, scored, missing, ties, nan, threads), of_judged, of_scored
 
 
 def rankings_from_qrels_run(
@@ -302,7 +307,7 @@ def _check_options(missing: str, ties: str, nan: NaN) -> None:
 def _run_side(path: PathLike, threads: int | None) -> Side:
     """A TREC run, or one of MS MARCO, whose first line has three fields: the lower the rank, the higher the score."""
     name = path_of(path, "run")
-    if not _is_ranked(_first_fields(name)):
+    if not is_ranked(_first_fields(name)):
         return _text_side(name, has_rank=True, threads=threads)
     lines = read_lines(name, _scanner(3), RANKED_LINE, threads=threads)
     place = _line_namer(lines)
@@ -314,10 +319,6 @@ def _run_side(path: PathLike, threads: int | None) -> Side:
             f"{place(row)}: the rank is {lines.values[row]:g}; wanted a whole number, 1 for the best: {RANKED_LINE}"
         )
     return Side(name, lines.queries, lines.query_codes, lines.docs, negate(lines.values), place, True)
-
-
-def _is_ranked(fields: list[bytes]) -> bool:
-    return len(fields) == 3 and fields[2].isdigit()
 
 
 def _first_fields(name: str) -> list[bytes]:
@@ -375,68 +376,21 @@ def whole(values: npt.NDArray[np.float64]) -> Array:
     return integers if np.array_equal(integers, values) and (abs(integers) < 1 << 53).all() else values
 
 
-def find_qrels_run_columns(
-    qrels: PathLike,
-    run: PathLike,
-    *,
-    query: str | None = None,
-    doc_id: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-) -> tuple[Columns | None, Columns | None]:
-    """The columns that `read_qrels_run` takes of each file; None for a TREC file, which has none. Raises as it does."""
-    columns = Columns(query, doc_id, relevance, score)
-    found: list[Columns | None] = [None, None]
-    roles: tuple[Literal["relevance", "score"], ...] = ("relevance", "score")
-    for side, (path, role) in enumerate(zip((qrels, run), roles, strict=True)):
-        name = path_of(path, ("qrels", "run")[side])
-        taken = _columns_of(name, role, columns)
-        if taken is not None:
-            found[side] = Columns(**dict(zip(("query", "doc_id", role), taken, strict=True)))
-    return found[0], found[1]
-
-
-def _columns_of(
-    name: str, role: Literal["relevance", "score"], columns: Columns
-) -> tuple[str, str, str] | None:
-    """Names of the query, document and value columns of a file; None of a TREC file."""
-    if _is_table_of_text(name, has_rank=role == "score"):
-        from fastndcg.sources.csv import files_of, header_of, no_such_columns
-
-        file = files_of([name])[0]
-        header = header_of(file)
-        try:
-            return _find(file.path, header.names, role, columns)
-        except ColumnError as error:
-            raise no_such_columns(file.path, header, error) from None
-    return _find(*_parquet_names(name), role, columns) if _is_parquet(name) else None
-
-
-def _is_table_of_text(name: str, *, has_rank: bool) -> bool:
-    """Whether a file is CSV: by its name, unless it begins with a line of a TREC file, as what is called .tsv often does."""
-    from fastndcg.sources.csv import files_of, header_of, is_csv
-
-    if not is_csv(name):
-        return False
-    fields = fields_of(header_of(files_of([name])[0]).text.encode())
-    if has_rank and _is_ranked(fields):
-        return False
-    try:
-        float(fields[4 if has_rank else 3])
-    except (IndexError, ValueError):
-        return True
-    return len(fields) < 6 if has_rank else len(fields) != 4
-
-
-def _is_parquet(name: str) -> bool:
+def format_of_side(name: str, *, has_rank: bool) -> Format:
+    """The format of judgments or a run. Raises `SourceError` for a file that cannot be read."""
     if _is_many(name):
-        return True
+        return TABLE
     with open_unpacked(name) as stream:
-        return bool(stream.seekable() and stream.read(4) == b"PAR1")  # what is read of a pipe is gone
+        if isinstance(stream, io.FileIO) and not stream.seekable():
+            return TREC  # what is read of a pipe is gone
+        try:
+            return format_of(name, bytes(stream.read(LOOK)), has_rank=has_rank)
+        except OSError as error:
+            raise cannot_read(name, error) from None
 
 
 def _is_many(name: str) -> bool:
-    """Whether a path may stand for several files, which are Parquet: a folder, or a pattern."""
+    """Whether a path may stand for several files: a folder, or a pattern."""
     is_pattern = any(sign in name for sign in "*?[")
     if "://" in name:
         from pyarrow import fs
@@ -448,36 +402,6 @@ def _is_many(name: str) -> bool:
     return path.is_dir() or (is_pattern and not path.exists())
 
 
-def _parquet_table(name: str, names: tuple[str, ...]) -> pa.Table:
-    """Columns of all files of a path, one file after the other."""
-    from fastndcg.sources.parquet import part_of, read_columns
-    from fastndcg.sources.paths import find_files
-
-    tables = []
-    for file in find_files([name]):
-        part = part_of(file)
-        if absent := [column for column in names if column not in part.schema.names]:
-            raise ColumnError(f"{file.path} has no column {absent[0]}, which other files of {name} have")
-        tables.append(read_columns(part, names, names[:1]))
-        first, last = tables[0].schema, tables[-1].schema
-        for column in names:
-            if first.field(column).type != last.field(column).type:
-                raise SourceError(
-                    f"column {column} is {last.field(column).type} in {file.path} and {first.field(column).type} in the files of {name} "
-                    "before it; write all of them alike"
-                )
-    return pa.concat_tables(tables)
-
-
-def _parquet_names(name: str) -> tuple[str, list[str]]:
-    """The first file of a path, and the names of its columns."""
-    from fastndcg.sources.parquet import part_of
-    from fastndcg.sources.paths import find_files
-
-    part = part_of(find_files([name])[0])
-    return part.file.path, list(part.schema.names)
-
-
 def _file_side(
     path: PathLike,
     role: Literal["relevance", "score"],
@@ -485,43 +409,28 @@ def _file_side(
     threads: int | None,
     *,
     intents: bool = False,
-) -> Side:
+) -> tuple[Side, Columns | None]:
+    """A side, and the columns that were taken of it; None of a TREC file, which has none."""
     name = path_of(path, "qrels" if role == "relevance" else "run")
-    if _is_table_of_text(name, has_rank=role == "score"):
-        return _csv_side(name, role, columns, threads, intents=intents)
-    if not _is_parquet(name):
+    kind = format_of_side(name, has_rank=role == "score")
+    if kind is TREC:
         if role == "score":
-            return _run_side(name, threads)
+            return _run_side(name, threads), None
         side = _text_side(name, has_rank=False, threads=threads)
-        return _by_document(side, _second_fields(side)) if intents else side
-    file, present = _parquet_names(name)
-    names: tuple[str, ...] = _find(file, present, role, columns)
-    if intents:
-        names = (*names, _intent_name(file, present, columns))
-    return _table_side(name, _parquet_table(name, names), names, role)
+        return (_by_document(side, _second_fields(side)) if intents else side), None
+    from fastndcg.sources import csv, given
 
-
-def _csv_side(
-    name: str, role: Literal["relevance", "score"], columns: Columns, threads: int | None, *, intents: bool
-) -> Side:
-    from fastndcg.sources.csv import files_of, header_of, no_such_columns, read_columns
-
-    files = files_of([name])
-    header = header_of(files[0])
+    opened = given.open_tables([name], threads, None if kind is TABLE else kind)
     try:
-        names: tuple[str, ...] = _find(files[0].path, header.names, role, columns)
-        if intents:
-            names = (*names, _intent_name(files[0].path, header.names, columns))
+        names = _find(opened.first, opened.names, role, columns, intents=intents)
     except ColumnError as error:
-        raise no_such_columns(files[0].path, header, error) from None
-    query, doc_id, value, *intent = names
-    tables = [
-        read_columns(file, header_of(file), names, [query, doc_id, *intent], [value], threads)
-        for file in files
-    ]
-    return _table_side(
-        name, pa.concat_tables(tables, promote_options="permissive"), names, role, is_text=True
-    )
+        if isinstance(opened, csv.Opened):
+            raise csv.no_such_columns(opened.first, opened.headers[0], error) from None
+        raise
+    query, doc_id, value, *_ = names
+    table = opened.table(names, value, threads)
+    side = _table_side(name, table, names, role, is_text=isinstance(opened, csv.Opened))
+    return side, Columns(query, doc_id, **{role: value})
 
 
 # ---- sides from memory ----
@@ -540,9 +449,7 @@ def _given_side(
         data = data.collect()
     table = _as_table(data)
     if table is not None:
-        names: tuple[str, ...] = _find(name, table.column_names, role, columns)
-        if intents:
-            names = (*names, _intent_name(name, table.column_names, columns))
+        names = _find(name, table.column_names, role, columns, intents=intents)
         return _table_side(name, table, names, role)
     if isinstance(data, Iterable):
         return _side_of_tuples(name, data, role, intents=intents)
@@ -708,14 +615,20 @@ def _numbers(name: str, values: list[Any]) -> Array:
 
 
 def _find(
-    name: str, present: list[str], role: Literal["relevance", "score"], columns: Columns
-) -> tuple[str, str, str]:
-    """Names of the query, document and value columns."""
+    name: str,
+    present: list[str],
+    role: Literal["relevance", "score"],
+    columns: Columns,
+    *,
+    intents: bool,
+) -> tuple[str, ...]:
+    """Names of the query, document and value columns, and of that of intents."""
+    wanted: list[Literal["query", "doc_id", "relevance", "score", "intent"]] = ["query", "doc_id", role]
     try:
-        query, doc_id = (
-            find_column(present, wanted, getattr(columns, wanted)) for wanted in ("query", "doc_id")
+        return tuple(
+            find_column(present, each, getattr(columns, each))
+            for each in [*wanted, *(["intent"] if intents else [])]
         )
-        return query, doc_id, find_column(present, role, getattr(columns, role))
     except ColumnError as error:
         raise error.within(f"{name}: ") from None
 
@@ -729,13 +642,6 @@ def _intent_column(intents: bool | str) -> str | None:
             f"intents={intents!r} is a {type(intents).__name__}; wanted True, False or the name of a column"
         )
     return intents if isinstance(intents, str) else None
-
-
-def _intent_name(name: str, present: list[str], columns: Columns) -> str:
-    try:
-        return find_column(present, "intent", columns.intent)
-    except ColumnError as error:
-        raise error.within(f"{name}: ") from None
 
 
 def _second_fields(side: Side) -> pa.Array:

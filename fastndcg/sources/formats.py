@@ -1,0 +1,181 @@
+"""What a file is: by its first bytes, and by its name where they are text that could be several things."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from fastndcg.errors import SourceError
+from fastndcg.sources.lines import fields_of, unpacked
+from fastndcg.sources.messages import reading
+
+if TYPE_CHECKING:
+    from fastndcg.sources.paths import File
+
+
+class Format(NamedTuple):
+    """A format of files, as messages call it, and how their names end."""
+
+    name: str
+    endings: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> str:
+        """The endings as a message has them."""
+        *first, last = self.endings
+        return f"{', '.join(first)} or {last}"
+
+
+PARQUET = Format("Parquet", (".parquet", ".parq", ".pq"))
+CSV = Format("CSV", (".csv", ".tsv"))
+JSON = Format("JSON Lines", (".jsonl", ".ndjson", ".json"))
+ARROW = Format("Feather", (".feather", ".arrow", ".arrows", ".ipc"))
+TABLES = (PARQUET, CSV, JSON, ARROW)
+TABLE = Format(
+    "Parquet, CSV, JSON Lines or Feather", tuple(ending for each in TABLES for ending in each.endings)
+)
+LETOR = Format("LETOR")
+TREC = Format("TREC")
+
+ARROW_FILE = b"ARROW1"  # a stream of Arrow begins with the mark before each of its messages
+_MAGIC = {b"PAR1": PARQUET, b"PARE": PARQUET, ARROW_FILE: ARROW, b"\xff\xff\xff\xff": ARROW}
+_BOM = b"\xef\xbb\xbf"
+LOOK = 1 << 16  # bytes at the beginning of a file that are looked at
+_PACKED = re.compile(r"\.(gz|bz2|zst)$", re.IGNORECASE)
+_JSON_START = re.compile(rb"\[?\s*\{")
+_LETOR_LINE = re.compile(rb"[^\s:]+\s+qid:")
+
+
+def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Format:
+    r"""The format of a file of this name that begins so, unpacked.
+
+    `has_rank` says of the file of a pair whether it is the run or the judgments; None of one that has grades and scores.
+
+    Raises `SourceError` for what is none that is read.
+
+    >>> format_of("a.txt", b"qid,label,score\n").name, format_of("a.csv", b"PAR1").name
+    ('CSV', 'Parquet')
+    >>> format_of("a.tsv", b"301\t0\tFT911-1\t2\n", has_rank=False).name
+    'TREC'
+    """
+    for magic, found in _MAGIC.items():
+        if start.startswith(magic):
+            return found
+    named, text = format_named(name), start.removeprefix(_BOM).lstrip()
+    if _JSON_START.match(text):
+        return JSON
+    is_text, line = bool(text) and b"\0" not in start, _first_line(text)
+    if has_rank is not None and (is_text or named in (None, CSV)):
+        return CSV if _is_header(line, has_rank, is_csv=named is CSV) else TREC
+    if named is not None:
+        return named  # whose reader says what is wrong with it
+    if not is_text:
+        what = f"begins with {start[:8]!r}, as no format does that is read" if text else "is empty"
+        raise SourceError(
+            f"{name} {what}; wanted {TABLE.name}, plain or packed by gzip, bzip2 or Zstandard, its text in UTF-8"
+        )
+    if _LETOR_LINE.match(line):
+        return LETOR
+    is_trec = any(
+        len(fields_of(line)) == 4 + 2 * run and not _is_header(line, bool(run), is_csv=True) for run in (0, 1)
+    )
+    return TREC if is_trec else CSV
+
+
+def _first_line(text: bytes) -> bytes:
+    """The first line that is neither empty nor a comment."""
+    lines = re.split(rb"[\r\n]+", text)
+    return next((line for line in lines if line.strip() and not line.lstrip().startswith(b"#")), b"")
+
+
+def _is_header(line: bytes, has_rank: bool, *, is_csv: bool) -> bool:
+    """Whether a line has the names of columns, and is none of TREC, as of what is called .tsv it often is."""
+    fields = fields_of(line)
+    if has_rank and is_ranked(fields):
+        return False
+    try:
+        float(fields[4 if has_rank else 3])
+    except (IndexError, ValueError):
+        return is_csv or (
+            bool(re.search(rb"[,;\t]", line)) and not any(map(is_number, re.split(rb"[,;\t]", line)))
+        )
+    return is_csv and (len(fields) < 6 if has_rank else len(fields) != 4)
+
+
+def is_ranked(fields: list[bytes]) -> bool:
+    """Whether these are the fields of a line of an MS MARCO run."""
+    return len(fields) == 3 and fields[2].isdigit()
+
+
+def is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def format_named(path: Any) -> Format | None:
+    """The format of tables that a name says, packed or not; None where it says none.
+
+    >>> format_named("a.CSV.gz").name, format_named("s3://bucket/a.jsonl").name, format_named("a.txt")
+    ('CSV', 'JSON Lines', None)
+    """
+    name = _PACKED.sub("", os.fspath(path)).lower()
+    return next((each for each in TABLES if name.endswith(each.endings)), None)
+
+
+def check_alike(paths: Iterable[Any]) -> None:
+    """Raise `SourceError` where the names of files say different formats."""
+    (first, kind), *others = [(path, kind) for path in paths if (kind := format_named(path))] or [("", TABLE)]
+    for path, other in others:
+        if other is not kind:
+            raise SourceError(f"{first} is {kind.name} and {path} is not; give files of one kind")
+
+
+# ---- what files hold ----
+
+
+class Held(str):
+    """The name of a file, its bytes in memory, and a file system that has this file alone."""
+
+    __slots__ = ("content",)
+
+    if TYPE_CHECKING:
+        content: pa.Buffer
+
+    def __new__(cls, name: str, content: pa.Buffer) -> Held:
+        held = super().__new__(cls, name)
+        held.content = content
+        return held
+
+    def open_input_file(self, _: str) -> pa.NativeFile:
+        return pa.BufferReader(self.content)
+
+    def get_file_info(self, path: str) -> Any:
+        from pyarrow import fs
+
+        return fs.FileInfo(path, fs.FileType.File, mtime_ns=0, size=self.content.size)
+
+
+def stream_of(file: File) -> pa.NativeFile:
+    """What is in a file, unpacked."""
+    return unpacked(file.filesystem.open_input_file(file.path))[0]
+
+
+def start_of(file: File) -> tuple[bytes, bool]:
+    """The first bytes of what is in a file, and whether it is packed. Raises `SourceError` where it cannot be read."""
+    with reading(file.path, "whole"):
+        stream, packed = unpacked(file.filesystem.open_input_file(file.path))
+        with stream:
+            return stream.read(LOOK), packed is not None
+
+
+def unpacked_file(file: File) -> File:
+    """A packed file with what is in it in memory, for formats that are read from their end."""
+    with reading(file.path, "whole"), stream_of(file) as stream:
+        return file._replace(filesystem=Held(file.path, pa.py_buffer(stream.read())))

@@ -1,0 +1,146 @@
+"""Files that are read whole, JSON Lines and Arrow, to `Rankings`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from fastndcg.errors import ColumnError
+from fastndcg.progress import Task
+from fastndcg.sources.arrow import rankings_from_table
+from fastndcg.sources.columns import Columns, Roles, find_columns
+from fastndcg.sources.formats import ARROW, ARROW_FILE, JSON, Format, start_of, stream_of
+from fastndcg.sources.messages import reading
+from fastndcg.sources.oddities import warn_of_oddities
+from fastndcg.sources.parquet import Path_, naming
+from fastndcg.sources.values import is_list
+
+if TYPE_CHECKING:
+    from fastndcg.rankings import Rankings
+    from fastndcg.sources.paths import File
+
+# the columns of a file, and what reads some of them
+Columns_ = tuple[pa.Schema, Callable[[Sequence[str]], pa.Table]]
+
+# bytes of JSON that are parsed together; a row has to fit, and the block grows until it does
+_BLOCK, _LARGEST_BLOCK = 1 << 22, 1 << 30
+
+
+class Opened(NamedTuple):
+    """What a path names: files of JSON Lines or Arrow, the columns of the first, and what reads some of them of all."""
+
+    paths: list[Path_]
+    format: Format
+    schema: pa.Schema
+    read_table: Callable[[Sequence[str]], pa.Table]
+    columns: Columns = Columns()
+
+    @property
+    def first(self) -> str:
+        return os.fspath(self.paths[0])
+
+    @property
+    def names(self) -> list[str]:
+        names: list[str] = self.schema.names
+        return names
+
+    def table(self, names: Sequence[str], *_: Any) -> pa.Table:
+        """The named columns of all files."""
+        return self.read_table(names)
+
+    def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Opened:
+        """The same with the columns that play the roles. Raises as `find_columns` does."""
+
+        def holds_lists(name: str) -> bool:
+            return is_list(self.schema.field(name).type)
+
+        with naming(self.paths):
+            found = find_columns(self.schema.names, roles, is_list=holds_lists, with_doc_id=with_doc_id)
+        return self._replace(columns=found)
+
+    def read(self, _: int | None = None) -> Rankings:
+        """Rankings of all files. Raises as `Rankings.from_arrow` does, and `SourceError` for files that cannot be read."""
+        with naming(self.paths):
+            table = self.read_table(self.columns.names)
+            return warn_of_oddities(rankings_from_table(table, self.columns), self.columns)
+
+
+def open_files(paths: list[Path_], files: list[File], kind: Format) -> Opened:
+    """Files of one format. Raises `SourceError` for one that cannot be read."""
+    with Task("Reading"):
+        opened = [(_json if kind is JSON else _arrow)(file) for file in files]
+
+    def table(names: Sequence[str]) -> pa.Table:
+        tables = []
+        for file, (schema, read) in zip(files, opened, strict=True):
+            for name in names:
+                if name not in schema.names:
+                    raise ColumnError(f'{file.path} has no column "{name}", which other files have')
+            with reading(file.path, kind.name):
+                tables.append(read(names))
+                tables[-1].validate(
+                    full=True
+                )  # of what is damaged pyarrow finds out only when it looks at it
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+
+    return Opened(paths, kind, opened[0][0], table)
+
+
+def _json(file: File) -> Columns_:
+    with reading(file.path, JSON.name):
+        start = start_of(file)[0].lstrip(b"\xef\xbb\xbf \t\r\n")
+        rows = None
+        if start.startswith(b"["):  # an array, as pandas writes it: each element is a line here
+            with stream_of(file) as stream:
+                rows = pa.py_buffer("\n".join(map(json.dumps, json.loads(stream.read()))).encode())
+        is_spread = rows is None and not start.partition(b"\n")[0].rstrip().endswith(b"}")
+        table = _parsed(file, rows, newlines_in_values=is_spread)
+        # texts that look like times are taken for some, and two of them may then be the same
+        fields = {field.name: field.with_type(_without_times(field.type)) for field in table.schema}
+        if texts := [field for name, field in fields.items() if field.type != table.schema.field(name).type]:
+            options = {"newlines_in_values": is_spread, "explicit_schema": pa.schema(texts)}
+            table = _parsed(file, rows, **options).select(table.column_names)
+    return table.schema, table.select
+
+
+def _parsed(file: File, rows: pa.Buffer | None, block: int = _BLOCK, **options: Any) -> pa.Table:
+    import pyarrow.json as pa_json
+
+    with stream_of(file) if rows is None else pa.BufferReader(rows) as stream:
+        try:
+            return pa_json.read_json(
+                stream,
+                read_options=pa_json.ReadOptions(block_size=block),
+                parse_options=pa_json.ParseOptions(**options),
+            )
+        except pa.ArrowInvalid as error:
+            if "straddl" not in str(error) or block >= _LARGEST_BLOCK:
+                raise
+    return _parsed(file, rows, block << 4, **options)
+
+
+def _without_times(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    return pa.list_(_without_times(kind.value_type)) if is_list(kind) else kind
+
+
+def _arrow(file: File) -> Columns_:
+    def opened(stream: pa.NativeFile, **options: Any) -> Any:
+        is_file = stream.read(len(ARROW_FILE)) == ARROW_FILE
+        stream.seek(0)
+        found = pa.ipc.IpcReadOptions(use_threads=True, **options)
+        return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(stream, options=found)
+
+    def read(names: Sequence[str]) -> pa.Table:
+        places = [schema.get_field_index(name) for name in names]
+        with file.filesystem.open_input_file(file.path) as stream:
+            return opened(stream, included_fields=places).read_all().select(names)
+
+    with reading(file.path, ARROW.name), file.filesystem.open_input_file(file.path) as stream:
+        schema = opened(stream).schema
+    return schema, read

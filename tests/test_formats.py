@@ -1,0 +1,259 @@
+"""Tables in every format, plain and packed: the same results as of Parquet, and every fault said."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as pf
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import fastndcg as fn
+from fastndcg.cli import app
+from fastndcg.errors import FastndcgError, SourceError
+from fastndcg.sources.formats import format_of
+
+pytestmark = pytest.mark.auto
+
+_RNG = np.random.default_rng(3)
+N = 900
+# dates and numbers with zeros before them are texts, and stay different; scores are ties in part, and of every length
+LONG = pa.table(
+    {
+        "qid": [f"2024-01-{1 + n // 40:02}" for n in range(N)],
+        "docno": [f"{n:05}" for n in range(N)],
+        "label": _RNG.integers(0, 4, N),
+        "score": np.where(_RNG.random(N) < 0.5, _RNG.integers(0, 9, N), _RNG.normal(size=N)),
+        "country": [("de", "fr", None, "caf\u00e9")[n // 40 % 4] for n in range(N)],
+    }
+)
+
+
+def _dumped(table: pa.Table) -> list[str]:
+    return [json.dumps(row, ensure_ascii=False) for row in table.to_pylist()]
+
+
+def _in_memory(write: Callable[[pa.Table, pa.BufferOutputStream], Any]) -> Callable[[pa.Table], bytes]:
+    def written(table: pa.Table) -> bytes:
+        sink = pa.BufferOutputStream()
+        write(table, sink)
+        return sink.getvalue().to_pybytes()
+
+    return written
+
+
+def _stream(table: pa.Table, sink: pa.BufferOutputStream) -> None:
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=100)
+
+
+def _csv(table: pa.Table, comma: str = ",") -> bytes:
+    rows = [
+        table.column_names,
+        *(["" if each is None else str(each) for each in row.values()] for row in table.to_pylist()),
+    ]
+    return "".join(comma.join(row) + "\n" for row in rows).encode()
+
+
+WRITTEN: dict[str, Callable[[pa.Table], bytes]] = {
+    "a.parquet": _in_memory(pq.write_table),
+    "a.csv": _csv,
+    "a.tsv": lambda table: _csv(table, "\t").replace(b"\n", b"\r\n"),
+    "a.jsonl": lambda table: "".join(row + "\n" for row in _dumped(table)).encode(),
+    "a.ndjson": lambda table: ("\ufeff" + "\r\n".join(_dumped(table))).encode(),
+    "a.json": lambda table: ("[" + ",\n ".join(_dumped(table)) + "]").encode(),
+    "b.json": lambda table: "\n".join(json.dumps(row, indent=1) for row in table.to_pylist()).encode(),
+    "a.feather": _in_memory(lambda table, sink: pf.write_feather(table, sink, chunksize=100)),
+    "a.arrow": _in_memory(lambda table, sink: pf.write_feather(table, sink, compression="uncompressed")),
+    "a.arrows": _in_memory(_stream),
+    "b.feather": _in_memory(lambda table, sink: pf.write_feather(_coded(table), sink, compression="zstd")),
+}  # fmt: skip
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda data: pa.compress(data, "zstd", asbytes=True),
+}
+
+
+def _coded(table: pa.Table) -> pa.Table:
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            table = table.set_column(place, field.name, table[field.name].dictionary_encode())
+    return table
+
+
+def scored(*words: Any, stdin: bytes | None = None, code: int = 0) -> Any:
+    result = CliRunner().invoke(app, ["score", *map(str, words)], input=stdin)
+    assert result.exit_code == code, result.stderr
+    return result
+
+
+MEASURES = ["-m", "nDCG@10", "-m", "AP", "-m", "ERR", "-m", "nDCG(gain='exp2')@5"]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("packed", PACKERS)
+def test_every_format_gives_the_values_of_parquet(tmp_path: Path, name: str, packed: str) -> None:
+    pq.write_table(LONG, tmp_path / "expected.parquet")
+    (tmp_path / f"{name}{packed}").write_bytes(PACKERS[packed](WRITTEN[name](LONG)))
+    tables, printed = [], []
+    for path in ("expected.parquet", f"{name}{packed}"):
+        words = [*MEASURES, "--by", "country", "--keep", "country", "--out", tmp_path / "o.parquet"]
+        result = scored(tmp_path / path, *words, "--format", "json")
+        tables.append(pq.read_table(tmp_path / "o.parquet"))
+        printed.append((result.stdout, result.stderr))
+    assert tables[1].to_pydict() == tables[0].to_pydict()
+    assert printed[1] == printed[0]
+    by_id = [
+        fn.evaluate(each, "nDCG@10", convention="trec_eval") for each in (tmp_path / f"{name}{packed}", LONG)
+    ]
+    assert by_id[0].values.tobytes() == by_id[1].values.tobytes()
+
+
+LISTS = pa.table(
+    {
+        "qid": ["a", "b", "c"],
+        "label": [[1, 0, 2], [3], []],
+        "score": [[0.5, 0.5, 0.25], [1.0], []],
+        "docno": [["2024-01-01", "y", "z"], ["2024-01-01 00:00"], []],
+    }
+)
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if "json" in name or name.startswith("a.arrow")])
+def test_rows_of_lists(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(WRITTEN[name](LISTS))
+    rankings = fn.Rankings.from_arrow(LISTS, doc_id="docno")
+    for measure, convention in (("nDCG", "trec_eval"), ("AP", None)):
+        scores = fn.evaluate(tmp_path / name, measure, doc_id="docno", convention=convention)
+        expected = fn.evaluate(rankings, measure, convention=convention)
+        assert scores.values.tobytes() == expected.values.tobytes()
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_judgments_and_runs_of_every_format(tmp_path: Path, name: str) -> None:
+    qrels, run = LONG.select(["qid", "docno", "label"]), LONG.select(["qid", "docno", "score"])
+    pq.write_table(qrels, tmp_path / "q.parquet")
+    pq.write_table(run, tmp_path / "r.parquet")
+    (tmp_path / f"q_{name}.gz").write_bytes(gzip.compress(WRITTEN[name](qrels)))
+    (tmp_path / f"r_{name}").write_bytes(WRITTEN[name](run))
+    printed = [
+        scored("--qrels", tmp_path / one, "--run", tmp_path / other, *MEASURES, "--format", "json").stdout
+        for one, other in (("q.parquet", "r.parquet"), (f"q_{name}.gz", f"r_{name}"))
+    ]
+    # ids that a text writes as numbers are no texts in another, and its documents are put in another order
+    assert printed[1] == printed[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "has_rank", "expected"),
+    [
+        ("a", b"PAR1", None, "Parquet"),
+        ("a.csv", b"PAR1", False, "Parquet"),
+        ("a.csv", b"ARROW1\0\0", None, "Feather"),
+        ("a.parquet", b'{"qid": 1}', None, "JSON Lines"),
+        ("a.csv", b" [\n{", None, "JSON Lines"),
+        ("a", b"[x],label,score", None, "CSV"),
+        ("a", b"\xff\xff\xff\xff\x10\0", None, "Feather"),
+        ("a.parquet", b"qid,label\n1,2", None, "Parquet"),
+        ("a.parquet", b"q 0 d 1\n", False, "TREC"),
+        ("a.parquet", b"\0\1\2", True, "Parquet"),
+        ("a.txt", b"\xef\xbb\xbfqid,docno,score\n", True, "CSV"),
+        ("a.txt", b"q Q0 d,1 2 0.5 t\n", True, "TREC"),
+        ("a.txt", b"q\td\t1\n", True, "TREC"),
+        ("a.txt", b"q\td\tscore\n", True, "CSV"),
+        ("a.txt", b"q Q0 d,1 2 x t\n", True, "CSV"),
+        ("a.txt", b"q\tQ0\td\t2\t0.5\n", True, "TREC"),
+        ("a.tsv", b"q\t0\td\t2\n", False, "TREC"),
+        ("a.tsv", b"q\t0\td\t2\n", None, "CSV"),
+        ("a.txt", b"# comment\n\n2 qid:7 1:0.5\n", None, "LETOR"),
+        ("a.txt", b"q\t0\td\t2\n", None, "TREC"),
+        ("a.txt", b"q Q0 d 1 0.5 t\r\n", None, "TREC"),
+        ("", b"one", None, "CSV"),
+        ("", b"", True, "TREC"),
+        ("a.csv", b"", None, "CSV"),
+    ],
+)  # fmt: skip
+def test_formats_by_first_bytes(name: str, start: bytes, has_rank: bool | None, expected: str) -> None:
+    assert format_of(name, start, has_rank=has_rank).name == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.bin", b"", "a.bin is empty; wanted Parquet, CSV, JSON Lines or Feather"),
+        ("a.xlsx", b"PK\3\4\0\0", r"begins with b'PK\\x03\\x04.*as no format does that is read; wanted Parquet, CSV"),
+        ("a.csv", "qid,label,score\n".encode("utf-16"), "a.csv"),
+        ("a.txt", b"q 0 d 2\n", r"a.txt is a TREC file, of judgments or of a run, and both are needed"),
+        ("a.txt", b"1 qid:3 1:0.5\n", "is LETOR, which has grades and no scores"),
+        ("a.jsonl", b'{"qid":1,"label":1,"score":1}\n{"qid":1,"label":2}\n', 'column "score" has 1 null'),
+        ("a.jsonl", b'{"qid":1,"label":1,"score":1}\n{"qid":1,"label":"x","score":1}\n', "changed from number to string"),
+        ("a.jsonl", b'{"qid":null,"label":1,"score":1}\n', 'column "qid"'),
+        ("a.jsonl", b'{"qid":1,"label":1}\n', "no column has a usual name of the score"),
+        ("a.jsonl", b'{"qid":"\xff","label":1,"score":1}\n', "Check that it is a JSON Lines file"),
+        ("a.jsonl", b'{"qid":18446744073709551615,"label":1,"score":1}\n', "qid"),
+        ("a.json", b'[{"qid":1},', "a.json cannot be read"),
+        ("a.json", b"[" * 100_000 + b"{", "a.json"),
+        ("a.jsonl", b'{"a":' * 100_000, "a.jsonl"),
+        ("a.json", b'{"qid":{"0":1,"1":2},"label":{"0":1,"1":2},"score":{"0":1,"1":2}}', "a.json"),
+        ("a.csv.gz", gzip.compress(b"qid,label,score\n1,1,1\n" * 99)[:-20], "a.csv.gz"),
+        ("a.parquet.gz", gzip.compress(b"PAR1" + b"x" * 99), "a.parquet.gz cannot be read"),
+        ("a.feather", b"ARROW1\0\0" + b"x" * 99, "a.feather cannot be read"),
+        ("a.arrows", b"\xff\xff\xff\xff" * 9, "a.arrows cannot be read"),
+    ],
+)  # fmt: skip
+def test_faulty_files_say_what_is_wrong(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FastndcgError, match=message):
+        fn.evaluate(tmp_path / name, "nDCG")
+    line = scored(tmp_path / name, code=3).stderr
+    assert line.count("\n") == 1
+
+
+def test_folders_and_patterns(tmp_path: Path) -> None:
+    expected = fn.evaluate(LONG, "nDCG").values.tobytes()
+    for name in ("a.jsonl", "a.feather", "a.csv", "a.parquet"):
+        folder = tmp_path / f"of_{name}"
+        folder.mkdir()
+        (folder / "_SUCCESS").write_text("")
+        for part in range(3):
+            (folder / f"{part}_{name}").write_bytes(WRITTEN[name](LONG.slice(300 * part, 300)))
+        ending = name.partition(".")[2]
+        for path in (folder, f"{folder}/*.{ending}", sorted(folder.glob("?_*"))):
+            assert fn.evaluate(path, "nDCG").values.tobytes() == expected
+        (folder / "more.csv").write_bytes(b"")
+        (folder / "more.jsonl").write_bytes(b"")
+        if name == "a.feather":
+            with pytest.raises(SourceError, match=r"are of two formats; name the files that are meant"):
+                fn.evaluate(folder, "nDCG")
+
+
+def test_rows_longer_than_a_block(tmp_path: Path) -> None:
+    rows = [{"qid": n, "label": [1] * 1_200_000, "score": [0.5] * 1_200_000} for n in range(3)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert fn.evaluate(tmp_path / "a.jsonl", "P@5").values.tolist() == [[1.0] * 3]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_damaged_files_raise_errors_of_the_package(tmp_path: Path, name: str) -> None:
+    from scripts.fuzz import mutated
+
+    data, path = WRITTEN[name](LONG.slice(0, 60)), tmp_path / name
+    for number in range(60):
+        rng = Random(f"{name}/{number}")
+        damaged = mutated(data, rng)
+        path.write_bytes(gzip.compress(damaged) if rng.random() < 0.2 else damaged)
+        try:
+            fn.evaluate(path, "nDCG", doc_id="docno", keep="country")
+        except FastndcgError as error:
+            assert name in str(error)
