@@ -114,6 +114,70 @@ def listed(table: pa.Table) -> pa.Table:
     return lists.rename_columns([name.removesuffix("_list") for name in lists.column_names])
 
 
+def _ids() -> dict[str, pa.Array]:
+    """Ids of the same queries, in order, in every type that ids may have."""
+    numbers = pa.array([0, 1, 3, 4, 7, 90])
+    texts = pa.array([f"query {number:02}" for number in numbers.to_pylist()])
+    beside_a_gap = np.datetime64("2024-03-31T01:30:00", "us")  # an hour that some zones lack
+    times = pa.array(beside_a_gap + numbers.to_numpy().astype("m8[m]"))
+    octets = pa.array([bytes([number, 255]) for number in numbers.to_pylist()])  # not of UTF-8
+    kinds = [f"{sign}int{width}" for sign in ("", "u") for width in (8, 16, 32, 64)]
+    return {
+        **{kind: numbers.cast(kind) for kind in kinds},
+        "large uint64": pa.array([2**63 + number for number in numbers.to_pylist()], pa.uint64()),
+        "bool": pa.array([False, False, True, True, True, True]),
+        "text": texts,
+        "large text": texts.cast(pa.large_string()),
+        "text view": texts.cast(pa.string_view()),
+        "dictionary": texts.dictionary_encode(),
+        "binary": octets,
+        "large binary": octets.cast(pa.large_binary()),
+        "fixed binary": octets.cast(pa.binary(2)),
+        **{f"timestamp {unit}": times.cast(pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
+        "timestamp in UTC": times.cast(pa.timestamp("us", "UTC")),
+        "timestamp in a zone": times.cast(pa.timestamp("us", "Europe/Berlin")),
+        "date": numbers.cast(pa.int32()).cast(pa.date32()),
+        "date in ms": numbers.cast(pa.int32()).cast(pa.date32()).cast(pa.date64()),
+        "decimal": numbers.cast(pa.decimal128(20, 0)).cast(pa.decimal128(22, 2)),
+    }
+
+
+IDS = _ids()
+
+
+def documents_of(kind: str, *, grouped: bool) -> pa.Table:
+    """Rows of queries whose ids have a type of `IDS`; they are kept twice more, and stand together if asked."""
+    rng = np.random.default_rng(0)
+    queries = np.repeat(np.arange(6), [4, 1, 6, 9, 5, 2])
+    rows = len(queries)
+    # the type of views knows no take
+    ids = IDS[kind].cast(pa.string()) if kind == "text view" else IDS[kind]
+    taken = ids.take(pa.array(queries))
+    table = pa.table(
+        {
+            "qid": taken,
+            "label": rng.integers(0, 4, rows),
+            "score": rng.integers(0, 5, rows) / 3,
+            "also": taken,
+            "position": np.arange(rows),
+        }
+    )
+    table = table if grouped else table.take(pa.array(rng.permutation(rows)))
+    for name in ("qid", "also"):
+        table = table.set_column(table.column_names.index(name), name, table[name].cast(IDS[kind].type))
+    return table
+
+
+def check_ids(found: pa.Table, table: pa.Table) -> None:
+    """Results of nDCG, the column "also" kept, beside what is computed here; types are those that the engine has for them."""
+    for name in ("qid", "also"):
+        if pa.types.is_string_view(table[name].type):
+            table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.string()))
+    expected = here(table, "nDCG", keep=["also"], is_judged=None, weight=None).to_arrow()
+    columns = [found[name].cast(expected[name].type) for name in ("qid", "also")]
+    assert rows_of(pa.table([*columns, found["nDCG"]], names=expected.column_names)) == rows_of(expected)
+
+
 def apart(table: pa.Table) -> tuple[pa.Table, int]:
     """Sorted rows, of which two of one query in the first fifth stand between two queries in the last; and its id."""
     table = table.sort_by([("qid", "ascending"), ("position", "ascending")])

@@ -105,6 +105,17 @@ def test_queries_that_do_not_stand_together_are_refused() -> None:
 # ---- values ----
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("kind", engines.IDS)
+def test_ids_of_every_type(kind: str, grouped: bool, tmp_path: Path) -> None:
+    table = engines.documents_of(kind, grouped=grouped)
+    for part, start in enumerate(range(0, len(table), 8)):
+        pq.write_table(table.slice(start, 8), tmp_path / f"{part}.parquet")
+    df = dd.read_parquet(tmp_path)
+    found = fnd.evaluate(df, "nDCG", query="qid", keep="also", grouped=grouped).compute()
+    engines.check_ids(pa.Table.from_pandas(found, preserve_index=False), table)
+
+
 @pytest.mark.parametrize("scheduler", SCHEDULERS, indirect=True)
 def test_values_are_those_of_this_process(scheduler: str) -> None:
     table = engines.documents(300, text=True)

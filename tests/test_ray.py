@@ -72,6 +72,15 @@ def without_keep(columns: dict[str, Any]) -> dict[str, Any]:
 # ---- values ----
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("kind", [kind for kind in engines.IDS if kind != "text view"])  # Ray reads none
+def test_ids_of_every_type(kind: str, grouped: bool) -> None:
+    table = engines.documents_of(kind, grouped=grouped)
+    results = fnr.evaluate(dataset(table), "nDCG", query="qid", keep="also", grouped=grouped)
+    found = [part for part in ray.get(results.to_arrow_refs()) if len(part)]
+    engines.check_ids(pa.concat_tables(found), table)
+
+
 @pytest.mark.parametrize("text", [False, True])
 def test_queries_that_stand_together_are_scored_where_they_are(text: bool) -> None:
     table = engines.documents(60, text=text).sort_by([("qid", "ascending"), ("position", "ascending")])

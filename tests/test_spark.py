@@ -84,6 +84,15 @@ def rows_of(results: DataFrame) -> list[tuple[Any, ...]]:
 # ---- values ----
 
 
+@pytest.mark.skipif(not hasattr(DataFrame, "toArrow"), reason="results as they are in Arrow came with 4.0")
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("kind", [kind for kind in engines.IDS if kind != "timestamp ns"])  # Spark reads none
+def test_ids_of_every_type(frame: Any, kind: str, grouped: bool) -> None:
+    table = engines.documents_of(kind, grouped=grouped)
+    results = fns.evaluate(frame(table), "nDCG", query="qid", keep="also", grouped=grouped)
+    engines.check_ids(results.toArrow(), table)
+
+
 @pytest.mark.usefixtures("cut_batches")
 @pytest.mark.parametrize("text", [False, True])
 def test_values_are_those_of_this_process(frame: Any, text: bool) -> None:

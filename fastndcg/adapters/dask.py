@@ -24,6 +24,7 @@ from dask.dataframe import from_delayed
 
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
+from fastndcg.arrow_types import decoded
 from fastndcg.errors import ColumnError
 from fastndcg.sources.arrow import table_of
 from fastndcg.sources.columns import Roles
@@ -93,7 +94,8 @@ def evaluate(
         found = [piece[0] for piece in pieces] + [
             _delayed(_at_edges)([piece[1] for piece in pieces], task, None)
         ]
-        return from_delayed(found, meta=meta, verify_meta=False)
+        with dask.config.set({"dataframe.convert-string": False}):  # or objects, as of bytes, become text
+            return from_delayed(found, meta=meta, verify_meta=False)
     return rows.map_partitions(_results, task, meta=meta, enforce_metadata=False, clear_divisions=True)
 
 
@@ -239,15 +241,11 @@ def _at_edges(
     """Results, or sums, of the queries at edges; no query may be within a partition and anywhere else."""
     runs = [run for _, of_partition in pieces for run in of_partition]
     rows = pd.concat(runs, ignore_index=True) if runs else pd.DataFrame(columns=task.names)
-    scored = [_plain(ids) for ids, _ in pieces if len(ids)]
-    cut = _plain(table_of(rows, [task.query])[task.query])
+    scored = [decoded(ids) for ids, _ in pieces if len(ids)]
+    cut = decoded(table_of(rows, [task.query])[task.query])
     if scored:
         together.check_ids(task, pa.chunked_array([chunk for ids in scored for chunk in ids.chunks]), cut)
     return _results(rows, task) if quartiles is None else _sums(rows, task, quartiles)
-
-
-def _plain(ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    return ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
 
 
 def _groups(frame: pd.DataFrame, asked: parts.Means) -> tuple[list[pa.DataType], parts.Groups]:

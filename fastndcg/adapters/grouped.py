@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from fastndcg.adapters import parts
 from fastndcg.adapters.parts import Sums, Task
+from fastndcg.arrow_types import decoded
 from fastndcg.errors import InputError
 from fastndcg.sources.values import shown
 
@@ -131,7 +132,7 @@ def _checked(task: Task, table: pa.Table) -> tuple[pa.Table, pa.Table | None]:
     """Queries that were scored, each of which is there once, and the rows of the others."""
     at_edge = table[ROWS].is_valid()
     within, cut = table.filter(pc.invert(at_edge)), table.filter(at_edge)
-    check_ids(task, within[0], cut[0])
+    check_ids(task, decoded(within[0]), decoded(cut[0]))
     if not len(cut):
         return within, None
     rows = [pa.ipc.open_stream(each).read_all() for each in cut[ROWS].to_pylist()]

@@ -17,6 +17,7 @@ bytes, so there rows are shuffled and sorted one by one.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Unpack
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from fastndcg.typing import NaN, RoleKeywords
 
 _FOUND = "found binary"
+# from PySpark 4.3 on, a timestamp has a type of Arrow only where a zone is given
+_ZONE = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
 # from this version on, at the latest, Arrow batches have a greatest size in bytes (arrow.maxBytesPerBatch)
 _BOUNDS_BATCHES = (4, 3)
 
@@ -331,7 +334,7 @@ def _check_frame(name: str, frame: Any) -> None:
 
 def _arrow_field(field: StructField) -> pa.Field:
     try:
-        return to_arrow_schema(StructType([field])).field(0)
+        return to_arrow_schema(StructType([field]), **_ZONE).field(0)
     except PySparkException:
         # a type that Arrow has not, which can play no role; most columns play none
         return pa.field(field.name, pa.month_day_nano_interval())
