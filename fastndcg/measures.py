@@ -22,7 +22,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Unpack
 
 from fastndcg import spellings
 from fastndcg.errors import InputTypeError, MeasureError, suggest
+from fastndcg.later import pa
 from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
+
+if TYPE_CHECKING:
+    from fastndcg.tables import Table
 
 __all__ = [
     "AP",
@@ -1147,12 +1151,14 @@ class _Documentation:
 Measure.__doc__ = _Documentation(Measure.__doc__)  # type: ignore[assignment]
 
 
-def table() -> list[dict[str, str]]:
+def table() -> Table:
     """A row for each measure: name, notation, summary, formula, parameters, range, source. The documentation is made of it.
 
-    >>> [row["notation"] for row in table() if row["name"] == "AP"]
+    >>> [row["notation"] for row in table().to_pylist() if row["name"] == "AP"]
     ["AP(rel=1, ties='average', empty=0, judged_only=False, unjudged=None, denominator='n_relevant')@k"]
     """
+    from fastndcg.tables import Table
+
     rows = []
     for definition in DEFINITIONS.values():
         defaults = ", ".join(
@@ -1172,7 +1178,7 @@ def table() -> list[dict[str, str]]:
                 "source": definition.source,
             }
         )
-    return rows
+    return Table(pa.Table.from_pylist(rows))
 
 
 # ---- notation ----

@@ -89,11 +89,7 @@ class Table:
         if self._pages is not None and width and _width_of(texts) > width:
             blocks = [self._of_measure(texts, page, width) for page in self._pages]
         else:
-            pages = paged(texts, self._keys, [[name] for name in texts[0][self._keys :]], width)
-            blocks = [
-                text_table(page, {place for place, name in enumerate(page[0]) if name in left})
-                for page in pages
-            ]
+            blocks = [in_columns(texts, self._keys, left, width)]
         hidden = len(self) - _ROWS
         more = [f"... and {hidden:,} more rows"] if hidden > 0 else []
         return "\n".join(["\n\n".join(blocks), *more])
@@ -236,6 +232,57 @@ def paged(rows: Texts, keys: int, pages: Sequence[Sequence[str]], width: int) ->
         else:
             found.append(list(page))
     return [_only(rows, [*header[:keys], *page]) for page in found]
+
+
+def in_columns(rows: Texts, keys: int, left: Collection[str], width: int) -> str:
+    """Rows of texts on as many pages as they need, columns of the names in `left` at the left; as entries where a page of texts does not fit."""
+    pages = paged(rows, keys, [[name] for name in rows[0][keys:]], width)
+    if not width or 2 * len(left) <= len(rows[0]) or all(_width_of(page) <= width for page in pages):
+        places = [{place for place, name in enumerate(page[0]) if name in left} for page in pages]
+        return "\n\n".join(map(text_table, pages, places))
+    names = rows[0][keys:]
+    return entries(
+        [
+            (
+                "  ".join(row[:keys]),
+                "; ".join(f"{name} {text}" for name, text in zip(names, row[keys:], strict=True) if text),
+            )
+            for row in rows[1:]
+        ],
+        width,
+    )
+
+
+def entries(rows: Sequence[tuple[str, str]], width: int) -> str:
+    """A name and a text each, the text beside its name where there is room, else below it; width 0 wraps nothing.
+
+    >>> print(entries([("P", "precision of the first documents"), ("Rprec", "precision at rank n_relevant")], 20))
+    P
+      precision of the
+      first documents
+    Rprec
+      precision at rank
+      n_relevant
+    """
+    size = max((len(name) for name, _ in rows), default=0) + 2
+    if not width:
+        return "\n".join(f"{name:<{size}}{text}" for name, text in rows)
+    if width - size < _NARROW:
+        return "\n".join(f"{name}\n{wrapped(f'  {text}', width)}" for name, text in rows)
+    return "\n".join(wrapped(f"{name:<{size}}{text}", width, size) for name, text in rows)
+
+
+def wrapped(text: str, width: int, indent: int = 2) -> str:
+    """A text on lines of so many columns, all but the first indented; width 0 leaves it on one."""
+    import textwrap
+
+    return (
+        textwrap.fill(
+            text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+        )
+        if width
+        else text
+    )
 
 
 def _only(rows: Texts, names: Sequence[str]) -> Texts:

@@ -53,13 +53,15 @@ def words(meanings: Mapping[str, str]) -> str:
 
 
 def list_of_measures() -> str:
-    rows = ((f"[{row['name']}](#{row['name'].lower()})", row["summary"]) for row in measure_table())
+    rows = (
+        (f"[{row['name']}](#{row['name'].lower()})", row["summary"]) for row in measure_table().to_pylist()
+    )
     return markdown(("measure", "what it is"), rows)
 
 
 def every_measure() -> str:
     parts = []
-    for row in measure_table():
+    for row in measure_table().to_pylist():
         facts = [
             f"Notation: `{row['notation']}`",
             f"Formula: `{row['formula']}`",

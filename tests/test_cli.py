@@ -650,10 +650,10 @@ def test_sample_of_nothing_is_refused(tmp_path: Path) -> None:
 def test_measures_lists_every_declaration() -> None:
     names = [line.split()[0] for line in run("measures").stdout.splitlines()]
     assert names == list(fn.measures.DEFINITIONS)
-    assert json.loads(run("measures", "--format", "json").stdout) == fn.measures.table()
+    assert json.loads(run("measures", "--format", "json").stdout) == fn.measures.table().to_pylist()
     rows = list(csv.DictReader(io.StringIO(run("measures", "MAP", "--format", "csv").stdout)))
     assert [row["name"] for row in rows] == ["AP"]
-    for row in fn.measures.table():
+    for row in fn.measures.table().to_pylist():
         assert all(row.values()), row["name"]
         assert f"formula     {row['formula']}\n" in run("measures", row["name"]).stdout
 

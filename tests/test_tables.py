@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import fastndcg as fn
+from fastndcg.cli import app
 from fastndcg.scores import Summary
 from fastndcg.tables import Table, fitted, markdown_table, shortened, terminal_width
 
@@ -69,6 +72,20 @@ def shown_in(width: int, value: object) -> str:
         return repr(value)
 
 
+COMMANDS = (
+    ["measures"],
+    ["measures", "AP"],
+    ["conventions", "-n", "sklearn", "-n", "catboost_exp_position", "-n", "recsys"],
+)
+
+
+def written_in(width: int, arguments: list[str]) -> str:
+    with ExitStack() as stack:
+        for module in ("measures", "conventions"):
+            stack.enter_context(mock.patch(f"fastndcg.cli.{module}.terminal_width", return_value=width))
+        return CliRunner().invoke(app, arguments).stdout
+
+
 def text() -> str:
     parts = [
         f"---- {name}, {width or 'no'} columns\n{shown_in(width, value)}\n"
@@ -78,6 +95,11 @@ def text() -> str:
     parts += [
         f"---- {name}, {width or 'no'} columns\n{table.text(width)}\n"
         for name, table in shown().items()
+        for width in WIDTHS
+    ]
+    parts += [
+        f"---- fastndcg {' '.join(arguments)}, {width or 'no'} columns\n{written_in(width, arguments)}"
+        for arguments in COMMANDS
         for width in WIDTHS
     ]
     return "\n".join(line.rstrip() for line in "\n".join(parts).splitlines()) + "\n"
@@ -106,6 +128,19 @@ def test_comparisons_and_explanations_fit(width: int) -> None:
     for value in printed().values():
         for line in shown_in(width, value).splitlines()[1:]:
             assert len(line) <= width or line.endswith((".", "@10  reranked"))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_lists_of_measures_and_conventions_fit(width: int) -> None:
+    for arguments in (*COMMANDS, ["conventions"]):
+        whole, narrow = written_in(0, arguments), written_in(width, arguments)
+        assert max(map(len, narrow.splitlines())) <= width
+        assert set(whole.split()) <= set(re.sub("[;,]", " ", narrow).split() + narrow.split()) | {
+            "name",
+            "measure",
+            "tool",
+        }
+    assert max(map(len, fn.measures.table().text(width).splitlines())) <= width
 
 
 def test_wide_tables_fit() -> None:

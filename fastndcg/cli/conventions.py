@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
@@ -20,7 +17,7 @@ from fastndcg.cli.options import (
     ThreadsOption,
     WeightOption,
 )
-from fastndcg.cli.output import json_number, write
+from fastndcg.cli.output import json_number, write, write_csv, write_json
 from fastndcg.cli.reading import choose_columns, open_paths, read_rankings, tell
 from fastndcg.convention.comparison import CHOICES, compare_conventions, describe, explain_conventions
 from fastndcg.convention.declarations import Convention
@@ -31,7 +28,7 @@ from fastndcg.errors import (
     suggest,
 )
 from fastndcg.sources.columns import Roles
-from fastndcg.tables import Table, markdown_table, paged, terminal_width, text_table
+from fastndcg.tables import Table, in_columns, markdown_table, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
@@ -127,13 +124,8 @@ def _write_conventions(names: list[str], format: Format) -> None:  # noqa: A002 
     if format in (Format.table, Format.markdown):
         shown = ["name", "measure", "ties", "missing", "weights", "tolerance", "tool"]
         _write_table(table.select(shown), format)
-        write(
-            "\n"
-            + "\n".join(
-                f"{name} cannot be reproduced: {why}" for name, why in known_conventions.refused.items()
-            )
-            + "\n"
-        )
+        refused = [f"{name} cannot be reproduced: {why}" for name, why in known_conventions.refused.items()]
+        write("\n".join(["", *(wrapped(line, terminal_width()) for line in refused), ""]))
     else:
         _write_table(table, format)
 
@@ -141,15 +133,9 @@ def _write_conventions(names: list[str], format: Format) -> None:  # noqa: A002 
 def _write_table(table: pa.Table | Table, format: Format) -> None:  # noqa: A002 - the option's name
     rows = [{name: json_number(value) for name, value in row.items()} for row in table.to_pylist()]
     if format is Format.json:
-        write(json.dumps(rows, indent=2, allow_nan=False) + "\n")
+        write_json(rows)
     elif format is Format.csv:
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, table.column_names)
-        writer.writeheader()
-        writer.writerows(
-            {name: "" if value is None else value for name, value in row.items()} for row in rows
-        )
-        write(text.getvalue())
+        write_csv(rows)
     else:
         write(_as_text(table.column_names, _with_round_effects(rows), markdown=format is Format.markdown))
 
@@ -188,17 +174,14 @@ def _as_text(names: list[str], rows: list[dict[str, Any]], *, markdown: bool) ->
     if markdown:
         text = markdown_table(texts, left)
     else:
-        pages = paged(texts, 1, [[name] for name in kept[1:]], terminal_width())
-        of_page = [
-            {place for place, name in enumerate(page[0]) if kept.index(name) in left} for page in pages
-        ]
-        text = "\n\n".join(map(text_table, pages, of_page))
+        text = in_columns(texts, 1, {kept[place] for place in left}, terminal_width())
         text = "\n".join(line.rstrip() for line in text.splitlines())
     refused: dict[str, list[str]] = {}
     for row in rows:
         if row.get("refused"):
             refused.setdefault(row["refused"].removeprefix(row["name"]).strip(), []).append(row["name"])
-    reasons = [f"{', '.join(those)}: {reason}" for reason, those in refused.items()]
+    width = 0 if markdown else terminal_width()
+    reasons = [wrapped(f"{', '.join(those)}: {reason}", width) for reason, those in refused.items()]
     return "\n".join([text, *([""] if reasons else []), *reasons]) + "\n"
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from typing import Annotated
 
 import typer
 
 from fastndcg.cli.application import command
 from fastndcg.cli.options import Format, FormatOption
-from fastndcg.cli.output import write
+from fastndcg.cli.output import write, write_csv, write_json
 from fastndcg.measures import parse
 from fastndcg.measures import table as measure_table
-from fastndcg.tables import markdown_table
+from fastndcg.tables import entries, markdown_table, terminal_width
 
 
 @command
@@ -29,20 +26,13 @@ def measures(
       fastndcg measures AP
     """
     wanted = None if name is None else parse(name).name
-    rows = [row for row in measure_table() if wanted in (None, row["name"])]
+    rows = [row for row in measure_table().to_pylist() if wanted in (None, row["name"])]
     if format is Format.json:
-        write(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+        write_json(rows)
     elif format is Format.csv:
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-        write(text.getvalue())
+        write_csv(rows)
     elif format is Format.markdown:
         write(markdown_table([list(rows[0]), *(list(row.values()) for row in rows)], len(rows[0])) + "\n")
-    elif wanted is None:
-        width = max(len(row["name"]) for row in rows)
-        write("".join(f"{row['name']:<{width}}  {row['summary']}\n" for row in rows))
     else:
-        width = max(map(len, rows[0]))
-        write("".join(f"{field:<{width}}  {value}\n" for field, value in rows[0].items()))
+        shown = [(row["name"], row["summary"]) for row in rows] if wanted is None else [*rows[0].items()]
+        write(entries(shown, terminal_width()) + "\n")

@@ -58,7 +58,7 @@ def shown_as(format: Format, rows: list[list[str]], left: int, drops: Any) -> st
     return "\n".join(line.rstrip() for line in fitted(rows, left, drops, terminal_width()).splitlines())
 
 
-def write_json(whole: dict[str, Any]) -> None:
+def write_json(whole: Any) -> None:
     write(json.dumps(_finite(whole), indent=2, allow_nan=False, default=str) + "\n")
 
 

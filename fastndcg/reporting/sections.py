@@ -241,7 +241,7 @@ def _movers(found: Found, comparison: Comparison) -> Iterator[Any]:
 
 
 def _measures(found: Found) -> list[Any]:
-    declared = {row["name"]: row for row in table()}
+    declared = {row["name"]: row for row in table().to_pylist()}
     blocks: list[Any] = []
     for measure in found.measures:
         row = declared[measure.name]
