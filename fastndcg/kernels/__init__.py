@@ -6,7 +6,7 @@ each rank, and rows that say which list is summed with which discount to which c
     code grades to levels -> ideal lists -> rank by score -> lists of what each rank adds -> one sum for each row
 
 A list holds the gain of each rank (`lists.gather`), or what a rank adds to a measure that is not linear in the gains: the
-precision at a relevant document, the probability to stop there (`folds.fold_list`). With averaged ties both are expectations,
+precision at a relevant document, the probability to stop there (`folds.fold_by_rank`). With averaged ties both are expectations,
 so that every measure is a sum over ranks and all its cutoffs come from one pass.
 
 Scoring, from what Python calls down to vectors:

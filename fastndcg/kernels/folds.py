@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fastndcg.kernels.tables import (
@@ -18,7 +16,6 @@ from fastndcg.kernels.tables import (
     INTERPOLATED,
     NONRELEVANT,
     PREFERENCE,
-    REACHED,
     RELEVANT,
     STOP,
     TABLE,
@@ -29,7 +26,7 @@ from fastndcg.kernels.tables import (
 )
 
 from .lists import collect
-from .marks import BLOCK, allocating, apart, block, overload, stoppable, types
+from .marks import allocating, apart, block, stoppable
 from .memory import Batch, Work
 from .sorting import sort_falling
 
@@ -214,9 +211,94 @@ def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) 
     return floor + total
 
 
+@block
+def next_group(
+    start: int, condensed: bool, unjudged: int, gains: Array, codes: Array, sizes: Array, group: Array
+) -> tuple[int, int]:
+    """Copy the gains of the tied group at `start`; returns how many count, and where the next group is."""
+    stop = start + sizes[start]
+    if stop == start + 1 and not condensed:
+        group[0] = gains[codes[start]]
+        return 1, stop
+    return collect(start, stop, condensed, unjudged, gains, codes, group), stop
+
+
+@block
+def number_found(group: Array, size: int) -> int:
+    found = 0
+    for i in range(size):
+        found += group[i] > 0.0
+    return found
+
+
 @stoppable
 @block
-def fold_list(
+def fold_by_rank(
+    fold: int,
+    ties: int,
+    condensed: bool,
+    unjudged: int,
+    ranked: int,
+    gains: Array,
+    codes: Array,
+    sizes: Array,
+    group: Array,
+    chances: Array,
+    lists: Array,
+    lane: int,
+) -> int:
+    """What each rank adds by HITS, FIRST, REACHED or STOP; returns how many ranks were filled."""
+    depth, out = lists.shape[0], lists[:, lane]
+    at = start = 0
+    hits = reached = 0.0
+    going = 1.0  # probability that the user reads on, or that nothing relevant was found
+    while start < ranked and at < depth:
+        size, start = next_group(start, condensed, unjudged, gains, codes, sizes, group)
+        filled, found = min(size, depth - at), number_found(group, size)
+        if found == 0:
+            out[at : at + filled] = 0.0
+        elif ties != AVERAGE or size == 1 or (found == size and fold != STOP):
+            if size > 1 and ties in (WORST, BEST):
+                sort_falling(group, size)
+            for i in range(filled):
+                gain = group[size - 1 - i] if ties == WORST else group[i]
+                rank = at + i + 1
+                out[at + i] = 0.0
+                if fold == STOP:
+                    out[at + i] = going * gain / rank
+                    going *= 1.0 - gain
+                elif gain > 0.0 and fold == HITS:
+                    hits += 1.0
+                    out[at + i] = hits / rank
+                elif gain > 0.0:
+                    out[at + i] = 1.0 / rank if fold == FIRST else 1.0
+                    return rank
+        elif fold == HITS:
+            for i in range(filled):
+                out[at + i] = found / size * (hits + 1.0 + i * ((found - 1) / (size - 1))) / (at + i + 1)
+            hits += found
+        elif fold == STOP:
+            sort_falling(group, size)
+            stop_chances(group, found, size, filled, chances)
+            for i in range(filled):
+                out[at + i] = going * chances[3, i] / (at + i + 1)
+            for i in range(found):
+                going *= 1.0 - group[i]
+        else:
+            for i in range(filled):
+                chance = going * found / (size - i)
+                going *= (size - i - found) / (size - i)
+                reached = reached + chance if going > 0.0 else 1.0
+                out[at + i] = chance / (at + i + 1) if fold == FIRST else min(reached, 1.0)
+                if going == 0.0:
+                    return at + i + 1
+        at += filled
+    return at
+
+
+@stoppable
+@block
+def fold_whole(
     fold: int,
     parameter: float,
     ties: int,
@@ -233,79 +315,29 @@ def fold_list(
     lists: Array,
     lane: int,
 ) -> int:
-    """What each rank adds, by one fold; returns how many ranks were filled. Folds of the whole list fill one rank with it."""
-    depth, out = lists.shape[0], lists[:, lane]
+    """The value of a list by PREFERENCE, INFERRED or INTERPOLATED, on its first rank; returns 1, or 0 for a list of none."""
+    depth = lists.shape[0]
     at = start = mixed = 0
-    hits = missed = pooled = value = reached = 0.0
-    going = 1.0  # probability that the user reads on, or that nothing relevant was found
+    hits = missed = pooled = value = 0.0
     wanted = np.floor(parameter * relevant + 0.9)
     while start < ranked and at < depth:
-        if sizes[start] == 1 and not condensed:
-            gain = gains[codes[start]]
-            size, start = 1, start + 1
-            if gain == 0.0:  # most documents
-                missed += 1.0
-                out[at] = 0.0
-                at += 1
-                continue
-            group[0] = gain
-        else:
-            size = collect(start, start + sizes[start], condensed, unjudged, gains, codes, group)
-            start += sizes[start]
-        filled = min(size, depth - at)
-        found = 0
-        if size > 1:
-            for i in range(size):
-                found += group[i] > 0.0
-            if ties in (WORST, BEST) or (fold == STOP and ties == AVERAGE):
+        size, start = next_group(start, condensed, unjudged, gains, codes, sizes, group)
+        filled, found = min(size, depth - at), number_found(group, size)
+        if ties != AVERAGE or size == 1 or found in (0, size):
+            if size > 1 and ties in (WORST, BEST):
                 sort_falling(group, size)
-        if ties != AVERAGE or size == 1 or found == 0 or (found == size and fold != STOP):
             for i in range(filled):
                 gain = group[size - 1 - i] if ties == WORST else group[i]
-                rank = at + i + 1
-                added = 0.0
-                if fold == STOP:
-                    added = going * gain / rank
-                    going *= 1.0 - gain
-                elif gain > 0.0:
-                    hits += 1.0
-                    if fold == HITS:
-                        added = hits / rank
-                    elif fold == FIRST:
-                        out[at + i] = 1.0 / rank
-                        return rank
-                    elif fold == REACHED:
-                        out[at + i] = 1.0
-                        return rank
-                    elif fold == PREFERENCE:
+                missed += gain == 0.0
+                pooled += gain == -1.0
+                if gain > 0.0:
+                    hits, rank = hits + 1.0, at + i + 1
+                    if fold == PREFERENCE:
                         value += preference(missed, 0.0, relevant, nonrelevant)
                     elif fold == INFERRED:
                         value += inferred(rank, hits - 1.0, hits - 1.0 + missed, hits - 1.0 + missed + pooled)
                     elif hits >= wanted:
                         value = max(value, hits / rank)
-                elif gain == 0.0:
-                    missed += 1.0
-                elif gain == -1.0:
-                    pooled += 1.0
-                out[at + i] = added
-        elif fold == HITS:
-            for i in range(filled):
-                out[at + i] = found / size * (hits + 1.0 + i * ((found - 1) / (size - 1))) / (at + i + 1)
-            hits += found
-        elif fold in (FIRST, REACHED):
-            for i in range(filled):
-                chance = going * found / (size - i)
-                going *= (size - i - found) / (size - i)
-                reached = reached + chance if going > 0.0 else 1.0
-                out[at + i] = chance / (at + i + 1) if fold == FIRST else min(reached, 1.0)
-                if going == 0.0:
-                    return at + i + 1
-        elif fold == STOP:
-            stop_chances(group, found, size, filled, chances)
-            for i in range(filled):
-                out[at + i] = going * chances[3, i] / (at + i + 1)
-            for i in range(found):
-                going *= 1.0 - group[i]
         else:
             others = in_pool = 0
             for i in range(size):
@@ -318,12 +350,8 @@ def fold_list(
                     at, size, found, others, in_pool, hits, hits + missed, hits + missed + pooled, chances
                 )
             else:
-                chances[0, mixed], chances[1, mixed], chances[2, mixed], chances[3, mixed] = (
-                    at,
-                    hits,
-                    size,
-                    found,
-                )
+                groups = chances[:, mixed]
+                groups[0], groups[1], groups[2], groups[3] = at, hits, size, found
                 mixed += 1
                 if hits + found >= wanted:
                     value = max(value, (hits + found) / (at + size))
@@ -331,39 +359,39 @@ def fold_list(
             missed += others
             pooled += in_pool
         at += filled
-    if fold in (PREFERENCE, INFERRED, INTERPOLATED):
-        if at == 0:
-            return 0
-        out[0] = expected_maximum(chances, mixed, wanted, value) if mixed > 0 else value
-        return 1
-    return at
+    if at == 0:
+        return 0
+    lists[0, lane] = expected_maximum(chances, mixed, wanted, value) if mixed > 0 else value
+    return 1
 
 
 @apart
 def precisions(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, lane: int) -> int:
-    """As `fold_list` by HITS where none are tied, without a branch that depends on the grades."""
+    """As `fold_by_rank` by HITS where none are tied, without a branch that depends on the grades."""
     filled = min(ranked, lists.shape[0])
     hits = 0.0
     for i in range(filled):
         hit = 1.0 if gains[codes[i]] > 0.0 else 0.0
         hits += hit
         added[i] = hits * hit
-    for i in range(filled):  # by themselves, so that they are divided side by side
-        added[i] /= i + 1.0
-    for i in range(filled):
-        lists[i, lane] = added[i]
-    return filled
+    return write_by_rank(filled, added, lists, lane)
 
 
 @apart
 def stops(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, lane: int) -> int:
-    """As `fold_list` by STOP where none are tied, without a branch that depends on the grades."""
+    """As `fold_by_rank` by STOP where none are tied, without a branch that depends on the grades."""
     filled = min(ranked, lists.shape[0])
     going = 1.0
     for i in range(filled):
         stop = gains[codes[i]]
         added[i] = going * stop
         going *= 1.0 - stop
+    return write_by_rank(filled, added, lists, lane)
+
+
+@block
+def write_by_rank(filled: int, added: Array, lists: Array, lane: int) -> int:
+    """Fill the first ranks with what they add, over the rank: divided by themselves, and so side by side."""
     for i in range(filled):
         added[i] /= i + 1.0
     for i in range(filled):
@@ -371,7 +399,9 @@ def stops(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, l
     return filled
 
 
+@block
 def fold_lists(
+    folds: Array | None,
     ranked: int,
     distinct: bool,
     unjudged: int,
@@ -382,65 +412,27 @@ def fold_lists(
     batch: Batch,
     lane: int,
 ) -> None:
-    """Fill the lists of all folds after COUNT."""
-    totals, group = batch.totals, work.group
-    for v in range(plan.lists.shape[0]):
-        fold, table, ties = plan.lists[v, FOLD], plan.lists[v, TABLE], plan.lists[v, TIES]
-        condensed = plan.lists[v, CONDENSED] == 1
-        of_relevant, of_nonrelevant = plan.lists[v, RELEVANT], plan.lists[v, NONRELEVANT]
-        if fold == HITS and distinct and not condensed:
-            batch.lengths[v, lane] = precisions(ranked, gains[table], work.codes, group, batch.lists[v], lane)
-        elif fold == STOP and distinct and not condensed:
-            batch.lengths[v, lane] = stops(ranked, gains[table], work.codes, group, batch.lists[v], lane)
-        elif fold > COUNT:
-            relevant = totals[of_relevant, lane] if of_relevant >= 0 else 0.0
-            nonrelevant = totals[of_nonrelevant, lane] if of_nonrelevant >= 0 else 0.0
-            batch.lengths[v, lane] = fold_list(
-                fold, plan.folds[v], ties, condensed, unjudged, relevant, nonrelevant, ranked,
-                gains[table], work.codes, work.sizes, group, chances, batch.lists[v], lane,
-            )  # fmt: skip
-
-
-fold_lists_compiled = block(fold_lists)
-
-
-@overload(fold_lists, jit_options=BLOCK)
-def _fold_lists(
-    ranked: Any,
-    distinct: Any,
-    unjudged: Any,
-    gains: Any,
-    plan: Any,
-    chances: Any,
-    work: Any,
-    batch: Any,
-    lane: Any,
-) -> Any:
-    # chosen while compiling: a call without such a measure does not wait for their compilation
-    def nothing(
-        ranked: Any,
-        distinct: Any,
-        unjudged: Any,
-        gains: Any,
-        plan: Any,
-        chances: Any,
-        work: Any,
-        batch: Any,
-        lane: Any,
-    ) -> None:
-        return None
-
-    def all_lists(
-        ranked: Any,
-        distinct: Any,
-        unjudged: Any,
-        gains: Any,
-        plan: Any,
-        chances: Any,
-        work: Any,
-        batch: Any,
-        lane: Any,
-    ) -> None:
-        fold_lists_compiled(ranked, distinct, unjudged, gains, plan, chances, work, batch, lane)
-
-    return nothing if isinstance(plan.types[plan.fields.index("folds")], types.NoneType) else all_lists
+    """Fill the lists of all folds after COUNT. Where `folds` is None there are none, and Numba compiles none of this."""
+    if folds is not None:
+        totals, codes, sizes, group = batch.totals, work.codes, work.sizes, work.group
+        for v in range(plan.lists.shape[0]):
+            fold, table, ties = plan.lists[v, FOLD], plan.lists[v, TABLE], plan.lists[v, TIES]
+            condensed = plan.lists[v, CONDENSED] == 1
+            of_relevant, of_nonrelevant = plan.lists[v, RELEVANT], plan.lists[v, NONRELEVANT]
+            worth, out, filled = gains[table], batch.lists[v], batch.lengths[v, lane]
+            if fold == HITS and distinct and not condensed:
+                filled = precisions(ranked, worth, codes, group, out, lane)
+            elif fold == STOP and distinct and not condensed:
+                filled = stops(ranked, worth, codes, group, out, lane)
+            elif fold in (PREFERENCE, INFERRED, INTERPOLATED):
+                relevant = totals[of_relevant, lane] if of_relevant >= 0 else 0.0
+                nonrelevant = totals[of_nonrelevant, lane] if of_nonrelevant >= 0 else 0.0
+                filled = fold_whole(
+                    fold, folds[v], ties, condensed, unjudged, relevant, nonrelevant, ranked, worth, codes, sizes,
+                    group, chances, out, lane,
+                )  # fmt: skip
+            elif fold > COUNT:
+                filled = fold_by_rank(
+                    fold, ties, condensed, unjudged, ranked, worth, codes, sizes, group, chances, out, lane
+                )
+            batch.lengths[v, lane] = filled

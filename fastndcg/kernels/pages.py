@@ -288,21 +288,16 @@ def values_of_pages(
     done = 0
     for i in range(pages.shape[0]):
         page = pages[i]
-        n = page[PAGE_VALUES]
-        if n > out.shape[0] - done:
-            return -1
-        start, stop = place_of_page(data, page, scratch)
         held = scratch if page[PAGE_COMPRESSED] else data
+        start, stop = place_of_values(data, page, scratch, out.shape[0] - done, stored)
         if start < 0:
             return -1
-        values = out[done : done + n]
+        values = out[done : done + page[PAGE_VALUES]]
         if page[PAGE_ENCODING] == PLAIN:
-            if n * stored > stop - start:
-                return -1
             plain_values(held, start, stored, values)
         elif not values_of_codes(held, start, stop, entries, n_entries, values):
             return -1
-        done += n
+        done += values.shape[0]
     return done
 
 
@@ -322,13 +317,11 @@ def runs_of_pages(
     for i in range(pages.shape[0]):
         page = pages[i]
         n = page[PAGE_VALUES]
-        start, stop = place_of_page(data, page, scratch)
         held = scratch if page[PAGE_COMPRESSED] else data
+        start, stop = place_of_values(data, page, scratch, n, stored)
         if start < 0:
             return -1
         if page[PAGE_ENCODING] == PLAIN:
-            if n * stored > stop - start:
-                return -1
             found = runs_of_plain(held, start, n, stored, done, found, values, ends)
         else:
             found = runs_of_codes(held, start, stop, n, entries, n_entries, done, found, values, ends)
@@ -368,14 +361,11 @@ def texts_of_pages(
     done, ahead = 0, np.empty((4, AHEAD), np.int64)
     for i in range(pages.shape[0]):
         page = pages[i]
-        n = page[PAGE_VALUES]
-        if n > out.shape[0] - done:
-            return -1
-        start, stop = place_of_page(data, page, scratch)
         held = scratch if page[PAGE_COMPRESSED] else data
+        start, stop = place_of_values(data, page, scratch, out.shape[0] - done, 0)
         if start < 0:
             return -1
-        codes = out[done : done + n]
+        codes = out[done : done + page[PAGE_VALUES]]
         if page[PAGE_ENCODING] == PLAIN:
             found = codes_of_plain(held, start, stop, slots, ends, store, state[FOUND], codes, ahead)
             if found == -1:
@@ -385,7 +375,7 @@ def texts_of_pages(
                 return i
         elif not values_of_codes(held, start, stop, entries, n_entries, codes):
             return -1
-        done += n
+        done += codes.shape[0]
     return pages.shape[0]
 
 
@@ -466,23 +456,28 @@ def hash_ahead(data: Array, at: Any, last: Any, slots: Array, ends: Array, store
 
 
 @block
-def place_of_page(data: Array, page: Array, scratch: Array) -> tuple[Any, Any]:
-    """Where the values of a page begin and end: in `scratch` if it is compressed; -1 where they are not good, or one is null."""
-    start, stop, size = page[PAGE_START], page[PAGE_START] + page[PAGE_STORED], page[PAGE_BYTES]
+def place_of_values(data: Array, page: Array, scratch: Array, room: Any, stored: int) -> tuple[Any, Any]:
+    """Where the values of a page begin and end, in `scratch` if it is compressed.
+
+    They begin at -1 where they are not good, one is null, there are more than there is room for, or plain ones of `stored` bytes
+    would lead out of the page.
+    """
+    n, size, start = page[PAGE_VALUES], page[PAGE_BYTES], page[PAGE_START]
+    stop = start + page[PAGE_STORED]
+    held = scratch if page[PAGE_COMPRESSED] else data
     has_levels = page[PAGE_NULLABLE] and page[PAGE_KIND] == DATA_PAGE
     # those of DATA_PAGE_2 stand before what is compressed
-    if page[PAGE_NULLABLE] and not (
-        has_levels or are_levels_full(data, start - page[PAGE_LEVELS], start, page[PAGE_VALUES])
-    ):
+    levels_before = page[PAGE_NULLABLE] and not has_levels
+    if n > room or (levels_before and not are_levels_full(data, start - page[PAGE_LEVELS], start, n)):
         return np.int64(-1), np.int64(-1)
     if page[PAGE_COMPRESSED]:
         if size > scratch.shape[0] - SPARE or not unpack_snappy(data, start, stop, scratch, size):
             return np.int64(-1), np.int64(-1)
         start, stop = np.int64(0), size
-        if has_levels:
-            start = end_of_levels(scratch, start, stop, page[PAGE_VALUES])
-    elif has_levels:
-        start = end_of_levels(data, start, stop, page[PAGE_VALUES])
+    if has_levels:
+        start = end_of_levels(held, start, stop, n)
+    if page[PAGE_ENCODING] == PLAIN and n * stored > stop - start:
+        start = np.int64(-1)
     return start, stop
 
 

@@ -51,6 +51,34 @@ def slot_of(hashed: Any, slots: Array) -> Any:
     return np.int64(hashed & np.uint64(slots.shape[0] - 1))
 
 
+@block
+def number_row(
+    row: Any,
+    code: Any,
+    key: Any,
+    slot: Any,
+    found: Any,
+    slots: Array,
+    codes: Array,
+    first_rows: Array,
+    counts: Array,
+) -> Any:
+    """Give a row its code, or the next one where `code` is -1 and its key goes into a free slot.
+
+    Returns how many codes there are, -1 where there is no room for another.
+    """
+    if code < 0:
+        if found == counts.shape[0]:
+            return np.int64(-1)
+        code = np.int64(found)
+        slots[slot, 0], slots[slot, 1] = key, code + 1
+        first_rows[found], counts[found] = row, 0
+        found += 1
+    codes[row] = code
+    counts[code] += 1
+    return np.int64(found)
+
+
 @driver()
 def codes_of_numbers(values: Array, slots: Array, codes: Array, first_rows: Array, counts: Array) -> int:
     """As `codes_by_first_appearance`, of any int64, through a hash table; -1 where these are more than `counts` has room for.
@@ -63,16 +91,9 @@ def codes_of_numbers(values: Array, slots: Array, codes: Array, first_rows: Arra
         slot = slot_of(mixed(np.uint64(value), np.uint64(0)), slots)
         while slots[slot, 1] != 0 and slots[slot, 0] != value:
             slot = slot + 1 if slot + 1 < slots.shape[0] else 0
-        code = slots[slot, 1] - 1
-        if code < 0:
-            if found == counts.shape[0]:
-                return -1
-            code = np.int64(found)
-            slots[slot, 0], slots[slot, 1] = value, code + 1
-            first_rows[found], counts[found] = row, 0
-            found += 1
-        codes[row] = code
-        counts[code] += 1
+        found = number_row(row, slots[slot, 1] - 1, value, slot, found, slots, codes, first_rows, counts)
+        if found < 0:
+            return -1
     return found
 
 
@@ -93,15 +114,9 @@ def codes_of_texts(
                 if same_text(data, start, stop, data, offsets[first], offsets[first + 1]):
                     code = slots[slot, 1] - 1
             slot = slot + 1 if slot + 1 < slots.shape[0] else 0
-        if code < 0:
-            if found == counts.shape[0]:
-                return -1
-            code = np.int64(found)
-            slots[slot, 0], slots[slot, 1] = hashed, code + 1
-            first_rows[found], counts[found] = row, 0
-            found += 1
-        codes[row] = code
-        counts[code] += 1
+        found = number_row(row, code, hashed, slot, found, slots, codes, first_rows, counts)
+        if found < 0:
+            return -1
     return found
 
 

@@ -132,7 +132,9 @@ def score_queries_of_levels(
             gather_lists(
                 kept, not is_tied, unjudged, made, gains, lists, plan.exact, work, out_lists, lengths, lane
             )
-            fold_lists(kept, not is_tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
+            fold_lists(
+                plan.folds, kept, not is_tied, unjudged, gains, plan, scratch.chances, work, batch, lane
+            )
         fetch(documents.scores, ahead + 3 * quarter, ahead + 4 * quarter)
         ideals_of_levels(
             scored, judged, plan.ideals, plan.falling, plan.earning, gains, ideals, ideal_lengths
@@ -222,7 +224,7 @@ def score_queries_of_values(
             gather_lists(
                 kept, not tied, unjudged, NONE_MADE, gains, plan.lists, plan.exact, work, batch.lists, batch.lengths, lane
             )  # fmt: skip
-            fold_lists(kept, not tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
+            fold_lists(plan.folds, kept, not tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
             batch.lanes.queries[lane], batch.lanes.has_documents[lane] = number, has_documents
             lane += 1
         finish_batch(lane, plan, work, batch, out)
