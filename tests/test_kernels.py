@@ -68,7 +68,7 @@ def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bound_of_top(dtype: Any) -> None:
-    block = keeping.vector_bound_of_top
+    block = keeping.bound_of_top
 
     @compiled
     def call(scores: Array, depth: int) -> Any:
@@ -89,7 +89,7 @@ def end_to_end(parts: list[Array]) -> tuple[Array, Array, Array]:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bounds_of_queries_side_by_side(dtype: Any) -> None:
-    fill, bound = keeping.vector_greatest_by_bin, keeping.vector_bounds_of_top
+    fill, bound = keeping.greatest_by_bin, keeping.bounds_of_top
 
     @compiled
     def call_fill(scores: Array, starts: Array, stops: Array, greatest: Array) -> None:
@@ -143,7 +143,7 @@ def ranked_side_by_side(call: Callable[..., int], dtype: Any, batch: Any, rows: 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [LANES, 2 * LANES, 3 * LANES, 7 * LANES, 16 * LANES, 19 * LANES])
 def test_rank_side_by_side(rows: int, dtype: Any) -> None:
-    block = ranking.vector_rank_side_by_side
+    block = ranking.rank_side_by_side
 
     @compiled
     def call(
@@ -183,7 +183,7 @@ def test_rank_side_by_side(rows: int, dtype: Any) -> None:
 
 
 def test_average_side_by_side() -> None:
-    block = summing.vector_average_side_by_side
+    block = summing.average_side_by_side
 
     @compiled
     def call(gains: Array, same: Array, kept: Array, rows: int, sizes: Array, out: Array) -> None:
@@ -215,7 +215,7 @@ def test_average_side_by_side() -> None:
 
 @pytest.mark.usefixtures("_both_ways")
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("block", [keeping.vector_keep_from, keeping.vector_keep_few_from])
+@pytest.mark.parametrize("block", [keeping.keep_from, keeping.keep_few_from])
 def test_keep_from(block: Any, dtype: Any) -> None:
     @compiled
     def call(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
@@ -238,7 +238,7 @@ def test_keep_from(block: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_keep_from_lanes(dtype: Any) -> None:
     """Lists of fewer than LANES documents are left alone."""
-    block = keeping.vector_keep_from_lanes
+    block = keeping.keep_from_lanes
 
     @compiled
     def call(
@@ -285,7 +285,7 @@ def ranked_by(call: Callable[..., Any], dtype: Any, others: int, *, check: bool)
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rank_distinct(dtype: Any) -> None:
-    block = ranking.vector_rank_distinct
+    block = ranking.rank_distinct
 
     @compiled
     def call(scores: Array, codes: Array, n: int, low: Any, ranked: Array) -> bool:
@@ -305,7 +305,7 @@ def test_rank_distinct(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rank_tied(dtype: Any) -> None:
-    block = ranking.vector_rank_tied
+    block = ranking.rank_tied
 
     @compiled
     def call(
@@ -322,7 +322,7 @@ def test_rank_tied(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_counts_of_scores_ahead(dtype: Any) -> None:
-    ahead, among = ranking.vector_count_ahead, ranking.vector_count_among
+    ahead, among = ranking.count_ahead, ranking.count_among
 
     @compiled
     def call_ahead(scores: Array, blocks: int, score: Any) -> int:
@@ -348,7 +348,7 @@ def test_counts_of_scores_ahead(dtype: Any) -> None:
 
 @pytest.mark.usefixtures("_both_ways")
 def test_codes() -> None:
-    count, find = summing.vector_count_codes, keeping.vector_find_from
+    count, find = summing.count_codes, keeping.find_from
 
     @compiled
     def call_count(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
@@ -379,7 +379,7 @@ def test_codes() -> None:
 
 
 def test_ideals_and_sums_of_queries_side_by_side() -> None:
-    fill, add = summing.vector_fill_ideals, summing.vector_add_discounted
+    fill, add = summing.fill_ideals, summing.add_discounted
 
     @compiled
     def call_fill(
@@ -421,7 +421,7 @@ def test_ideals_and_sums_of_queries_side_by_side() -> None:
 
 
 def test_gains_of_codes() -> None:
-    block = summing.vector_gains_of_codes
+    block = summing.gains_of_codes
 
     @compiled
     def call(codes: Array, gains: Array, rows: int, out: Array) -> None:
@@ -440,7 +440,7 @@ def test_gains_of_codes() -> None:
 
 def test_rows_of_queries_side_by_side() -> None:
     """Sums of lists and their ideals, of different depths, that go on from cutoff to cutoff."""
-    block = summing.vector_sum_row
+    block = summing.sum_row
 
     @compiled
     def call(
@@ -494,7 +494,7 @@ def test_apart_takes_no_part_of_an_array() -> None:
 
 @pytest.mark.usefixtures("_both_ways")
 def test_keep_values_from() -> None:
-    block = keeping.vector_keep_values_from
+    block = keeping.keep_values_from
 
     @compiled
     def call(values: Array, bound: float, kept: Array) -> int:

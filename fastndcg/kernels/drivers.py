@@ -9,8 +9,8 @@ import numpy as np
 from fastndcg.kernels.tables import Array, Documents, Plan
 from fastndcg.kernels.worlds import kind_of
 
-from .llvm import const, pointer_of
-from .marks import IS_COMPILED, driver, intrinsic, private, steps, types
+from .llvm import Data, const
+from .marks import IS_COMPILED, driver, private, steps, vectors
 from .memory import batch_for, longest_list, scratch_for, work_for
 from .scoring import score_queries_of_levels, score_queries_of_values
 
@@ -100,16 +100,9 @@ def plain_take_next(taken: Array) -> int:
     return int(taken[0]) - 1
 
 
-@intrinsic
-def vector_take_next(typing: Any, taken: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = pointer_of(context, builder, signature.args[0], arguments[0])
-        return builder.atomic_rmw("add", pointer.address, const(1), "monotonic")
-
-    return types.int64(taken), generate
-
-
-take_next = vector_take_next if IS_COMPILED else plain_take_next
+@vectors(plain_take_next, within=True)
+def take_next(builder: Any, taken: Data) -> Any:
+    return builder.atomic_rmw("add", taken.data.address, const(1), "monotonic")
 
 
 @driver(parallel=True)

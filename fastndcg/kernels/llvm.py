@@ -6,6 +6,7 @@ narrower. A list's last, partial vector is read as the LANES documents that end 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple
@@ -64,9 +65,13 @@ def variable(builder: Any, value: Any) -> Pointer:
 
 def pointer_of(context: Any, builder: Any, kind: Any, array: Any) -> Pointer:
     """Where the elements of an array are."""
-    # Numba's pointers say what they point to; one that was held in memory does not
-    held = variable(builder, context.make_array(kind)(context, builder, array).data)
-    return Pointer(Pointer(held.address, ir.PointerType()).read(builder), element_kind(kind.dtype))
+    data = context.make_array(kind)(context, builder, array).data
+    return Pointer(_untyped(builder, data), element_kind(kind.dtype))
+
+
+def _untyped(builder: Any, pointer: Any) -> Any:
+    """Numba's pointers say what they point to; one that was held in memory does not."""
+    return Pointer(variable(builder, pointer).address, ir.PointerType()).read(builder)
 
 
 def unpacked(builder: Any, value: Any, n: int) -> list[Any]:
@@ -118,12 +123,16 @@ def for_range(builder: Any, count: Any) -> AbstractContextManager[Any]:
     return for_steps(builder, const(0), count, const(1), flags=("nsw",))
 
 
+def bits_of(kind: Any) -> int:
+    """How wide a number is."""
+    return {ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind)) or int(kind.width)
+
+
 def compress(builder: Any, value: Any, mask: Any) -> Any:
     """The lanes under the mask, moved together to the front."""
     kind = value.type
     element = "f" if isinstance(kind.element, ir.FloatType | ir.DoubleType) else "i"
-    bits = {ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind.element)) or kind.element.width
-    name = f"llvm.experimental.vector.compress.v{kind.count}{element}{bits}"
+    name = f"llvm.experimental.vector.compress.v{kind.count}{element}{bits_of(kind.element)}"
     function = declared(builder, name, ir.FunctionType(kind, [kind, mask.type, kind]))
     return builder.call(function, [value, mask, ir.Constant(kind, ir.Undefined)])
 
@@ -223,9 +232,7 @@ def own_function(name: str, emit: Callable[..., Any], *, unrolled: bool = True) 
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        passed: list[Any] = []
-        for kind, value in zip(signature.args, arguments, strict=True):
-            passed += _taken_apart(context, builder, kind, value)
+        passed = _all_taken_apart(context, builder, signature, arguments)
         nothing = signature.return_type in (types.void, types.none)
         mangled = ".".join([name, *(str(kind) for kind in signature.args)])
         function = builder.module.globals.get(mangled)
@@ -249,6 +256,48 @@ def own_function(name: str, emit: Callable[..., Any], *, unrolled: bool = True) 
         return context.get_dummy_value() if nothing else called
 
     return generate
+
+
+def within_caller(emit: Callable[..., Any]) -> Callable[..., Any]:
+    """The code of an intrinsic as a part of its caller; `emit` is as for `own_function`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        passed = _all_taken_apart(context, builder, signature, arguments)
+        values = iter([_untyped(builder, value) if value.type.is_pointer else value for value in passed])
+        found = emit(builder, *(_put_together(kind, values) for kind in signature.args))
+        return context.get_dummy_value() if found is None else found
+
+    return generate
+
+
+def like(plain: Callable[..., Any], generate: Callable[..., Any]) -> Callable[..., Any]:
+    """What types an intrinsic, whose parameters and result are those of a plain function.
+
+    Whole numbers are int64, others of the dtype of the first array. The result is int64, a boolean, nothing, or for Any of that
+    dtype, as annotated.
+    """
+
+    def kind_of(kind: Any, array: Any) -> Any:
+        if isinstance(kind, types.Integer):
+            return types.int64
+        return array.dtype if isinstance(kind, types.Float) else kind
+
+    def typed(typing: Any, *arguments: Any) -> Any:
+        array = next(kind for kind in arguments if isinstance(kind, types.Array))
+        returned = {"int": types.int64, "bool": types.boolean, "None": types.void}
+        returns = returned.get(plain.__annotations__["return"]) or array.dtype
+        return returns(*(kind_of(kind, array) for kind in arguments)), generate
+
+    first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(plain).parameters.values()
+    typed.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
+    typed.__name__ = plain.__name__
+    return typed
+
+
+def _all_taken_apart(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
+    pairs = zip(signature.args, arguments, strict=True)
+    return [part for kind, value in pairs for part in _taken_apart(context, builder, kind, value)]
 
 
 def _taken_apart(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
@@ -298,12 +347,11 @@ class Element(NamedTuple):
         return (1 << 63) - 1 if sign > 0 else -(1 << 63)
 
 
-def element_of(array: Any) -> Element:
-    if array.dtype == types.float32:
-        return Element(ir.FloatType(), 4, False)
-    if array.dtype == types.float64:
-        return Element(ir.DoubleType(), 8, False)
-    return Element(ir.IntType(64), 8, True)
+def element_of(array: Data) -> Element:
+    """How the elements of an array of scores are compared."""
+    kind = array.data.kind
+    whole = isinstance(kind, ir.IntType)
+    return Element(kind, 4 if isinstance(kind, ir.FloatType) else 8, whole)
 
 
 def sorting_steps(first: int, n: int) -> Iterator[tuple[int, int]]:

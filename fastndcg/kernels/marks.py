@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from . import llvm
 from .numba_parts import IS_COMPILED, binding, ir, numba, types
 
 __all__ = ["IS_COMPILED", "binding", "ir", "numba", "types"]
@@ -75,3 +76,21 @@ if IS_COMPILED and not TYPE_CHECKING:
     from .compiling import BLOCK, allocating, apart, block, driver, empty, inlined, private
 
     stoppable, steps = _as_it_is, numba.prange
+
+
+def vectors(plain: F, *, within: bool = False, unrolled: bool = True) -> Callable[[Callable[..., Any]], F]:
+    """A block of vectors: the plain function, and where kernels are compiled the code that `emit` writes in its place.
+
+    `emit(builder, ...)` gets arrays as `Data`. The code is a function of its own, or a part `within` its caller; to have its
+    loops `unrolled` is not worth while where they are short.
+    """
+
+    def decorate(emit: Callable[..., Any]) -> F:
+        if not IS_COMPILED:
+            return plain
+        code = (
+            llvm.within_caller(emit) if within else llvm.own_function(emit.__name__, emit, unrolled=unrolled)
+        )
+        return intrinsic(llvm.like(plain, code))
+
+    return decorate

@@ -5,7 +5,7 @@ As in all modules of `vectors`, each stands beside the plain function that defin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..llvm import (
     LANES,
     SIDE_BY_SIDE,
     Data,
+    bits_of,
     compress,
     compresses,
     const,
@@ -28,8 +29,6 @@ from ..llvm import (
     for_steps,
     lane_numbers,
     load,
-    own_function,
-    pointer_of,
     population,
     room,
     sorting_steps,
@@ -38,7 +37,7 @@ from ..llvm import (
     transposed,
     variable,
 )
-from ..marks import IS_COMPILED, intrinsic, ir, types
+from ..marks import ir, vectors
 
 _LINE = 64  # bytes that memory gives at once
 _LOOKED_AT = 128  # vectors looked at before what they hold is kept
@@ -62,52 +61,48 @@ def plain_bound_of_top(scores: Array, depth: int) -> Any:
     return lanes[LANES - depth]
 
 
-@intrinsic
-def vector_bound_of_top(typing: Any, scores: Any, depth: Any) -> Any:
+@vectors(plain_bound_of_top)
+def bound_of_top(builder: Any, scores: Data, depth: Any) -> Any:
     element = element_of(scores)
+    pointer, n = scores.data, scores.shape[0]
+    kind = element.vector(LANES)
 
-    def emit(builder: Any, scores: Data, depth: Any) -> Any:
-        pointer, n = scores.data, scores.shape[0]
-        kind = element.vector(LANES)
+    def keep_greatest(vector: Any) -> None:
+        held = greatest.read(builder)
+        greatest.write(builder, builder.select(element.greater(builder, vector, held), vector, held))
 
-        def keep_greatest(vector: Any) -> None:
-            held = greatest.read(builder)
-            greatest.write(builder, builder.select(element.greater(builder, vector, held), vector, held))
+    greatest = variable(builder, load(builder, pointer, const(0), kind, element.size))
+    full = builder.sdiv(n, const(LANES))
+    with for_steps(builder, const(1), full, const(1)) as block:
+        keep_greatest(load(builder, pointer, builder.mul(block, const(LANES)), kind, element.size))
+    end = builder.sub(n, const(LANES))
+    fresh = builder.icmp_signed(
+        ">=",
+        lane_numbers(LANES),
+        splat(
+            builder,
+            builder.trunc(builder.sub(builder.mul(full, const(LANES)), end), ir.IntType(32)),
+            LANES,
+        ),
+    )
+    tail = load(builder, pointer, end, kind, element.size)
+    keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), LANES)))
 
-        greatest = variable(builder, load(builder, pointer, const(0), kind, element.size))
-        full = builder.sdiv(n, const(LANES))
-        with for_steps(builder, const(1), full, const(1)) as block:
-            keep_greatest(load(builder, pointer, builder.mul(block, const(LANES)), kind, element.size))
-        end = builder.sub(n, const(LANES))
-        fresh = builder.icmp_signed(
-            ">=",
-            lane_numbers(LANES),
-            splat(
-                builder,
-                builder.trunc(builder.sub(builder.mul(full, const(LANES)), end), ir.IntType(32)),
-                LANES,
-            ),
-        )
-        tail = load(builder, pointer, end, kind, element.size)
-        keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), LANES)))
-
-        # sort the lanes: in each step every lane meets another and the one of the lower number keeps the greater score
-        lanes = greatest.read(builder)
-        for size in (2, 4, 8, 16):
-            for span in (size - 1, *(size >> turn for turn in range(2, size.bit_length()))):
-                partners = [lane ^ span for lane in range(LANES)]
-                order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), partners)
-                lower = [lane < partner for lane, partner in enumerate(partners)]
-                met = builder.shuffle_vector(lanes, lanes, order)
-                above = element.greater(builder, lanes, met)
-                lanes = builder.select(
-                    ir.Constant(ir.VectorType(ir.IntType(1), LANES), lower),
-                    builder.select(above, lanes, met),
-                    builder.select(above, met, lanes),
-                )
-        return builder.extract_element(lanes, builder.trunc(builder.sub(depth, const(1)), ir.IntType(32)))
-
-    return scores.dtype(scores, types.int64), own_function("bound_of_top", emit)
+    # sort the lanes: in each step every lane meets another and the one of the lower number keeps the greater score
+    lanes = greatest.read(builder)
+    for size in (2, 4, 8, 16):
+        for span in (size - 1, *(size >> turn for turn in range(2, size.bit_length()))):
+            partners = [lane ^ span for lane in range(LANES)]
+            order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), partners)
+            lower = [lane < partner for lane, partner in enumerate(partners)]
+            met = builder.shuffle_vector(lanes, lanes, order)
+            above = element.greater(builder, lanes, met)
+            lanes = builder.select(
+                ir.Constant(ir.VectorType(ir.IntType(1), LANES), lower),
+                builder.select(above, lanes, met),
+                builder.select(above, met, lanes),
+            )
+    return builder.extract_element(lanes, builder.trunc(builder.sub(depth, const(1)), ir.IntType(32)))
 
 
 def plain_greatest_by_bin(scores: Array, starts: Array, stops: Array, greatest: Array) -> None:
@@ -124,32 +119,28 @@ def plain_greatest_by_bin(scores: Array, starts: Array, stops: Array, greatest: 
             greatest[lane, turn] = max(greatest[lane, turn], own[i])
 
 
-@intrinsic
-def vector_greatest_by_bin(typing: Any, scores: Any, starts: Any, stops: Any, greatest: Any) -> Any:
+@vectors(plain_greatest_by_bin, unrolled=False)
+def greatest_by_bin(builder: Any, scores: Data, starts: Data, stops: Data, greatest: Data) -> None:
     element = element_of(scores)
+    kind = element.vector(BINS)
+    with _for_lanes(builder, starts, stops, const(BINS)) as (lane, start, n):
+        pointer = scores.data.at(builder, start)
+        held = variable(builder, load(builder, pointer, const(0), kind, element.size))
 
-    def emit(builder: Any, scores: Data, starts: Data, stops: Data, greatest: Data) -> None:
-        kind = element.vector(BINS)
-        with _for_lanes(builder, starts, stops, const(BINS)) as (lane, start, n):
-            pointer = scores.data.at(builder, start)
-            held = variable(builder, load(builder, pointer, const(0), kind, element.size))
+        def keep_greatest(vector: Any) -> None:
+            before = held.read(builder)
+            held.write(builder, builder.select(element.greater(builder, vector, before), vector, before))
 
-            def keep_greatest(vector: Any) -> None:
-                before = held.read(builder)
-                held.write(builder, builder.select(element.greater(builder, vector, before), vector, before))
-
-            full = builder.sdiv(n, const(BINS))
-            with for_steps(builder, const(1), full, const(1)) as block:
-                keep_greatest(load(builder, pointer, builder.mul(block, const(BINS)), kind, element.size))
-            end = builder.sub(n, const(BINS))
-            seen = builder.trunc(builder.sub(builder.mul(full, const(BINS)), end), ir.IntType(32))
-            fresh = builder.icmp_signed(">=", lane_numbers(BINS), splat(builder, seen, BINS))
-            tail = load(builder, pointer, end, kind, element.size)
-            keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), BINS)))
-            place = builder.mul(lane, const(BINS))
-            store(builder, held.read(builder), greatest.data, place, element.size)
-
-    return types.void(scores, starts, stops, greatest), own_function("greatest_by_bin", emit, unrolled=False)
+        full = builder.sdiv(n, const(BINS))
+        with for_steps(builder, const(1), full, const(1)) as block:
+            keep_greatest(load(builder, pointer, builder.mul(block, const(BINS)), kind, element.size))
+        end = builder.sub(n, const(BINS))
+        seen = builder.trunc(builder.sub(builder.mul(full, const(BINS)), end), ir.IntType(32))
+        fresh = builder.icmp_signed(">=", lane_numbers(BINS), splat(builder, seen, BINS))
+        tail = load(builder, pointer, end, kind, element.size)
+        keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), BINS)))
+        place = builder.mul(lane, const(BINS))
+        store(builder, held.read(builder), greatest.data, place, element.size)
 
 
 @contextmanager
@@ -167,39 +158,35 @@ def plain_bounds_of_top(greatest: Array, depth: int, bounds: Array) -> None:
     bounds[:] = np.sort(greatest, axis=1)[:, BINS - depth]
 
 
-@intrinsic
-def vector_bounds_of_top(typing: Any, greatest: Any, depth: Any, bounds: Any) -> Any:
+@vectors(plain_bounds_of_top)
+def bounds_of_top(builder: Any, greatest: Data, depth: Any, bounds: Data) -> None:
     element = element_of(greatest)
+    kind = element.vector(SIDE_BY_SIDE)
+    first_rows = room(builder, kind, BINS)
 
-    def emit(builder: Any, greatest: Data, depth: Any, bounds: Data) -> None:
-        kind = element.vector(SIDE_BY_SIDE)
-        first_rows = room(builder, kind, BINS)
+    def sort_bins(wanted: int) -> None:
+        rows: list[Any] = []
+        for first in range(0, BINS, SIDE_BY_SIDE):
+            places = [const(lane * BINS + first) for lane in range(SIDE_BY_SIDE)]
+            loaded = [load(builder, greatest.data, place, kind, element.size) for place in places]
+            rows += transposed(builder, loaded)
+        for one, other in sorting_steps(0, BINS):
+            above = element.greater(builder, rows[one], rows[other])
+            rows[one], rows[other] = (
+                builder.select(above, rows[one], rows[other]),
+                builder.select(above, rows[other], rows[one]),
+            )
+        for place in range(wanted):
+            first_rows.write(builder, rows[place], const(place))
 
-        def sort_bins(wanted: int) -> None:
-            rows: list[Any] = []
-            for first in range(0, BINS, SIDE_BY_SIDE):
-                places = [const(lane * BINS + first) for lane in range(SIDE_BY_SIDE)]
-                loaded = [load(builder, greatest.data, place, kind, element.size) for place in places]
-                rows += transposed(builder, loaded)
-            for one, other in sorting_steps(0, BINS):
-                above = element.greater(builder, rows[one], rows[other])
-                rows[one], rows[other] = (
-                    builder.select(above, rows[one], rows[other]),
-                    builder.select(above, rows[other], rows[one]),
-                )
-            for place in range(wanted):
-                first_rows.write(builder, rows[place], const(place))
-
-        # LLVM leaves out the steps that the rows which are wanted do not depend on
-        with builder.if_else(builder.icmp_signed("<=", depth, const(LANES))) as (half, whole):
-            with half:
-                sort_bins(LANES)
-            with whole:
-                sort_bins(BINS)
-        found = first_rows.read(builder, builder.sub(depth, const(1)))
-        store(builder, found, bounds.data, const(0), element.size)
-
-    return types.void(greatest, types.int64, bounds), own_function("bounds_of_top", emit)
+    # LLVM leaves out the steps that the rows which are wanted do not depend on
+    with builder.if_else(builder.icmp_signed("<=", depth, const(LANES))) as (half, whole):
+        with half:
+            sort_bins(LANES)
+        with whole:
+            sort_bins(BINS)
+    found = first_rows.read(builder, builder.sub(depth, const(1)))
+    store(builder, found, bounds.data, const(0), element.size)
 
 
 def plain_keep_from(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
@@ -235,153 +222,128 @@ def plain_keep_values_from(values: Array, bound: float, kept: Array) -> int:
     return int(found.shape[0])
 
 
-def _keeping(few: bool, scores: Any) -> Callable[..., Any]:
+def _keep(
+    builder: Any,
+    scores: Data,
+    codes: Data | None,
+    bound: Any,
+    kept: Data,
+    kept_codes: Data | None,
+    *,
+    few: bool = False,
+) -> Any:
     """The code of `keep_from`, without codes where they are None; where `few` are kept, only of the vectors that hold some."""
     element = element_of(scores)
     lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
     half = ir.Constant(ir.VectorType(ir.IntType(32), lanes // 2), list(range(lanes // 2)))
+    pointer, n = scores.data, scores.shape[0]
+    least = splat(builder, bound, lanes)
+    found = variable(builder, const(0))
 
-    def emit(
-        builder: Any, scores: Data, codes: Data | None, bound: Any, kept: Data, kept_codes: Data | None
-    ) -> Any:
-        pointer, n = scores.data, scores.shape[0]
-        least = splat(builder, bound, lanes)
-        found = variable(builder, const(0))
+    def compared(offset: Any) -> tuple[Any, Any]:
+        vector = load(builder, pointer, offset, element.vector(lanes), element.size)
+        return vector, builder.not_(element.greater(builder, least, vector))
 
-        def compared(offset: Any) -> tuple[Any, Any]:
-            vector = load(builder, pointer, offset, element.vector(lanes), element.size)
-            return vector, builder.not_(element.greater(builder, least, vector))
-
-        if not compresses():
-            with for_reached(builder, n, lanes, lambda offset: compared(offset)[1]) as offset:
-                at = found.read(builder)
-                score = pointer.read(builder, offset)
-                kept.data.write(builder, score, at)
-                if codes is not None and kept_codes is not None:
-                    number = codes.data.read(builder, offset)
-                    if number.type.width < 32:
-                        number = builder.zext(number, ir.IntType(32))
-                    kept_codes.data.write(builder, number, at)
-                found.write(builder, builder.add(at, const(1)))
-            return found.read(builder)
-
-        def keep(offset: Any, fresh: Any = None) -> None:
-            vector, reached = compared(offset)
-            if fresh is not None:
-                reached = builder.and_(reached, fresh)
+    if not compresses():
+        with for_reached(builder, n, lanes, lambda offset: compared(offset)[1]) as offset:
             at = found.read(builder)
-            moved = [(compress(builder, vector, reached), kept.data, element.size)]
+            score = pointer.read(builder, offset)
+            kept.data.write(builder, score, at)
             if codes is not None and kept_codes is not None:
-                code = codes.data.kind
-                numbers = load(builder, codes.data, offset, ir.VectorType(code, lanes), code.width // 8)
-                if code.width < 32:
-                    numbers = builder.zext(numbers, ir.VectorType(ir.IntType(32), lanes))
-                moved.append((compress(builder, numbers, reached), kept_codes.data, 4))
-            # half a vector takes nearly all that is kept of a whole one, and its store seldom crosses a cache line
-            for kept_lanes, to, size in moved:
-                store(builder, builder.shuffle_vector(kept_lanes, kept_lanes, half), to, at, size)
-            count = population(builder, reached)
-            with builder.if_then(builder.icmp_signed(">", count, const(lanes // 2)), likely=False):
-                for kept_lanes, to, size in moved:
-                    store(builder, kept_lanes, to, at, size)
-            found.write(builder, builder.add(at, count))
-
-        def keep_where_some_are(start: Any, stop: Any, places: Any) -> None:
-            count = variable(builder, const(0))
-            with for_steps(builder, start, stop, const(lanes)) as offset:
-                reached = builder.bitcast(compared(offset)[1], ir.IntType(lanes))
-                at = count.read(builder)
-                places.write(builder, offset, at)
-                some = builder.icmp_unsigned("!=", reached, const(0, lanes))
-                count.write(builder, builder.add(at, builder.zext(some, at.type)))
-            with for_range(builder, count.read(builder)) as index:
-                keep(places.read(builder, index))
-
-        done = builder.mul(builder.sdiv(n, const(lanes)), const(lanes))
-        if few:  # a branch for each vector would go wrong at most of those where some are
-            step = _LOOKED_AT * lanes
-            places = room(builder, ir.IntType(64), _LOOKED_AT)
-            with for_steps(builder, const(0), done, const(step)) as start:
-                stop = builder.add(start, const(step))
-                stop = builder.select(builder.icmp_signed("<", stop, done), stop, done)
-                keep_where_some_are(start, stop, places)
-        else:
-            with for_steps(builder, const(0), done, const(lanes)) as offset:
-                keep(offset)
-        with builder.if_then(builder.icmp_signed("<", done, n)):
-            end = builder.sub(n, const(lanes))
-            first = splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), lanes)
-            keep(end, builder.icmp_signed(">=", lane_numbers(lanes), first))
+                number = codes.data.read(builder, offset)
+                if number.type.width < 32:
+                    number = builder.zext(number, ir.IntType(32))
+                kept_codes.data.write(builder, number, at)
+            found.write(builder, builder.add(at, const(1)))
         return found.read(builder)
 
-    return emit
+    def keep(offset: Any, fresh: Any = None) -> None:
+        vector, reached = compared(offset)
+        if fresh is not None:
+            reached = builder.and_(reached, fresh)
+        at = found.read(builder)
+        moved = [(compress(builder, vector, reached), kept.data, element.size)]
+        if codes is not None and kept_codes is not None:
+            code = codes.data.kind
+            numbers = load(builder, codes.data, offset, ir.VectorType(code, lanes), code.width // 8)
+            if code.width < 32:
+                numbers = builder.zext(numbers, ir.VectorType(ir.IntType(32), lanes))
+            moved.append((compress(builder, numbers, reached), kept_codes.data, 4))
+        # half a vector takes nearly all that is kept of a whole one, and its store seldom crosses a cache line
+        for kept_lanes, to, size in moved:
+            store(builder, builder.shuffle_vector(kept_lanes, kept_lanes, half), to, at, size)
+        count = population(builder, reached)
+        with builder.if_then(builder.icmp_signed(">", count, const(lanes // 2)), likely=False):
+            for kept_lanes, to, size in moved:
+                store(builder, kept_lanes, to, at, size)
+        found.write(builder, builder.add(at, count))
+
+    def keep_where_some_are(start: Any, stop: Any, places: Any) -> None:
+        count = variable(builder, const(0))
+        with for_steps(builder, start, stop, const(lanes)) as offset:
+            reached = builder.bitcast(compared(offset)[1], ir.IntType(lanes))
+            at = count.read(builder)
+            places.write(builder, offset, at)
+            some = builder.icmp_unsigned("!=", reached, const(0, lanes))
+            count.write(builder, builder.add(at, builder.zext(some, at.type)))
+        with for_range(builder, count.read(builder)) as index:
+            keep(places.read(builder, index))
+
+    done = builder.mul(builder.sdiv(n, const(lanes)), const(lanes))
+    if few:  # a branch for each vector would go wrong at most of those where some are
+        step = _LOOKED_AT * lanes
+        places = room(builder, ir.IntType(64), _LOOKED_AT)
+        with for_steps(builder, const(0), done, const(step)) as start:
+            stop = builder.add(start, const(step))
+            stop = builder.select(builder.icmp_signed("<", stop, done), stop, done)
+            keep_where_some_are(start, stop, places)
+    else:
+        with for_steps(builder, const(0), done, const(lanes)) as offset:
+            keep(offset)
+    with builder.if_then(builder.icmp_signed("<", done, n)):
+        end = builder.sub(n, const(lanes))
+        first = splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), lanes)
+        keep(end, builder.icmp_signed(">=", lane_numbers(lanes), first))
+    return found.read(builder)
 
 
-def _keeping_of_one(few: bool, scores: Any, codes: Any, kept: Any, kept_codes: Any) -> Any:
-    name = "keep_few_from" if few else "keep_from"
-    return types.int64(scores, codes, scores.dtype, kept, kept_codes), own_function(
-        name, _keeping(few, scores)
-    )
+@vectors(plain_keep_from)
+def keep_from(builder: Any, scores: Data, codes: Data, bound: Any, kept: Data, kept_codes: Data) -> Any:
+    return _keep(builder, scores, codes, bound, kept, kept_codes)
 
 
-@intrinsic
-def vector_keep_from(typing: Any, scores: Any, codes: Any, bound: Any, kept: Any, kept_codes: Any) -> Any:
-    return _keeping_of_one(False, scores, codes, kept, kept_codes)
+@vectors(plain_keep_from)
+def keep_few_from(builder: Any, scores: Data, codes: Data, bound: Any, kept: Data, kept_codes: Data) -> Any:
+    return _keep(builder, scores, codes, bound, kept, kept_codes, few=True)
 
 
-@intrinsic
-def vector_keep_few_from(typing: Any, scores: Any, codes: Any, bound: Any, kept: Any, kept_codes: Any) -> Any:
-    return _keeping_of_one(True, scores, codes, kept, kept_codes)
+@vectors(plain_keep_from_lanes, unrolled=False)
+def keep_from_lanes(
+    builder: Any,
+    scores: Data,
+    codes: Data,
+    starts: Data,
+    stops: Data,
+    bounds: Data,
+    kept: Data,
+    kept_codes: Data,
+    counts: Data,
+) -> None:
+    with _for_lanes(builder, starts, stops, const(LANES)) as (lane, start, n):
+        found = _keep(
+            builder,
+            Data(scores.data.at(builder, start), [n]),
+            Data(codes.data.at(builder, start), [n]),
+            bounds.data.read(builder, lane),
+            Data(kept.data.at(builder, builder.mul(lane, kept.shape[1])), []),
+            Data(kept_codes.data.at(builder, builder.mul(lane, kept_codes.shape[1])), []),
+        )
+        counts.data.write(builder, found, lane)
 
 
-@intrinsic
-def vector_keep_from_lanes(
-    typing: Any,
-    scores: Any,
-    codes: Any,
-    starts: Any,
-    stops: Any,
-    bounds: Any,
-    kept: Any,
-    kept_codes: Any,
-    counts: Any,
-) -> Any:
-    keep = _keeping(False, scores)
-
-    def emit(
-        builder: Any,
-        scores: Data,
-        codes: Data,
-        starts: Data,
-        stops: Data,
-        bounds: Data,
-        kept: Data,
-        kept_codes: Data,
-        counts: Data,
-    ) -> None:
-        with _for_lanes(builder, starts, stops, const(LANES)) as (lane, start, n):
-            found = keep(
-                builder,
-                Data(scores.data.at(builder, start), [n]),
-                Data(codes.data.at(builder, start), [n]),
-                bounds.data.read(builder, lane),
-                Data(kept.data.at(builder, builder.mul(lane, kept.shape[1])), []),
-                Data(kept_codes.data.at(builder, builder.mul(lane, kept_codes.shape[1])), []),
-            )
-            counts.data.write(builder, found, lane)
-
-    taken = types.void(scores, codes, starts, stops, bounds, kept, kept_codes, counts)
-    return taken, own_function("keep_from_lanes", emit, unrolled=False)
-
-
-@intrinsic
-def vector_keep_values_from(typing: Any, values: Any, bound: Any, kept: Any) -> Any:
-    keep = _keeping(False, values)
-
-    def emit(builder: Any, values: Data, bound: Any, kept: Data) -> Any:
-        return keep(builder, values, None, bound, kept, None)
-
-    return types.int64(values, values.dtype, kept), own_function("keep_values_from", emit)
+@vectors(plain_keep_values_from)
+def keep_values_from(builder: Any, values: Data, bound: Any, kept: Data) -> Any:
+    return _keep(builder, values, None, bound, kept, None)
 
 
 def plain_find_from(codes: Array, least: int, rows: Array) -> int:
@@ -391,87 +353,54 @@ def plain_find_from(codes: Array, least: int, rows: Array) -> int:
     return int(found.shape[0])
 
 
-@intrinsic
-def vector_find_from(typing: Any, codes: Any, least: Any, rows: Any) -> Any:
-    def emit(builder: Any, codes: Data, least: Any, rows: Data) -> Any:
-        n, code = codes.shape[0], codes.data.kind
-        wanted = splat(builder, builder.trunc(least, code), LANES)
-        found = variable(builder, const(0))
+@vectors(plain_find_from)
+def find_from(builder: Any, codes: Data, least: Any, rows: Data) -> Any:
+    n, code = codes.shape[0], codes.data.kind
+    wanted = splat(builder, builder.trunc(least, code), LANES)
+    found = variable(builder, const(0))
 
-        def compared(offset: Any) -> Any:
-            vector = load(builder, codes.data, offset, ir.VectorType(code, LANES), 1)
-            return builder.icmp_unsigned(">=", vector, wanted)
+    def compared(offset: Any) -> Any:
+        vector = load(builder, codes.data, offset, ir.VectorType(code, LANES), 1)
+        return builder.icmp_unsigned(">=", vector, wanted)
 
-        if not compresses():
-            with for_reached(builder, n, LANES, compared) as offset:
-                at = found.read(builder)
-                rows.data.write(builder, builder.trunc(offset, ir.IntType(32)), at)
-                found.write(builder, builder.add(at, const(1)))
-            return found.read(builder)
-
-        def find(offset: Any, fresh: Any) -> None:
-            reached = compared(offset)
-            reached = reached if fresh is None else builder.and_(reached, fresh)
-            numbers = builder.add(
-                lane_numbers(LANES), splat(builder, builder.trunc(offset, ir.IntType(32)), LANES)
-            )
+    if not compresses():
+        with for_reached(builder, n, LANES, compared) as offset:
             at = found.read(builder)
-            store(builder, compress(builder, numbers, reached), rows.data, at, 4)
-            found.write(builder, builder.add(at, population(builder, reached)))
-
-        full = builder.sdiv(n, const(LANES))
-        with for_range(builder, full) as index:
-            find(builder.mul(index, const(LANES)), None)
-        done = builder.mul(full, const(LANES))
-        with builder.if_then(builder.icmp_signed("<", done, n)):
-            end = builder.sub(n, const(LANES))
-            seen = splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), LANES)
-            find(end, builder.icmp_signed(">=", lane_numbers(LANES), seen))
+            rows.data.write(builder, builder.trunc(offset, ir.IntType(32)), at)
+            found.write(builder, builder.add(at, const(1)))
         return found.read(builder)
 
-    return types.int64(codes, types.int64, rows), own_function("find_from", emit)
+    def find(offset: Any, fresh: Any) -> None:
+        reached = compared(offset)
+        reached = reached if fresh is None else builder.and_(reached, fresh)
+        numbers = builder.add(
+            lane_numbers(LANES), splat(builder, builder.trunc(offset, ir.IntType(32)), LANES)
+        )
+        at = found.read(builder)
+        store(builder, compress(builder, numbers, reached), rows.data, at, 4)
+        found.write(builder, builder.add(at, population(builder, reached)))
+
+    full = builder.sdiv(n, const(LANES))
+    with for_range(builder, full) as index:
+        find(builder.mul(index, const(LANES)), None)
+    done = builder.mul(full, const(LANES))
+    with builder.if_then(builder.icmp_signed("<", done, n)):
+        end = builder.sub(n, const(LANES))
+        seen = splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), LANES)
+        find(end, builder.icmp_signed(">=", lane_numbers(LANES), seen))
+    return found.read(builder)
 
 
 def plain_fetch(array: Array, first: int, last: int) -> None:
     """Ask for array[first:last] to be brought from memory, for whoever reads it later; it may reach beyond the end."""
 
 
-@intrinsic
-def vector_fetch(typing: Any, array: Any, first: Any, last: Any) -> Any:
+@vectors(plain_fetch, within=True)
+def fetch(builder: Any, array: Data, first: Any, last: Any) -> None:
     word = ir.IntType(32)
-    size = array.dtype.bitwidth // 8
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array, first, last = arguments
-        kind = ir.FunctionType(ir.VoidType(), [ir.PointerType(), word, word, word])
-        function = declared(builder, "llvm.prefetch.p0i8", kind)
-        data = pointer_of(context, builder, signature.args[0], array)
-        with for_steps(builder, first, last, const(_LINE // size)) as offset:
-            at = data.at(builder, offset).address
-            # to be read, and into the first-level cache: asked into the second, nothing was faster
-            builder.call(function, [at, const(0, 32), const(3, 32), const(1, 32)])
-        return context.get_dummy_value()
-
-    return types.none(array, types.int64, types.int64), generate
-
-
-if not IS_COMPILED:
-    bound_of_top = plain_bound_of_top
-    find_from = plain_find_from
-    fetch = plain_fetch
-    greatest_by_bin = plain_greatest_by_bin
-    bounds_of_top = plain_bounds_of_top
-    keep_from = plain_keep_from
-    keep_few_from = plain_keep_from
-    keep_from_lanes = plain_keep_from_lanes
-    keep_values_from = plain_keep_values_from
-else:
-    bound_of_top = vector_bound_of_top
-    find_from = vector_find_from
-    fetch = vector_fetch
-    greatest_by_bin = vector_greatest_by_bin
-    bounds_of_top = vector_bounds_of_top
-    keep_from = vector_keep_from
-    keep_few_from = vector_keep_few_from
-    keep_from_lanes = vector_keep_from_lanes
-    keep_values_from = vector_keep_values_from
+    kind = ir.FunctionType(ir.VoidType(), [ir.PointerType(), word, word, word])
+    function = declared(builder, "llvm.prefetch.p0i8", kind)
+    with for_steps(builder, first, last, const(8 * _LINE // bits_of(array.data.kind))) as offset:
+        at = array.data.at(builder, offset).address
+        # to be read, and into the first-level cache: asked into the second, nothing was faster
+        builder.call(function, [at, const(0, 32), const(3, 32), const(1, 32)])

@@ -21,8 +21,6 @@ from ..llvm import (
     for_steps,
     lane_numbers,
     load,
-    own_function,
-    pointer_of,
     population,
     sorting_steps,
     splat,
@@ -30,7 +28,7 @@ from ..llvm import (
     transposed,
     variable,
 )
-from ..marks import IS_COMPILED, intrinsic, ir, types
+from ..marks import ir, vectors
 
 
 def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
@@ -39,24 +37,18 @@ def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
     return (int(np.count_nonzero(compared > score)) << 32) + int(np.count_nonzero(compared == score))
 
 
-@intrinsic
-def vector_count_ahead(typing: Any, scores: Any, blocks: Any, score: Any) -> Any:
+@vectors(plain_count_ahead, within=True)
+def count_ahead(builder: Any, scores: Data, blocks: Any, score: Any) -> Any:
     element = element_of(scores)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = pointer_of(context, builder, signature.args[0], arguments[0])
-        own = splat(builder, arguments[2], LANES)
-        count = variable(builder, const(0))
-        with for_range(builder, arguments[1]) as index:
-            vector = load(
-                builder, pointer, builder.mul(index, const(LANES)), element.vector(LANES), element.size
-            )
-            ahead = builder.shl(population(builder, element.greater(builder, vector, own)), const(32))
-            both = builder.add(ahead, population(builder, element.equal(builder, vector, own)))
-            count.write(builder, builder.add(count.read(builder), both))
-        return count.read(builder)
-
-    return types.int64(scores, types.int64, scores.dtype), generate
+    own = splat(builder, score, LANES)
+    count = variable(builder, const(0))
+    with for_range(builder, blocks) as index:
+        row = builder.mul(index, const(LANES))
+        vector = load(builder, scores.data, row, element.vector(LANES), element.size)
+        ahead = builder.shl(population(builder, element.greater(builder, vector, own)), const(32))
+        both = builder.add(ahead, population(builder, element.equal(builder, vector, own)))
+        count.write(builder, builder.add(count.read(builder), both))
+    return count.read(builder)
 
 
 def _at_each_place(
@@ -135,34 +127,28 @@ def plain_rank_distinct(scores: Array, codes: Array, n: int, lowest: Any, ranked
     return len(set(ranks)) == n
 
 
-@intrinsic
-def vector_rank_distinct(typing: Any, scores: Any, codes: Any, n: Any, lowest: Any, ranked: Any) -> Any:
+@vectors(plain_rank_distinct)
+def rank_distinct(builder: Any, scores: Data, codes: Data, n: Any, lowest: Any, ranked: Data) -> Any:
     element = element_of(scores)
     long = ir.IntType(64)
+    low = splat(builder, lowest, LANES)
+    total = variable(builder, const(0))
 
-    def emit(builder: Any, scores: Data, codes: Data, n: Any, lowest: Any, ranked: Data) -> Any:
-        low = splat(builder, lowest, LANES)
-        total = variable(builder, const(0))
+    def ahead_of(score: Any, own: list[Any]) -> Any:
+        return builder.zext(builder.ctpop(_lanes_where(builder, element.greater, own, score)), long)
 
-        def ahead_of(score: Any, own: list[Any]) -> Any:
-            return builder.zext(builder.ctpop(_lanes_where(builder, element.greater, own, score)), long)
+    def place_one(place: Any, score: Any, own: list[Any]) -> None:
+        rank = ahead_of(score, own)
+        ranked.data.write(builder, codes.data.read(builder, place), rank)
+        total.write(builder, builder.add(total.read(builder), rank))
 
-        def place_one(place: Any, score: Any, own: list[Any]) -> None:
-            rank = ahead_of(score, own)
-            ranked.data.write(builder, codes.data.read(builder, place), rank)
-            total.write(builder, builder.add(total.read(builder), rank))
+    def leave_out_the_rest(places: Any, own: list[Any]) -> None:
+        rest = builder.mul(builder.sub(places, n), ahead_of(low, own))
+        total.write(builder, builder.sub(total.read(builder), rest))
 
-        def leave_out_the_rest(places: Any, own: list[Any]) -> None:
-            rest = builder.mul(builder.sub(places, n), ahead_of(low, own))
-            total.write(builder, builder.sub(total.read(builder), rest))
-
-        _at_each_place(builder, scores.data, element, n, lowest, place_one, leave_out_the_rest)
-        pairs = builder.mul(n, builder.sub(n, const(1)))
-        return builder.icmp_signed("==", builder.shl(total.read(builder), const(1)), pairs)
-
-    return types.boolean(scores, codes, types.int64, scores.dtype, ranked), own_function(
-        "rank_distinct", emit
-    )
+    _at_each_place(builder, scores.data, element, n, lowest, place_one, leave_out_the_rest)
+    pairs = builder.mul(n, builder.sub(n, const(1)))
+    return builder.icmp_signed("==", builder.shl(total.read(builder), const(1)), pairs)
 
 
 def plain_rank_tied(
@@ -179,33 +165,25 @@ def plain_rank_tied(
         ranked[at], firsts[at], sizes[at] = codes[i], first, np.count_nonzero(equal)
 
 
-@intrinsic
-def vector_rank_tied(
-    typing: Any, scores: Any, codes: Any, n: Any, lowest: Any, ranked: Any, firsts: Any, sizes: Any
-) -> Any:
+@vectors(plain_rank_tied)
+def rank_tied(
+    builder: Any, scores: Data, codes: Data, n: Any, lowest: Any, ranked: Data, firsts: Data, sizes: Data
+) -> None:  # fmt: skip
     element = element_of(scores)
     word = ir.IntType(32)
+    documents = builder.trunc(builder.sub(builder.shl(const(1), n), const(1)), word)
 
-    def emit(
-        builder: Any, scores: Data, codes: Data, n: Any, lowest: Any, ranked: Data, firsts: Data, sizes: Data
-    ) -> None:  # fmt: skip
-        documents = builder.trunc(builder.sub(builder.shl(const(1), n), const(1)), word)
+    def place_one(place: Any, score: Any, own: list[Any]) -> None:
+        code = codes.data.read(builder, place)
+        first = builder.ctpop(_lanes_where(builder, element.greater, own, score))
+        equal = builder.and_(_lanes_where(builder, element.equal, own, score), documents)
+        above = builder.sub(builder.shl(const(1), place), const(1))
+        earlier = builder.ctpop(builder.and_(equal, builder.trunc(above, word)))
+        at = builder.add(first, earlier)
+        for value, array in ((code, ranked), (first, firsts), (builder.ctpop(equal), sizes)):
+            array.data.write(builder, value, builder.zext(at, ir.IntType(64)))
 
-        def place_one(place: Any, score: Any, own: list[Any]) -> None:
-            code = codes.data.read(builder, place)
-            first = builder.ctpop(_lanes_where(builder, element.greater, own, score))
-            equal = builder.and_(_lanes_where(builder, element.equal, own, score), documents)
-            above = builder.sub(builder.shl(const(1), place), const(1))
-            earlier = builder.ctpop(builder.and_(equal, builder.trunc(above, word)))
-            at = builder.add(first, earlier)
-            for value, array in ((code, ranked), (first, firsts), (builder.ctpop(equal), sizes)):
-                array.data.write(builder, value, builder.zext(at, ir.IntType(64)))
-
-        _at_each_place(builder, scores.data, element, n, lowest, place_one)
-
-    return types.void(scores, codes, types.int64, scores.dtype, ranked, firsts, sizes), own_function(
-        "rank_tied", emit
-    )
+    _at_each_place(builder, scores.data, element, n, lowest, place_one)
 
 
 def _monotone(builder: Any, element: Element, scores: Any) -> Any:
@@ -385,64 +363,55 @@ def _merge_rows(builder: Any, table: _Rows, rows: Any) -> None:
         size.write(builder, builder.shl(half, one))
 
 
-@intrinsic
-def vector_rank_side_by_side(
-    typing: Any, scores: Any, codes: Any, kept: Any, placed: Any, rows: Any, nothing: Any, keys: Any, ranked: Any, same: Any
+@vectors(plain_rank_side_by_side)
+def rank_side_by_side(
+    builder: Any, scores: Data, codes: Data, kept: Data, placed: Any, rows: Any, nothing: Any, keys: Data,
+    ranked: Data, same: Data,
 ) -> Any:  # fmt: skip
     element = element_of(scores)
     word, long, lanes = ir.IntType(32), ir.IntType(64), SIDE_BY_SIDE
     bits = ir.VectorType(ir.IntType(1), lanes)
-
-    def emit(
-        builder: Any, scores: Data, codes: Data, kept: Data, placed: Any, rows: Any, nothing: Any, keys: Data,
-        ranked: Data, same: Data,
-    ) -> Any:  # fmt: skip
-        table = _Rows(element, keys.data, ranked.data)
-        none = splat(builder, builder.trunc(nothing, word), LANES)
-        held = load(builder, kept.data, const(0), ir.VectorType(long, lanes), 8)
-        ours = builder.and_(
-            builder.icmp_signed("<", lane_numbers(lanes, 64), splat(builder, placed, lanes)),
-            builder.icmp_signed("<=", held, splat(builder, rows, lanes)),
-        )
-        held = builder.select(ours, held, ir.Constant(held.type, [0] * lanes))
-        tied = variable(builder, ir.Constant(bits, [0] * lanes))
-
-        def finish(parts: list[Any], row: Any, before: list[Any] | None) -> None:
-            code = parts[-1]
-            if table.packed:
-                code = builder.trunc(code, ir.VectorType(word, lanes))
-                code = builder.and_(code, ir.Constant(code.type, [0xFFFF] * lanes))
-            store(builder, code, ranked.data, builder.mul(row, const(lanes)), 4)
-            if before is None:
-                return
-            differing = builder.xor(parts[0], before[0])
-            limit = ir.Constant(differing.type, [1 << 32 if table.packed else 1] * lanes)
-            equal = builder.icmp_unsigned("<", differing, limit)
-            same.data.write(builder, builder.bitcast(equal, ir.IntType(8)), row)
-            counts = builder.icmp_signed(">=", held, splat(builder, row, lanes))
-            tied.write(builder, builder.or_(tied.read(builder), builder.and_(equal, counts)))
-
-        with builder.if_else(builder.icmp_signed("<=", rows, const(LANES))) as (few, many):
-            with few:
-                block = _sorted_block(builder, element, scores, codes, held, none, const(0))
-                for place, parts in enumerate(block):
-                    finish(parts, const(place), block[place - 1] if place else None)
-            with many:
-                with for_steps(builder, const(0), rows, const(LANES)) as first:
-                    block = _sorted_block(builder, element, scores, codes, held, none, first)
-                    for place, parts in enumerate(block):
-                        table.store(builder, parts, builder.add(first, const(place)))
-                _merge_rows(builder, table, rows)
-                start = table.load(builder, const(0))
-                finish(start, const(0), None)
-                with for_steps(builder, const(1), rows, const(1)) as row:
-                    finish(table.load(builder, row), row, table.load(builder, builder.sub(row, const(1))))
-        return builder.zext(builder.bitcast(tied.read(builder), ir.IntType(8)), long)
-
-    numbers = types.int64
-    return numbers(scores, codes, kept, numbers, numbers, numbers, keys, ranked, same), own_function(
-        "rank_side_by_side", emit
+    table = _Rows(element, keys.data, ranked.data)
+    none = splat(builder, builder.trunc(nothing, word), LANES)
+    held = load(builder, kept.data, const(0), ir.VectorType(long, lanes), 8)
+    ours = builder.and_(
+        builder.icmp_signed("<", lane_numbers(lanes, 64), splat(builder, placed, lanes)),
+        builder.icmp_signed("<=", held, splat(builder, rows, lanes)),
     )
+    held = builder.select(ours, held, ir.Constant(held.type, [0] * lanes))
+    tied = variable(builder, ir.Constant(bits, [0] * lanes))
+
+    def finish(parts: list[Any], row: Any, before: list[Any] | None) -> None:
+        code = parts[-1]
+        if table.packed:
+            code = builder.trunc(code, ir.VectorType(word, lanes))
+            code = builder.and_(code, ir.Constant(code.type, [0xFFFF] * lanes))
+        store(builder, code, ranked.data, builder.mul(row, const(lanes)), 4)
+        if before is None:
+            return
+        differing = builder.xor(parts[0], before[0])
+        limit = ir.Constant(differing.type, [1 << 32 if table.packed else 1] * lanes)
+        equal = builder.icmp_unsigned("<", differing, limit)
+        same.data.write(builder, builder.bitcast(equal, ir.IntType(8)), row)
+        counts = builder.icmp_signed(">=", held, splat(builder, row, lanes))
+        tied.write(builder, builder.or_(tied.read(builder), builder.and_(equal, counts)))
+
+    with builder.if_else(builder.icmp_signed("<=", rows, const(LANES))) as (few, many):
+        with few:
+            block = _sorted_block(builder, element, scores, codes, held, none, const(0))
+            for place, parts in enumerate(block):
+                finish(parts, const(place), block[place - 1] if place else None)
+        with many:
+            with for_steps(builder, const(0), rows, const(LANES)) as first:
+                block = _sorted_block(builder, element, scores, codes, held, none, first)
+                for place, parts in enumerate(block):
+                    table.store(builder, parts, builder.add(first, const(place)))
+            _merge_rows(builder, table, rows)
+            start = table.load(builder, const(0))
+            finish(start, const(0), None)
+            with for_steps(builder, const(1), rows, const(1)) as row:
+                finish(table.load(builder, row), row, table.load(builder, builder.sub(row, const(1))))
+    return builder.zext(builder.bitcast(tied.read(builder), ir.IntType(8)), long)
 
 
 def plain_count_among(scores: Array, own: Array, firsts: Array, sizes: Array) -> None:
@@ -452,42 +421,24 @@ def plain_count_among(scores: Array, own: Array, firsts: Array, sizes: Array) ->
         sizes[i] = np.count_nonzero(scores == own[i])
 
 
-@intrinsic
-def vector_count_among(typing: Any, scores: Any, own: Any, firsts: Any, sizes: Any) -> Any:
+@vectors(plain_count_among)
+def count_among(builder: Any, scores: Data, own: Data, firsts: Data, sizes: Data) -> None:
     element = element_of(scores)
     counts = ir.VectorType(ir.IntType(32), LANES)
-
-    def emit(builder: Any, scores: Data, own: Data, firsts: Data, sizes: Data) -> None:
-        vectors = [
-            load(builder, own.data, const(v * LANES), element.vector(LANES), element.size) for v in range(2)
-        ]
-        none = ir.Constant(counts, [0] * LANES)
-        ahead, equal = ([variable(builder, none) for _ in vectors] for _ in range(2))
-        with for_range(builder, scores.shape[0]) as index:
-            score = scores.data.read(builder, index)
-            each = splat(builder, score, LANES)
-            for v, vector in enumerate(vectors):
-                for sums, mask in (
-                    (ahead[v], element.greater(builder, each, vector)),
-                    (equal[v], element.equal(builder, each, vector)),
-                ):
-                    sums.write(builder, builder.sub(sums.read(builder), builder.sext(mask, counts)))
-        for v in range(2):
-            store(builder, ahead[v].read(builder), firsts.data, const(v * LANES), 4)
-            store(builder, equal[v].read(builder), sizes.data, const(v * LANES), 4)
-
-    return types.void(scores, own, firsts, sizes), own_function("count_among", emit)
-
-
-if not IS_COMPILED:
-    count_ahead = plain_count_ahead
-    count_among = plain_count_among
-    rank_distinct = plain_rank_distinct
-    rank_tied = plain_rank_tied
-    rank_side_by_side = plain_rank_side_by_side
-else:
-    count_ahead = vector_count_ahead
-    count_among = vector_count_among
-    rank_distinct = vector_rank_distinct
-    rank_tied = vector_rank_tied
-    rank_side_by_side = vector_rank_side_by_side
+    vectors = [
+        load(builder, own.data, const(v * LANES), element.vector(LANES), element.size) for v in range(2)
+    ]
+    none = ir.Constant(counts, [0] * LANES)
+    ahead, equal = ([variable(builder, none) for _ in vectors] for _ in range(2))
+    with for_range(builder, scores.shape[0]) as index:
+        score = scores.data.read(builder, index)
+        each = splat(builder, score, LANES)
+        for v, vector in enumerate(vectors):
+            for sums, mask in (
+                (ahead[v], element.greater(builder, each, vector)),
+                (equal[v], element.equal(builder, each, vector)),
+            ):
+                sums.write(builder, builder.sub(sums.read(builder), builder.sext(mask, counts)))
+    for v in range(2):
+        store(builder, ahead[v].read(builder), firsts.data, const(v * LANES), 4)
+        store(builder, equal[v].read(builder), sizes.data, const(v * LANES), 4)

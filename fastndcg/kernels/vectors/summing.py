@@ -17,14 +17,13 @@ from ..llvm import (
     for_steps,
     lane_numbers,
     load,
-    own_function,
     population,
     reduced,
     splat,
     store,
     variable,
 )
-from ..marks import IS_COMPILED, block, intrinsic, ir, types
+from ..marks import block, ir, vectors
 
 _NEARLY_ONE = 1.0 + 1e-12
 _WIDE = 64  # bytes compared at once
@@ -38,30 +37,26 @@ def plain_gains_of_codes(codes: Array, gains: Array, rows: int, out: Array) -> N
             out[rank, lane] = gains[codes[rank, lane]]
 
 
-@intrinsic
-def vector_gains_of_codes(typing: Any, codes: Any, gains: Any, rows: Any, out: Any) -> Any:
+@vectors(plain_gains_of_codes)
+def gains_of_codes(builder: Any, codes: Data, gains: Data, rows: Any, out: Data) -> None:
     word = ir.IntType(64)
     numbers, doubles = ir.VectorType(word, SIDE_BY_SIDE), ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
-
-    def emit(builder: Any, codes: Data, gains: Data, rows: Any, out: Data) -> None:
-        last = builder.sub(gains.shape[0], const(1))
-        table = ir.Constant(doubles, ir.Undefined)
-        for place in range(SIDE_BY_SIDE):
-            there = builder.select(builder.icmp_signed("<", const(place), last), const(place), last)
-            gain = gains.data.read(builder, there)
-            table = builder.insert_element(table, gain, const(place, 32))
-        kind = ir.VectorType(ir.IntType(32), SIDE_BY_SIDE)
-        with for_range(builder, rows) as index:
-            row = builder.mul(index, const(SIDE_BY_SIDE))
-            wide = builder.zext(load(builder, codes.data, row, kind, 4), numbers)
-            place = builder.and_(wide, ir.Constant(numbers, [SIDE_BY_SIDE - 1] * SIDE_BY_SIDE))
-            found = ir.Constant(doubles, ir.Undefined)
-            for lane in range(SIDE_BY_SIDE):  # one instruction where the processor has it
-                gain = builder.extract_element(table, builder.extract_element(place, const(lane, 32)))
-                found = builder.insert_element(found, gain, const(lane, 32))
-            store(builder, found, out.data, row, 8)
-
-    return types.void(codes, gains, types.int64, out), own_function("gains_of_codes", emit)
+    last = builder.sub(gains.shape[0], const(1))
+    table = ir.Constant(doubles, ir.Undefined)
+    for place in range(SIDE_BY_SIDE):
+        there = builder.select(builder.icmp_signed("<", const(place), last), const(place), last)
+        gain = gains.data.read(builder, there)
+        table = builder.insert_element(table, gain, const(place, 32))
+    kind = ir.VectorType(ir.IntType(32), SIDE_BY_SIDE)
+    with for_range(builder, rows) as index:
+        row = builder.mul(index, const(SIDE_BY_SIDE))
+        wide = builder.zext(load(builder, codes.data, row, kind, 4), numbers)
+        place = builder.and_(wide, ir.Constant(numbers, [SIDE_BY_SIDE - 1] * SIDE_BY_SIDE))
+        found = ir.Constant(doubles, ir.Undefined)
+        for lane in range(SIDE_BY_SIDE):  # one instruction where the processor has it
+            gain = builder.extract_element(table, builder.extract_element(place, const(lane, 32)))
+            found = builder.insert_element(found, gain, const(lane, 32))
+        store(builder, found, out.data, row, 8)
 
 
 def plain_average_side_by_side(
@@ -84,46 +79,42 @@ def plain_average_side_by_side(
             start = stop
 
 
-@intrinsic
-def vector_average_side_by_side(
-    typing: Any, gains: Any, same: Any, kept: Any, rows: Any, sizes: Any, out: Any
-) -> Any:
+@vectors(plain_average_side_by_side)
+def average_side_by_side(
+    builder: Any, gains: Data, same: Data, kept: Data, rows: Any, sizes: Data, out: Data
+) -> None:
     lanes = SIDE_BY_SIDE
     doubles, numbers = ir.VectorType(ir.DoubleType(), lanes), ir.VectorType(ir.IntType(64), lanes)
+    zero, one = ir.Constant(doubles, [0.0] * lanes), ir.Constant(doubles, [1.0] * lanes)
+    held = load(builder, kept.data, const(0), numbers, 8)
+    total, size = (variable(builder, zero) for _ in range(2))
 
-    def emit(builder: Any, gains: Data, same: Data, kept: Data, rows: Any, sizes: Data, out: Data) -> None:
-        zero, one = ir.Constant(doubles, [0.0] * lanes), ir.Constant(doubles, [1.0] * lanes)
-        held = load(builder, kept.data, const(0), numbers, 8)
-        total, size = (variable(builder, zero) for _ in range(2))
+    def joined(row: Any) -> Any:
+        bits = same.data.read(builder, row)
+        return builder.bitcast(bits, ir.VectorType(ir.IntType(1), lanes))
 
-        def joined(row: Any) -> Any:
-            bits = same.data.read(builder, row)
-            return builder.bitcast(bits, ir.VectorType(ir.IntType(1), lanes))
-
-        same.data.write(builder, const(0, 8))
-        with for_range(builder, rows) as index:
-            row, at = index, builder.mul(index, const(lanes))
-            goes_on = joined(row)
-            is_document = builder.icmp_signed(">", held, splat(builder, row, lanes))
-            for sums, array, own in (
-                (total, gains, load(builder, gains.data, at, doubles, 8)),
-                (size, sizes, builder.select(is_document, one, zero)),
-            ):
-                before = builder.select(goes_on, sums.read(builder), zero)
-                sums.write(builder, builder.fadd(own, before))
-                store(builder, sums.read(builder), array.data, at, 8)
-        ended = variable(builder, ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes))
-        with for_range(builder, rows) as index:  # from the last rank of a group back to its first
-            row = builder.sub(builder.sub(rows, const(1)), index)
-            at = builder.mul(row, const(lanes))
-            for sums, array in ((total, gains), (size, sizes)):
-                own = load(builder, array.data, at, doubles, 8)
-                sums.write(builder, builder.select(ended.read(builder), own, sums.read(builder)))
-            ended.write(builder, builder.not_(joined(row)))
-            with builder.if_then(builder.icmp_signed("<", row, out.shape[0])):
-                store(builder, builder.fdiv(total.read(builder), size.read(builder)), out.data, at, 8)
-
-    return types.void(gains, same, kept, types.int64, sizes, out), own_function("average_side_by_side", emit)
+    same.data.write(builder, const(0, 8))
+    with for_range(builder, rows) as index:
+        row, at = index, builder.mul(index, const(lanes))
+        goes_on = joined(row)
+        is_document = builder.icmp_signed(">", held, splat(builder, row, lanes))
+        for sums, array, own in (
+            (total, gains, load(builder, gains.data, at, doubles, 8)),
+            (size, sizes, builder.select(is_document, one, zero)),
+        ):
+            before = builder.select(goes_on, sums.read(builder), zero)
+            sums.write(builder, builder.fadd(own, before))
+            store(builder, sums.read(builder), array.data, at, 8)
+    ended = variable(builder, ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes))
+    with for_range(builder, rows) as index:  # from the last rank of a group back to its first
+        row = builder.sub(builder.sub(rows, const(1)), index)
+        at = builder.mul(row, const(lanes))
+        for sums, array in ((total, gains), (size, sizes)):
+            own = load(builder, array.data, at, doubles, 8)
+            sums.write(builder, builder.select(ended.read(builder), own, sums.read(builder)))
+        ended.write(builder, builder.not_(joined(row)))
+        with builder.if_then(builder.icmp_signed("<", row, out.shape[0])):
+            store(builder, builder.fdiv(total.read(builder), size.read(builder)), out.data, at, 8)
 
 
 def plain_count_codes(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
@@ -135,54 +126,49 @@ def plain_count_codes(codes: Array, start: int, stop: int, levels: int, counts: 
         counts[code, lane] = np.count_nonzero(codes[start:stop] == code)
 
 
-@intrinsic
-def vector_count_codes(
-    typing: Any, codes: Any, start: Any, stop: Any, levels: Any, counts: Any, lane: Any
-) -> Any:
+@vectors(plain_count_codes, unrolled=False)
+def count_codes(
+    builder: Any, codes: Data, start: Any, stop: Any, levels: Any, counts: Data, lane: Any
+) -> None:
     byte = ir.IntType(8)
+    pointer, n = codes.data.at(builder, start), builder.sub(stop, start)
+    # those of level 0 are the others: counts that were just stored could not yet be loaded as a vector
+    others = variable(builder, n)
 
-    def emit(builder: Any, codes: Data, start: Any, stop: Any, levels: Any, counts: Data, lane: Any) -> None:
-        pointer, n = codes.data.at(builder, start), builder.sub(stop, start)
-        # those of level 0 are the others: counts that were just stored could not yet be loaded as a vector
-        others = variable(builder, n)
+    def count_few(first: Any, lanes: int) -> None:
+        wanted = [builder.add(builder.trunc(first, byte), const(i, 8)) for i in range(COUNTED)]
+        sought = [splat(builder, code, lanes) for code in wanted]
+        found = [variable(builder, const(0)) for _ in wanted]
 
-        def count_few(first: Any, lanes: int) -> None:
-            wanted = [builder.add(builder.trunc(first, byte), const(i, 8)) for i in range(COUNTED)]
-            sought = [splat(builder, code, lanes) for code in wanted]
-            found = [variable(builder, const(0)) for _ in wanted]
+        def count(offset: Any, fresh: Any) -> None:
+            vector = load(builder, pointer, offset, ir.VectorType(byte, lanes), 1)
+            for code, sum_ in zip(sought, found, strict=True):
+                mask = builder.icmp_unsigned("==", vector, code)
+                mask = mask if fresh is None else builder.and_(mask, fresh)
+                sum_.write(builder, builder.add(sum_.read(builder), population(builder, mask)))
 
-            def count(offset: Any, fresh: Any) -> None:
-                vector = load(builder, pointer, offset, ir.VectorType(byte, lanes), 1)
-                for code, sum_ in zip(sought, found, strict=True):
-                    mask = builder.icmp_unsigned("==", vector, code)
-                    mask = mask if fresh is None else builder.and_(mask, fresh)
-                    sum_.write(builder, builder.add(sum_.read(builder), population(builder, mask)))
+        full = builder.sdiv(n, const(lanes))
+        with for_range(builder, full) as index:
+            count(builder.mul(index, const(lanes)), None)
+        done, end = builder.mul(full, const(lanes)), builder.sub(n, const(lanes))
+        seen = splat(builder, builder.trunc(builder.sub(done, end), byte), lanes)
+        count(end, builder.icmp_unsigned(">=", lane_numbers(lanes, 8), seen))
+        for i, sum_ in enumerate(found):
+            count_of_code = sum_.read(builder)
+            place = builder.add(builder.mul(builder.add(first, const(i)), counts.shape[1]), lane)
+            counts.data.write(builder, count_of_code, place)
+            others.write(builder, builder.sub(others.read(builder), count_of_code))
 
-            full = builder.sdiv(n, const(lanes))
-            with for_range(builder, full) as index:
-                count(builder.mul(index, const(lanes)), None)
-            done, end = builder.mul(full, const(lanes)), builder.sub(n, const(lanes))
-            seen = splat(builder, builder.trunc(builder.sub(done, end), byte), lanes)
-            count(end, builder.icmp_unsigned(">=", lane_numbers(lanes, 8), seen))
-            for i, sum_ in enumerate(found):
-                count_of_code = sum_.read(builder)
-                place = builder.add(builder.mul(builder.add(first, const(i)), counts.shape[1]), lane)
-                counts.data.write(builder, count_of_code, place)
-                others.write(builder, builder.sub(others.read(builder), count_of_code))
-
-        is_wide = builder.icmp_signed(">=", n, const(_WIDE))
-        with (
-            for_steps(builder, const(1), levels, const(COUNTED)) as first,
-            builder.if_else(is_wide) as (wide, narrow),
-        ):
-            with wide:
-                count_few(first, _WIDE)
-            with narrow:
-                count_few(first, LANES)
-        counts.data.write(builder, others.read(builder), lane)
-
-    taken = types.void(codes, types.int64, types.int64, types.int64, counts, types.int64)
-    return taken, own_function("count_codes", emit, unrolled=False)
+    is_wide = builder.icmp_signed(">=", n, const(_WIDE))
+    with (
+        for_steps(builder, const(1), levels, const(COUNTED)) as first,
+        builder.if_else(is_wide) as (wide, narrow),
+    ):
+        with wide:
+            count_few(first, _WIDE)
+        with narrow:
+            count_few(first, LANES)
+    counts.data.write(builder, others.read(builder), lane)
 
 
 def plain_fill_ideals(
@@ -210,49 +196,34 @@ def plain_fill_ideals(
         lengths[lane] = at
 
 
-@intrinsic
-def vector_fill_ideals(
-    typing: Any,
-    counts: Any,
-    falling: Any,
-    gains: Any,
-    levels: Any,
-    left_out: Any,
-    depth: Any,
-    ideals: Any,
-    lengths: Any,
-) -> Any:
+@vectors(plain_fill_ideals)
+def fill_ideals(
+    builder: Any, counts: Data, falling: Data, gains: Data, levels: Any, left_out: Any, depth: Any,
+    ideals: Data, lengths: Data,
+) -> None:  # fmt: skip
     word = ir.IntType(64)
     numbers, doubles = ir.VectorType(word, SIDE_BY_SIDE), ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
-
-    def emit(
-        builder: Any, counts: Data, falling: Data, gains: Data, levels: Any, left_out: Any, depth: Any,
-        ideals: Data, lengths: Data,
-    ) -> None:  # fmt: skip
-        none = ir.Constant(numbers, [0] * SIDE_BY_SIDE)
-        at = variable(builder, none)
-        with for_range(builder, levels) as index:
-            level = falling.data.read(builder, index)
-            gain = splat(builder, gains.data.read(builder, level), SIDE_BY_SIDE)
-            first = at.read(builder)
-            counted = load(builder, counts.data, builder.mul(level, const(SIDE_BY_SIDE)), numbers, 8)
-            skipped = splat(builder, builder.icmp_signed("==", level, left_out), SIDE_BY_SIDE)
-            stop = builder.add(first, builder.select(skipped, none, counted))
-            at.write(builder, stop)
-            # lanes whose documents of the level end earlier are written over by the levels that follow
-            start, end = reduced(builder, "smin", first), reduced(builder, "smax", stop)
-            end = builder.select(builder.icmp_signed("<", end, depth), end, depth)
-            with for_steps(builder, start, end, const(1)) as rank:
-                place = builder.mul(rank, const(SIDE_BY_SIDE))
-                own = builder.icmp_signed(">=", splat(builder, rank, SIDE_BY_SIDE), first)
-                held = load(builder, ideals.data, place, doubles, 8)
-                store(builder, builder.select(own, gain, held), ideals.data, place, 8)
-        filled, most = at.read(builder), splat(builder, depth, SIDE_BY_SIDE)
-        filled = builder.select(builder.icmp_signed("<", filled, most), filled, most)
-        store(builder, filled, lengths.data, const(0), 8)
-
-    signature = types.void(counts, falling, gains, types.int64, types.int64, types.int64, ideals, lengths)
-    return signature, own_function("fill_ideals", emit)
+    none = ir.Constant(numbers, [0] * SIDE_BY_SIDE)
+    at = variable(builder, none)
+    with for_range(builder, levels) as index:
+        level = falling.data.read(builder, index)
+        gain = splat(builder, gains.data.read(builder, level), SIDE_BY_SIDE)
+        first = at.read(builder)
+        counted = load(builder, counts.data, builder.mul(level, const(SIDE_BY_SIDE)), numbers, 8)
+        skipped = splat(builder, builder.icmp_signed("==", level, left_out), SIDE_BY_SIDE)
+        stop = builder.add(first, builder.select(skipped, none, counted))
+        at.write(builder, stop)
+        # lanes whose documents of the level end earlier are written over by the levels that follow
+        start, end = reduced(builder, "smin", first), reduced(builder, "smax", stop)
+        end = builder.select(builder.icmp_signed("<", end, depth), end, depth)
+        with for_steps(builder, start, end, const(1)) as rank:
+            place = builder.mul(rank, const(SIDE_BY_SIDE))
+            own = builder.icmp_signed(">=", splat(builder, rank, SIDE_BY_SIDE), first)
+            held = load(builder, ideals.data, place, doubles, 8)
+            store(builder, builder.select(own, gain, held), ideals.data, place, 8)
+    filled, most = at.read(builder), splat(builder, depth, SIDE_BY_SIDE)
+    filled = builder.select(builder.icmp_signed("<", filled, most), filled, most)
+    store(builder, filled, lengths.data, const(0), 8)
 
 
 def plain_add_discounted(gains: Array, discounts: Array, stops: Array, summed: Array, sums: Array) -> None:
@@ -295,21 +266,17 @@ def _add_ranks(builder: Any, sides: list[_Side], discounts: Data, start: Any, en
             side.sums.write(builder, builder.select(wanted, more, total))
 
 
-@intrinsic
-def vector_add_discounted(typing: Any, gains: Any, discounts: Any, stops: Any, summed: Any, sums: Any) -> Any:
+@vectors(plain_add_discounted)
+def add_discounted(builder: Any, gains: Data, discounts: Data, stops: Data, summed: Data, sums: Data) -> None:
     numbers = ir.VectorType(ir.IntType(64), SIDE_BY_SIDE)
     doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
-
-    def emit(builder: Any, gains: Data, discounts: Data, stops: Data, summed: Data, sums: Data) -> None:
-        first = load(builder, summed.data, const(0), numbers, 8)
-        stop = load(builder, stops.data, const(0), numbers, 8)
-        total = variable(builder, load(builder, sums.data, const(0), doubles, 8))
-        side = _Side(gains, first, stop, total)
-        start, end = reduced(builder, "smin", first), reduced(builder, "smax", stop)
-        _add_ranks(builder, [side], discounts, start, end)
-        side.store(builder, summed, sums, const(0))
-
-    return types.void(gains, discounts, stops, summed, sums), own_function("add_discounted", emit)
+    first = load(builder, summed.data, const(0), numbers, 8)
+    stop = load(builder, stops.data, const(0), numbers, 8)
+    total = variable(builder, load(builder, sums.data, const(0), doubles, 8))
+    side = _Side(gains, first, stop, total)
+    start, end = reduced(builder, "smin", first), reduced(builder, "smax", stop)
+    _add_ranks(builder, [side], discounts, start, end)
+    side.store(builder, summed, sums, const(0))
 
 
 def plain_sum_row(
@@ -341,96 +308,64 @@ def plain_sum_row(
         values[lane] = plain_normalised(sums[0, lane], sums[1, lane])
 
 
-@intrinsic
-def vector_sum_row(
-    typing: Any,
+@vectors(plain_sum_row)
+def sum_row(
+    builder: Any,
     placed: Any,
-    gains: Any,
-    lengths: Any,
-    ideals: Any,
-    ideal_lengths: Any,
-    discounts: Any,
-    cutoffs: Any,
+    gains: Data,
+    lengths: Data,
+    ideals: Data,
+    ideal_lengths: Data,
+    discounts: Data,
+    cutoffs: Data,
     anew: Any,
-    stops: Any,
-    summed: Any,
-    sums: Any,
-    values: Any,
-) -> Any:
+    stops: Data,
+    summed: Data,
+    sums: Data,
+    values: Data,
+) -> None:
     numbers = ir.VectorType(ir.IntType(64), SIDE_BY_SIDE)
     doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
-
-    def emit(
-        builder: Any,
-        placed: Any,
-        gains: Data,
-        lengths: Data,
-        ideals: Data,
-        ideal_lengths: Data,
-        discounts: Data,
-        cutoffs: Data,
-        anew: Any,
-        stops: Data,
-        summed: Data,
-        sums: Data,
-        values: Data,
-    ) -> None:
-        places = [const(0), const(SIDE_BY_SIDE)]  # where those of the list and of the ideal begin
-        taken = builder.icmp_signed("<", lane_numbers(SIDE_BY_SIDE, 64), splat(builder, placed, SIDE_BY_SIDE))
-        cutoff = load(builder, cutoffs.data, const(0), numbers, 8)
-        anew = builder.trunc(anew, ir.IntType(1)) if anew.type.width > 1 else anew
-        sides = []
-        for place, rows, shown in zip(places, (gains, ideals), (lengths, ideal_lengths), strict=True):
-            length = load(builder, shown.data, const(0), numbers, 8)
-            least = builder.select(builder.icmp_signed("<", length, cutoff), length, cutoff)
-            stop = builder.select(taken, least, ir.Constant(numbers, [0] * SIDE_BY_SIDE))
-            store(builder, stop, stops.data, place, 8)
-            first, total = (
-                builder.select(
-                    anew, ir.Constant(kind, [0] * SIDE_BY_SIDE), load(builder, held.data, place, kind, 8)
-                )
-                for kind, held in ((numbers, summed), (doubles, sums))
+    places = [const(0), const(SIDE_BY_SIDE)]  # where those of the list and of the ideal begin
+    taken = builder.icmp_signed("<", lane_numbers(SIDE_BY_SIDE, 64), splat(builder, placed, SIDE_BY_SIDE))
+    cutoff = load(builder, cutoffs.data, const(0), numbers, 8)
+    anew = builder.trunc(anew, ir.IntType(1)) if anew.type.width > 1 else anew
+    sides = []
+    for place, rows, shown in zip(places, (gains, ideals), (lengths, ideal_lengths), strict=True):
+        length = load(builder, shown.data, const(0), numbers, 8)
+        least = builder.select(builder.icmp_signed("<", length, cutoff), length, cutoff)
+        stop = builder.select(taken, least, ir.Constant(numbers, [0] * SIDE_BY_SIDE))
+        store(builder, stop, stops.data, place, 8)
+        first, total = (
+            builder.select(
+                anew, ir.Constant(kind, [0] * SIDE_BY_SIDE), load(builder, held.data, place, kind, 8)
             )
-            sides.append(_Side(rows, first, stop, variable(builder, total)))
-
-        def lesser(one: Any, other: Any) -> Any:
-            return builder.select(builder.icmp_signed("<", one, other), one, other)
-
-        start = lesser(*(reduced(builder, "smin", side.first) for side in sides))
-        ends = [reduced(builder, "smax", side.stop) for side in sides]
-        together = lesser(*ends)
-        # two sums in the time of one, which waits for each addition
-        _add_ranks(builder, sides, discounts, start, together)
-        rest = builder.select(builder.icmp_signed("<", start, together), together, start)
-        for side, end in zip(sides, ends, strict=True):
-            _add_ranks(builder, [side], discounts, rest, end)
-        for side, place in zip(sides, places, strict=True):
-            side.store(builder, summed, sums, place)
-        total, ideal = (side.sums.read(builder) for side in sides)
-        zero, one, nearly, nothing = (
-            ir.Constant(doubles, [value] * SIDE_BY_SIDE) for value in (0.0, 1.0, _NEARLY_ONE, float("nan"))
+            for kind, held in ((numbers, summed), (doubles, sums))
         )
-        value = builder.fdiv(total, ideal)
-        is_one = builder.and_(builder.fcmp_ordered(">", value, one), builder.fcmp_ordered("<", value, nearly))
-        value = builder.select(is_one, one, value)
-        value = builder.select(builder.fcmp_ordered("==", ideal, zero), nothing, value)
-        store(builder, value, values.data, const(0), 8)
+        sides.append(_Side(rows, first, stop, variable(builder, total)))
 
-    taken = types.void(
-        types.int64,
-        gains,
-        lengths,
-        ideals,
-        ideal_lengths,
-        discounts,
-        cutoffs,
-        anew,
-        stops,
-        summed,
-        sums,
-        values,
+    def lesser(one: Any, other: Any) -> Any:
+        return builder.select(builder.icmp_signed("<", one, other), one, other)
+
+    start = lesser(*(reduced(builder, "smin", side.first) for side in sides))
+    ends = [reduced(builder, "smax", side.stop) for side in sides]
+    together = lesser(*ends)
+    # two sums in the time of one, which waits for each addition
+    _add_ranks(builder, sides, discounts, start, together)
+    rest = builder.select(builder.icmp_signed("<", start, together), together, start)
+    for side, end in zip(sides, ends, strict=True):
+        _add_ranks(builder, [side], discounts, rest, end)
+    for side, place in zip(sides, places, strict=True):
+        side.store(builder, summed, sums, place)
+    total, ideal = (side.sums.read(builder) for side in sides)
+    zero, one, nearly, nothing = (
+        ir.Constant(doubles, [value] * SIDE_BY_SIDE) for value in (0.0, 1.0, _NEARLY_ONE, float("nan"))
     )
-    return taken, own_function("sum_row", emit)
+    value = builder.fdiv(total, ideal)
+    is_one = builder.and_(builder.fcmp_ordered(">", value, one), builder.fcmp_ordered("<", value, nearly))
+    value = builder.select(is_one, one, value)
+    value = builder.select(builder.fcmp_ordered("==", ideal, zero), nothing, value)
+    store(builder, value, values.data, const(0), 8)
 
 
 def plain_normalised(total: float, ideal: float) -> float:
@@ -444,19 +379,3 @@ def plain_normalised(total: float, ideal: float) -> float:
 
 fill_ideals_of_one, add_discounted_of_one = block(plain_fill_ideals), block(plain_add_discounted)
 normalised = block(plain_normalised)
-
-
-if not IS_COMPILED:
-    count_codes = plain_count_codes
-    average_side_by_side = plain_average_side_by_side
-    gains_of_codes = plain_gains_of_codes
-    fill_ideals = plain_fill_ideals
-    add_discounted = plain_add_discounted
-    sum_row = plain_sum_row
-else:
-    count_codes = vector_count_codes
-    average_side_by_side = vector_average_side_by_side
-    gains_of_codes = vector_gains_of_codes
-    fill_ideals = vector_fill_ideals
-    add_discounted = vector_add_discounted
-    sum_row = vector_sum_row
