@@ -5,7 +5,12 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,6 +29,7 @@ from fastndcg.sources.formats import format_of
 
 pytestmark = pytest.mark.auto
 
+packed_by_gzip = partial(gzip.compress, mtime=0)  # so that tests have one name in every process
 _RNG = np.random.default_rng(3)
 N = 900
 # dates and numbers with zeros before them are texts, and stay different; scores are ties in part, and of every length
@@ -79,7 +85,7 @@ WRITTEN: dict[str, Callable[[pa.Table], bytes]] = {
 }  # fmt: skip
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
-    ".gz": gzip.compress,
+    ".gz": packed_by_gzip,
     ".bz2": bz2.compress,
     ".zst": lambda data: pa.compress(data, "zstd", asbytes=True),
 }
@@ -141,11 +147,110 @@ def test_rows_of_lists(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("packed", PACKERS)
+def test_standard_input_has_every_format(tmp_path: Path, name: str, packed: str) -> None:
+    pq.write_table(LONG, tmp_path / "standard input.parquet")
+    content = PACKERS[packed](WRITTEN[name](LONG))
+    words = [*MEASURES, "--by", "country", "--format", "json"]
+    expected, found = scored(tmp_path / "standard input.parquet", *words), scored("-", *words, stdin=content)
+    assert (found.stdout, found.stderr) == (expected.stdout, expected.stderr)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv.gz", "a.jsonl", "a.arrows", "a.txt"])
+@pytest.mark.parametrize("side", ["--qrels", "--run"])
+def test_one_of_a_pair_from_standard_input(tmp_path: Path, name: str, side: str) -> None:
+    pair = {"--qrels": ["qid", "docno", "label"], "--run": ["qid", "docno", "score"]}
+    for option, columns in pair.items():
+        (tmp_path / option).write_bytes(WRITTEN["a.parquet"](LONG.select(columns)))
+    expected = scored(*(word for option in pair for word in (option, tmp_path / option)), "--format", "csv")
+    rows = LONG.select(pair[side])
+    if name == "a.txt":
+        line = "{qid} 0 {docno} {label}\n" if side == "--qrels" else "{qid} Q0 {docno} 1 {score!r} t\n"
+        content = "".join(line.format(**row) for row in rows.to_pylist()).encode()
+    else:
+        content = WRITTEN[name.removesuffix(".gz")](rows)
+    words = [word for option in pair for word in (option, "-" if option == side else tmp_path / option)]
+    for packed in (content, packed_by_gzip(content)):
+        assert scored(*words, "--format", "csv", stdin=packed).stdout == expected.stdout
+
+
+@pytest.mark.parametrize("command", ["compare", "explain", "report", "conventions"])
+def test_other_commands_take_standard_input(tmp_path: Path, command: str) -> None:
+    (tmp_path / "b.csv").write_bytes(WRITTEN["a.csv"](LONG))
+    words = {
+        "compare": ["-", str(tmp_path / "b.csv")],
+        "explain": ["-", "--id", "2024-01-01"],
+        "report": ["-", "--out", str(tmp_path / "r.html")],
+        "conventions": ["-", "--name", "sklearn"],
+    }[command]
+    if command == "report":
+        pytest.importorskip("altair")
+    result = CliRunner().invoke(app, [command, *words], input=WRITTEN["a.feather"](LONG))
+    assert result.exit_code == 0, result.stderr
+    assert "standard input" in result.output or command in ("explain", "conventions", "report")
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "code", "message"),
+    [
+        (["score", "-"], b"", 3, "standard input is empty; wanted a table, judgments or a run"),
+        (["score", "-", "-"], b"x", 2, "- is given twice; standard input is read once"),
+        (["score", "--qrels", "-", "--run", "-"], b"x", 2, "- is given twice; standard input is read once"),
+        (["score", "-"], WRITTEN["a.parquet"](LONG)[:3000], 3, "standard input cannot be read: "),
+        (["score", "-"], packed_by_gzip(WRITTEN["a.csv"](LONG))[:-30], 3, "standard input"),
+        (["score", "-"], b"q 0 d 1\n", 3, "standard input is a TREC file, of judgments or of a run, and both are needed, as --qrels and --run"),
+        (["score", "-"], b"1 qid:3 1:0.5\n", 3, "standard input is LETOR, which has grades and no scores"),
+        (["score", "-"], b"qid,label\n1,1\n", 3, "standard input: no column has a usual name of the score"),
+    ],
+)  # fmt: skip
+def test_faulty_standard_input(words: list[str], stdin: bytes, code: int, message: str) -> None:
+    result = CliRunner().invoke(app, words, input=stdin)
+    assert (result.exit_code, result.stdout) == (code, ""), result.output
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_pipes_and_terminals(tmp_path: Path) -> None:
+    """Those of a shell, which Click's runner has not: a pipe by its name, a terminal, no standard input, a reader that is gone."""
+    (tmp_path / "a.jsonl").write_bytes(WRITTEN["a.jsonl"](LONG))
+    (tmp_path / "q.parquet").write_bytes(WRITTEN["a.parquet"](LONG.select(["qid", "docno", "label"])))
+    (tmp_path / "r.parquet").write_bytes(WRITTEN["a.parquet"](LONG.select(["qid", "docno", "score"])))
+    fastndcg = f"{sys.executable} -m fastndcg"
+    lines = [
+        f"{fastndcg} score <(gzip -c a.jsonl) --format csv | cut -d, -f1,9",
+        f"{fastndcg} score --qrels <(cat q.parquet) --run <(cat r.parquet) --format csv 2>/dev/null | cut -d, -f1,9",
+        f"{fastndcg} score - <&-",
+        f"head -c 100 r.parquet | {fastndcg} score - | cat",
+        f"cat a.jsonl | {fastndcg} score - --format json | true",
+        f"exec 3<a.jsonl; {fastndcg} score /dev/fd/3 --format csv | cut -d, -f1,9",
+    ]
+    found = []
+    for line in lines:
+        run = subprocess.run(["/bin/bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False,
+                             env=os.environ | {"FASTNDCG_KERNELS": "plain"})  # fmt: skip
+        assert "Traceback" not in run.stderr, run.stderr
+        found.append((run.stdout, run.stderr))
+    assert found[0][0] == found[1][0] == found[5][0] == "measure,queries\nnDCG@10,23\n"
+    assert found[2] == (
+        "",
+        "- is standard input, and nothing is piped into it; wanted COMMAND | fastndcg ... -\n",
+    )
+    assert found[3][1].startswith("standard input cannot be read: ")
+    terminal, user = pty.openpty()
+    run = subprocess.run(
+        [*fastndcg.split(), "score", "-"], stdin=user, capture_output=True, text=True, check=False
+    )
+    os.close(terminal)
+    os.close(user)
+    assert (run.returncode, run.stderr) == (2, found[2][1])
+
+
+@pytest.mark.parametrize("name", WRITTEN)
 def test_judgments_and_runs_of_every_format(tmp_path: Path, name: str) -> None:
     qrels, run = LONG.select(["qid", "docno", "label"]), LONG.select(["qid", "docno", "score"])
     pq.write_table(qrels, tmp_path / "q.parquet")
     pq.write_table(run, tmp_path / "r.parquet")
-    (tmp_path / f"q_{name}.gz").write_bytes(gzip.compress(WRITTEN[name](qrels)))
+    (tmp_path / f"q_{name}.gz").write_bytes(packed_by_gzip(WRITTEN[name](qrels)))
     (tmp_path / f"r_{name}").write_bytes(WRITTEN[name](run))
     printed = [
         scored("--qrels", tmp_path / one, "--run", tmp_path / other, *MEASURES, "--format", "json").stdout
@@ -206,8 +311,8 @@ def test_formats_by_first_bytes(name: str, start: bytes, has_rank: bool | None, 
         ("a.json", b"[" * 100_000 + b"{", "a.json"),
         ("a.jsonl", b'{"a":' * 100_000, "a.jsonl"),
         ("a.json", b'{"qid":{"0":1,"1":2},"label":{"0":1,"1":2},"score":{"0":1,"1":2}}', "a.json"),
-        ("a.csv.gz", gzip.compress(b"qid,label,score\n1,1,1\n" * 99)[:-20], "a.csv.gz"),
-        ("a.parquet.gz", gzip.compress(b"PAR1" + b"x" * 99), "a.parquet.gz cannot be read"),
+        ("a.csv.gz", packed_by_gzip(b"qid,label,score\n1,1,1\n" * 99)[:-20], "a.csv.gz"),
+        ("a.parquet.gz", packed_by_gzip(b"PAR1" + b"x" * 99), "a.parquet.gz cannot be read"),
         ("a.feather", b"ARROW1\0\0" + b"x" * 99, "a.feather cannot be read"),
         ("a.arrows", b"\xff\xff\xff\xff" * 9, "a.arrows cannot be read"),
     ],
@@ -252,7 +357,7 @@ def test_damaged_files_raise_errors_of_the_package(tmp_path: Path, name: str) ->
     for number in range(60):
         rng = Random(f"{name}/{number}")
         damaged = mutated(data, rng)
-        path.write_bytes(gzip.compress(damaged) if rng.random() < 0.2 else damaged)
+        path.write_bytes(packed_by_gzip(damaged) if rng.random() < 0.2 else damaged)
         try:
             fn.evaluate(path, "nDCG", doc_id="docno", keep="country")
         except FastndcgError as error:

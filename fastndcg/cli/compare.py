@@ -220,11 +220,13 @@ def compare(
     gate = read_gate(no_worse_than, margin, baseline, queries, unpaired=unpaired)
     check_confidence(confidence)
     _check_layout(format, movers=bool(movers), by=bool(by))
-    paths, runs, scores = paths or [], run or [], score or []
+    paths, scores = paths or [], score or []
     by = read_by(by, [*COLUMNS, "small"])
     reading = Reading(rank, ascending, unjudged, grades)
     only_paths = {"--by": by, "--cluster": cluster, "--weight": weight, "--is-judged": is_judged}
-    check_sources(paths, qrels, run, {}, only_paths | {"--propensity": propensity} | reading.options)
+    paths, judgments, runs = check_sources(
+        paths, qrels, run, {}, only_paths | {"--propensity": propensity} | reading.options
+    )
     if len(scores) > 1 and len(paths) != 1:
         end(2, "--score is repeatable for one PATH alone; give one column, or one file")
     roles = Roles(
@@ -257,7 +259,7 @@ def compare(
         kept = tuple(dict.fromkeys([*by, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]))
         scored = _of_paths(paths, opened, scores, replace(roles, keep=kept), asked, stored, how, memory)
     else:
-        scored = _of_runs(str(qrels), runs, roles, asked, stored, missing, nan, how)
+        scored = _of_runs(judgments, runs, roles, asked, stored, missing, nan, how)
     systems = _by_name(scored, {"--no-worse-than": no_worse_than, "--baseline": baseline})
     compared = compare_systems(
         {name: each.scores for name, each in systems.items()},

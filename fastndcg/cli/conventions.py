@@ -18,7 +18,7 @@ from fastndcg.cli.options import (
     WeightOption,
 )
 from fastndcg.cli.output import json_number, write, write_csv, write_json
-from fastndcg.cli.reading import choose_columns, open_paths, read_rankings, tell
+from fastndcg.cli.reading import choose_columns, open_paths, read_once, read_rankings, tell
 from fastndcg.convention.comparison import CHOICES, compare_conventions, describe, explain_conventions
 from fastndcg.convention.declarations import Convention
 from fastndcg.convention.declarations import conventions as known_conventions
@@ -40,7 +40,7 @@ def conventions(
         list[str] | None,
         typer.Argument(
             metavar="[PATH...]",
-            help="Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, or a URI that pyarrow knows.",
+            help="Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, a URI that pyarrow knows, or - for standard input.",
         ),
     ] = None,
     cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="Ranks that count.")] = 10,
@@ -85,7 +85,7 @@ def conventions(
     if explain is not None:
         names = [find_convention("--explain", each).name for each in explain]
     roles = Roles(query, relevance, score, weight=weight, doc_id=doc_id)
-    chosen = choose_columns(open_paths(paths, threads), roles, with_doc_id=True)
+    chosen = choose_columns(open_paths([*map(read_once, paths)], threads), roles, with_doc_id=True)
     rankings = read_rankings(chosen, threads)
     if id is not None:
         rankings = _one_query(rankings, id)

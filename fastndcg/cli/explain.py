@@ -128,7 +128,7 @@ def explain(
     reading = Reading(rank, ascending, unjudged, grades)
     only_paths = {"--is-judged": is_judged, "--propensity": propensity} | reading.options
     paths, scores = paths or [], score or []
-    check_sources(paths, qrels, run, {}, only_paths)
+    paths, judgments, runs = check_sources(paths, qrels, run, {}, only_paths)
     if not (id or worst or best or random or movers):
         end(
             2,
@@ -152,7 +152,7 @@ def explain(
     if paths:
         systems = _of_paths(paths, scores, roles, threads)
     else:
-        systems = _of_runs(str(qrels), run or [], roles, nan, threads)
+        systems = _of_runs(judgments, runs, roles, nan, threads)
     if movers and len(systems) != 2:
         end(2, f"--movers is of two systems, and there {'is 1' if len(systems) == 1 else 'are'} given")
     (asked,) = chosen_measures

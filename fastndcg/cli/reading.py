@@ -200,8 +200,8 @@ def check_sources(
     run: list[str] | None,
     of_qrels: dict[str, Any],
     of_paths: dict[str, Any],
-) -> None:
-    """Refuse options of one kind of source with the other, and half of a pair."""
+) -> tuple[list[str], str, list[str]]:
+    """The paths, judgments and runs; refuses options of one kind of source with the other, and half of a pair."""
     if (qrels is None) != (not run):
         end(2, "--qrels and --run go together: judgments in one file, predictions in the other")
     if qrels is not None and paths:
@@ -211,6 +211,24 @@ def check_sources(
     for option, value in (of_qrels if qrels is None else of_paths).items():
         if value:
             end(2, f"{option} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
+    judgments, *each = map(read_once, [qrels or "", *paths, *(run or [])])
+    if each.count(STDIN) + (judgments == STDIN) > 1:
+        end(2, "- is given twice; standard input is read once")
+    return each[: len(paths)], judgments, each[len(paths) :]
+
+
+STDIN = "standard input"
+
+
+def read_once(path: str) -> str:
+    """A path; of `-`, which is standard input, and of pipes what is read stays in memory, since it comes only once."""
+    from fastndcg.sources.lines import Held
+
+    if path == "-":
+        if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+            end(2, "- is standard input, and nothing is piped into it; wanted COMMAND | fastndcg ... -")
+        return Held(STDIN, sys.stdin.buffer.read)
+    return Held(path, Path(path).read_bytes) if Path(path).is_fifo() else path
 
 
 def read_qrels_runs(

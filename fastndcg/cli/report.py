@@ -117,10 +117,10 @@ def report(
 
     check_extra()
     check_confidence(confidence)
-    paths, runs, scores, slices = paths or [], run or [], score or [], tuple(dict.fromkeys(by or []))
+    paths, scores, slices = paths or [], score or [], tuple(dict.fromkeys(by or []))
     only_paths = {"--by": by, "--weight": weight, "--is-judged": is_judged, "--propensity": propensity}
     reading = Reading(rank, ascending, unjudged, grades)
-    check_sources(paths, qrels, run, {}, only_paths | reading.options)
+    paths, judgments, runs = check_sources(paths, qrels, run, {}, only_paths | reading.options)
     if len(scores) > 1 and len(paths) != 1:
         end(2, "--score is repeatable for one PATH alone; give one column, or one file")
     if out.exists() and any(Path(path).exists() and out.samefile(path) for path in [*paths, *runs]):
@@ -144,7 +144,7 @@ def report(
     read = (
         _of_paths(paths, scores, roles, threads)
         if paths
-        else _of_runs(str(qrels), runs, roles, nan, threads, of_intents=of_intents)
+        else _of_runs(judgments, runs, roles, nan, threads, of_intents=of_intents)
     )
     systems: dict[str, Rankings] = {}
     sources: dict[str, str] = {}

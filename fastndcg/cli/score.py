@@ -77,7 +77,7 @@ PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PATH...",
-        help="Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, or a URI that pyarrow knows.",
+        help="Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, a URI that pyarrow knows, or - for standard input.",
     ),
 ]
 RunsOption = Annotated[
@@ -174,6 +174,7 @@ def score(
       fastndcg score predictions.parquet -m nDCG@10 -m "nDCG(gain='exp2')@1,3,5"
       fastndcg score --qrels diversity.qrels --run run.txt -m alpha_nDCG@20 -m ERR_IA@20
       fastndcg score predictions.csv.gz --doc-id docno
+      duckdb -csv -c "FROM predictions WHERE day = current_date" | fastndcg score -
       fastndcg score judged.csv --grades "Perfect=4,Good=2,Fair=1,Bad=0" --unjudged null
       fastndcg score predictions.parquet --keep country --out per_query.parquet
       fastndcg score predictions.parquet --by country --by device --confidence 0.95
@@ -198,14 +199,16 @@ def score(
         "--is-judged": is_judged,
         "--propensity": propensity,
     }
-    check_sources(paths, qrels, run, {"--missing": missing}, only_paths | reading.options)
+    paths, judgments, runs = check_sources(
+        paths, qrels, run, {"--missing": missing}, only_paths | reading.options
+    )
     if keep and out is None:
         end(
             2,
             "--keep carries columns into the file of --out, which is not given; name it, as in --out per_query.parquet",
         )
     if out is not None:
-        _check_out(out, [*paths, *(run or []), *([] if qrels is None else [qrels])])
+        _check_out(out, [*paths, *runs, judgments])
     if anchors and convention is not None:
         end(2, "--anchors and --convention do not go together: orders of other tools' ties are not all known")
     rule = None if convention is None else find_convention("--convention", convention)
@@ -238,18 +241,18 @@ def score(
     elif opened is not None:
         scored = [score_opened(opened, roles, measures, rule, threads, memory, out, anchored=anchors)]
     else:
-        held = stored_runs(run or [], roles, threads)
+        held = stored_runs(runs, roles, threads)
         for path in held:
             _check_stored(path, {"--convention": convention, "--anchors": anchors})
-        to_read = [each for each in run or [] if each not in held]
+        to_read = [each for each in runs if each not in held]
         named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
         of_intents = bool(intents) or any(each.way == "intents" for each in measures)
         sides = read_qrels_runs(
-            str(qrels), to_read, named, missing or Missing.zero, nan, threads, intents=of_intents
+            judgments, to_read, named, missing or Missing.zero, nan, threads, intents=of_intents
         )
         fresh = _score_runs(sides, measures, rule, threads, anchored=anchors)
         scored = []
-        for path, name in zip(run or [], name_runs(run or []), strict=True):
+        for path, name in zip(runs, name_runs(runs), strict=True):
             asked = measures if measure or gates or path not in held else held[path].measures
             found = stored_results(held[path], asked) if path in held else [next(fresh)]
             scored += [each._replace(run=each.run or name) for each in found]

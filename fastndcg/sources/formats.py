@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
-
 from fastndcg.errors import SourceError
-from fastndcg.sources.lines import fields_of, unpacked
+from fastndcg.sources.lines import Held, fields_of, unpacked
 from fastndcg.sources.messages import reading
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fastndcg.sources.paths import File
 
 
@@ -140,28 +140,6 @@ def check_alike(paths: Iterable[Any]) -> None:
 # ---- what files hold ----
 
 
-class Held(str):
-    """The name of a file, its bytes in memory, and a file system that has this file alone."""
-
-    __slots__ = ("content",)
-
-    if TYPE_CHECKING:
-        content: pa.Buffer
-
-    def __new__(cls, name: str, content: pa.Buffer) -> Held:
-        held = super().__new__(cls, name)
-        held.content = content
-        return held
-
-    def open_input_file(self, _: str) -> pa.NativeFile:
-        return pa.BufferReader(self.content)
-
-    def get_file_info(self, path: str) -> Any:
-        from pyarrow import fs
-
-        return fs.FileInfo(path, fs.FileType.File, mtime_ns=0, size=self.content.size)
-
-
 def stream_of(file: File) -> pa.NativeFile:
     """What is in a file, unpacked."""
     return unpacked(file.filesystem.open_input_file(file.path))[0]
@@ -177,5 +155,10 @@ def start_of(file: File) -> tuple[bytes, bool]:
 
 def unpacked_file(file: File) -> File:
     """A packed file with what is in it in memory, for formats that are read from their end."""
-    with reading(file.path, "whole"), stream_of(file) as stream:
-        return file._replace(filesystem=Held(file.path, pa.py_buffer(stream.read())))
+
+    def read() -> bytes:
+        with stream_of(file) as stream:
+            content: bytes = stream.read()
+        return content
+
+    return file._replace(filesystem=Held(file.path, read))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.errors import SourceError
+from fastndcg.errors import Argument, Call, Part, SourceError, Step
 from fastndcg.sources import csv, parquet, whole
 from fastndcg.sources.arrow import rankings_from_arrow
 from fastndcg.sources.formats import (
@@ -32,9 +32,18 @@ if TYPE_CHECKING:
 
 IN_MEMORY = 1 << 30  # bytes: larger files are read a part at a time
 Opened = parquet.Opened | csv.Opened | whole.Opened
-_OTHERS = {
-    LETOR: "is LETOR, which has grades and no scores; give read_ltr(path, scores=...)",
-    TREC: "is a TREC file, of judgments or of a run, and both are needed; give read_trec(qrels, run)",
+_OTHERS: dict[Format | None, tuple[Part, ...]] = {
+    LETOR: (
+        " is LETOR, which has grades and no scores",
+        Step("; give them to ", Call("read_ltr(path, scores=...)")),
+    ),
+    TREC: (
+        " is a TREC file, of judgments or of a run, and both are needed, as ",
+        Argument("qrels"),
+        " and ",
+        Argument("run"),
+        Step(" of ", Call("read_trec")),
+    ),
 }
 
 
@@ -53,7 +62,7 @@ def open_tables(paths: list[Path_], threads: int | None, kind: Format | None = N
         start, is_packed = start_of(first)
         kind = kind or format_of(first.path, start)
     if kind in _OTHERS:
-        raise SourceError(f"{first.path} {_OTHERS[kind]}")
+        raise SourceError(first.path, *_OTHERS[kind])
     if kind is CSV:
         return csv.open_files(paths, files)
     if is_packed and kind is not JSON:

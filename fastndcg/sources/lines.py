@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +27,7 @@ from fastndcg.arrow_types import array_of
 from fastndcg.errors import InputTypeError, SourceError
 from fastndcg.kernels import worlds
 from fastndcg.progress import Progress, Task
+from fastndcg.sources.messages import reading
 from fastndcg.threads import processors
 
 if TYPE_CHECKING:
@@ -119,6 +121,33 @@ def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
             _meter.reset(token)
 
 
+class Held(str):  # noqa: SLOT000 - what is read is kept
+    """The name of a file that can be read only once, whose bytes are then in memory, and a file system that has this file alone."""
+
+    _read: Callable[[], bytes]
+
+    def __new__(cls, name: str, read: Callable[[], bytes]) -> Held:
+        held = super().__new__(cls, name)
+        held._read = read
+        return held
+
+    @cached_property
+    def content(self) -> pa.Buffer:
+        with Task("Reading"), reading(self, "whole"):
+            content = self._read()
+        if not content:
+            raise SourceError(f"{self} is empty; wanted a table, judgments or a run")
+        return pa.py_buffer(content)
+
+    def open_input_file(self, _: str) -> pa.NativeFile:
+        return pa.BufferReader(self.content)
+
+    def get_file_info(self, path: str) -> Any:
+        from pyarrow import fs
+
+        return fs.FileInfo(path, fs.FileType.File, mtime_ns=0, size=self.content.size)
+
+
 def open_unpacked(path: str) -> io.FileIO | pa.NativeFile:
     """A stream of the file's unpacked bytes.
 
@@ -130,6 +159,8 @@ def open_unpacked(path: str) -> io.FileIO | pa.NativeFile:
 def _opened(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]:
     """As `open_unpacked`; and the packed file, if it is one."""
     try:
+        if isinstance(path, Held):
+            return unpacked(path.open_input_file(path))
         if "://" in path:
             system, inside = file_system(path)
             return unpacked(system.open_input_file(inside))

@@ -13,7 +13,8 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from fastndcg.errors import InputTypeError, SourceError, suggest
-from fastndcg.sources.formats import PARQUET, TABLE, Format, Held, format_named
+from fastndcg.sources.formats import PARQUET, TABLE, Format, format_named
+from fastndcg.sources.lines import Held
 from fastndcg.sources.messages import reading
 
 Path_ = str | os.PathLike[str]
