@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -187,6 +189,74 @@ def apart(table: pa.Table) -> tuple[pa.Table, int]:
     to = int(starts[np.searchsorted(starts, len(table) * 6 // 7)])
     rows = [*range(first), *range(first + 2, to), first, first + 1, *range(to, len(table))]
     return table.take(pa.array(rows)), table["qid"][first].as_py()
+
+
+def _partitions() -> dict[str, list[pa.Table]]:
+    """Partitions in which the rows of a query stand together, cut where it hurts."""
+    table = clicked(documents(40)).sort_by([("qid", "ascending"), ("position", "ascending")])
+    scores = table["score"].to_numpy().copy()
+    scores[::7] = np.nan
+    table = table.set_column(2, "score", pa.array(scores))
+    ids = table["qid"].to_numpy()
+    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
+    longest = int(np.argmax(np.diff(starts)))
+    first, last = starts[longest], starts[longest + 1]
+
+    def cut(*at: int) -> list[pa.Table]:
+        return [table.slice(start, stop - start) for start, stop in itertools.pairwise([0, *at, len(table)])]
+
+    before, inside, after = table.slice(0, first), table.slice(first, last - first), table.slice(last)
+    alone = [
+        inside.slice(start, stop - start) for start, stop in itertools.pairwise([0, 2, 3, 9, len(inside)])
+    ]
+    return {
+        "a row each": [table.slice(row, 1) for row in range(first - 4, last + 4)],
+        "empty ones": [part for each in cut(5, 40, 300) for part in (table.slice(0, 0), each)] + [table.slice(0, 0)],
+        "one query": alone,
+        "one query over most of them": cut(first - 1, first + 2, first + 3, first + 8, last - 1, last),
+        "whole queries each": cut(*starts[1::9].tolist()),
+        "a query at edges that are apart": [
+            pa.concat_tables([before, alone[0]]), pa.concat_tables([alone[1], after.slice(0, 200)]),
+            pa.concat_tables([after.slice(200), alone[2]]), alone[3],
+        ],
+        "nothing": [table.slice(0, 0)] * 2,
+    }  # fmt: skip
+
+
+PARTITIONS = _partitions()
+
+
+def _bad_partitions() -> dict[str, tuple[list[pa.Table], str]]:
+    """Partitions that grouped=True refuses, and what it says."""
+    table = PARTITIONS["whole queries each"]
+    ends = [part["qid"][-1].as_py() for part in table]
+    whole = pa.concat_tables(table)
+    stray = whole.filter(pc.equal(whole["qid"], ends[0] + 14)).slice(
+        0, 1
+    )  # neither first nor last of its part
+    query = stray["qid"][0].as_py()
+    one, other = table[2].slice(0, 40), table[2].slice(40)
+    apart = rf"^query {query} stands in several places of the data\. grouped=True takes queries whose rows"
+    nulls = r'^column "qid" has [\d,]+ nulls?\. Drop those rows\.'
+
+    def nameless(first: int, n: int) -> list[pa.Table]:
+        rows = np.arange(len(table[1]))
+        missing = pa.array((rows >= first) & (rows < first + n))
+        ids = pc.if_else(missing, pa.scalar(None, pa.int64()), table[1]["qid"])
+        return [table[0], table[1].set_column(0, "qid", ids), *table[2:]]
+
+    return {
+        "within two": ([*table[:2], pa.concat_tables([one, stray, other])], apart),
+        "within one and at an edge": ([*table[:2], pa.concat_tables([table[2], stray])], apart),
+        "within one and at three edges": ([stray, table[0], stray, table[1], table[2], stray], apart),
+        "null ids within": (nameless(30, 2), nulls),
+        "null ids at an edge": (nameless(0, 3), nulls),
+        "null ids alone": (nameless(0, len(table[1])), nulls),
+    }
+
+
+BAD_PARTITIONS = _bad_partitions()
+OF_PARTITIONS = OF_CLICKS | {"nan": "last"}
 
 
 def bits_of(row: dict[str, Any]) -> dict[str, Any]:

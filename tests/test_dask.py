@@ -102,6 +102,46 @@ def test_queries_that_do_not_stand_together_are_refused() -> None:
         fnd.summary(df, "nDCG", query="qid", grouped=True)
 
 
+def of_partitions(tables: list[pa.Table]) -> dd.DataFrame:
+    frames = [
+        dask.delayed(table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)) for table in tables
+    ]
+    return dd.from_delayed(frames)
+
+
+@pytest.mark.parametrize("name", engines.PARTITIONS)
+def test_queries_that_stand_together_in_any_partitions(name: str) -> None:
+    tables = engines.PARTITIONS[name]
+    expected = engines.here(pa.concat_tables(tables), engines.CLICKED, **engines.OF_PARTITIONS)
+    with dask.config.set({"dataframe.convert-string": False}):  # or lists would be texts
+        df = of_partitions(tables)
+        if name != "nothing":  # whose lists cannot be told from texts
+            results = fnd.evaluate(df, engines.CLICKED, grouped=True, **engines.OF_PARTITIONS)
+            assert rows_of(results) == engines.rows_of(expected.to_arrow())
+            assert results.compute().dtypes.equals(results.dtypes)
+            columns = {key: value for key, value in engines.OF_PARTITIONS.items() if key != "keep"}
+            found = fnd.summary(df, engines.CLICKED, grouped=True, quartiles=True, **columns)
+            assert engines.rows_of(found.to_arrow()) == engines.rows_of(expected.summary().to_arrow())
+
+
+def test_partitions_without_rows_after_a_shuffle() -> None:
+    tables = engines.PARTITIONS["one query"]
+    expected = engines.here(pa.concat_tables(tables), engines.CLICKED, **engines.OF_PARTITIONS).to_arrow()
+    with dask.config.set({"dataframe.convert-string": False}):
+        results = fnd.evaluate(of_partitions(tables), engines.CLICKED, **engines.OF_PARTITIONS)
+        assert rows_of(results) == engines.rows_of(expected)
+
+
+@pytest.mark.parametrize("name", engines.BAD_PARTITIONS)
+def test_queries_that_do_not_stand_together_in_some_partitions(name: str) -> None:
+    tables, message = engines.BAD_PARTITIONS[name]
+    df = of_partitions([table.select(["qid", "label", "score"]) for table in tables])
+    with pytest.raises(InputError, match=message):
+        fnd.evaluate(df, "nDCG", nan="last", grouped=True).compute()
+    with pytest.raises(InputError, match=message):
+        fnd.summary(df, "nDCG", nan="last", grouped=True)
+
+
 # ---- values ----
 
 

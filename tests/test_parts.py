@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
+from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
 from fastndcg.sources.columns import Roles
 from fastndcg.statistics import Moments
@@ -195,6 +196,40 @@ def test_order_is_refused_where_it_is_none() -> None:
             InputError, match='column "rank" has 1 null; order numbers every document of a query'
         ):
             parts.score(task, table.set_column(3, "rank", missing))
+
+
+# ---- queries that stand together ----
+
+
+def brought_together(task: parts.Task, tables: list[pa.Table], values: bool | None = None) -> list[pa.Table]:
+    """Pieces of all partitions, brought together by their ids in three new ones, as an engine does."""
+    found = [piece for table in tables for piece in together.pieces(task, table.to_batches(), values=values)]
+    if not found:
+        return []
+    table = pa.concat_tables(found)
+    places = np.array([hash(query) % 3 for query in table[0].to_pylist()])
+    return [table.filter(pa.array(places == place)) for place in range(3)]
+
+
+@pytest.mark.parametrize("name", engines.PARTITIONS)
+def test_queries_that_stand_together_in_any_partitions(name: str) -> None:
+    tables = engines.PARTITIONS[name]
+    task = task_for(tables[0], engines.CLICKED, **engines.OF_PARTITIONS | {"keep": ("country",)})
+    expected = engines.here(pa.concat_tables(tables), engines.CLICKED, **engines.OF_PARTITIONS)
+    found = [together.whole(task, table) for table in brought_together(task, tables)]
+    rows = pa.concat_tables(found) if found else expected.to_arrow()
+    assert engines.rows_of(rows) == engines.rows_of(expected.to_arrow())
+    sums = [together.whole_sums(task, table, values=True) for table in brought_together(task, tables, True)]
+    summary = parts.summary_of(task, parts.Sums.total(len(task.measures), sums), values=True)
+    assert engines.rows_of(summary.to_arrow()) == engines.rows_of(expected.summary().to_arrow())
+
+
+@pytest.mark.parametrize("name", engines.BAD_PARTITIONS)
+def test_queries_that_do_not_stand_together_are_refused(name: str) -> None:
+    tables, message = engines.BAD_PARTITIONS[name]
+    task = task_for(tables[0], "nDCG", query="qid", relevance="label", score="score", nan="last")
+    with pytest.raises(InputError, match=message):
+        _ = [together.whole(task, table) for table in brought_together(task, tables)]
 
 
 # ---- sums ----

@@ -100,6 +100,24 @@ def test_queries_that_do_not_stand_together_are_refused() -> None:
         fnr.summary(dataset(table, 4), "nDCG", query="qid", grouped=True)
 
 
+@pytest.mark.parametrize("name", [name for name in engines.PARTITIONS if name != "nothing"])
+def test_queries_that_stand_together_in_any_blocks(name: str) -> None:
+    tables = engines.PARTITIONS[name]
+    expected = engines.here(pa.concat_tables(tables), engines.CLICKED, **engines.OF_PARTITIONS)
+    results = fnr.evaluate(
+        ray.data.from_arrow(tables), engines.CLICKED, grouped=True, **engines.OF_PARTITIONS
+    )
+    assert rows_of(results) == engines.rows_of(expected.to_arrow())
+
+
+@pytest.mark.parametrize("name", engines.BAD_PARTITIONS)
+def test_queries_that_do_not_stand_together_in_some_blocks(name: str) -> None:
+    tables, message = engines.BAD_PARTITIONS[name]
+    rows = ray.data.from_arrow([table.select(["qid", "label", "score"]) for table in tables])
+    with pytest.raises(InputError, match=message):
+        fnr.summary(rows, "nDCG", nan="last", grouped=True)
+
+
 def test_propensities_and_intents_are_read() -> None:
     table = engines.clicked(engines.documents(60))
     expected = engines.here(table, engines.CLICKED, **engines.OF_CLICKS)

@@ -117,6 +117,41 @@ def test_ties_in_the_order_of_a_column(frame: Any) -> None:
 
 
 @pytest.fixture
+def of_partitions(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
+    """Tables as a DataFrame with a partition for each, whatever its size."""
+    names = {"spark.sql.files.maxPartitionBytes": "1000000", "spark.sql.files.openCostInBytes": "1000000"}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+
+    def read(tables: list[pa.Table]) -> DataFrame:
+        for part, table in enumerate(tables):
+            pq.write_table(table, tmp_path / f"{part:02}.parquet")
+        df = spark.read.parquet(str(tmp_path))
+        assert df.rdd.getNumPartitions() == len(tables)
+        return df
+
+    yield read
+    for name in names:
+        spark.conf.unset(name)
+
+
+@pytest.mark.parametrize("name", engines.PARTITIONS)
+def test_queries_that_stand_together_in_any_partitions(of_partitions: Any, name: str) -> None:
+    tables = engines.PARTITIONS[name]
+    expected = engines.here(pa.concat_tables(tables), engines.CLICKED, **engines.OF_PARTITIONS)
+    df = of_partitions(tables)
+    results = fns.evaluate(df, engines.CLICKED, grouped=True, **engines.OF_PARTITIONS)
+    assert rows_of(results) == engines.rows_of(expected.to_arrow())
+
+
+@pytest.mark.parametrize("name", engines.BAD_PARTITIONS)
+def test_queries_that_do_not_stand_together_in_some_partitions(of_partitions: Any, name: str) -> None:
+    tables, message = engines.BAD_PARTITIONS[name]
+    with pytest.raises(InputError, match=message):
+        fns.summary(of_partitions(tables), "nDCG", nan="last", grouped=True)
+
+
+@pytest.fixture
 def sorted_files(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
     """Rows sorted by query in files that Spark reads a row group at a time, cut anywhere, several of them in a partition."""
     names = {"spark.sql.files.maxPartitionBytes": "9000", "spark.sql.files.openCostInBytes": "1"}

@@ -87,8 +87,7 @@ def evaluate(
     """
     named = Roles.of(roles, "evaluate")
     task, rows, is_apart = _rows(df, measures, partitions, order, convention, named, grouped)
-    values = [np.empty(0)] * (len(task.results) - 1 - len(task.columns.keep))
-    meta = _joined(task, df._meta, slice(0), values)
+    meta = _results(df._meta, task)
     if is_apart:
         pieces = _pieces(rows, task, None)
         found = [piece[0] for piece in pieces] + [
@@ -205,20 +204,18 @@ def means(
 
 
 def _results(frame: pd.DataFrame, task: parts.Task) -> pd.DataFrame:
-    scores, first = parts.score(task, table_of(frame, task.names))
-    values = ([] if scores.weight is None else [scores.weight]) + list(scores.values)
-    return _joined(task, frame, first, values)
-
-
-def _joined(task: parts.Task, frame: pd.DataFrame, first: Any, values: list[Any]) -> pd.DataFrame:
-    """The results, of queries whose first rows in the frame are given."""
+    first: Any = slice(0)
+    values = [np.empty(0)] * (len(task.results) - 1 - len(task.columns.keep))
+    if len(frame):  # or what objects are, as lists, is not known
+        scores, first = parts.score(task, table_of(frame, task.names))
+        values = ([] if scores.weight is None else [scores.weight]) + list(scores.values)
     # column by column: several of them at once would be copied before rows are taken
     kept = [frame[name].iloc[first].reset_index(drop=True) for name in (task.query, *task.columns.keep)]
     return pd.concat([*kept, *map(pd.Series, values)], axis=1, keys=task.results)
 
 
 def _sums(frame: pd.DataFrame, task: parts.Task, values: bool) -> parts.Sums:
-    return parts.add_up(task, [table_of(frame, task.names)], values=values)
+    return parts.add_up(task, [table_of(frame, task.names)] if len(frame) else [], values=values)
 
 
 def _piece(
