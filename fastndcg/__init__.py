@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from fastndcg.anchoring import anchors as anchors
     from fastndcg.api import evaluate as evaluate
     from fastndcg.api import ndcg as ndcg
-    from fastndcg.comparison import Comparison as Comparison
     from fastndcg.comparison import compare as compare
+    from fastndcg.comparison.result import Comparison as Comparison
     from fastndcg.compilation import Compiled as Compiled
     from fastndcg.compilation import compile_kernels as compile_kernels
     from fastndcg.convention.comparison import compare_conventions as compare_conventions
@@ -149,7 +149,8 @@ _HOMES = {
     "agreement": "rank_agreement",
     "anchoring": "Anchor Anchors anchors",
     "api": "evaluate ndcg",
-    "comparison": "Comparison compare",
+    "comparison": "compare",
+    "comparison.result": "Comparison",
     "compilation": "Compiled compile_kernels",
     "convention.comparison": "compare_conventions explain_conventions",
     "convention.declarations": "Convention conventions",

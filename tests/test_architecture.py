@@ -205,7 +205,9 @@ def mapped(name: str) -> list[str]:
     return [each for names in starts for each in names.split(", ")]
 
 
-@pytest.mark.parametrize("package", ["fastndcg", "fastndcg.scoring", "fastndcg.kernels"])
+@pytest.mark.parametrize(
+    "package", ["fastndcg", "fastndcg.scoring", "fastndcg.comparison", "fastndcg.kernels"]
+)
 def test_the_map_of_a_package_is_its_modules(package: str) -> None:
     depth = package.count(".") + 1
     inside = {name.split(".")[depth] for name in MODULES if name.startswith(f"{package}.")}

@@ -361,7 +361,7 @@ def test_tables() -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 100, 200])
 def test_a_table_fits_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastndcg.comparison.terminal_width", lambda: width)
+    monkeypatch.setattr("fastndcg.comparison.texts.terminal_width", lambda: width)
     lines = repr(compared(*drawn(7, 60))).splitlines()
     assert ("mean" in lines[1]) == (width >= 100) and "difference" in "\n".join(lines)
     assert max(map(len, lines[1:])) <= width

@@ -67,7 +67,7 @@ from fastndcg.statistics.intervals import SMALL
 from fastndcg.tables import fitted, shown_value, terminal_width
 
 if TYPE_CHECKING:
-    from fastndcg.comparison import Comparison
+    from fastndcg.comparison.result import Comparison
     from fastndcg.convention.declarations import Convention
     from fastndcg.rankings import Rankings
     from fastndcg.sources.given import Opened
@@ -214,8 +214,8 @@ def compare(
       fastndcg compare base.parquet new.parquet --anchors --interval bca
       fastndcg compare last_week.parquet new.parquet --no-worse-than last_week --queries canaries.txt
     """
-    from fastndcg.comparison import COLUMNS
     from fastndcg.comparison import compare as compare_systems
+    from fastndcg.comparison.result import COLUMNS
 
     gate = read_gate(no_worse_than, margin, baseline, queries, unpaired=unpaired)
     check_confidence(confidence)

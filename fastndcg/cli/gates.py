@@ -11,7 +11,7 @@ from fastndcg.cli.application import end
 from fastndcg.errors import InputError, SourceError
 
 if TYPE_CHECKING:
-    from fastndcg.comparison import Comparison
+    from fastndcg.comparison.result import Comparison
 
 _MOST = 10  # failures that the line on stderr lists
 

@@ -35,7 +35,7 @@ from fastndcg.statistics.intervals import SMALL
 
 if TYPE_CHECKING:
     from fastndcg.anchoring import Anchors
-    from fastndcg.comparison import Comparison
+    from fastndcg.comparison.result import Comparison
     from fastndcg.explanation import Explanation
     from fastndcg.ranges import Ranges
     from fastndcg.scores import Scores

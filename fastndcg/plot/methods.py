@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fastndcg.plot import charts
 
 if TYPE_CHECKING:
-    from fastndcg.comparison import Comparison
+    from fastndcg.comparison.result import Comparison
     from fastndcg.plot.looks import Chart
     from fastndcg.scores import Scores
 

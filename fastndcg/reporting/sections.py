@@ -25,7 +25,7 @@ from fastndcg.scoring.plan import discount_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fastndcg.comparison import Comparison
+    from fastndcg.comparison.result import Comparison
     from fastndcg.rankings import Rankings
     from fastndcg.reporting.facts import Facts
 

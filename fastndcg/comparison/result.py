@@ -1,0 +1,531 @@
+"""`Comparison`: the numbers of each measure and pair of systems, and what can be asked of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.arrow_types import array_of
+from fastndcg.comparison import texts
+from fastndcg.comparison.matching import Bools, Float64, Int64, Matched, missing_text, rows_of
+from fastndcg.errors import Argument, ColumnError, InputError, MeasureError, suggest
+from fastndcg.measures import Measure, as_measure
+from fastndcg.scores import groups_of
+from fastndcg.statistics import sums
+from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, wilcoxon
+from fastndcg.statistics.intervals import SMALL
+from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_clusters, sign_flips, tukey
+from fastndcg.tables import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fastndcg.anchoring import Anchors
+    from fastndcg.plot.methods import ComparisonPlots
+
+COLUMNS = {
+    **dict.fromkeys(("measure", "system", "baseline"), pa.string()),
+    **dict.fromkeys(("mean", "baseline_mean", "difference", "low", "high", "p", "p_adjusted"), pa.float64()),
+    **dict.fromkeys(("effect", "effect_low", "effect_high"), pa.float64()),
+    **dict.fromkeys(("wins", "ties", "losses", "nonzero", "queries"), pa.int64()),
+    "detectable": pa.float64(),
+}
+
+
+class Options(NamedTuple):
+    baseline: str | None
+    test: str
+    correction: str | None
+    confidence: float
+    tolerance: float
+    paired: bool
+    resamples: int
+    seed: int
+    threads: int | None
+    interval: str
+
+
+class Comparison:
+    """What `compare` returns: a row of numbers for each measure and pair of systems; shows itself as a table.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+    systems : tuple of str
+    rows : list of dict
+        As `to_arrow` has them.
+    means : dict
+        Of each measure, by its name, the mean of each system.
+    missing : dict of str to pyarrow array
+        Ids of the queries that a system lacked; only of systems that lacked some.
+    cautions : list of str
+        What to know before any of the numbers is relied on.
+    anchors : dict of str to Anchors
+        Of each system, where it stands between a random and the best order; empty where they were not asked for.
+    """
+
+    def __init__(self, measures: Sequence[Measure], matched: Matched, options: Options) -> None:
+        self.measures, self.systems = tuple(measures), tuple(matched.samples)
+        self.missing = matched.missing
+        self.cautions: list[str] = []
+        self._samples, self._options = matched.samples, options
+        self.anchors: dict[str, Anchors] = {}
+        self._differences: dict[tuple[str, str, str], Difference] = {}
+        self.means = {
+            str(measure): {
+                name: sums.mean(
+                    _counted(sample.values[row], sample.counts[row]),
+                    _counted(sample.weight, sample.counts[row]),
+                )
+                for name, sample in matched.samples.items()
+            }
+            for row, measure in enumerate(self.measures)
+        }
+        if options.baseline is None:
+            self._pairs = [(system, baseline) for baseline, system in combinations(self.systems, 2)]
+        else:
+            self._pairs = [(name, options.baseline) for name in self.systems if name != options.baseline]
+        self.rows = [row for place in range(len(self.measures)) for row in self._rows_of(place)]
+        if self.missing:
+            self.cautions.insert(0, missing_text(self.missing))
+
+    # ---- numbers ----
+
+    def _rows_of(self, place: int) -> list[dict[str, Any]]:
+        """Rows of all pairs for a measure."""
+        row_of = self._paired_row if self._options.paired else self._independent_row
+        rows = [row_of(place, system, baseline) for system, baseline in self._pairs]
+        if self._options.test == "tukey":
+            self._p_of_all(place, rows)
+        correct = CORRECTIONS.get(self._options.correction or "", list)
+        for row, adjusted in zip(rows, correct([row["p"] for row in rows]), strict=True):
+            row["p_adjusted"] = adjusted
+        return [{name: row[name] for name in COLUMNS} for row in rows]
+
+    def _values(self, place: int, system: str, baseline: str) -> tuple[Float64, Float64, Bools]:
+        """Values of two systems, and which count for both."""
+        one, other = self._samples[system], self._samples[baseline]
+        counts = one.counts[place] & other.counts[place]
+        return _counted(one.values[place], counts), _counted(other.values[place], counts), counts
+
+    def _mean(self, place: int, name: str, values: Float64, weight: Float64 | None) -> float:
+        """Of the queries that count for a pair, which mostly are all that count for the system."""
+        whole = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
+        return self.means[str(self.measures[place])][name] if whole else sums.mean(values, weight)
+
+    def _paired_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
+        own, theirs, counts = self._values(place, system, baseline)
+        weight = _counted(self._samples[system].weight, counts)
+        differences, measure = own - theirs, str(self.measures[place])
+        clusters = _counted(self._samples[system].clusters, counts)
+        found = Difference.paired(Spread.of(differences, weight, clusters))
+        self._differences[measure, system, baseline] = found
+        tolerance, nonzero = self._options.tolerance, int(np.count_nonzero(differences))
+        wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())
+        if 0 < nonzero < SMALL:
+            self.cautions.append(
+                f"Only {nonzero} of {len(own):,} differences of {measure} between {system} and {baseline} are not zero, too few for an "
+                f"interval to be relied on. Take more queries, or {_instead(nonzero)}."
+            )
+        p = self._p(differences, weight, counts, found)
+        numbers = found.numbers(self._options.confidence)
+        if self._options.interval != "t":
+            numbers |= self._bootstrapped(differences, weight, clusters, found.difference)
+        return {
+            "measure": measure,
+            "system": system,
+            "baseline": baseline,
+            "mean": self._mean(place, system, own, weight),
+            "baseline_mean": self._mean(place, baseline, theirs, weight),
+            "difference": found.difference,
+            "p": p,
+            **numbers,
+            "wins": wins,
+            "ties": len(own) - wins - losses,
+            "losses": losses,
+            "nonzero": nonzero,
+            "queries": len(own),
+        }
+
+    def _bootstrapped(
+        self, differences: Float64, weight: Float64 | None, clusters: Int64 | None, difference: float
+    ) -> dict[str, float]:
+        """The interval from resamples, the same whichever of the two systems is the baseline."""
+        _, _, resamples, seed, threads, method = self._options[4:]
+        turn = -1.0 if difference < 0 else 1.0
+        values = turn * differences
+        if clusters is not None:
+            values, weight = means_of_clusters(values, weight, clusters)
+        ends = bootstrap_interval(values, weight, self._options.confidence, method, resamples, seed, threads)
+        low, high = sorted((turn * ends.low, turn * ends.high))
+        return {"low": low, "high": high}
+
+    def _p(self, differences: Float64, weight: Float64 | None, counts: Bools, found: Difference) -> float:
+        """p of a pair by itself."""
+        test, _, resamples, seed, threads = self._options.test, *self._options[5:9]
+        if test == "t" or math.isnan(found.difference):
+            return found.p()
+        if test == "wilcoxon":
+            return wilcoxon(differences)
+        if test == "tukey":
+            return math.nan  # of all pairs together
+        weighted = differences if weight is None else differences * weight
+        clusters = rows_of(next(iter(self._samples.values())).clusters, counts)
+        return sign_flips(weighted, clusters, resamples, seed, threads)
+
+    def _p_of_all(self, place: int, rows: list[dict[str, Any]]) -> None:
+        """Put p of randomised Tukey into the rows of a measure: of the queries that count for all systems."""
+        samples = list(self._samples.values())
+        counts = np.logical_and.reduce([sample.counts[place] for sample in samples])
+        values = np.stack([sample.values[place][counts] for sample in samples])
+        if np.isnan(values).any() or not values.size:
+            return
+        of_systems = rows_of(samples[0].weight, counts), rows_of(samples[0].clusters, counts)
+        p = tukey(values, *of_systems, self._options.resamples, self._options.seed, self._options.threads)
+        for row in rows:
+            row["p"] = p(self.systems.index(row["system"]), self.systems.index(row["baseline"]))
+
+    def _independent_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
+        spreads = []
+        for name in (system, baseline):
+            sample = self._samples[name]
+            counts = sample.counts[place]
+            spreads.append(
+                Spread.of(
+                    sample.values[place][counts],
+                    rows_of(sample.weight, counts),
+                    rows_of(sample.clusters, counts),
+                )
+            )
+        found, measure = Difference.independent(*spreads), str(self.measures[place])
+        self._differences[measure, system, baseline] = found
+        return {
+            "measure": measure,
+            "system": system,
+            "baseline": baseline,
+            "mean": spreads[0].mean,
+            "baseline_mean": spreads[1].mean,
+            "difference": found.difference,
+            "p": found.p(),
+            **found.numbers(self._options.confidence),
+            **dict.fromkeys(("wins", "ties", "losses", "nonzero")),
+            "queries": found.queries,
+        }
+
+    # ---- questions ----
+
+    @property
+    def confidence(self) -> float:
+        """Of all intervals."""
+        return self._options.confidence
+
+    @property
+    def plot(self) -> ComparisonPlots:
+        """Pictures: `comparison.plot.differences("nDCG@10")`. It needs the extra `plot`."""
+        from fastndcg.plot.methods import ComparisonPlots
+
+        return ComparisonPlots(self)
+
+    def _name(self, measure: object) -> str:
+        wanted = as_measure(measure)
+        if wanted not in self.measures:
+            names = [str(known) for known in self.measures]
+            raise MeasureError(
+                f"{wanted} was not compared; these were: {', '.join(names)}.{suggest(str(wanted), names)}"
+            )
+        return str(wanted)
+
+    def pair(self, system: str | None = None, baseline: str | None = None) -> tuple[str, str]:
+        """The system and the baseline that are meant where one of them, or both, are not named."""
+        for name in (system, baseline):
+            if name is not None and name not in self.systems:
+                raise InputError(
+                    f'"{name}" is not one of the systems: {", ".join(self.systems)}.{suggest(str(name), self.systems)}'
+                )
+        fitting = [pair for pair in self._pairs if system in (None, pair[0]) and baseline in (None, pair[1])]
+        if not fitting and None not in (system, baseline):
+            fitting = [(str(system), str(baseline))] if system != baseline else []
+        if system is None and len(fitting) > 1:
+            raise InputError(f"there are {len(fitting)} pairs; name one, as in system={fitting[-1][0]!r}")
+        if not fitting:
+            raise InputError(
+                f"{system or baseline} was compared with no other system in this direction; name both system and baseline"
+            )
+        return fitting[0]
+
+    def movers(
+        self, measure: object, system: str | None = None, n: int = 20, *, baseline: str | None = None
+    ) -> Table:
+        """The queries that differ most between two systems, largest difference first, whatever its sign.
+
+        Parameters
+        ----------
+        measure : Measure, notation, or ir_measures object
+        system, baseline : str, optional
+            Default: the only pair; of a system that was compared with several, the first of them.
+        n : int
+            Rows, at most; queries that do not differ are never among them.
+
+        Returns
+        -------
+        Table
+            The columns of queries, `baseline` and `system`, the values of the two, and `difference`.
+
+        Raises
+        ------
+        MeasureError, InputError
+            A measure that was not compared; systems that were not; independent samples.
+        """
+        table = self.differences(measure, system, baseline=baseline)
+        far = np.abs(array_of(table["difference"]))
+        far[np.isnan(far)] = 0
+        chosen = np.argsort(-far, kind="stable")[: max(n, 0)]
+        return Table(table.take(pa.array(chosen[far[chosen] > 0])))
+
+    def differences(
+        self, measure: object, system: str | None = None, *, baseline: str | None = None
+    ) -> Table:
+        """Every query with its values of two systems, in the order of the first system's queries.
+
+        Parameters
+        ----------
+        measure : Measure, notation, or ir_measures object
+        system, baseline : str, optional
+            As of `movers`.
+
+        Returns
+        -------
+        Table
+            The columns of queries, `baseline` and `system`, the values of the two, and `difference`; NaN where there is no value.
+
+        Raises
+        ------
+        MeasureError, InputError
+            A measure that was not compared; systems that were not; independent samples.
+        """
+        name = self._name(measure)
+        if not self._options.paired:
+            raise InputError(
+                "independent samples share no query, so that none has a difference; compare with paired=True"
+            )
+        place = [str(known) for known in self.measures].index(name)
+        own, theirs = (self._samples[one] for one in self.pair(system, baseline))
+        columns = {"baseline": theirs.values[place], "system": own.values[place]}
+        table = own.queries
+        for column, values in (columns | {"difference": columns["system"] - columns["baseline"]}).items():
+            table = table.append_column(column, pa.array(values))
+        return Table(table)
+
+    def slices(self, columns: str | Sequence[str]) -> dict[tuple[Any, ...], Comparison]:
+        """The same comparison of each group of queries.
+
+        Parameters
+        ----------
+        columns : str or sequence of str
+            Kept columns; of several, a group for each combination of their values that occurs.
+
+        Returns
+        -------
+        dict of tuples, the values of the columns, to Comparison
+            In order of first appearance.
+
+        Raises
+        ------
+        ColumnError
+            A column that was not kept.
+        InputError
+            Independent samples, one of which has no query of a group.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings
+        >>> bm25 = Rankings.from_lists([[0, 1], [1, 0], [0, 2]], queries={"country": ["de", "fr", "de"]})
+        >>> rerank = Rankings.from_lists([[1, 0], [1, 0], [2, 0]], queries={"country": ["de", "fr", "de"]})
+        >>> compared = compare({"bm25": bm25, "rerank": rerank}, measures="RR")
+        >>> {group: of_group.rows[0]["difference"] for group, of_group in compared.slices("country").items()}
+        {('de',): 0.5, ('fr',): 0.0}
+        """
+        names = [columns] if isinstance(columns, str) else list(columns)
+        if not names:
+            raise ColumnError('no column is named to group by; name one, as in slices("country")')
+        places: dict[tuple[Any, ...], dict[str, Int64]] = {}
+        for system, sample in self._samples.items():
+            kept = sample.queries.column_names
+            for name in names:
+                if name not in kept:
+                    raise ColumnError(
+                        f'there is no column "{name}"; kept were: {", ".join(kept)}. Name it in ',
+                        Argument("keep"),
+                        f".{suggest(name, kept)}",
+                    )
+            values, rows = groups_of([sample.queries[name] for name in names])
+            keys = zip(*(column.to_pylist() for column in values), strict=True)
+            for key, of_group in zip(keys, rows, strict=True):
+                places.setdefault(key, {})[system] = of_group
+        found = {}
+        for key, of_systems in places.items():
+            for system in self.systems:
+                if system not in of_systems:
+                    group = ", ".join(map("{}={!r}".format, names, key))
+                    raise InputError(
+                        f'"{system}" has no query where {group}; leave such queries out of all systems'
+                    )
+            samples = {name: self._samples[name].of(rows) for name, rows in of_systems.items()}
+            found[key] = Comparison(self.measures, Matched(samples, {}), self._options)
+        return found
+
+    def no_worse_than(
+        self, baseline: str, margin: float = 0.0, *, system: str | None = None
+    ) -> dict[str, bool]:
+        """Whether the intervals exclude that systems lose more than `margin` to the baseline, for each measure.
+
+        Parameters
+        ----------
+        baseline : str
+        margin : float
+            The greatest loss of the mean that is accepted, in units of the measure; 0 or more.
+        system : str, optional
+            Default: all that were compared with the baseline, which then all have to hold.
+
+        Raises
+        ------
+        InputError
+            Systems that were not compared; a negative margin.
+        """
+        if not margin >= 0:
+            raise InputError(
+                Argument("margin", margin),
+                " is not a loss to accept; wanted 0 or more, as in ",
+                Argument("margin", 0.002),
+            )
+        found: dict[str, list[bool]] = {str(measure): [] for measure in self.measures}
+        for row in self.rows:
+            if row["baseline"] == baseline and system in (None, row["system"]):
+                found[row["measure"]].append(row["low"] >= -margin)
+            elif row["system"] == baseline and system in (None, row["baseline"]):
+                found[row["measure"]].append(row["high"] <= margin)
+        if not all(found.values()):
+            with_whom = "no system" if system is None else f'no "{system}"'
+            raise InputError(
+                f'"{baseline}" was compared with {with_whom}; the systems are: {", ".join(self.systems)}.'
+                + suggest(str(baseline), self.systems)
+            )
+        return {measure: all(each) for measure, each in found.items()}
+
+    def queries_needed(self, difference: float, power: float = 0.8) -> Table:
+        """How many queries a paired t-test needs to find such a difference of means so often, by the noncentral t.
+
+        Parameters
+        ----------
+        difference : float
+            Of the means, in units of the measure; not 0.
+        power : float
+            How often it shall be found.
+
+        Returns
+        -------
+        pyarrow.Table
+            measure, system, baseline, queries; null where the values of all queries are equal.
+
+        Raises
+        ------
+        InputError
+            A difference of 0; a power that is not between 0 and 1; independent samples.
+        """
+        if not (math.isfinite(difference) and difference):
+            raise InputError(
+                f"difference={difference!r} needs no end of queries; wanted another number than 0"
+            )
+        if not 0 < power < 1:
+            raise InputError(
+                f"power={power!r} is not between 0 and 1; wanted a number between them, as in power=0.8"
+            )
+        if not self._options.paired:
+            raise InputError("the number of queries is that of a paired test; compare with paired=True")
+        rows = [
+            {
+                **dict(zip(("measure", "system", "baseline"), key, strict=True)),
+                "queries": found.queries_needed(difference, self._options.confidence, power),
+            }
+            for key, found in self._differences.items()
+        ]
+        schema = pa.schema(
+            [*((name, pa.string()) for name in ("measure", "system", "baseline")), ("queries", pa.int64())]
+        )
+        return Table(pa.Table.from_pylist(rows, schema), keys=3)
+
+    # ---- tables ----
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each measure and pair.
+
+        measure, system, baseline; mean, baseline_mean, and their difference, with its interval, low to high; p and p_adjusted; effect, the
+        difference in standard deviations with Hedges' correction, and its interval, effect_low to effect_high; wins, ties and losses of the
+        system, and nonzero, the number of differences that are not 0 (null for independent samples); queries; and detectable, the difference
+        that 4 of 5 such experiments would find.
+        """
+        return pa.Table.from_pylist(self.rows, pa.schema(list(COLUMNS.items())))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`to_arrow` as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
+
+    def to_json(self) -> str:
+        """The rows, the options, cautions and missing queries as JSON; NaN is null."""
+        missing = {name: ids.to_pylist() for name, ids in self.missing.items()}
+        whole = {
+            **self._options._asdict(),
+            "rows": _without_nan(self.rows),
+            "cautions": self.cautions,
+            "missing": missing,
+        }
+        if self.anchors:
+            whole["anchors"] = _without_nan(texts.anchor_rows(self))
+        return json.dumps(whole, default=str, indent=2)
+
+    def to_latex(self) -> str:
+        """A LaTeX table of the means: systems with their letters, the best in bold, superscripts for whom a system beats significantly.
+
+        Significantly is at 1 - confidence, after the correction. It needs the package booktabs.
+        """
+        return texts.latex(self)
+
+    def to_markdown(self) -> str:
+        """The same table in Markdown."""
+        return texts.markdown(self)
+
+    def heading(self) -> str:
+        """How many systems and queries there are, and how p and intervals are computed."""
+        return texts.heading(self)
+
+    def __repr__(self) -> str:
+        return texts.plain(self)
+
+    def _repr_html_(self) -> str:
+        return texts.html_of(self)
+
+
+def _counted(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
+    """The part that counts, which mostly is all, and then not copied."""
+    return column if column is None or counts.all() else column[counts]
+
+
+def _instead(nonzero: int) -> str:
+    return f'test="randomisation"{", which is exact for so few" if nonzero <= EXACT else ""}'
+
+
+def _without_nan(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]

@@ -1,0 +1,148 @@
+"""A comparison as a table of text, HTML, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import TYPE_CHECKING, Any
+
+from fastndcg.tables import fitted, html_table, terminal_width, text_table
+
+if TYPE_CHECKING:
+    from fastndcg.comparison.result import Comparison
+
+_TESTS = {
+    "t": "paired t-test",
+    "randomisation": "randomised signs",
+    "wilcoxon": "Wilcoxon's signed ranks",
+    "tukey": "randomised Tukey",
+}
+_CORRECTIONS = {None: "", "holm": ", corrected by Holm", "bh": ", corrected by Benjamini and Hochberg"}
+_INTERVALS = {
+    "t": "",
+    "percentile": ", percentiles of resamples",
+    "bca": ", BCa",
+    "studentised": ", studentised bootstrap",
+}
+_NUMBERS = ("mean", "difference", "low", "high")
+_COUNTS = ("wins", "ties", "losses")
+
+
+def heading(compared: Comparison) -> str:
+    """How many systems and queries there are, and how p and intervals are computed."""
+    options = compared._options
+    test = _TESTS[options.test] if options.paired else "Welch's t-test"
+    counts = sorted({row["queries"] for row in compared.rows})
+    queries = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    return (
+        f"{len(compared.systems)} systems, {queries} queries; p of {test}{_CORRECTIONS[options.correction]}; "
+        f"intervals of {100 * options.confidence:g} %{_INTERVALS[options.interval]}"
+    )
+
+
+def plain(compared: Comparison) -> str:
+    """The heading, the numbers to read first, as wide as the terminal, cautions and anchors."""
+    table, width = _rows(compared), terminal_width() or 1_000
+    # what is not needed to read a difference goes first where there is no room
+    for name in ("mean", "effect", "ties", "wins", "losses", "baseline"):
+        shown = text_table(table, left=3)
+        if max(map(len, shown.splitlines())) <= width:
+            break
+        if name != "baseline" or compared._options.baseline is not None or len(compared.systems) == 2:
+            place = table[0].index(name)
+            table = [[*row[:place], *row[place + 1 :]] for row in table]
+    else:
+        shown = fitted(table, 3 if "baseline" in table[0] else 2, (), width)
+    notes = [f"caution: {caution}" for caution in compared.cautions]
+    anchors = ["", text_table(_rows_of_anchors(compared), left=2)] if compared.anchors else []
+    return "\n".join([heading(compared), shown, *notes, *anchors])
+
+
+def html_of(compared: Comparison) -> str:
+    notes = "".join(f"<p>{html.escape(note)}</p>" for note in compared.cautions)
+    anchors = html_table(_rows_of_anchors(compared), 2) if compared.anchors else ""
+    return f"<p>{html.escape(heading(compared))}</p>{html_table(_rows(compared), 3)}{notes}{anchors}"
+
+
+def latex(compared: Comparison) -> str:
+    lines = [f"\\begin{{tabular}}{{ll{'r' * len(compared.means)}}}", "\\toprule"]
+    lines += [" & ".join(["", "system", *map(_escaped, compared.means)]) + " \\\\", "\\midrule"]
+    for letter, system, cells in _ranked(compared):
+        shown = [
+            (f"\\textbf{{{mean}}}" if best else mean) + (f"$^{{{beaten}}}$" if beaten else "")
+            for mean, beaten, best in cells
+        ]
+        lines.append(" & ".join([letter, _escaped(system), *shown]) + " \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+
+
+def markdown(compared: Comparison) -> str:
+    lines = [["", "system", *compared.means], ["---", "---", *["---:"] * len(compared.means)]]
+    for letter, system, cells in _ranked(compared):
+        shown = [
+            (f"**{mean}**" if best else mean) + (f"<sup>{beaten}</sup>" if beaten else "")
+            for mean, beaten, best in cells
+        ]
+        lines.append([letter, system, *shown])
+    return "".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |\n" for line in lines)
+
+
+def anchor_rows(compared: Comparison) -> list[dict[str, Any]]:
+    """Of each measure and system, where its mean stands between a random and the best order."""
+    means = {system: found.means() for system, found in compared.anchors.items()}
+    return [
+        {"measure": measure, "system": system, **of_system[measure]}
+        for measure in compared.means
+        for system, of_system in means.items()
+    ]
+
+
+def _rows(compared: Comparison) -> list[list[str]]:
+    """The numbers to read first, as texts, their header first."""
+    rows = [["measure", "system", "baseline", *_NUMBERS, "p", "effect", *_COUNTS]]
+    for row in compared.rows:
+        numbers = [f"{row[name]:.4f}" for name in _NUMBERS]
+        counts = ["" if row[name] is None else f"{row[name]:,}" for name in _COUNTS]
+        p, effect = f"{row['p_adjusted']:.2g}", f"{row['effect']:.2f}"
+        rows.append([row["measure"], row["system"], row["baseline"], *numbers, p, effect, *counts])
+    return rows
+
+
+def _rows_of_anchors(compared: Comparison) -> list[list[str]]:
+    rows = anchor_rows(compared)
+    texts = [
+        [f"{value:.4f}" if isinstance(value, float) else value for value in row.values()] for row in rows
+    ]
+    return [list(rows[0]), *texts]
+
+
+def _ranked(compared: Comparison) -> list[tuple[str, str, list[tuple[str, str, bool]]]]:
+    """Of each system its letter, its name, and of each measure the mean, the letters of systems that it beats significantly, and if it is best."""
+    letters = {name: _letter(place) for place, name in enumerate(compared.systems)}
+    beaten: dict[tuple[str, str], str] = {}
+    for row in compared.rows:
+        if row["p_adjusted"] <= 1 - compared.confidence and row["difference"]:
+            better, worse = row["system"], row["baseline"]
+            if row["difference"] < 0:
+                better, worse = worse, better
+            key = row["measure"], better
+            beaten[key] = beaten.get(key, "") + letters[worse]
+    ranked = []
+    for system, letter in letters.items():
+        cells = []
+        for measure, means in compared.means.items():
+            best = means[system] == max(means.values(), key=lambda mean: (not math.isnan(mean), mean))
+            cells.append((f"{means[system]:.4f}", "".join(sorted(beaten.get((measure, system), ""))), best))
+        ranked.append((letter, system, cells))
+    return ranked
+
+
+def _letter(place: int) -> str:
+    return chr(ord("a") + place) if place < 26 else f"({place + 1})"
+
+
+def _escaped(text: str) -> str:
+    """Text as LaTeX, its special characters escaped."""
+    signs: dict[str, Any] = {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    signs |= {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    return text.translate(str.maketrans(signs))
