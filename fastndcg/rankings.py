@@ -34,13 +34,22 @@ from fastndcg.errors import (
 from fastndcg.grouping import group_by_query
 from fastndcg.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
 from fastndcg.later import pa
-from fastndcg.sources.columns import Roles, with_roles
+from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles
 from fastndcg.tables import shortened
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from fastndcg.typing import Columns, ColumnsAndIds, Missing, NaN, RoleKeywords, TieOrder, Unjudged
+    from fastndcg.typing import (
+        Columns,
+        ColumnsAndIds,
+        JoinKeywords,
+        Missing,
+        NaN,
+        RoleKeywords,
+        TieOrder,
+        Unjudged,
+    )
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -429,6 +438,7 @@ class Rankings:
         return rankings_from_arrow(data, Roles.of(roles, "from_arrow"))
 
     @classmethod
+    @with_roles
     def from_qrels_run(
         cls,
         qrels: Any,
@@ -436,28 +446,23 @@ class Rankings:
         *,
         missing: Missing = "zero",
         ties: TieOrder = "docid_desc",
-        nan: NaN = "refuse",
-        query: str | None = None,
-        doc_id: str | None = None,
-        relevance: str | None = None,
-        score: str | None = None,
-        ascending: bool = False,
         intents: bool | str = False,
+        **roles: Unpack[JoinKeywords],
     ) -> Rankings:
         """Rankings from judgments and a run, joined on query and document id.
 
         Parameters
         ----------
         qrels, run
-            Dicts of dicts (query -> document -> number), DataFrames or anything else that speaks Arrow, or ir_measures' Qrel
-            and ScoredDoc tuples.
+            Dicts of dicts (query -> document -> number), tables as `from_arrow` takes them, but for dicts of columns, or
+            ir_measures' Qrel and ScoredDoc tuples.
         missing, ties, nan
             As in `read_trec`: "zero" counts every query of the qrels, "skip" those in both; the order of tied documents that
             measures with ties="input" see; NaN scores refused or ranked last.
         query, doc_id, relevance, score : str, optional
             Columns of tables; by default the usual names.
-        ascending : bool
-            True: the lowest score is the best, as of a distance.
+        keep, weight, rank, ascending, unjudged, grades
+            As in `read_qrels_run`: kept columns and weights are those of the judgments, and stand in a table.
         intents : bool or str
             True: a judgment is of a document for one intent, which dicts hold as query -> document -> intent -> number, tables in
             a column of a usual name, or of this one, and tuples as `iteration`.
@@ -477,19 +482,8 @@ class Rankings:
         """
         from fastndcg.sources.trec import rankings_from_qrels_run
 
-        return rankings_from_qrels_run(
-            qrels,
-            run,
-            missing=missing,
-            ties=ties,
-            nan=nan,
-            query=query,
-            doc_id=doc_id,
-            relevance=relevance,
-            score=score,
-            ascending=ascending,
-            intents=intents,
-        )
+        named = Roles.of(roles, "from_qrels_run", OF_ONE_TABLE)
+        return rankings_from_qrels_run(qrels, run, named, missing, ties, intents)
 
     @classmethod
     def _checked(

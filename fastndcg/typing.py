@@ -76,8 +76,8 @@ Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path]
 
 
-class RoleKeywords(TypedDict, total=False):
-    """Keywords that all readers of tables take, see `fastndcg.read_parquet`."""
+class JoinKeywords(TypedDict, total=False):
+    """Keywords for the columns of judgments and of a run, see `fastndcg.read_qrels_run`."""
 
     query: str | None
     relevance: str | None
@@ -85,14 +85,19 @@ class RoleKeywords(TypedDict, total=False):
     keep: str | Sequence[str]
     weight: str | None
     doc_id: str | None
-    is_judged: str | None
-    intents: str | None
-    propensity: str | None
     nan: NaN
     rank: str | None
     ascending: bool
     unjudged: Unjudged
     grades: Mapping[Any, float] | None
+
+
+class RoleKeywords(JoinKeywords, total=False):
+    """Keywords that all readers of tables take, see `fastndcg.read_parquet`."""
+
+    is_judged: str | None
+    intents: str | None
+    propensity: str | None
 
 
 class Columns(TypedDict, total=False):

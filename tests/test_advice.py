@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -209,6 +210,9 @@ HOLES: dict[Callable[..., Any], dict[str, str]] = {
     fn.scan_parquet: TABLES,
     fn.read_csv: TABLES,
     fn.evaluate: TABLES,
+    fn.Rankings.from_qrels_run: JOINED,
+    fn.read_qrels_run: JOINED,
+    fn.read_trec: TREC,
 }
 
 
@@ -304,3 +308,141 @@ def test_letor_files_take_the_keywords_of_arrays(tmp_path: Path) -> None:
     assert rankings.is_judged.tolist() == [True, True, False]
     assert rankings.queries.to_pydict() == {"query_id": ["b", "a"], "lang": ["de", "en"], "weight": [1, 3]}
     assert fn.evaluate(rankings, "RR").mean() == {"RR": 0.25}
+
+
+# ---- judgments and a run ----
+
+JUDGED = {
+    "qid": ["b", "a", "b", "a", "c"],
+    "docid": ["x", "x", "y", "z", "x"],
+    "label": ["good", "bad", None, "fair", "good"],
+    "lang": ["de", "en", "de", "en", "fr"],
+    "importance": [1, 3, 1, 3, 5],
+}
+RETURNED = {
+    "qid": ["a", "a", "b", "b"],
+    "docid": ["z", "x", "y", "x"],
+    "place": [1, 2, 1, 2],
+    "distance": [0.1, None, 0.2, 0.7],
+}
+WORDS = {"good": 2, "fair": 1, "bad": 0}
+OPTIONS: dict[str, Any] = {
+    "unjudged": "null", "grades": WORDS, "keep": "lang", "weight": "importance", "missing": "skip", "ties": "input"
+}  # fmt: skip
+
+
+def _text_tables(folder: Path, kind: str) -> tuple[Path, Path]:
+    paths = folder / f"qrels.{kind}", folder / f"run.{kind}"
+    for path, columns in zip(paths, (JUDGED, RETURNED), strict=True):
+        table = pa.table(columns)
+        if kind == "parquet":
+            pq.write_table(table, path)
+        elif kind == "csv":
+            rows = [
+                ",".join("" if value is None else str(value) for value in row.values())
+                for row in table.to_pylist()
+            ]
+            path.write_text("\n".join([",".join(columns), *rows, ""]))
+        else:
+            path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    return paths
+
+
+def _joins(folder: Path) -> dict[str, Callable[..., fn.Rankings]]:
+    def of_tables(make: Callable[[Any], Any]) -> Callable[..., fn.Rankings]:
+        return lambda **words: fn.Rankings.from_qrels_run(make(JUDGED), make(RETURNED), **words)
+
+    found = {"arrow": of_tables(pa.table), "reader": of_tables(lambda columns: pa.table(columns).to_reader())}
+    for kind in ("parquet", "csv", "jsonl"):
+        paths = _text_tables(folder, kind)
+        found[kind] = lambda paths=paths, **words: fn.read_qrels_run(*paths, **words)
+    try:
+        import pandas as pd
+
+        found["pandas"] = of_tables(pd.DataFrame)
+    except ImportError:
+        pass
+    try:
+        import polars as pl
+
+        found |= {"polars": of_tables(pl.DataFrame), "lazy": of_tables(pl.LazyFrame)}
+    except ImportError:
+        pass
+    return found
+
+
+def test_judgments_and_a_run_take_the_keywords_of_tables(tmp_path: Path) -> None:
+    for name, read in _joins(tmp_path).items():
+        rankings = read(rank="place", **OPTIONS)
+        assert rankings.queries.to_pydict() == {"qid": ["b", "a"], "lang": ["de", "en"], "weight": [1, 3]}, (
+            name
+        )
+        assert rankings.doc_ids.to_pylist() == ["y", "x", "z", "x"]
+        assert rankings.relevance.tolist() == [0, 2, 1, 0]
+        assert rankings.is_judged.tolist() == [False, True, True, True]
+        assert rankings.judged.offsets.tolist() == [0, 1, 3]
+        assert fn.evaluate(rankings, "RR").mean() == {"RR": (0.5 + 3) / 4}
+        by_distance = read(score="distance", ascending=True, nan="last", **OPTIONS)
+        assert by_distance.scores.tolist() == [-0.2, -0.7, -0.1, -np.inf]
+        with pytest.raises(InputError, match='unjudged="null"'):
+            read(rank="place", **(OPTIONS | {"unjudged": "refuse"}))
+        with pytest.raises(fn.FastndcgError, match=r'"(label|good)"?.*as in grades='):
+            read(rank="place", **(OPTIONS | {"grades": None}))
+        with pytest.raises(fn.ColumnError, match='score="distance" and rank="place" are given'):
+            read(rank="place", score="distance", **OPTIONS)
+        with pytest.raises(
+            InputError, match='column "docid" differs within query "b": "x" at row 0, "y" at row 2'
+        ):
+            read(rank="place", **(OPTIONS | {"keep": "docid"}))
+
+
+@pytest.mark.parametrize(
+    "options", [{"keep": "lang"}, {"weight": "w"}, {"rank": "r"}, {"grades": {"good": 1}}]
+)
+def test_what_has_no_columns_is_asked_for_none(tmp_path: Path, options: dict[str, Any]) -> None:
+    (tmp_path / "q").write_text("1 0 a 1\n")
+    (tmp_path / "r").write_text("1 Q0 a 1 0.5 me\n")
+    name = next(iter(options))
+    for read in (
+        lambda: fn.Rankings.from_qrels_run({"1": {"a": 1}}, {"1": {"a": 0.5}}, **options),
+        lambda: fn.read_qrels_run(tmp_path / "q", tmp_path / "r", **options),
+    ):
+        with pytest.raises(fn.ColumnError, match=rf"{name}= is of a column, and .* give a table"):
+            read()
+    for keyword in ("is_judged", "propensity"):
+        with pytest.raises(fn.errors.InputTypeError, match=f"from_qrels_run has no argument {keyword}="):
+            fn.Rankings.from_qrels_run({}, {}, **{keyword: "c"})  # type: ignore[arg-type]
+
+
+def test_distances_of_runs(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("1 0 a 1\n")
+    (tmp_path / "r").write_text("1 Q0 b 1 0.5 me\n1 Q0 a 1 0.25 me\n")
+    (tmp_path / "ranks").write_text("1\ta\t1\n1\tb\t2\n")
+    for rankings in (
+        fn.read_trec(tmp_path / "q", tmp_path / "r", ascending=True),
+        fn.read_qrels_run(tmp_path / "q", tmp_path / "r", ascending=True),
+        fn.read_qrels_run(tmp_path / "q", tmp_path / "ranks", ascending=True),
+        fn.Rankings.from_qrels_run({"1": {"a": 1}}, {"1": {"b": 0.5, "a": 0.25}}, ascending=True),
+    ):
+        assert fn.evaluate(rankings, "RR").mean() == {"RR": 1.0}
+
+
+def test_the_command_line_takes_them_too(tmp_path: Path) -> None:
+    qrels, returned = _text_tables(tmp_path, "parquet")
+    words = "good=2,fair=1,bad=0"
+    both = ["--qrels", qrels, "--run", returned, "--rank", "place"]
+    assert "--unjudged null" in run("score", *both).stderr
+    assert "--grades" in run("score", *both, "--unjudged", "null").stderr
+    options = [*both, "--grades", words, "--unjudged", "null", "--weight", "importance", "--missing", "skip"]
+    result = run("score", *options, "--by", "lang", "-m", "RR", "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["measures"][0]["mean"] == (0.5 + 3) / 4
+    assert [(each["lang"], each["mean"]) for each in json.loads(result.stdout)["slices"]] == [
+        ("de", 0.5),
+        ("en", 1.0),
+    ]
+    assert "rank=place, weight=importance" in result.stderr
+    (tmp_path / "q").write_text("1 0 a 1\n")
+    refused = run("score", "--qrels", tmp_path / "q", "--run", returned, "--by", "lang")
+    assert refused.exit_code == 3
+    assert "--keep is of a column" in refused.stderr

@@ -98,7 +98,10 @@ def test_parquet_files(tmp_path):
     [
         (["--qrels", "Q"], "--qrels and --run go together"),
         (["--run", "R"], "--qrels and --run go together"),
-        (["--qrels", "Q", "--run", "R", "--keep", "c"], "--keep has no meaning with --qrels and --run"),
+        (
+            ["--qrels", "Q", "--run", "R", "--is-judged", "c"],
+            "--is-judged has no meaning with --qrels and --run",
+        ),
         (["p.parquet", "--missing", "skip"], "--missing has no meaning without --qrels and --run"),
         ([], "Error: nothing to score. Give PATH, or --qrels and --run."),
     ],

@@ -22,11 +22,12 @@ from fastndcg.api import evaluate
 from fastndcg.errors import FastndcgError, MeasureError
 from fastndcg.measures import Measure, as_measure
 from fastndcg.sources import trec
+from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:
     from fastndcg.typing import Ties
 
-_COLUMNS = trec.Columns("query_id", "doc_id", "relevance", "score", "iteration")
+_COLUMNS = Roles("query_id", "relevance", "score", doc_id="doc_id", intents="iteration")
 
 
 def provider(*, ties: Ties = "input", first: bool = False, threads: int | None = None) -> Provider:
@@ -109,7 +110,7 @@ class Evaluator(providers.Evaluator):
                 measure: one for measure, one in ours.items() if (one.definition.way == "intents") is intents
             }
             if of_kind:
-                judged = trec._given_side("qrels", qrels, "relevance", _COLUMNS, intents=intents)
+                judged = trec.given_side("qrels", qrels, "relevance", _COLUMNS, intents=intents)
                 self._parts.append((judged, of_kind, intents))
         self._queries = self._parts[0][0].queries.to_pylist() if self._parts else []
         super().__init__(measures, self._queries)
@@ -136,7 +137,7 @@ class Evaluator(providers.Evaluator):
 
     def _values(self, run: Any) -> Iterator[tuple[list[Any], Any, Any]]:
         """Queries that were returned, measure, values."""
-        scored = trec._given_side("run", run, "score", _COLUMNS)
+        scored = trec.given_side("run", run, "score", _COLUMNS)
         if self._ties == "input":
             with np.errstate(over="ignore"):
                 scored = scored._replace(values=scored.values.astype(np.float32))

@@ -223,10 +223,8 @@ def compare(
     paths, scores = paths or [], score or []
     by = read_by(by, [*COLUMNS, "small"])
     reading = Reading(rank, ascending, unjudged, grades)
-    only_paths = {"--by": by, "--cluster": cluster, "--weight": weight, "--is-judged": is_judged}
-    paths, judgments, runs = check_sources(
-        paths, qrels, run, {}, only_paths | {"--propensity": propensity} | reading.options
-    )
+    only_paths = {"--by": by, "--cluster": cluster, "--is-judged": is_judged, "--propensity": propensity}
+    paths, judgments, runs = check_sources(paths, qrels, run, {}, only_paths)
     if len(scores) > 1 and len(paths) != 1:
         end(2, "--score is repeatable for one PATH alone; give one column, or one file")
     roles = Roles(
@@ -259,7 +257,7 @@ def compare(
         kept = tuple(dict.fromkeys([*by, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]))
         scored = _of_paths(paths, opened, scores, replace(roles, keep=kept), asked, stored, how, memory)
     else:
-        scored = _of_runs(judgments, runs, roles, asked, stored, missing, nan, how)
+        scored = _of_runs(judgments, runs, roles, asked, stored, missing, how)
     systems = _by_name(scored, {"--no-worse-than": no_worse_than, "--baseline": baseline})
     compared = compare_systems(
         {name: each.scores for name, each in systems.items()},
@@ -384,15 +382,13 @@ def _of_runs(
     asked: list[Measure],
     stored: dict[str, Stored],
     missing: str,
-    nan: NaN,
     how: _How,
 ) -> Iterator[Scored]:
     """Each run, with those judged queries that it has, or all where missing ones count."""
     names = dict(zip(runs, name_runs(runs) if len(runs) > 1 else [Path(runs[0]).stem], strict=True))
     to_read = [run for run in runs if run not in stored]
-    columns = {role: getattr(roles, role) for role in ("query", "relevance", "doc_id", "score")}
-    of_intents = roles.intents or any(each.way == "intents" for each in asked)
-    each = read_qrels_runs(qrels, to_read, columns, Missing.zero, nan, how.threads, intents=of_intents)
+    of_intents = roles.intents is not None or any(each.way == "intents" for each in asked)
+    each = read_qrels_runs(qrels, to_read, roles, Missing.zero, how.threads, intents=of_intents)
     fresh: dict[str, Scored] = {}
     has: dict[str, Any] = {}
     for run, (rankings, taken) in zip(to_read, each, strict=True):

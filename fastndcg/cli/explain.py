@@ -126,7 +126,7 @@ def explain(
     if len(chosen_measures) != 1:
         end(2, f"--measure: {measure} names {len(chosen_measures)} measures; wanted one to explain")
     reading = Reading(rank, ascending, unjudged, grades)
-    only_paths = {"--is-judged": is_judged, "--propensity": propensity} | reading.options
+    only_paths = {"--is-judged": is_judged, "--propensity": propensity}
     paths, scores = paths or [], score or []
     paths, judgments, runs = check_sources(paths, qrels, run, {}, only_paths)
     if not (id or worst or best or random or movers):
@@ -149,10 +149,7 @@ def explain(
         nan.value,
         **reading.roles(),
     )
-    if paths:
-        systems = _of_paths(paths, scores, roles, threads)
-    else:
-        systems = _of_runs(judgments, runs, roles, nan, threads)
+    systems = _of_paths(paths, scores, roles, threads) if paths else _of_runs(judgments, runs, roles, threads)
     if movers and len(systems) != 2:
         end(2, f"--movers is of two systems, and there {'is 1' if len(systems) == 1 else 'are'} given")
     (asked,) = chosen_measures
@@ -186,15 +183,9 @@ def _label(name: str | None, *given: list[str]) -> str | None:
     return name if any(len(each) > 1 for each in given) else None
 
 
-def _of_runs(qrels: str, runs: list[str], roles: Roles, nan: NaN, threads: int | None) -> dict[str, Rankings]:
-    named = {
-        "query": roles.query,
-        "doc_id": roles.doc_id,
-        "relevance": roles.relevance,
-        "score": roles.score,
-    }
+def _of_runs(qrels: str, runs: list[str], roles: Roles, threads: int | None) -> dict[str, Rankings]:
     names = name_runs(runs) if len(runs) > 1 else [Path(runs[0]).stem]
-    sides = read_qrels_runs(qrels, runs, named, Missing.zero, nan, threads, intents=False)
+    sides = read_qrels_runs(qrels, runs, roles, Missing.zero, threads, intents=False)
     systems: dict[str, Rankings] = {}
     for name, (rankings, taken) in zip(names, sides, strict=True):
         systems[str(name)] = rankings

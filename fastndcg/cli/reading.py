@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.cli.application import end, in_options
-from fastndcg.cli.options import Missing, NaN, Unjudged
+from fastndcg.cli.options import Missing, Unjudged
 from fastndcg.errors import InputError, MeasureError, SourceError
 from fastndcg.measures import Measure, parse_many
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
-    from fastndcg.sources import csv, parquet, trec, whole
+    from fastndcg.sources import csv, parquet, whole
     from fastndcg.sources.columns import Roles
     from fastndcg.sources.given import Opened
     from fastndcg.sources.scan import ParquetStream
@@ -66,16 +66,6 @@ class Reading(NamedTuple):
     ascending: bool
     unjudged: Unjudged
     grades: str | None
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Each option, and what was given for it: something false where it was not."""
-        return {
-            "--rank": self.rank,
-            "--ascending": self.ascending,
-            "--unjudged": self.unjudged is Unjudged.null,
-            "--grades": self.grades,
-        }
 
     def roles(self) -> dict[str, Any]:
         """The same as fields of `Roles`. Ends the command where `--grades` is not words and grades."""
@@ -232,44 +222,26 @@ def read_once(path: str) -> str:
 
 
 def read_qrels_runs(
-    qrels: str,
-    runs: list[str],
-    named: dict[str, str | None],
-    missing: Missing,
-    nan: NaN,
-    threads: int | None,
-    *,
-    intents: bool | str,
+    qrels: str, runs: list[str], roles: Roles, missing: Missing, threads: int | None, *, intents: bool
 ) -> Iterator[tuple[Rankings, dict[str, str | None]]]:
     """As `read_rankings`, of judgments and each run."""
     from fastndcg.sources import trec
 
-    each = trec.read_qrels_runs(
-        qrels,
-        runs,
-        trec.Columns(**named),
-        missing.value,
-        nan=nan.value,
-        intents=intents,
-        threads=threads,
-    )
+    each = trec.read_qrels_runs(qrels, runs, roles, missing.value, intents=intents, threads=threads)
     for rankings, judged, scored in each:
-        yield rankings, _taken(named, judged, scored)
+        yield rankings, _taken(judged or {}, scored or {}, roles)
 
 
-def _taken(
-    named: Iterable[str], judged: trec.Columns | None, scored: trec.Columns | None
-) -> dict[str, str | None]:
+def _taken(judged: dict[str, str], scored: dict[str, str], roles: Roles) -> dict[str, str | None]:
     """The column of each role, or that of each file where they differ."""
     taken: dict[str, str | None] = {}
-    for role in named:
-        sides = [getattr(side, role) for side in (judged, scored) if side is not None]
-        names = [name for name in sides if name is not None]
+    for role in ("query", "doc_id", "relevance", "score"):
+        names = [side[role] for side in (judged, scored) if role in side]
         if len(set(names)) > 1:
             taken |= {f"{role} of qrels": names[0], f"{role} of run": names[1]}
         elif names:
-            taken[role] = names[0]
-    return taken
+            taken["rank" if role == "score" and roles.rank is not None else role] = names[0]
+    return taken if roles.weight is None else taken | {"weight": roles.weight}
 
 
 def name_runs(paths: list[str], given: str = "--run") -> list[str | None]:

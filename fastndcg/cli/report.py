@@ -118,9 +118,9 @@ def report(
     check_extra()
     check_confidence(confidence)
     paths, scores, slices = paths or [], score or [], tuple(dict.fromkeys(by or []))
-    only_paths = {"--by": by, "--weight": weight, "--is-judged": is_judged, "--propensity": propensity}
+    only_paths = {"--by": by, "--is-judged": is_judged, "--propensity": propensity}
     reading = Reading(rank, ascending, unjudged, grades)
-    paths, judgments, runs = check_sources(paths, qrels, run, {}, only_paths | reading.options)
+    paths, judgments, runs = check_sources(paths, qrels, run, {}, only_paths)
     if len(scores) > 1 and len(paths) != 1:
         end(2, "--score is repeatable for one PATH alone; give one column, or one file")
     if out.exists() and any(Path(path).exists() and out.samefile(path) for path in [*paths, *runs]):
@@ -144,7 +144,7 @@ def report(
     read = (
         _of_paths(paths, scores, roles, threads)
         if paths
-        else _of_runs(judgments, runs, roles, nan, threads, of_intents=of_intents)
+        else _of_runs(judgments, runs, roles, threads, of_intents=of_intents)
     )
     systems: dict[str, Rankings] = {}
     sources: dict[str, str] = {}
@@ -190,13 +190,12 @@ def _of_paths(paths: list[str], scores: list[str], roles: Roles, threads: int | 
 
 
 def _of_runs(
-    qrels: str, runs: list[str], roles: Roles, nan: NaN, threads: int | None, *, of_intents: bool
+    qrels: str, runs: list[str], roles: Roles, threads: int | None, *, of_intents: bool
 ) -> Iterator[_Read]:
     """Each run, with all judged queries: one that a run lacks has an empty ranking."""
     names = name_runs(runs) if len(runs) > 1 else [Path(runs[0]).stem]
-    named = {role: getattr(roles, role) for role in ("query", "doc_id", "relevance", "score")}
     each = read_qrels_runs(
-        qrels, runs, named, Missing.zero, nan, threads, intents=roles.intents or of_intents
+        qrels, runs, roles, Missing.zero, threads, intents=roles.intents is not None or of_intents
     )
     for name, run, (rankings, taken) in zip(names, runs, each, strict=True):
         yield str(name), f"{run}, judged by {qrels}", rankings, taken

@@ -192,16 +192,8 @@ def score(
     if confidence is not None:
         check_confidence(confidence)
     reading = Reading(rank, ascending, unjudged, grades)
-    only_paths = {
-        "--keep": keep,
-        "--by": by,
-        "--weight": weight,
-        "--is-judged": is_judged,
-        "--propensity": propensity,
-    }
-    paths, judgments, runs = check_sources(
-        paths, qrels, run, {"--missing": missing}, only_paths | reading.options
-    )
+    only_paths = {"--is-judged": is_judged, "--propensity": propensity}
+    paths, judgments, runs = check_sources(paths, qrels, run, {"--missing": missing}, only_paths)
     if keep and out is None:
         end(
             2,
@@ -245,10 +237,9 @@ def score(
         for path in held:
             _check_stored(path, {"--convention": convention, "--anchors": anchors})
         to_read = [each for each in runs if each not in held]
-        named = {"query": query, "doc_id": doc_id, "relevance": relevance, "score": score}
         of_intents = bool(intents) or any(each.way == "intents" for each in measures)
         sides = read_qrels_runs(
-            judgments, to_read, named, missing or Missing.zero, nan, threads, intents=of_intents
+            judgments, to_read, roles, missing or Missing.zero, threads, intents=of_intents
         )
         fresh = _score_runs(sides, measures, rule, threads, anchored=anchors)
         scored = []

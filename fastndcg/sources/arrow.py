@@ -407,6 +407,13 @@ class _QueryLevel:
         return int(self._first_rows[np.searchsorted(self._starts, row, side="right") - 1])
 
 
+def columns_of_queries(table: pa.Table, query: str, names: Sequence[str]) -> pa.Table:
+    """Columns of one value within each query: a row for each query, in order of first appearance."""
+    ids = ids_in(query, table[query])
+    level = _QueryLevel(_grouped(ids), ids, 0)
+    return pa.table({name: level.column(name, table[name]) for name in names})
+
+
 # ---- list columns ----
 
 

@@ -89,13 +89,13 @@ class Roles:
             _check_grades(self.grades)
 
     @classmethod
-    def of(cls, keywords: Mapping[str, Any], function: str) -> Roles:
-        """The roles that a function was given as keywords. Raises `InputTypeError` for one that does not exist.
+    def of(cls, keywords: Mapping[str, Any], function: str, without: Collection[str] = ()) -> Roles:
+        """The roles that a function was given as keywords. Raises `InputTypeError` for one that does not exist, or not there.
 
         >>> Roles.of({"query": "qid"}, "read_parquet").query
         'qid'
         """
-        known = [field.name for field in fields(cls)]
+        known = [field.name for field in fields(cls) if field.name not in without]
         for name in keywords:
             if name not in known:
                 raise InputTypeError(
@@ -155,15 +155,20 @@ def _check_grades(grades: object) -> None:
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
+OF_ONE_TABLE = ("is_judged", "intents", "propensity")  # roles that judgments and a run have no columns for
+
+
 def with_roles(function: Function) -> Function:
     """Show the roles, which a function takes as `**roles`, as the keywords that they are: in `help` and in notebooks."""
     signature = inspect.signature(function)
-    *own, _ = signature.parameters.values()
+    *own, last = signature.parameters.values()
+    without = OF_ONE_TABLE if "JoinKeywords" in str(last.annotation) else ()
     roles = [
         inspect.Parameter(
             field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
         )
         for field in fields(Roles)
+        if field.name not in without
     ]
     first = [each for each in own if each.kind is not inspect.Parameter.KEYWORD_ONLY]
     function.__signature__ = signature.replace(parameters=[*first, *roles, *own[len(first) :]])  # type: ignore[attr-defined]
@@ -213,7 +218,7 @@ def find_columns(
     >>> find_columns(["a", "b", "c"], Roles(query="a", relevance="b", score="c")).query
     'a'
     """
-    kept = _kept_names(names, roles.keep)
+    kept = kept_names(names, roles.keep)
     optional: dict[str, Any] = {role: getattr(roles, role) for role in _OPTIONAL}
     second = {
         *second_choice,
@@ -229,12 +234,7 @@ def find_columns(
         query = find_column(names, "query", roles.query, second_choice=second)
     if roles.rank is not None:
         if roles.score is not None:
-            raise ColumnError(
-                Argument("score", roles.score),
-                " and ",
-                Argument("rank", roles.rank),
-                " are given; one column says the order",
-            )
+            raise two_orders(roles)
         score = check_column(names, "rank", roles.rank)
         roles = replace(roles, score=score, ascending=True)
     score = find_column(
@@ -260,6 +260,16 @@ def find_columns(
         )
     options: dict[str, Any] = {name: getattr(roles, name) for name in _OPTIONS}
     return Columns(query, relevance, score, kept, **optional, **options)
+
+
+def two_orders(roles: Roles) -> ColumnError:
+    """The error for scores and ranks that are both named."""
+    return ColumnError(
+        Argument("score", roles.score),
+        " and ",
+        Argument("rank", roles.rank),
+        " are given; one column says the order",
+    )
 
 
 def find_column(
@@ -326,7 +336,8 @@ def check_column(names: Sequence[str], argument: str, name: str) -> str:
     )
 
 
-def _kept_names(names: Sequence[str], keep: str | Sequence[str]) -> tuple[str, ...]:
+def kept_names(names: Sequence[str], keep: str | Sequence[str]) -> tuple[str, ...]:
+    """The columns to keep, each once. Raises as `find_columns` does."""
     if isinstance(keep, str):
         keep = (keep,)
     try:

@@ -100,11 +100,13 @@ class Opened(NamedTuple):
     def names(self) -> list[str]:
         return self.headers[0].names
 
-    def table(self, names: Sequence[str], value: str, threads: int | None) -> pa.Table:
-        """The named columns of all files: one of numbers, and texts."""
-        texts = [name for name in names if name != value]
+    def table(
+        self, names: Sequence[str], numbers: Sequence[str], threads: int | None, grades: str | None = None
+    ) -> pa.Table:
+        """The named columns of all files: some of numbers, the others texts; `grades` is the column in which words could be meant."""
+        texts = [name for name in names if name not in numbers]
         tables = [
-            read_columns(file, header, names, texts, [value], threads)
+            read_columns(file, header, names, texts, numbers, threads, grades)
             for file, header in zip(self.files, self.headers, strict=True)
         ]
         return pa.concat_tables(tables, promote_options="permissive")

@@ -22,6 +22,17 @@ class Source(NamedTuple):
     hint: str = ""  # closes the message of a missing column
 
 
+def is_table(data: Any) -> bool:
+    """Whether an iterable is a table, and no list of rows."""
+    pandas = sys.modules.get("pandas")
+    return (
+        hasattr(data, "__arrow_c_stream__")
+        or hasattr(data, "__arrow_c_array__")
+        or (pandas is not None and isinstance(data, pandas.DataFrame))
+        or (isinstance(data, np.ndarray) and data.dtype.names is not None)
+    )
+
+
 def source_of(data: Any) -> Source:
     pandas = sys.modules.get("pandas")
     dataset = sys.modules.get("pyarrow.dataset")

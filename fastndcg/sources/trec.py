@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrays import as_array, falling_keys, negate, offsets_from, offsets_of, read_only
+from fastndcg.arrays import falling_keys, negate, offsets_from, offsets_of, read_only
 from fastndcg.arrow_types import array_of, column_of, combined
 from fastndcg.errors import (
     Argument,
+    At,
     ColumnError,
+    FastndcgError,
     InputError,
     InputTypeError,
     Part,
@@ -38,8 +41,18 @@ from fastndcg.grouping import id_column, numbers_of
 from fastndcg.intents import IntentGrades
 from fastndcg.kernels import worlds
 from fastndcg.rankings import Rankings
-from fastndcg.sources.columns import Roles, find_column
+from fastndcg.sources.columns import (
+    OF_ONE_TABLE,
+    Columns,
+    Roles,
+    check_column,
+    find_column,
+    kept_names,
+    two_orders,
+    with_roles,
+)
 from fastndcg.sources.formats import LOOK, TABLE, TREC, Format, format_of, is_ranked
+from fastndcg.sources.frames import is_table, source_of
 from fastndcg.sources.lines import (
     Lines,
     PathLike,
@@ -52,7 +65,7 @@ from fastndcg.sources.lines import (
     read_lines,
     report_progress,
 )
-from fastndcg.sources.values import shown, with_nulls_as_nan
+from fastndcg.sources.values import grades_in, numbers_in, refuse_nulls, scores_in, shown
 from fastndcg.threads import check_threads, processors
 from fastndcg.typing import Missing, NaN, TieOrder
 
@@ -60,8 +73,10 @@ if TYPE_CHECKING:
     from fastndcg.kernels.joining import Ids
     from fastndcg.kernels.lines import TextColumns
     from fastndcg.progress import Progress
+    from fastndcg.typing import JoinKeywords
 
 Array = npt.NDArray[Any]
+Role = Literal["relevance", "score"]
 
 _LONGEST_FIRST = 1 << 20  # bytes of the first line that are looked at
 QRELS_LINE = "a line of a TREC qrels file: query iteration doc grade"
@@ -82,16 +97,8 @@ class Side(NamedTuple):
     tag: str = ""  # name of a TREC run, as its last line has it
     query_name: str = "query_id"  # what query ids are called
     intents: IntentGrades | None = None  # of each row, where judgments are of intents
-
-
-class Columns(NamedTuple):
-    """Names of columns, where the usual ones are not meant."""
-
-    query: str | None = None
-    doc_id: str | None = None
-    relevance: str | None = None
-    score: str | None = None
-    intent: str | None = None
+    kept: pa.Table | None = None  # columns of `queries`
+    weight: Array | None = None
 
 
 def read_trec(
@@ -101,6 +108,7 @@ def read_trec(
     missing: Missing = "zero",
     ties: TieOrder = "docid_desc",
     nan: NaN = "refuse",
+    ascending: bool = False,
     score_dtype: npt.DTypeLike = np.float64,
     intents: bool = False,
     threads: int | None = None,
@@ -122,6 +130,8 @@ def read_trec(
         file. Measures with other ties do not see the difference.
     nan : "refuse" or "last"
         "last" ranks documents whose score is NaN or null below all others.
+    ascending : bool
+        True: the lowest score is the best, as of a distance.
     score_dtype : float64 or float32
         pytrec_eval and trec_eval up to 9.0.8 read scores as float32, in which more of them are tied.
     intents : bool
@@ -161,7 +171,8 @@ def read_trec(
     >>> rankings.offsets, rankings.relevance, rankings.is_judged
     (array([0, 2, 2]), array([0, 2]), array([False,  True]))
     """
-    _check_options(missing, ties, nan)
+    _check_options(missing, ties)
+    check_choice("nan", nan, get_args(NaN))
     check_threads(threads)
     dtype = np.dtype(score_dtype)
     if dtype not in (np.float32, np.float64):
@@ -170,26 +181,23 @@ def read_trec(
         judged = _text_side(qrels, has_rank=False, threads=threads)
         if intents:
             judged = _by_document(judged, _second_fields(judged))
-        scored = _run_side(run, threads)
+        scored = _run_side(run, Roles(ascending=ascending), threads)
     return join(
         judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties, nan, threads
     )
 
 
+@with_roles
 def read_qrels_run(
     qrels: PathLike,
     run: PathLike,
     *,
     missing: Missing = "zero",
     ties: TieOrder = "docid_desc",
-    nan: NaN = "refuse",
-    query: str | None = None,
-    doc_id: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
     intents: bool | str = False,
     threads: int | None = None,
     progress: Progress = None,
+    **roles: Unpack[JoinKeywords],
 ) -> Rankings:
     """Rankings from judgments and predictions in two files, joined on query and document id.
 
@@ -202,6 +210,11 @@ def read_qrels_run(
         As in `read_trec`. Whole-number ids are ordered as numbers.
     query, doc_id, relevance, score : str, optional
         Columns of tables; by default the usual names. Only these columns are read.
+    keep, weight : str, optional
+        Columns of the judgments with one value for each query: carried to the results, and its weight in the mean.
+    rank, ascending, unjudged, grades
+        As in `read_parquet`: of the run a column of ranks in place of scores, or scores of which the lowest is the best; of the
+        judgments null grades that are none, and words as grades.
     intents : bool or str
         True: a judgment is of a document for one intent, which stands in the second field of a TREC file, and in a column of a
         usual name (intent, subtopic, iteration) of a table, or in the one that is named here.
@@ -230,11 +243,9 @@ def read_qrels_run(
     >>> read_qrels_run(folder / "qrels.parquet", folder / "run.parquet").relevance
     array([0, 2])
     """
-    columns = Columns(query, doc_id, relevance, score)
+    named = Roles.of(roles, "read_qrels_run", OF_ONE_TABLE)
     rankings, *_ = next(
-        read_qrels_runs(
-            qrels, [run], columns, missing, ties, nan, intents, threads=threads, progress=progress
-        )
+        read_qrels_runs(qrels, [run], named, missing, ties, intents, threads=threads, progress=progress)
     )
     return rankings
 
@@ -242,73 +253,73 @@ def read_qrels_run(
 def read_qrels_runs(
     qrels: PathLike,
     runs: Iterable[PathLike],
-    columns: Columns,
+    roles: Roles,
     missing: Missing,
     ties: TieOrder = "docid_desc",
-    nan: NaN = "refuse",
     intents: bool | str = False,
     *,
     threads: int | None = None,
     progress: Progress = None,
-) -> Iterator[tuple[Rankings, Columns | None, Columns | None]]:
+) -> Iterator[tuple[Rankings, Taken | None, Taken | None]]:
     """What `read_qrels_run` returns for each run, of judgments that are read once; and the columns taken of both, where they have some.
 
     Raises as it does.
     """
-    _check_options(missing, ties, nan)
+    _check_options(missing, ties)
     check_threads(threads)
-    columns = columns._replace(intent=_intent_column(intents))
+    roles = _with_intents(roles, intents)
     judged, of_judged = None, None
     for run in runs:
         with report_progress(progress, *([qrels] if judged is None else []), run):
             if judged is None:
-                judged, of_judged = _file_side(qrels, "relevance", columns, threads, intents=bool(intents))
-            scored, of_scored = _file_side(run, "score", columns, threads)
-        yield join(judged, scored, missing, ties, nan, threads), of_judged, of_scored
+                judged, of_judged = _file_side(qrels, "relevance", roles, threads, intents=bool(intents))
+            scored, of_scored = _file_side(run, "score", roles, threads)
+        yield join(judged, scored, missing, ties, roles.nan, threads), of_judged, of_scored
 
 
 def rankings_from_qrels_run(
     qrels: Any,
     run: Any,
-    *,
+    roles: Roles,
     missing: Missing = "zero",
     ties: TieOrder = "docid_desc",
-    nan: NaN = "refuse",
-    query: str | None = None,
-    doc_id: str | None = None,
-    relevance: str | None = None,
-    score: str | None = None,
-    ascending: bool = False,
     intents: bool | str = False,
 ) -> Rankings:
     """What `Rankings.from_qrels_run` does.
 
-    >>> rankings_from_qrels_run({"q1": {"a": 1, "b": 0}}, {"q1": {"b": 0.5, "c": 0.1}}).is_judged
+    >>> rankings_from_qrels_run({"q1": {"a": 1, "b": 0}}, {"q1": {"b": 0.5, "c": 0.1}}, Roles()).is_judged
     array([ True, False])
     """
-    _check_options(missing, ties, nan)
-    columns = Columns(query, doc_id, relevance, score, _intent_column(intents))
-    judged = _given_side("qrels", qrels, "relevance", columns, intents=bool(intents))
-    scored = _given_side("run", run, "score", columns)
-    if Roles(ascending=ascending).ascending:
-        scored = scored._replace(values=negate(scored.values))
-    return join(judged, scored, missing, ties, nan)
+    _check_options(missing, ties)
+    roles = _with_intents(roles, intents)
+    judged = given_side("qrels", qrels, "relevance", roles, intents=bool(intents))
+    return join(judged, given_side("run", run, "score", roles), missing, ties, roles.nan)
 
 
-def _check_options(missing: str, ties: str, nan: NaN) -> None:
+def _check_options(missing: str, ties: str) -> None:
     check_choice("missing", missing, get_args(Missing))
     check_choice("ties", ties, get_args(TieOrder))
-    check_choice("nan", nan, get_args(NaN))
+
+
+def _with_intents(roles: Roles, intents: bool | str) -> Roles:
+    """The same roles, with the column of intents where one is named."""
+    if not isinstance(intents, bool | str):
+        raise InputTypeError(
+            f"intents={intents!r} is a {type(intents).__name__}; wanted True, False or the name of a column"
+        )
+    return replace(roles, intents=intents) if isinstance(intents, str) else roles
 
 
 # ---- sides from files ----
 
 
-def _run_side(path: PathLike, threads: int | None) -> Side:
+def _run_side(path: PathLike, roles: Roles, threads: int | None) -> Side:
     """A TREC run, or one of MS MARCO, whose first line has three fields: the lower the rank, the higher the score."""
     name = path_of(path, "run")
+    _refuse_columns(name, "score", roles, "a run whose fields have no names")
     if not is_ranked(_first_fields(name)):
-        return _text_side(name, has_rank=True, threads=threads)
+        side = _text_side(name, has_rank=True, threads=threads)
+        return side._replace(values=negate(side.values)) if roles.ascending else side
     lines = read_lines(name, _scanner(3), RANKED_LINE, threads=threads)
     place = _line_namer(lines)
     with np.errstate(invalid="ignore"):
@@ -402,71 +413,74 @@ def _is_many(name: str) -> bool:
     return path.is_dir() or (is_pattern and not path.exists())
 
 
+# the column of each role of judgments or a run
+Taken = dict[str, str]
+_OF_TABLES = {"relevance": ("grades", "keep", "weight"), "score": ("rank",)}
+
+
+def _refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
+    """Refuse what is said of columns where there are none."""
+    for argument in _OF_TABLES[role]:
+        if getattr(roles, argument):
+            raise ColumnError(Argument(argument), f" is of a column, and {name} is {what}; give a table")
+
+
 def _file_side(
-    path: PathLike,
-    role: Literal["relevance", "score"],
-    columns: Columns,
-    threads: int | None,
-    *,
-    intents: bool = False,
-) -> tuple[Side, Columns | None]:
+    path: PathLike, role: Role, roles: Roles, threads: int | None, *, intents: bool = False
+) -> tuple[Side, Taken | None]:
     """A side, and the columns that were taken of it; None of a TREC file, which has none."""
     name = path_of(path, "qrels" if role == "relevance" else "run")
     kind = format_of_side(name, has_rank=role == "score")
     if kind is TREC:
         if role == "score":
-            return _run_side(name, threads), None
+            return _run_side(name, roles, threads), None
+        _refuse_columns(name, role, roles, "a qrels file whose fields have no names")
         side = _text_side(name, has_rank=False, threads=threads)
         return (_by_document(side, _second_fields(side)) if intents else side), None
     from fastndcg.sources import csv, given
 
     opened = given.open_tables([name], threads, None if kind is TABLE else kind)
     try:
-        names = _find(opened.first, opened.names, role, columns, intents=intents)
+        names, kept = _find(opened.first, opened.names, role, roles, intents=intents)
     except ColumnError as error:
         if isinstance(opened, csv.Opened):
             raise csv.no_such_columns(opened.first, opened.headers[0], error) from None
         raise
-    query, doc_id, value, *_ = names
-    table = opened.table(names, value, threads)
-    side = _table_side(name, table, names, role, is_text=isinstance(opened, csv.Opened))
-    return side, Columns(query, doc_id, **{role: value})
+    numbers = [each for each in (names[2], roles.weight) if each in (*names, *kept)]
+    if roles.grades is not None and role == "relevance":
+        numbers.remove(names[2])
+    read = list(dict.fromkeys([*names, *kept]))
+    table = opened.table(read, numbers, threads, names[2] if role == "relevance" else None)
+    side = _table_side(name, table, names, kept, role, roles, is_text=isinstance(opened, csv.Opened))
+    return side, {"query": names[0], "doc_id": names[1], role: names[2]}
 
 
 # ---- sides from memory ----
 
 
-def _given_side(
-    name: str, data: Any, role: Literal["relevance", "score"], columns: Columns, *, intents: bool = False
-) -> Side:
+def given_side(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
+    """Judgments or a run in memory. Raises as `Rankings.from_qrels_run` does."""
     if isinstance(data, str | os.PathLike):
         raise InputTypeError(
             f"{name} is the path {os.fspath(data)!r}; read_trec and read_qrels_run read files"
         )
     if isinstance(data, Mapping):
-        return _side_of_intent_dicts(name, data) if intents else _side_of_dicts(name, data)
-    if hasattr(data, "collect") and not hasattr(data, "__arrow_c_stream__"):  # a lazy frame
-        data = data.collect()
-    table = _as_table(data)
-    if table is not None:
-        names = _find(name, table.column_names, role, columns, intents=intents)
-        return _table_side(name, table, names, role)
-    if isinstance(data, Iterable):
-        return _side_of_tuples(name, data, role, intents=intents)
-    raise InputTypeError(
-        f"{name} is a {type(data).__name__}; wanted a dict of dicts, a DataFrame, an Arrow table, or ir_measures' "
-        f"{'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
-    )
-
-
-def _as_table(data: Any) -> pa.Table | None:
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
-    return None
+        _refuse_columns(name, role, roles, "a dict")
+        side = _side_of_intent_dicts(name, data) if intents else _side_of_dicts(name, data)
+    elif isinstance(data, Iterable) and not is_table(data):
+        _refuse_columns(name, role, roles, "no table")
+        side = _side_of_tuples(name, data, role, intents=intents)
+    else:
+        try:
+            source = source_of(data)
+        except InputTypeError:
+            raise InputTypeError(
+                f"{name} is a {type(data).__name__}; wanted a dict of dicts, a DataFrame, an Arrow table, or ir_measures' "
+                f"{'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
+            ) from None
+        names, kept = _find(name, list(source.names), role, roles, intents=intents)
+        return _table_side(name, source.table(list(dict.fromkeys([*names, *kept]))), names, kept, role, roles)
+    return side._replace(values=negate(side.values)) if role == "score" and roles.ascending else side
 
 
 def _side_of_dicts(name: str, data: Mapping[Any, Any]) -> Side:
@@ -483,9 +497,7 @@ def _side_of_dicts(name: str, data: Mapping[Any, Any]) -> Side:
     return Side(name, queries, codes, docs, values, lambda _: name, False)
 
 
-def _side_of_tuples(
-    name: str, data: Iterable[Any], role: Literal["relevance", "score"], *, intents: bool = False
-) -> Side:
+def _side_of_tuples(name: str, data: Iterable[Any], role: Role, *, intents: bool = False) -> Side:
     rows = list(data)
     try:
         query = [row.query_id for row in rows]
@@ -519,28 +531,58 @@ def _side_of_intent_dicts(name: str, data: Mapping[Any, Any]) -> Side:
 def _table_side(
     name: str,
     table: pa.Table,
-    names: tuple[str, ...],
-    role: Literal["relevance", "score"],
+    names: Sequence[str],
+    kept: Sequence[str],
+    role: Role,
+    roles: Roles,
     *,
     is_text: bool = False,
 ) -> Side:
-    for column in names:
-        if table[column].null_count and (role, column) != ("score", names[2]):
-            nulls = array_of(table[column].is_null())
-            raise InputError(
-                f"{name}: column {column} has {nulls.sum():,} nulls; the first is at row {int(np.argmax(nulls))}. Drop those rows."
+    graded = None
+    try:
+        for column in (*names[:2], *names[3:]):
+            refuse_nulls(column, table[column], At)
+        query, doc, *intent = (_without_views(table[column]) for column in (*names[:2], *names[3:]))
+        if pa.types.is_floating(doc.type) or pa.types.is_nested(doc.type):
+            raise InputTypeError(
+                f'column "{names[1]}" is {doc.type}; wanted whole numbers or strings as document ids'
             )
-    query, doc, value, *intent = (_without_views(table[column]) for column in names)
-    if pa.types.is_floating(doc.type) or pa.types.is_nested(doc.type):
-        raise InputTypeError(
-            f"{name}: column {names[1]} is {doc.type}; wanted whole numbers or strings as document ids"
+        columns = Columns(
+            relevance=names[2], score=names[2], nan="last", ascending=roles.ascending or roles.rank is not None,
+            unjudged=roles.unjudged, grades=roles.grades,
+        )  # fmt: skip
+        if role == "relevance":
+            values, graded = grades_in(columns, table[names[2]], At)
+        else:  # nulls are NaN, which pandas writes as null: refused or ranked last where they are joined
+            values = scores_in(columns, table[names[2]], At)
+        of_queries = _columns_of_queries(table, names[0], kept, roles.weight, is_text=is_text)
+    except FastndcgError as error:
+        raise error.within(f"{name}: ") from None
+    side = _side(name, query, doc, values)._replace(is_text=is_text, query_name=names[0], **of_queries)
+    intents = combined(intent[0]) if intent else None
+    if graded is not None:
+        rows = np.flatnonzero(graded)
+        place, docs = side.place, side.docs.take(column_of(rows))
+        side = side._replace(
+            codes=side.codes[rows], docs=docs, values=values[rows], place=lambda row: place(int(rows[row]))
         )
-    if value.null_count:  # of scores: refused or ranked as NaN is, for which pandas writes them
-        values = with_nulls_as_nan(names[2], value, lambda present: as_array(names[2], present))
-    else:
-        values = as_array(names[2], value)
-    side = _side(name, query, doc, values)._replace(is_text=is_text, query_name=names[0])
-    return _by_document(side, combined(intent[0])) if intent else side
+        intents = None if intents is None else intents.take(column_of(rows))
+    return side if intents is None else _by_document(side, intents)
+
+
+def _columns_of_queries(
+    table: pa.Table, query: str, kept: Sequence[str], weight: str | None, *, is_text: bool
+) -> dict[str, Any]:
+    """Fields of a side: the kept columns and weights of its queries."""
+    if not kept:
+        return {}
+    from fastndcg.sources.arrow import columns_of_queries, integers_if_written_so
+
+    found = columns_of_queries(table, query, kept)
+    weights = None if weight is None else numbers_in(weight, found[weight], "weights", At)
+    names = [name for name in kept if name != weight]
+    columns = [integers_if_written_so(found[name]) if is_text else found[name] for name in names]
+    return {"kept": pa.table(columns, names=names) if names else None, "weight": weights}
 
 
 def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -615,33 +657,28 @@ def _numbers(name: str, values: list[Any]) -> Array:
 
 
 def _find(
-    name: str,
-    present: list[str],
-    role: Literal["relevance", "score"],
-    columns: Columns,
-    *,
-    intents: bool,
-) -> tuple[str, ...]:
-    """Names of the query, document and value columns, and of that of intents."""
-    wanted: list[Literal["query", "doc_id", "relevance", "score", "intent"]] = ["query", "doc_id", role]
+    name: str, present: list[str], role: Role, roles: Roles, *, intents: bool
+) -> tuple[tuple[str, ...], list[str]]:
+    """Names of the query, document and value columns, and of that of intents; and of those that judgments have of queries."""
+    kept: dict[str, None] = {}
     try:
-        return tuple(
-            find_column(present, each, getattr(columns, each))
-            for each in [*wanted, *(["intent"] if intents else [])]
-        )
+        if role == "score" and roles.rank is not None:
+            if roles.score is not None:
+                raise two_orders(roles)
+            value = check_column(present, "rank", roles.rank)
+        else:
+            value = find_column(present, role, getattr(roles, role))
+        names = [find_column(present, each, getattr(roles, each)) for each in ("query", "doc_id")]
+        names = [*names, value, *([find_column(present, "intent", roles.intents)] if intents else [])]
+        if role == "relevance":
+            kept = dict.fromkeys(kept_names(present, roles.keep))
+            kept |= {} if roles.weight is None else {check_column(present, "weight", roles.weight): None}
+        return tuple(names), [each for each in kept if each != names[0]]
     except ColumnError as error:
         raise error.within(f"{name}: ") from None
 
 
 # ---- judgments of intents ----
-
-
-def _intent_column(intents: bool | str) -> str | None:
-    if not isinstance(intents, bool | str):
-        raise InputTypeError(
-            f"intents={intents!r} is a {type(intents).__name__}; wanted True, False or the name of a column"
-        )
-    return intents if isinstance(intents, str) else None
 
 
 def _second_fields(side: Side) -> pa.Array:
@@ -738,6 +775,10 @@ def join(
             renumbered[judged_codes],
             renumbered[run_codes],
         )
+        qrels = qrels._replace(
+            kept=None if qrels.kept is None else qrels.kept.take(column_of(kept)),
+            weight=None if qrels.weight is None else qrels.weight[kept],
+        )
 
     judged_offsets, judged_rows = _grouped(judged_codes, len(queries))
     values = qrels.values
@@ -791,6 +832,8 @@ def join(
         judged=(pool_offsets, values[: len(judged_rows)][pool_kept]),
         is_judged=is_judged,
         query_ids=queries,
+        queries=qrels.kept,
+        weight=qrels.weight,
         **intents,
     )._with_query_name(qrels.query_name)
     return rankings._with_doc_ids(run.docs if in_place else _of_kind(run_docs, run.docs, rows, threads))
