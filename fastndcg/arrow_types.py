@@ -19,6 +19,7 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def decoded(column: Any) -> Any:
+    """The values of a dictionary column, or the column as it is."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg import scoring
-from fastndcg.arrow_types import combined
+from fastndcg.arrow_types import combined, decoded
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.measures import Measure, as_measure, hold_functions
 from fastndcg.rankings import Rankings
@@ -114,9 +114,7 @@ def _explained(rankings: object, measure: Measure, query: object) -> Explanation
 
 def row_of(rankings: Rankings, query: object) -> int:
     """Number of the query of an id. Raises `InputError`, with the nearest ids, where there is none."""
-    ids = combined(rankings.query_ids)
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.cast(ids.type.value_type)
+    ids = decoded(combined(rankings.query_ids))
     try:
         row = int(pc.index(ids, pa.scalar(query).cast(ids.type)).as_py())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import arrow_column, read_only
-from fastndcg.arrow_types import array_of, column_of, combined, plain_strings
+from fastndcg.arrow_types import array_of, column_of, combined, decoded, plain_strings
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.kernels import worlds
 from fastndcg.later import pa
@@ -104,8 +104,7 @@ def group_by_query(query_ids: Any) -> Grouped:
     offsets = np.append(0, np.cumsum(counts))
     if (codes[1:] >= codes[:-1]).all():
         return Grouped(found, offsets)
-    found = found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
-    return Grouped(found, offsets, codes, first_rows)
+    return Grouped(decoded(found), offsets, codes, first_rows)
 
 
 def pays(driver: str, rows: int) -> bool:

@@ -19,7 +19,7 @@ from fastndcg.arrays import (
     split_unjudged,
     unmasked,
 )
-from fastndcg.arrow_types import array_of, combined, plain_strings
+from fastndcg.arrow_types import array_of, combined, decoded, plain_strings
 from fastndcg.errors import (
     Argument,
     At,
@@ -842,10 +842,7 @@ class Rankings:
             last = int(np.searchsorted(self.offsets, self.offsets[first] + _TOGETHER, side="right")) - 1
             last = max(last, first + 1)
             start, stop = int(self.offsets[first]), int(self.offsets[last])
-            ids = plain_strings(self.doc_ids[start:stop])
-            if pa.types.is_dictionary(ids.type):
-                ids = plain_strings(ids.cast(ids.type.value_type))
-            coded = combined(ids.dictionary_encode())
+            coded = combined(plain_strings(decoded(self.doc_ids[start:stop])).dictionary_encode())
             codes = array_of(coded.indices, -1)
             query = np.repeat(np.arange(last - first), np.diff(self.offsets[first : last + 1]))
             keys = query * len(coded.dictionary) + codes

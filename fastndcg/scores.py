@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastndcg import statistics
 from fastndcg.arrays import read_only
-from fastndcg.arrow_types import array_of
+from fastndcg.arrow_types import array_of, decoded
 from fastndcg.errors import Argument, ColumnError, FastndcgError, MeasureError, check_choice, suggest
 from fastndcg.files import kind_of, table_writer, whole_file
 from fastndcg.later import pa
@@ -427,8 +427,7 @@ def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[
     """
     codes, plain = np.zeros(len(columns[0]), np.int64), []
     for given in columns:
-        column = given.cast(given.type.value_type) if pa.types.is_dictionary(given.type) else given
-        plain.append(pa.chunked_array(column).combine_chunks())
+        plain.append(pa.chunked_array(decoded(given)).combine_chunks())
         found = plain[-1].dictionary_encode(null_encoding="encode")
         codes = codes * len(found.dictionary) + array_of(found.indices)
         codes = np.unique(codes, return_inverse=True)[1]  # small again, however many columns there are

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fastndcg.arrow_types import decoded
 from fastndcg.errors import InputError
 from fastndcg.later import pa
 from fastndcg.progress import Progress, Task
@@ -158,7 +159,7 @@ def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A dictionary column that holds no other values than those that occur."""
     if sum(len(chunk.dictionary) for chunk in column.chunks) <= len(column):
         return column
-    return column.cast(column.type.value_type).dictionary_encode().cast(column.type)
+    return decoded(column).dictionary_encode().cast(column.type)
 
 
 def _joined(parts: list[Scores]) -> Scores:

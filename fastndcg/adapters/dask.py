@@ -247,12 +247,7 @@ def _at_edges(
 
 def _groups(frame: pd.DataFrame, asked: parts.Means) -> tuple[list[pa.DataType], parts.Groups]:
     table = table_of(frame, asked.names)
-    kinds = [_plain_type(table.schema.field(name).type) for name in asked.by]
-    return kinds, parts.sums_by(asked, table)
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    return [decoded(table[name]).type for name in asked.by], parts.sums_by(asked, table)
 
 
 # ---- in the client ----

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from fastndcg import errors
 from fastndcg.api import evaluate_part
+from fastndcg.arrow_types import decoded
 from fastndcg.convention.declarations import Convention, as_convention
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.errors import At, ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
@@ -280,7 +281,7 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
             f'column "{task.order}" has {unordered:,} null{"s" * (unordered > 1)}; order numbers every document of a query'
         )
     # a dictionary is sorted by its values
-    keys = [_decode(table[name]) for name in (task.query, str(task.order))]
+    keys = [decoded(table[name]) for name in (task.query, str(task.order))]
     rows = pc.sort_indices(
         pa.table(keys, names=["query", "order"]), [("query", "ascending"), ("order", "ascending")]
     )
@@ -293,11 +294,6 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
             "query, each once"
         )
     return rows
-
-
-def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
 
 
 @contextmanager

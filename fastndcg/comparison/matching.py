@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.api import evaluate
-from fastndcg.arrow_types import array_of
+from fastndcg.arrow_types import array_of, decoded
 from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, MeasureError, suggest
 from fastndcg.measures import Measure, as_measures
 from fastndcg.rankings import Rankings
@@ -111,9 +111,7 @@ def apart(scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any) 
 
 def _ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
     """Ids of a system's queries, each there once; `known`: those of another system, which were looked at."""
-    column = scores.queries[scores.queries.column_names[0]]
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(scores.queries[scores.queries.column_names[0]])
     if pa.types.is_integer(column.type) and column.type != pa.uint64():
         column = column.cast(pa.int64())
     elif pa.types.is_string(column.type) or pa.types.is_string_view(column.type):
@@ -291,9 +289,7 @@ def _clusters(cluster: Any, queries: pa.Table) -> Int64:
             )
     if column.null_count:
         raise InputError(f"cluster has {column.null_count:,} nulls; give each query its cluster")
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    codes: Int64 = array_of(column.combine_chunks().dictionary_encode().indices).astype(np.int64)
+    codes: Int64 = array_of(decoded(column).combine_chunks().dictionary_encode().indices).astype(np.int64)
     return codes
 
 

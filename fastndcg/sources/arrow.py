@@ -481,9 +481,7 @@ def several_rows_of_lists(query: pa.Scalar, columns: Columns) -> InputError:
 
 def _first_repeated(ids: pa.ChunkedArray) -> int | None:
     """The first row whose id a row before it has."""
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.cast(ids.type.value_type)
-    codes = array_of(ids.combine_chunks().dictionary_encode().indices)
+    codes = array_of(decoded(ids).combine_chunks().dictionary_encode().indices)
     new = np.zeros(len(codes), np.bool_)
     new[np.unique(codes, return_index=True)[1]] = True
     return None if new.all() else int(np.argmin(new))

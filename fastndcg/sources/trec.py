@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import falling_keys, negate, offsets_from, offsets_of, read_only
-from fastndcg.arrow_types import array_of, column_of, combined
+from fastndcg.arrow_types import array_of, column_of, combined, decoded
 from fastndcg.errors import (
     Argument,
     At,
@@ -991,12 +991,9 @@ def _alike(qrels: Side, run: Side, left: Any, right: Any, of: str) -> tuple[pa.A
 
 
 def _plain_ids(ids: Any) -> pa.Array:
-    kind = ids.type
-    if pa.types.is_dictionary(kind):
-        ids = ids.cast(kind.value_type)
-        kind = kind.value_type
-    if not pa.types.is_integer(kind):
-        ids = ids.cast(pa.large_binary() if _is_binary(kind) else pa.large_string())
+    ids = decoded(ids)
+    if not pa.types.is_integer(ids.type):
+        ids = ids.cast(pa.large_binary() if _is_binary(ids.type) else pa.large_string())
     return combined(ids)
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import OR_UNJUDGED, negate, split_unjudged
-from fastndcg.arrow_types import array_of, decoded, is_number
+from fastndcg.arrow_types import array_of, decoded, is_number, plain_strings
 from fastndcg.errors import Argument, At, InputError, InputTypeError, Part, Step, count_of, suggest
 from fastndcg.tables import shortened
 
@@ -33,9 +33,7 @@ _STEPS = {"grades": UNJUDGED, "scores": OR_LAST}
 
 def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[int], At]) -> Array:
     """A column of numbers as one array: a view of its buffer where it is one chunk."""
-    column = plain(column)
-    if pa.types.is_dictionary(column.type):
-        column = decoded(column)
+    column = decoded(plain(column))
     kind = column.type
     if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.float64)
@@ -240,12 +238,8 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         import pyarrow.compute as pc
 
         return plain(pc.run_end_decode(column))
-    if pa.types.is_string_view(kind):
-        return column.cast(pa.large_string())
-    if pa.types.is_binary_view(kind):
-        return column.cast(pa.large_binary())
     if not pa.types.is_dictionary(kind):
-        return column
+        return plain_strings(column)
     if pa.types.is_string_view(kind.value_type):
         chunks = [
             pa.DictionaryArray.from_arrays(
@@ -255,7 +249,7 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         ]
         return pa.chunked_array(chunks, pa.dictionary(kind.index_type, pa.large_string(), kind.ordered))
     if any(chunk.dictionary.null_count for chunk in column.chunks):
-        return column.cast(kind.value_type)  # so that a null is a null wherever it is counted
+        return decoded(column)  # so that a null is a null wherever it is counted
     return column
 
 
