@@ -800,12 +800,23 @@ def test_commands_read_ranks_distances_and_words_alike(
 
 
 @pytest.mark.parametrize("command", ["score", "compare", "explain", "report"])
-@pytest.mark.parametrize(
-    "words", [["--rank", "place"], ["--ascending"], ["--unjudged", "null"], ["--grades", "Good=1"]]
-)
+@pytest.mark.parametrize("words", [["--is-judged", "seen"], ["--propensity", "chance"]])
 def test_commands_refuse_options_of_columns_beside_a_run(
     command: str, words: list[str], tmp_path: Path
 ) -> None:
     result = run(command, "--qrels", tmp_path / "qrels", "--run", tmp_path / "run", *words)
     assert result.exit_code == 2
     assert f"{words[0]} has no meaning with --qrels and --run" in only_line(result.stderr)
+
+
+@pytest.mark.parametrize("command", ["score", "compare", "explain", "report"])
+@pytest.mark.parametrize(("option", "value"), [("--rank", "place"), ("--grades", "Good=1")])
+def test_commands_name_options_of_columns_that_a_trec_file_has_not(
+    command: str, option: str, value: str, tmp_path: Path
+) -> None:
+    (tmp_path / "qrels").write_text("1 0 a 1\n")
+    (tmp_path / "run").write_text("1 Q0 a 1 0.5 me\n")
+    more = {"explain": ["--id", "1"], "report": ["-o", tmp_path / "page.html"]}.get(command, [])
+    result = run(command, "--qrels", tmp_path / "qrels", "--run", tmp_path / "run", option, value, *more)
+    assert result.exit_code == 3
+    assert re.match(rf"{option} is of a column, and .* give a table$", only_line(result.stderr))
