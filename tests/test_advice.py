@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typer.testing import CliRunner, Result
 import fastndcg as fn
 from fastndcg import typing
 from fastndcg.cli import app
-from fastndcg.errors import InputError
+from fastndcg.errors import Argument, InputError
 from fastndcg.sources.trec import read_qrels_run
 
 pytestmark = pytest.mark.auto
@@ -446,3 +447,103 @@ def test_the_command_line_takes_them_too(tmp_path: Path) -> None:
     refused = run("score", "--qrels", tmp_path / "q", "--run", returned, "--by", "lang")
     assert refused.exit_code == 3
     assert "--keep is of a column" in refused.stderr
+
+
+# ---- what is advised exists ----
+
+FAULTS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "null scores": {"score": [0.5, None, 0.25, 1.0]},
+    "NaN scores": {"score": [0.5, float("nan"), 0.25, 1.0]},
+    "null grades": {"label": [0, None, 2, 1]},
+    "NaN grades": {"label": [0.0, float("nan"), 2.0, 1.0]},
+    "infinite grades": {"label": [0.0, float("inf"), 2.0, 1.0]},
+    "words": {"label": ["good", "bad", "good", "bad"]},
+    "twice": {"docid": ["d0", "d0", "d2", "d0"]},
+    "two columns": {"pred": [1.0] * 4, "rating": [1] * 4, "query": [1] * 4},
+    "no grades": {"label": None},
+    "no scores": {"score": None},
+    "no queries": {"qid": None},
+    "null queries": {"qid": ["a", None, "a", "b"]},
+    "negative grades": {"label": [-1, 0, 2, 1]},
+    "a distance": {"score": None, "distance": [0.5, 0.1, 0.25, 1.0]},
+}  # fmt: skip
+
+
+def _two(columns: dict[str, Any]) -> tuple[Any, Any]:
+    return (
+        pa.table(
+            {name: values for name, values in columns.items() if name not in ("score", "pred", "distance")}
+        ),
+        pa.table({name: values for name, values in columns.items() if name not in ("label", "rating")}),
+    )
+
+
+def _arrays(make: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda folder, columns, **words: make(columns["label"], columns["score"], **words)
+
+
+ADVISED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "arrow": (fn.Rankings.from_arrow, lambda folder, columns: fn.Rankings.from_arrow(pa.table(columns), doc_id="docid")),
+    "evaluate": (fn.evaluate, lambda folder, columns: fn.evaluate(pa.table(columns), "nDCG")),
+    "parquet": (fn.read_parquet, lambda folder, columns: fn.read_parquet(_parquet(folder, pa.table(columns)))),
+    "stream": (
+        fn.scan_parquet,
+        lambda folder, columns: fn.evaluate(fn.scan_parquet(_parquet(folder, pa.table(columns))), "nDCG"),
+    ),
+    "csv": (fn.read_csv, lambda folder, columns: fn.read_csv(_csv(folder, pa.table(columns)))),
+    "joined": (fn.Rankings.from_qrels_run, lambda folder, columns: fn.Rankings.from_qrels_run(*_two(columns))),
+    "offsets": (fn.Rankings.from_offsets, _arrays(lambda *arrays: fn.Rankings.from_offsets([0, 3, 4], *arrays))),
+    "groups": (fn.Rankings.from_groups, _arrays(lambda *arrays: fn.Rankings.from_groups([3, 1], *arrays))),
+    "ids": (fn.Rankings.from_query_ids, _arrays(lambda *arrays: fn.Rankings.from_query_ids([1, 2, 1, 1], *arrays))),
+    "dense": (fn.Rankings.from_dense, _arrays(lambda *arrays: fn.Rankings.from_dense(*([each] for each in arrays)))),
+    "list": (fn.Rankings.from_lists, _arrays(lambda *arrays: fn.Rankings.from_lists(*([each] for each in arrays)))),
+    "scores": (
+        fn.Rankings.with_scores,
+        _arrays(lambda _, scores: fn.Rankings.from_offsets([0, 3, 4], [1, 0, 1, 1], [4, 3, 2, 1]).with_scores(scores)),
+    ),
+    "ndcg": (fn.ndcg, _arrays(lambda *arrays: fn.ndcg(*arrays, group=[3, 1]))),
+    "ndcg_score": (fn.ndcg_score, _arrays(lambda *arrays: fn.ndcg_score(*([each] for each in arrays)))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ADVISED)
+def test_every_argument_that_a_message_advises_is_one_of_the_function(name: str, tmp_path: Path) -> None:
+    """Of the errors and warnings of wrong data; the command line leaves out what it has no option for."""
+    function, call = ADVISED[name]
+    known, advised = set(inspect.signature(function).parameters) | keywords_of(function), set()
+    for fault, changed in FAULTS.items():
+        columns = {
+            key: value
+            for key, value in (TABLE.to_pydict() | {"score": [4, 3, 2, 1.5]} | changed).items()
+            if value
+        }
+        if not {"label", "score"} <= columns.keys() and function in ARRAY_FUNCTIONS:
+            continue
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                call(tmp_path, columns)
+                messages = [each.message for each in caught]
+            except fn.FastndcgError as error:
+                messages = [error, *(each.message for each in caught)]
+        for message in messages:
+            named = {
+                found.name
+                for part in message.parts  # type: ignore[union-attr]
+                for found in (getattr(part, "proposed", part),)
+                if isinstance(found, Argument)
+            }
+            assert named <= known, (fault, str(message))
+            # what is written in no part of its own can neither be left out nor be put into the words of a command
+            plain = "".join(part for part in message.parts if isinstance(part, str))  # type: ignore[union-attr]
+            plain = re.sub(r"\w+\([^)]*\)", "", plain)  # a measure, or a call
+            assert set(re.findall(r"\b([a-z_]+)=", plain)) <= known, (fault, plain)
+            advised |= named
+    assert advised or name == "ndcg_score"
+
+
+ARRAY_FUNCTIONS = [
+    function for name, (function, _) in ADVISED.items()
+    if name in ("offsets", "groups", "ids", "dense", "list", "scores", "ndcg", "ndcg_score")
+]  # fmt: skip
