@@ -524,7 +524,8 @@ def joined(begun: pa.Table, table: pa.Table) -> pa.Table:
     """Rows of two tables. Columns of the second that have room take those of the first into it, once, and are not copied."""
     columns = []
     for field, before, column in zip(table.schema, begun.columns, table.columns, strict=True):
-        if len(before) <= int(field.metadata[_ROWS_BEFORE]) and not before.null_count:
+        room = int((field.metadata or {}).get(_ROWS_BEFORE, 0))
+        if len(before) <= room and not before.null_count:
             columns.append(pa.chunked_array([_put_before(before, column.chunk(0))]))
         else:
             columns.append(pa.chunked_array([*before.chunks, *column.chunks], field.type))

@@ -1,10 +1,11 @@
-"""Parquet as a stream of `Rankings`: decoded ahead, cut between queries, regrouped on disk where rows are not grouped."""
+"""Files as a stream of `Rankings`: decoded ahead, cut between queries, regrouped on disk where rows are not grouped."""
 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -16,7 +17,7 @@ from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.grouping import Grouped
 from fastndcg.progress import Progress, advance
 from fastndcg.sources import parquet
-from fastndcg.sources.ahead import decoded_ahead
+from fastndcg.sources.ahead import Reader, decoded_ahead
 from fastndcg.sources.arrow import (
     checked_ids,
     grouped_rows,
@@ -126,23 +127,31 @@ def threads_ahead(threads: int | None) -> int:
     return min(int(pa.cpu_count()), 4) if threads is None else parquet.threads_of(threads)
 
 
-class ParquetStream(RankingsStream):
-    """What `scan_parquet` returns.
+class FileStream(RankingsStream):
+    """A stream of rankings from files of any format.
 
     Attributes
     ----------
     columns : Columns
         Which column plays which role.
     n_rows : int
-        Rows of all files, as their footers say.
+        Rows of all files.
     nbytes : int
         About how much memory the columns take when they are read whole.
     grouped : bool or None
     """
 
+    n_rows: int
+    _per_row: float  # about how many bytes a decoded row takes
+    _types: dict[str, pa.DataType]  # of the columns, as they are read
+    _encoded: frozenset[str] = frozenset()  # columns read as dictionaries though they are none
+    _ends_at: int | None = None  # the number of rows, where it is known before they are read
+    _decoders: int  # threads that decode the tables of `_readers`
+
     def __init__(
         self,
-        dataset: parquet.Dataset,
+        paths: list[parquet.Path_],
+        columns: Columns,
         *,
         threads: int,
         grouped: bool | None = None,
@@ -153,28 +162,18 @@ class ParquetStream(RankingsStream):
             raise InputTypeError(f"grouped={grouped!r} is not known; wanted True, or None to find out")
         self.grouped = grouped or None
         self._memory = bytes_of(memory)
-        self._dataset, self._paths, self._threads, self._progress = dataset, dataset.paths, threads, progress
+        self.columns, self._paths, self._threads, self._progress = columns, paths, threads, progress
         # scoring on cores that decode was a third slower than on one core beside them
-        self._scoring_threads = max(1, pa.cpu_count() - self._threads)
-        self._known_grouped = is_list(dataset.types[dataset.columns.relevance])
-        with parquet.naming(self._paths):
-            self._per_row = _bytes_of_a_row(dataset)
+        self._scoring_threads = max(1, pa.cpu_count() - threads)
+        self._known_grouped = False
 
-    @property
-    def columns(self) -> Columns:
-        return self._dataset.columns
-
-    @property
-    def n_rows(self) -> int:
-        return self._dataset.n_rows
+    @abstractmethod
+    def _readers(self, names: list[str], most: int) -> Iterator[Reader]:
+        """What reads the named columns of all files, in order, in tables of about `most` rows."""
 
     @property
     def nbytes(self) -> int:
         return int(self._per_row * self.n_rows)
-
-    def __repr__(self) -> str:
-        files = len(self._dataset.parts)
-        return f"ParquetStream({files} file{'s' if files > 1 else ''}, {self.n_rows:,} rows)"
 
     def __iter__(self) -> Iterator[Rankings]:
         if self._stands_grouped():
@@ -185,8 +184,7 @@ class ParquetStream(RankingsStream):
 
     def _nothing(self) -> Rankings:
         """The rankings of no query, with the columns of this stream."""
-        schema = pa.schema([(name, parquet.read_type(self._dataset, name)) for name in self._dataset.types])
-        return self._rankings(schema.empty_table())
+        return self._rankings(pa.schema(list(self._types.items())).empty_table())
 
     # ---- rows of a query stand together ----
 
@@ -194,7 +192,7 @@ class ParquetStream(RankingsStream):
         """All rankings, in order; raises `NotGroupedError` as soon as a query returns after it ended."""
         self._tell(0)
         oddities = Oddities(self.columns)
-        with closing(self._tables(list(self._dataset.types))) as tables:
+        with closing(self._tables(list(self._types))) as tables:
             parts = self._whole_lists(tables) if self._is_lists else self._whole_queries(tables)
             yield from map(oddities.add, parts)
         oddities.warn()
@@ -202,7 +200,7 @@ class ParquetStream(RankingsStream):
 
     @property
     def _is_lists(self) -> bool:
-        return is_list(self._dataset.types[self.columns.relevance])
+        return is_list(self._types[self.columns.relevance])
 
     def _whole_lists(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
         groups = None if self.columns.query is None else _Groups(self)
@@ -219,7 +217,7 @@ class ParquetStream(RankingsStream):
         """The queries that are known to have ended with each table; its last one waits for what the next may add to it."""
         groups = _Groups(self)
         begun: list[pa.Table] = []
-        begun_id = pa.nulls(0)
+        begun_id, done = pa.nulls(0), 0
         for first_row, table in tables:
             if not len(table):
                 continue
@@ -230,7 +228,7 @@ class ParquetStream(RankingsStream):
                 ids = ids if continues else pa.concat_arrays([begun_id, ids])
             done = first_row + len(table)
             rows = parquet.joined(begun[0], table) if begun else table
-            end = len(ids) if done == self.n_rows else len(ids) - 1
+            end = len(ids) if done == self._ends_at else len(ids) - 1
             if end:
                 queries = Grouped(ids[:end], offsets[: end + 1])
                 yield self._rankings(rows.slice(0, int(offsets[end])), done - len(rows), queries)
@@ -239,6 +237,9 @@ class ParquetStream(RankingsStream):
                 begun = [_copied(table) for table in begun]  # so that it does not hold the table that it ends
             del table, rows  # or they would stay while the next table is waited for
             self._tell(done)
+        if begun_id:
+            queries = Grouped(begun_id, np.array([0, len(begun[0])]))
+            yield self._rankings(begun[0], done - len(begun[0]), queries)
 
     def _stands_grouped(self) -> bool:
         """Whether rows are grouped, seen from the query ids alone where no pass over all columns has shown it yet."""
@@ -261,20 +262,9 @@ class ParquetStream(RankingsStream):
     def _regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
         """All rankings, by the hash of their query; and the first row of each query."""
         self._tell(0)
-        if 0 < (self._per_row + _WHOLE) * self.n_rows <= self._memory:
-            yield self._whole()
-            return
-        n_parts = 1 + int((self._per_row + _GROUPING) * self.n_rows // (self._memory // 2))
-        done, names, oddities = 0, list(self._dataset.types), Oddities(self.columns)
-        with _Spill(n_parts, int(self._per_row + 8) * self.n_rows) as spill:
-            with closing(self._tables(names)) as tables:
-                for first_row, table in tables:
-                    if len(table):
-                        with parquet.naming(self._paths):
-                            ids = checked_ids(table, self.columns, first_row)
-                        spill.add(plain_table(table), _partition(ids, n_parts), first_row)
-                    done += len(table)
-                    self._tell(done // 2)
+        spill, n_parts = self._set_aside()
+        done, oddities = self.n_rows, Oddities(self.columns)
+        with spill:
             if not done:
                 yield self._nothing(), np.empty(0, np.int64)
             for part in range(n_parts):
@@ -289,38 +279,47 @@ class ParquetStream(RankingsStream):
                 self._tell(done // 2)
         oddities.warn()
 
-    def _whole(self) -> tuple[Rankings, Int64]:
-        """All rankings at once, of rows that the memory holds."""
-        table = parquet.read_table(self._dataset, self._progress)
-        with parquet.naming(self._paths):
-            grouped = grouped_rows(table, self.columns)
-        return warn_of_oddities(self._rankings(table, 0, grouped), self.columns), grouped.first_rows
+    def _set_aside(self) -> tuple[_Spill, int]:
+        """All rows on disk, by the hash of their query; and in how many parts, each of which the memory holds."""
+        n_parts, done = self._parts_of(self.n_rows), 0
+        with ExitStack() as stack:
+            spill = stack.enter_context(_Spill(n_parts, int(self._per_row + 8) * self.n_rows))
+            with closing(self._tables(list(self._types))) as tables:
+                for first_row, table in tables:
+                    if len(table):
+                        with parquet.naming(self._paths):
+                            ids = checked_ids(table, self.columns, first_row)
+                        spill.add(plain_table(table), _partition(ids, n_parts), first_row)
+                    done += len(table)
+                    self._tell(done // 2)
+            if self._parts_of(done) <= 2 * n_parts:  # twice as many as were expected still fit
+                stack.pop_all()
+                return spill, n_parts
+        return self._set_aside()  # with the number of rows that is known by now
+
+    def _parts_of(self, n_rows: int) -> int:
+        return 1 + int((self._per_row + _GROUPING) * n_rows // (self._memory // 2))
 
     def _with_categories(self, table: pa.Table) -> pa.Table:
         """Kept columns that are dictionaries in the file are dictionaries again."""
-        for place, name in enumerate(table.column_names):
-            kind = self._dataset.types[name]
-            if pa.types.is_dictionary(kind) and name in self.columns.keep:
-                table = table.set_column(place, name, table[name].dictionary_encode().cast(kind))
         return table
 
     # ---- reading ----
 
     def _tables(self, names: list[str]) -> Generator[tuple[int, pa.Table], None, None]:
         """Tables of the named columns, in order, and the number of the first row of each."""
-        in_flight = self._threads + 4
+        in_flight = self._decoders + 4
         most = max(1, int(self._memory / (self._per_row * in_flight + _SCORING)))
-        spans = _spans(self._dataset, most)
-        readers = (_read(self._dataset, span, names, most) for span in spans)
-        done = 0
+        readers, done = self._readers(names, most), 0
 
         def numbered(table: pa.Table) -> tuple[int, pa.Table]:
             nonlocal done
             done += len(table)
             return done - len(table), table
 
-        with closing(decoded_ahead(readers, self._threads)) as tables:
+        with closing(decoded_ahead(readers, self._decoders)) as tables:
             yield from map(numbered, tables)  # a loop would hold each table while the next is waited for
+        self.n_rows = done
 
     def _rankings(
         self, table: pa.Table, numbers: int | Int64 = 0, grouped: Grouped | None = None
@@ -329,7 +328,7 @@ class ParquetStream(RankingsStream):
             rankings = rankings_from_table(
                 table,
                 self.columns,
-                decode=self._dataset.encoded,
+                decode=self._encoded,
                 numbers=numbers,
                 grouped=grouped,
             )
@@ -368,6 +367,69 @@ class ParquetStream(RankingsStream):
                 if pc.any(pc.equal(before, ids[0])).as_py():
                     return True
         return False
+
+
+class ParquetStream(FileStream):
+    """What `scan_parquet` returns.
+
+    Attributes
+    ----------
+    columns : Columns
+        Which column plays which role.
+    n_rows : int
+        Rows of all files, as their footers say.
+    nbytes : int
+        About how much memory the columns take when they are read whole.
+    grouped : bool or None
+    """
+
+    def __init__(
+        self,
+        dataset: parquet.Dataset,
+        *,
+        threads: int,
+        grouped: bool | None = None,
+        memory: int | str | None = None,
+        progress: Progress = None,
+    ) -> None:
+        super().__init__(
+            dataset.paths, dataset.columns, threads=threads, grouped=grouped, memory=memory, progress=progress
+        )
+        self._dataset, self._decoders, self._encoded = dataset, threads, dataset.encoded
+        self.n_rows = self._ends_at = dataset.n_rows
+        self._types = {name: parquet.read_type(dataset, name) for name in dataset.types}
+        self._known_grouped = self._is_lists
+        with parquet.naming(self._paths):
+            self._per_row = _bytes_of_a_row(dataset)
+
+    def __repr__(self) -> str:
+        files = len(self._dataset.parts)
+        return f"ParquetStream({files} file{'s' if files > 1 else ''}, {self.n_rows:,} rows)"
+
+    def _readers(self, names: list[str], most: int) -> Iterator[Reader]:
+        return (_read(self._dataset, span, names, most) for span in _spans(self._dataset, most))
+
+    def _regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
+        if 0 < (self._per_row + _WHOLE) * self.n_rows <= self._memory:
+            self._tell(0)
+            yield self._whole()
+        else:
+            yield from super()._regrouped()
+
+    def _whole(self) -> tuple[Rankings, Int64]:
+        """All rankings at once, of rows that the memory holds."""
+        table = parquet.read_table(self._dataset, self._progress)
+        with parquet.naming(self._paths):
+            grouped = grouped_rows(table, self.columns)
+        return warn_of_oddities(self._rankings(table, 0, grouped), self.columns), grouped.first_rows
+
+    def _with_categories(self, table: pa.Table) -> pa.Table:
+        """Kept columns that are dictionaries in the file are dictionaries again."""
+        for place, name in enumerate(table.column_names):
+            kind = self._dataset.types[name]
+            if pa.types.is_dictionary(kind) and name in self.columns.keep:
+                table = table.set_column(place, name, table[name].dictionary_encode().cast(kind))
+        return table
 
 
 def _copied(table: pa.Table) -> pa.Table:
