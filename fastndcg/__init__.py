@@ -138,6 +138,8 @@ if TYPE_CHECKING:
     from fastndcg.sources.parquet import read_parquet as read_parquet
     from fastndcg.sources.scan import ParquetStream as ParquetStream
     from fastndcg.sources.scan import scan_parquet as scan_parquet
+    from fastndcg.sources.scan_csv import CsvStream as CsvStream
+    from fastndcg.sources.scan_csv import scan_csv as scan_csv
     from fastndcg.sources.trec import read_qrels_run as read_qrels_run
     from fastndcg.sources.trec import read_trec as read_trec
     from fastndcg.statistics.agreement import cohen_kappa as cohen_kappa
@@ -176,6 +178,7 @@ _HOMES = {
     "sources.ltr": "read_ltr",
     "sources.parquet": "read_parquet",
     "sources.scan": "ParquetStream scan_parquet",
+    "sources.scan_csv": "CsvStream scan_csv",
     "sources.trec": "read_qrels_run read_trec",
     "statistics.agreement": "cohen_kappa krippendorff_alpha",
     "streams": "RankingsStream",

@@ -29,6 +29,10 @@ class NotGroupedError(InputError):
     """Rows of a query that do not stand together."""
 
 
+class ReadAgainError(Exception):
+    """What was read of a stream was of other types than all of it is; read from its beginning it has the right ones."""
+
+
 class RankingsStream(ABC):
     """A stream of `Rankings` made of whole queries; it can be iterated again and again.
 
@@ -83,7 +87,12 @@ def evaluate_stream(
     `score` evaluates one part; `sink` is written to as values come, or at the end where the rows are not grouped by query.
     """
     with Task("Reading and scoring", "rows", stream._progress):
-        return _evaluated(stream, score, sink)
+        while True:
+            try:
+                return _evaluated(stream, score, sink)
+            except ReadAgainError:
+                if sink is not None:
+                    sink.restart()
 
 
 def _evaluated(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None) -> Scores:

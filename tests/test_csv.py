@@ -271,7 +271,6 @@ def test_the_command_line_reads_csv(tmp_path: Path) -> None:
     ("words", "code", "message"),
     [
         (["{0}", "{1}"], 2, "a.csv is CSV and {1} is not; give files of one kind"),
-        (["{0}", "--memory", "1GB"], 2, "--memory has no meaning with CSV, which is read whole"),
         (["{0}", "--intents", "label"], 2, "--intents names a column of lists, which CSV has not"),
         (["{0}", "--score", "s2"], 3, 'a.csv: there is no column "s2"'),
     ],

@@ -17,12 +17,9 @@ from fastndcg.measures import Measure, parse_many
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
-    from fastndcg.sources import csv, parquet, whole
     from fastndcg.sources.columns import Roles
-    from fastndcg.sources.given import Opened
-    from fastndcg.sources.scan import ParquetStream
-
-    Chosen = parquet.Dataset | csv.Opened | whole.Opened
+    from fastndcg.sources.given import Chosen, Opened
+    from fastndcg.sources.scan import FileStream
 
 
 def read_measures(texts: list[str], gates: list[tuple[Measure, float]]) -> list[Measure]:
@@ -153,26 +150,24 @@ def read_rankings(chosen: Chosen, threads: int | None) -> Rankings:
     return rankings
 
 
-def scan_rankings(chosen: Chosen, memory: str | None, threads: int | None) -> ParquetStream | None:
+def scan_rankings(chosen: Chosen, memory: str | None, threads: int | None) -> FileStream | None:
     """The files as a stream, if they are too large to be read at once."""
-    from fastndcg.sources import csv, whole
-    from fastndcg.sources.given import IN_MEMORY
-    from fastndcg.sources.scan import ParquetStream, bytes_of, threads_ahead
+    from fastndcg.sources import whole
+    from fastndcg.sources.given import IN_MEMORY, scan_chosen
+    from fastndcg.sources.scan import bytes_of
 
-    if isinstance(chosen, csv.Opened | whole.Opened):
-        if memory is not None:
-            name = "CSV" if isinstance(chosen, csv.Opened) else chosen.format.name
-            end(
-                2,
-                f"--memory has no meaning with {name}, which is read whole; give Parquet to score it in parts",
-            )
-        return None
+    if memory is not None and isinstance(chosen, whole.Opened):
+        name = chosen.format.name
+        end(
+            2,
+            f"--memory has no meaning with {name}, which is read whole; give Parquet or CSV to score it in parts",
+        )
     try:
         budget = IN_MEMORY if memory is None else bytes_of(memory)
     except InputError as error:
         end(2, f"--memory: {error}")
-    stream = ParquetStream(chosen, threads=threads_ahead(threads), memory=None if memory is None else budget)
-    return stream if stream.nbytes > budget else None
+    stream = scan_chosen(chosen, threads, None if memory is None else budget)
+    return None if stream is None or stream.nbytes <= budget else stream
 
 
 def tell(queries: int, documents: int | None, taken: dict[str, str | None], name: str | None = None) -> None:

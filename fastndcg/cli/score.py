@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from fastndcg.scores import ResultsFile, Scores
     from fastndcg.sources.given import Opened
     from fastndcg.sources.results import Stored
-    from fastndcg.sources.scan import ParquetStream
+    from fastndcg.sources.scan import FileStream
 
 
 PathsArgument = Annotated[
@@ -443,7 +443,7 @@ class _Results:
 
 
 def _score_stream(
-    stream: ParquetStream,
+    stream: FileStream,
     measures: list[Measure],
     convention: Convention | None,
     out: Path | None,

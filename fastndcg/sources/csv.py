@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import pyarrow as pa
 
@@ -111,6 +112,17 @@ class Opened(NamedTuple):
         ]
         return pa.concat_tables(tables, promote_options="permissive")
 
+    @property
+    def size(self) -> int:
+        """Bytes of all files, as they lie there."""
+        return sum(file.stamp().size or 0 for file in self.files)
+
+    @property
+    def ids(self) -> set[str]:
+        """Columns that are text, or integers where every one is written so."""
+        columns = self.columns
+        return {name for name in (columns.query, columns.doc_id, *columns.keep) if name is not None}
+
     def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Opened:
         """The same with the columns that play the roles. Raises as `find_columns` does."""
         file, header = self.files[0], self.headers[0]
@@ -126,7 +138,7 @@ class Opened(NamedTuple):
     def read(self, threads: int | None) -> Rankings:
         """Rankings of all files. Raises as `read_csv` does."""
         columns = self.columns
-        ids = {name for name in (columns.query, columns.doc_id, *columns.keep) if name is not None}
+        ids = self.ids
         texts = ids if columns.grades is None else {*ids, columns.relevance}
         numbers = [name for name in columns.names if name not in texts and name != columns.is_judged]
         with Task("Reading"):
@@ -229,11 +241,7 @@ def read_columns(
 
     `grades` is the column in which words could be meant.
     """
-    for name in names:
-        if name not in header.names:
-            raise ColumnError(f'{file.path} has no column "{name}", which other files have')
-        if header.names.count(name) > 1:
-            raise ColumnError(f'{file.path} has two columns "{name}"; rename one of them')
+    check_names(file, header, names)
     types = dict.fromkeys(texts, pa.string())
     try:
         table = _read(file, header, names, types, threads != 1)
@@ -241,13 +249,22 @@ def read_columns(
             # says in which row what is not a number
             table = _read(file, header, names, types | dict.fromkeys(unlike, pa.float64()), False)
         return table
-    except _MalformedError as error:
+    except MalformedError as error:
         fault = str(error)
     try:  # pyarrow numbers rows only on one thread
         _read(file, header, names, types | dict.fromkeys(numbers, pa.float64()), False)
-    except _MalformedError as error:
+    except MalformedError as error:
         fault = str(error)
-    raise _fault(file.path, header, fault, grades)
+    raise fault_of(file.path, header, fault, grades)
+
+
+def check_names(file: File, header: Header, names: Sequence[str]) -> None:
+    """Raise `ColumnError` where a file has a column not once."""
+    for name in names:
+        if name not in header.names:
+            raise ColumnError(f'{file.path} has no column "{name}", which other files have')
+        if header.names.count(name) > 1:
+            raise ColumnError(f'{file.path} has two columns "{name}"; rename one of them')
 
 
 def _holds_numbers(kind: pa.DataType) -> bool:
@@ -262,33 +279,69 @@ def _read(
 ) -> pa.Table:
     import pyarrow.csv as pa_csv
 
-    with reading(file.path, "CSV"), stream_of(file) as stream:
-        try:
-            return pa_csv.read_csv(
-                stream,
-                # rows are about as wide as the names of their columns
-                read_options=pa_csv.ReadOptions(
-                    use_threads=use_threads, block_size=max(_BLOCK, 4 * len(header.text))
-                ),
-                parse_options=pa_csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
-                convert_options=pa_csv.ConvertOptions(
-                    include_columns=list(dict.fromkeys(names)),
-                    column_types=types,
-                    null_values=_NULLS,
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=False,
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            fault = _MalformedError(str(error))
+    with reading(file.path, "CSV"), stream_of(file) as stream, _malformed():
+        return pa_csv.read_csv(stream, *_options(header, names, types, use_threads))
+
+
+def parse(
+    file: File, header: Header, names: Sequence[str], types: dict[str, pa.DataType], *, use_threads: bool
+) -> Generator[pa.RecordBatch, None, None]:
+    """The named columns of a file, a block at a time. Raises `MalformedError` where a row does not parse."""
+    import pyarrow.csv as pa_csv
+
+    check_names(file, header, names)
+    options = _options(header, names, types, use_threads)
+    with (
+        reading(file.path, "CSV"),
+        stream_of(file) as stream,
+        _malformed(),
+        pa_csv.open_csv(stream, *options) as batches,
+    ):
+        yield from batches
+
+
+def block_of(header: Header) -> int:
+    """Bytes that are parsed together: rows are about as wide as the names of their columns."""
+    return max(_BLOCK, 4 * len(header.text))
+
+
+def _options(header: Header, names: Sequence[str], types: dict[str, pa.DataType], use_threads: bool) -> Any:
+    import pyarrow.csv as pa_csv
+
+    return (
+        pa_csv.ReadOptions(use_threads=use_threads, block_size=block_of(header)),
+        pa_csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
+        pa_csv.ConvertOptions(
+            include_columns=list(dict.fromkeys(names)),
+            column_types=types,
+            null_values=_NULLS,
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+
+
+@contextmanager
+def _malformed() -> Iterator[None]:
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        fault = MalformedError(str(error))
+    else:
+        return
     raise fault
 
 
-class _MalformedError(Exception):
+class MalformedError(Exception):
     """What pyarrow says of a row, kept apart from what it says of a file that cannot be read."""
 
+    def column(self, header: Header) -> str | None:
+        """The column that it is about."""
+        match = re.match(_FAULT, str(self), re.DOTALL)
+        return header.names[int(match[1])] if match and match[1] else None
 
-def _fault(path: str, header: Header, message: str, grades: str | None) -> SourceError:
+
+def fault_of(path: str, header: Header, message: str, grades: str | None) -> SourceError:
     """The error that names the row and the column of what pyarrow could not read."""
     match = re.match(_FAULT, message, re.DOTALL)
     column, row, reason = match.groups() if match else (None, None, message)

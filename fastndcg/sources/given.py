@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.sources.columns import Roles
     from fastndcg.sources.paths import Path_
+    from fastndcg.sources.scan import FileStream
     from fastndcg.streams import RankingsStream
 
 IN_MEMORY = 1 << 30  # bytes: larger files are read a part at a time
+_SMALL = 1 << 24  # bytes of CSV that are no more than that, even packed
 Opened = parquet.Opened | csv.Opened | whole.Opened
+Chosen = parquet.Dataset | csv.Opened | whole.Opened
 _OTHERS: dict[Format | None, tuple[Part, ...]] = {
     LETOR: (
         " is LETOR, which has grades and no scores",
@@ -81,14 +84,23 @@ def rankings_or_stream(
     """
     if not is_path(data):
         return rankings_from_arrow(data, roles, with_doc_id=with_doc_id)
+    chosen = open_tables(parquet.as_list(data), threads).choose(roles, with_doc_id=with_doc_id)
+    stream = scan_chosen(chosen, threads)
+    return chosen.read(threads) if stream is None or stream.nbytes <= IN_MEMORY else stream
+
+
+def scan_chosen(chosen: Chosen, threads: int | None, memory: int | None = None) -> FileStream | None:
+    """The files as a stream; None of those that are read whole. Raises as `scan_parquet` and `scan_csv` do."""
     from fastndcg.sources.scan import ParquetStream, threads_ahead
 
-    chosen = open_tables(parquet.as_list(data), threads).choose(roles, with_doc_id=with_doc_id)
+    workers = threads_ahead(threads)
     if isinstance(chosen, parquet.Dataset):
-        stream = ParquetStream(chosen, threads=threads_ahead(threads))
-        if stream.nbytes > IN_MEMORY:
-            return stream
-    return chosen.read(threads)
+        return ParquetStream(chosen, threads=workers, memory=memory)
+    if isinstance(chosen, whole.Opened) or (memory is None and chosen.size < _SMALL):
+        return None
+    from fastndcg.sources.scan_csv import CsvStream
+
+    return CsvStream(chosen, threads=workers, memory=memory)
 
 
 def is_path(data: Any) -> bool:

@@ -525,7 +525,7 @@ class _Groups:
     ids of text that is a hundred megabytes less. When they cease to rise, the ids before are read once more.
     """
 
-    def __init__(self, stream: ParquetStream, *, rising: bool = True) -> None:
+    def __init__(self, stream: FileStream, *, rising: bool = True) -> None:
         self._stream = stream
         self._last: pa.Scalar | None = None
         self._rising = rising

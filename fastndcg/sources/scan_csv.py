@@ -1,0 +1,245 @@
+"""CSV as a stream of `Rankings`: parsed a block at a time, its types those that all rows have had so far."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Unpack
+
+import pyarrow as pa
+
+from fastndcg.sources import csv
+from fastndcg.sources.arrow import integers_if_written_so
+from fastndcg.sources.columns import Roles, with_roles
+from fastndcg.sources.lines import unpacked
+from fastndcg.sources.messages import reading
+from fastndcg.sources.scan import FileStream, threads_ahead
+from fastndcg.streams import ReadAgainError
+
+if TYPE_CHECKING:
+    from fastndcg.progress import Progress
+    from fastndcg.sources.ahead import Reader
+    from fastndcg.sources.parquet import Path_
+    from fastndcg.sources.paths import File
+    from fastndcg.typing import RoleKeywords
+
+_SAMPLE = 8 << 20  # unpacked bytes that tell how much the rest of a file unpacks to
+_ROWS = 1 << 18  # of a table: to score fewer at a time takes longer for each
+# the types that pyarrow tries, in its order, of columns that are neither ids nor text
+_NUMBERS = (pa.null(), pa.int64(), pa.bool_(), pa.float64())
+
+
+@with_roles
+def scan_csv(
+    path: Path_ | Iterable[Path_],
+    *,
+    grouped: bool | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    progress: Progress = None,
+    **roles: Unpack[RoleKeywords],
+) -> CsvStream:
+    r"""A stream of `Rankings` from CSV or tab-separated files of any size, packed or not, to be evaluated in bounded memory.
+
+    `evaluate` of the stream gives the same bits, in the same order, as that of `read_csv`.
+
+    Parameters
+    ----------
+    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
+        As in `read_csv`.
+    grouped, memory, progress
+        As in `scan_parquet`. What pyarrow parses ahead, some tens of megabytes, comes on top of `memory`.
+    threads : int, optional
+        1 parses on one thread beside the one that iterates; else pyarrow's threads do. The result does not depend on it.
+
+    Returns
+    -------
+    CsvStream
+        As that of `scan_parquet`. The first rows say whether ids are integers and of which type numbers are; where a later
+        row says otherwise, `evaluate` begins anew. Iterating the stream reads all rows once before, to find out.
+
+    Raises
+    ------
+    SourceError
+        As `read_csv` does, some of it while the stream is iterated.
+    ColumnError, InputError, InputTypeError
+        As `read_csv` does; under `grouped=True` also `InputError` for a query that returns after it ended.
+
+    See Also
+    --------
+    read_csv : all rows at once.
+    scan_parquet : the same of Parquet.
+    evaluate : measures of the stream.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from fastndcg import evaluate
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "a.csv").write_text("qid,label,score\na,1,0.5\nb,0,0.1\na,2,0.9\n")
+    ...     scores = evaluate(scan_csv(f"{folder}/a.csv"), "nDCG@10")
+    >>> scores.queries["qid"].to_pylist(), scores["nDCG@10"]
+    (['a', 'b'], array([1., 0.]))
+    """
+    workers = threads_ahead(threads)
+    opened = csv.open_csv(path).choose(Roles.of(roles, "scan_csv"))
+    return CsvStream(opened, grouped=grouped, memory=memory, threads=workers, progress=progress)
+
+
+class CsvStream(FileStream):
+    """What `scan_csv` returns.
+
+    Attributes
+    ----------
+    columns : Columns
+        Which column plays which role.
+    n_rows : int
+        About how many rows all files have, by the length of the first ones; how many there are once all were read.
+    nbytes : int
+        About how much memory the columns take when they are read whole.
+    grouped : bool or None
+    """
+
+    _decoders = 1  # each with as many threads of pyarrow as there are
+
+    def __init__(
+        self,
+        opened: csv.Opened,
+        *,
+        threads: int,
+        grouped: bool | None = None,
+        memory: int | str | None = None,
+        progress: Progress = None,
+    ) -> None:
+        super().__init__(
+            opened.paths, opened.columns, threads=threads, grouped=grouped, memory=memory, progress=progress
+        )
+        self._opened, self._settled = opened, False
+        names = dict.fromkeys(self.columns.names)
+        # of ids, whether they are integers is found out from their text
+        self._types = dict.fromkeys(names, pa.null()) | dict.fromkeys(opened.ids, pa.int64())
+        if self.columns.grades is not None:
+            self._types[self.columns.relevance] = pa.string()
+        self.n_rows, self._per_row = self._look()
+
+    def __repr__(self) -> str:
+        files = len(self._opened.files)
+        return f"CsvStream({files} file{'s' if files > 1 else ''}, about {self.n_rows:,} rows)"
+
+    def _look(self) -> tuple[int, float]:
+        """About how many rows there are, and how many bytes each takes, by the first block; columns get their types from it."""
+        file, header = self._opened.files[0], self._opened.headers[0]
+        inferred = {name: kind for name, kind in self._read_types().items() if kind != pa.null()}
+        with closing(csv.parse(file, header, list(self._types), inferred, use_threads=False)) as batches:
+            try:
+                batch = next(batches, None)
+            except csv.MalformedError as error:
+                raise self._misfit(file, header, list(self._types), error) from None
+            try:
+                is_all = next(batches, None) is None
+            except csv.MalformedError:  # of other types than the first block, or what iterating will say
+                is_all = False
+        if batch is None:
+            return 0, 4.0
+        for name, kind in self._types.items():
+            if kind == pa.int64():
+                self._types[name] = integers_if_written_so(batch[name]).type
+            elif kind == pa.null():
+                found = batch[name].type
+                self._types[name] = found if found in _NUMBERS else self._last(name)
+        with reading(file.path, "CSV"):
+            stream, packed = unpacked(file.filesystem.open_input_file(file.path))
+            with stream:
+                read = len(stream.read(_SAMPLE))
+                times = 1.0 if packed is None or not read else read / packed.tell()
+        parsed = times * (file.stamp().size or 1) if is_all else csv.block_of(header)
+        return int(len(batch) * times * self._opened.size / parsed), batch.nbytes / len(batch) + 4
+
+    def _last(self, name: str) -> pa.DataType:
+        """The type that is tried last."""
+        return pa.string() if name == self.columns.is_judged else pa.float64()
+
+    def _read_types(self) -> dict[str, pa.DataType]:
+        """Types as which pyarrow reads the columns."""
+        return self._types | dict.fromkeys(self._opened.ids, pa.string())
+
+    def _stands_grouped(self) -> bool:
+        while not self._settled:
+            try:
+                for _ in self._tables(list(self._types)):
+                    pass
+            except ReadAgainError:
+                continue
+        return super()._stands_grouped()
+
+    # ---- reading ----
+
+    def _tables(self, names: list[str]) -> Generator[tuple[int, pa.Table], None, None]:
+        try:
+            yield from super()._tables(names)
+        except _MisfitError as misfit:
+            self._types[misfit.name] = misfit.wider
+            raise ReadAgainError from None
+        self._settled = self._settled or set(names) == set(self._types)
+
+    def _readers(self, names: list[str], most: int) -> Iterator[Reader]:
+        opened = self._opened
+        return (
+            self._read(file, header, names, min(most, _ROWS))
+            for file, header in zip(opened.files, opened.headers, strict=True)
+        )
+
+    def _read(self, file: File, header: csv.Header, names: list[str], most: int) -> Reader:
+        types, rows = self._read_types(), 0
+        batches: list[pa.RecordBatch] = []
+        try:
+            for batch in csv.parse(file, header, names, types, use_threads=self._threads > 1):
+                batches.append(batch)
+                rows += len(batch)
+                if rows >= most:
+                    yield self._table(batches)
+                    batches, rows = [], 0
+        except csv.MalformedError as error:
+            raise self._misfit(file, header, names, error) from None
+        if batches:
+            yield self._table(batches)
+
+    def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
+        import pyarrow.compute as pc
+
+        table = pa.Table.from_batches(batches)
+        for name in self._opened.ids & set(table.column_names):
+            if self._types[name] == pa.int64():
+                runs = pc.run_end_encode(
+                    table[name].combine_chunks()
+                )  # to convert each row took four times as long
+                ids = integers_if_written_so(runs.values)
+                if ids.type != pa.int64():
+                    raise _MisfitError(name, pa.string())
+                runs = pa.RunEndEncodedArray.from_arrays(runs.run_ends, ids)
+                table = table.set_column(table.column_names.index(name), name, runs)
+        return table
+
+    def _misfit(
+        self, file: File, header: csv.Header, names: list[str], error: csv.MalformedError
+    ) -> Exception:
+        """The error of a row that does not parse; or the type that its column is read as next."""
+        name = error.column(header)
+        kind = self._read_types().get(name) if name is not None else None
+        if name is not None and kind in _NUMBERS and kind != self._last(name):
+            place = _NUMBERS.index(kind) + 1
+            return _MisfitError(name, _NUMBERS[place] if place < len(_NUMBERS) else pa.string())
+        try:  # pyarrow numbers rows only on one thread
+            for _ in csv.parse(file, header, names, self._read_types(), use_threads=False):
+                pass
+        except csv.MalformedError as numbered:
+            error = numbered
+        return csv.fault_of(file.path, header, str(error), self.columns.relevance)
+
+
+class _MisfitError(Exception):
+    """A column holds what its type so far does not: `wider` is the next one."""
+
+    def __init__(self, name: str, wider: pa.DataType) -> None:
+        super().__init__(name)
+        self.name, self.wider = name, wider

@@ -1,0 +1,280 @@
+"""CSV as a stream: the bits, ids and types of reading it whole, in bounded memory, whatever turns up after the first rows."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import fastndcg as fn
+from fastndcg import FastndcgError, InputError, SourceError, evaluate, read_csv, scan_csv
+from fastndcg.cli import app
+
+pytestmark = pytest.mark.auto
+SMALL = 1 << 20
+MEASURES = ["nDCG@10", "NumRet"]
+
+
+def _zstd(data: bytes) -> bytes:
+    return pa.compress(data, "zstd", asbytes=True)  # type: ignore[no-any-return]
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "": lambda data: data,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": _zstd,
+}
+
+
+def _table(rows: int, *, ids: str = "number", shuffled: bool = False) -> pa.Table:
+    rng = np.random.default_rng(rows)
+    queries = np.sort(rng.integers(0, rows // 20 + 1, rows))
+    if shuffled:
+        queries = rng.permutation(queries)
+    named = {
+        "number": queries,
+        "text": [f"q{each}" for each in queries],
+        "padded": [f"{each:07}" for each in queries],
+    }
+    return pa.table(
+        {
+            "qid": named[ids],
+            "label": rng.integers(0, 4, rows),
+            "score": np.round(rng.normal(size=rows), 2),
+            "lang": np.array(["en", "de", "fr"])[queries % 3],
+            "docid": np.arange(rows),
+        }
+    )
+
+
+def _write(path: Path, table: pa.Table) -> Path:
+    sink = pa.BufferOutputStream()
+    pa_csv.write_csv(table, sink)
+    path.write_bytes(PACKERS[path.suffix if path.suffix in PACKERS else ""](sink.getvalue().to_pybytes()))
+    return path
+
+
+def _same(path: Any, **options: Any) -> fn.Scores:
+    whole = evaluate(read_csv(path, **options), MEASURES)
+    parts = evaluate(scan_csv(path, memory=SMALL, **options), MEASURES)
+    assert parts.values.tobytes() == whole.values.tobytes()
+    assert parts.queries.schema == whole.queries.schema
+    assert parts.queries.combine_chunks().equals(whole.queries.combine_chunks())
+    return parts
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize(
+    ("ids", "suffix"), [("number", ""), ("text", ".gz"), ("padded", ".bz2"), ("number", ".zst")]
+)
+def test_the_same_as_whole(tmp_path: Path, ids: str, shuffled: bool, suffix: str) -> None:
+    path = _write(tmp_path / f"a.csv{suffix}", _table(60_000, ids=ids, shuffled=shuffled))
+    _same(path, keep="lang", doc_id="docid")
+
+
+@pytest.mark.parametrize(
+    ("column", "late"),
+    [
+        ("qid", "0007"),
+        ("qid", "b"),
+        ("score", "0.5"),
+        ("score", "inf"),
+        ("label", "0.5"),
+        ("docid", "d"),
+        ("lang", "7"),
+    ],
+)
+@pytest.mark.parametrize("grouped", [True, None])
+def test_a_type_that_shows_late(tmp_path: Path, column: str, late: str, grouped: bool | None) -> None:
+    rows = 120_000
+    table = _table(rows).set_column(2, "score", pa.array(np.arange(rows) % 97))
+    if column == "lang":
+        table = table.set_column(3, "lang", pa.array(["1"] * rows))
+    texts = table[column].cast(pa.string()).to_pylist()
+    texts[-1] = late
+    if column == "lang":
+        last = table["qid"].to_numpy() == table["qid"][-1].as_py()
+        texts = np.where(last, "007", texts).tolist()
+    table = table.set_column(table.column_names.index(column), column, pa.array(texts))
+    path = _write(tmp_path / "a.csv", table)
+    options = {"keep": "lang", "doc_id": "docid"}
+    whole = read_csv(path, **options)
+    parts = list(scan_csv(path, memory=SMALL, grouped=grouped, **options))
+    assert len(parts) > 2
+    assert sum(part.n_docs for part in parts) == whole.n_docs
+    assert {str(part.scores.dtype) for part in parts} == {str(whole.scores.dtype)}
+    assert {str(part.query_ids.type) for part in parts} == {str(whole.query_ids.type)}
+    _same(path, **options)
+
+
+def test_several_files_and_a_query_cut_by_them(tmp_path: Path) -> None:
+    table = _table(50_000)
+    for number, (start, end) in enumerate([(0, 20_011), (20_011, 20_011), (20_011, 50_000)]):
+        _write(tmp_path / f"{number}.csv", table.slice(start, end - start))
+    _same(sorted(tmp_path.glob("*.csv")), keep="lang")
+    _same(str(tmp_path / "*.csv"))
+
+
+def test_results_are_written_once_though_reading_begins_anew(tmp_path: Path) -> None:
+    from fastndcg.streams import evaluate_stream
+
+    class Sink:
+        def __init__(self) -> None:
+            self.rows = 0
+
+        def write(self, results: pa.Table) -> None:
+            self.rows += len(results)
+
+        def restart(self) -> None:
+            self.rows = 0
+
+    table = _table(60_000)
+    path = _write(tmp_path / "a.csv", table)
+    with path.open("a") as file:
+        file.write("x1,1,0.5,en,0\n")
+    sink = Sink()
+    scores = evaluate_stream(scan_csv(path, memory=SMALL), lambda part: evaluate(part, "RR"), sink)
+    assert sink.rows == scores.n_queries == evaluate(read_csv(path), "RR").n_queries
+
+
+BAD = {
+    "a word": (
+        "5,1,none,en,1",
+        r'row 60,002 \(the header is row 1\): column "score" has "none"; wanted a number',
+    ),
+    "too many": ("5,1,0.5,en,1,7", "row 60,002 .*wanted as many fields as the header has"),
+    "no grade": ("2999999,,0.5,en,1", r'column "label" has 1 null'),
+    "not a number": ("2999999,1,nan,en,1", r'column "score" has 1 NaN value.*row 60000'),
+    "no query": (",1,0.5,en,1", r'column "qid" has 1 null'),
+}
+
+
+@pytest.mark.parametrize("threads", [1, None])
+@pytest.mark.parametrize("line", BAD)
+def test_a_bad_row_far_down_has_its_number(tmp_path: Path, line: str, threads: int | None) -> None:
+    path = _write(tmp_path / "a.csv", _table(60_000))
+    text, message = BAD[line]
+    with path.open("a") as file:
+        file.write(f"{text}\n")
+    with pytest.raises(FastndcgError, match=message) as of_parts:
+        evaluate(scan_csv(path, memory=SMALL, threads=threads), "nDCG")
+    with pytest.raises(FastndcgError) as of_whole:
+        read_csv(path)
+    assert str(of_parts.value) == str(of_whole.value)
+
+
+def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.csv", _table(60_000, ids="text"))
+    path.write_bytes(path.read_bytes() + b"q\xff,1,0.5,en,1\n")
+    with pytest.raises(SourceError, match=r"row 60,002 .*column .qid. cannot be read.*wanted UTF-8"):
+        evaluate(scan_csv(path, memory=SMALL), "nDCG")
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_a_packed_file_that_is_damaged(tmp_path: Path, suffix: str) -> None:
+    path = _write(tmp_path / f"a.csv{suffix}", _table(60_000))
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) * 2 // 3])
+    with pytest.raises(SourceError, match="cannot be read"):
+        evaluate(scan_csv(path, memory=SMALL), "nDCG")
+
+
+def test_a_query_that_returns(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.csv", _table(60_000))
+    with path.open("a") as file:
+        file.write("0,3,2.5,en,1\n")
+    with pytest.raises(InputError, match="query 0 returns at row 60000"):
+        evaluate(scan_csv(path, memory=SMALL, grouped=True), "nDCG")
+    _same(path)
+
+
+@pytest.mark.parametrize("text", ["qid,label,score\n", "qid,label,score\n\n\n"])
+def test_no_rows(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    assert evaluate(scan_csv(path), "nDCG").n_queries == read_csv(path).n_queries == 0
+    assert list(scan_csv(path)) == [] or next(iter(scan_csv(path))).n_queries == 0
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["1", "2", "01", "a", '"b\nc"']),
+            st.sampled_from(["0", "1", "2.5", "true"]),
+            st.sampled_from(["0", "1", "-1.5", "inf", "9007199254740993"]),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_any_few_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]) -> None:
+    path = tmp_path_factory.mktemp("few") / "a.csv"
+    path.write_text("\n".join(["qid,label,score", *map(",".join, rows)]) + "\n")
+    try:
+        whole = evaluate(read_csv(path), MEASURES)
+    except FastndcgError as error:
+        with pytest.raises(type(error)):
+            evaluate(scan_csv(path), MEASURES)
+        return
+    parts = evaluate(scan_csv(path), MEASURES)
+    assert parts.values.tobytes() == whole.values.tobytes()
+    assert parts.queries.equals(whole.queries)
+
+
+def test_rows_that_grow_narrower_than_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.gz"
+    noise = np.random.default_rng(0).integers(0, 1 << 62, 9_000).astype(str).tolist()
+    wide = "".join(f"{row},1,0.5,{each * 60}\n" for row, each in enumerate(noise))
+    narrow = "".join(f"{row % 997},1,0.{row % 10},\n" for row in range(100_000))
+    path.write_bytes(gzip.compress(f"qid,label,score,note\n{wide}{narrow}".encode(), 1))
+    stream = scan_csv(path, memory=4 * SMALL)
+    assert stream.n_rows < 50_000
+    assert max(part.n_docs for part in stream) < 50_000
+    assert stream.n_rows == 109_000
+
+
+def test_the_command_scores_a_large_csv_in_parts(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.csv.gz", _table(60_000, shuffled=True))
+    words = ["score", str(path), "-m", "nDCG@10", "--format", "csv"]
+    whole, parts = (CliRunner().invoke(app, [*words, *more]) for more in ([], ["--memory", "1MB"]))
+    assert (parts.exit_code, parts.stdout, parts.stderr) == (0, whole.stdout, whole.stderr)
+    (tmp_path / "a.jsonl").write_text('{"qid": 1, "label": 1, "score": 0.5}\n')
+    refused = CliRunner().invoke(app, ["score", str(tmp_path / "a.jsonl"), "--memory", "1MB"])
+    assert refused.exit_code == 2 and "--memory has no meaning with JSON Lines" in refused.stderr
+
+
+COUNT = """
+import resource, sys
+import fastndcg as fn
+stream = fn.scan_csv(sys.argv[1], doc_id="docid", memory="8 MB", threads=1)
+rows = sum(part.n_docs for part in stream)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, rows, stream.nbytes >> 20)
+"""
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, shuffled: bool) -> None:
+    peaks = []
+    for rows in (100_000, 800_000):
+        table = _table(rows, shuffled=shuffled)
+        ids = pa.array([f"{'d' * 150}{row}" for row in range(1000)]).take(pa.array(np.arange(rows) % 1000))
+        path = _write(tmp_path / f"{rows}.csv.zst", table.set_column(4, "docid", ids))
+        done = subprocess.run([sys.executable, "-c", COUNT, path], capture_output=True, text=True, check=True)
+        peak, found, whole = map(int, done.stdout.split())
+        assert found == rows
+        peaks.append(peak)
+    assert whole > 120
+    assert peaks[1] - peaks[0] < 40
