@@ -57,6 +57,7 @@ LONG = [
     "judgments",
     "folds",
     "streams",
+    "scan_csv",
     "typing",
     "cli",
     "docs",

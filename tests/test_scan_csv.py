@@ -97,9 +97,8 @@ def test_the_same_as_whole(tmp_path: Path, ids: str, shuffled: bool, suffix: str
         ("lang", "7"),
     ],
 )
-@pytest.mark.parametrize("grouped", [True, None])
-def test_a_type_that_shows_late(tmp_path: Path, column: str, late: str, grouped: bool | None) -> None:
-    rows = 120_000
+def test_a_type_that_shows_late(tmp_path: Path, column: str, late: str) -> None:
+    rows = 70_000
     table = _table(rows).set_column(2, "score", pa.array(np.arange(rows) % 97))
     if column == "lang":
         table = table.set_column(3, "lang", pa.array(["1"] * rows))
@@ -112,7 +111,7 @@ def test_a_type_that_shows_late(tmp_path: Path, column: str, late: str, grouped:
     path = _write(tmp_path / "a.csv", table)
     options = {"keep": "lang", "doc_id": "docid"}
     whole = read_csv(path, **options)
-    parts = list(scan_csv(path, memory=SMALL, grouped=grouped, **options))
+    parts = list(scan_csv(path, memory=SMALL, grouped=column != "qid" or None, **options))
     assert len(parts) > 2
     assert sum(part.n_docs for part in parts) == whole.n_docs
     assert {str(part.scores.dtype) for part in parts} == {str(whole.scores.dtype)}
@@ -257,24 +256,27 @@ def test_the_command_scores_a_large_csv_in_parts(tmp_path: Path) -> None:
 
 
 COUNT = """
-import resource, sys
+import pathlib, re, sys
 import fastndcg as fn
 stream = fn.scan_csv(sys.argv[1], doc_id="docid", memory="8 MB", threads=1)
 rows = sum(part.n_docs for part in stream)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, rows, stream.nbytes >> 20)
+# not what getrusage says, which begins at what the parent had
+peak = re.search(r"VmHWM:\\s*(\\d+) kB", pathlib.Path("/proc/self/status").read_text())[1]
+print(int(peak) >> 10, rows, stream.nbytes >> 20)
 """
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/status")
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, shuffled: bool) -> None:
     peaks = []
-    for rows in (100_000, 800_000):
+    for rows in (300_000, 1_200_000):
         table = _table(rows, shuffled=shuffled)
-        ids = pa.array([f"{'d' * 150}{row}" for row in range(1000)]).take(pa.array(np.arange(rows) % 1000))
+        ids = pa.array([f"{'d' * 150}{row}" for row in range(rows)])
         path = _write(tmp_path / f"{rows}.csv.zst", table.set_column(4, "docid", ids))
         done = subprocess.run([sys.executable, "-c", COUNT, path], capture_output=True, text=True, check=True)
         peak, found, whole = map(int, done.stdout.split())
         assert found == rows
         peaks.append(peak)
-    assert whole > 120
-    assert peaks[1] - peaks[0] < 40
+    assert whole > 180
+    assert peaks[1] - peaks[0] < 50
