@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fastndcg import scoring, streams
 from fastndcg.arrays import offsets_of
-from fastndcg.errors import MeasureError, suggest
+from fastndcg.errors import MeasureError, count_of, suggest
 from fastndcg.measures import Function, Measure, Numbers, as_measure, as_measures, hold_functions
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
@@ -121,7 +121,7 @@ class Anchors:
         return anchors(self)
 
     def __repr__(self) -> str:
-        return f"Anchors of {len(self):,} queries\n{self.summary()!r}"
+        return f"Anchors of {count_of(len(self), 'query')}\n{self.summary()!r}"
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrow_types import array_of, combined
-from fastndcg.errors import Argument, InputError, InputTypeError, Step, check_choice, count_of
+from fastndcg.errors import Argument, InputError, InputTypeError, Step, check_choice, check_length, count_of
 from fastndcg.later import is_arrow, pa
 
 Array = npt.NDArray[Any]
@@ -204,6 +204,6 @@ def arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | 
                 column = pa.array(values)
         except (TypeError, ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputTypeError(f"{name} is not a column of ids: {error}") from None
-    if rows is not None and len(column) != rows:
-        raise InputError(f"{name} has {len(column)} values where {rows} were wanted")
+    if rows is not None:
+        check_length(name, len(column), rows, "query" if name == "query_ids" else "document")
     return column

@@ -203,6 +203,19 @@ def check_flag(name: str, value: object) -> None:
         raise InputTypeError(f"{name}={value!r} is not known; wanted True or False")
 
 
+def check_length(name: str, found: int, wanted: int, noun: str) -> None:
+    """Refuse an argument that has not one value for each of something.
+
+    >>> check_length("weight", 2, 1, "query")
+    Traceback (most recent call last):
+    fastndcg.errors.InputError: weight has 2 values for 1 query; give one for each
+    """
+    if found != wanted:
+        raise InputError(
+            f"{name} has {count_of(found, 'value')} for {count_of(wanted, noun)}; give one for each"
+        )
+
+
 def count_of(number: int, noun: str) -> str:
     """A number and what it counts.
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fastndcg.arrays import offsets_from
 from fastndcg.arrow_types import array_of
-from fastndcg.errors import InputError, InputTypeError
+from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.later import pa
 
 Array = npt.NDArray[Any]
@@ -90,7 +90,7 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
     found = _of_arrays(name, values) if isinstance(values, tuple) else _of_lists(name, values)
     if len(found.offsets) - 1 != rows:
         raise InputError(
-            f"{name} has lists for {len(found.offsets) - 1} documents where there are {rows}; give one, maybe empty, for each"
+            f"{name} has lists for {count_of(len(found.offsets) - 1, 'document')} where there are {rows:,}; give one, maybe empty, for each"
         )
     if found.grades.dtype.kind == "f" and not np.isfinite(found.grades).all():
         entry = int(np.argmin(np.isfinite(found.grades)))
@@ -112,7 +112,7 @@ def probabilities(name: str, values: Any, n_queries: int) -> IntentProbabilities
     lists = _list_array(name, values, "probabilities of its intents, as in [[0.7, 0.3], [1.0]]")
     if len(lists) != n_queries:
         raise InputError(
-            f"{name} has {len(lists)} lists for {n_queries} queries; give one, maybe empty, for each"
+            f"{name} has {count_of(len(lists), 'list')} for {count_of(n_queries, 'query')}; give one, maybe empty, for each"
         )
     offsets, flat = _flat(lists)
     if flat.null_count or lists.null_count:

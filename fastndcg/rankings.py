@@ -28,6 +28,7 @@ from fastndcg.errors import (
     Step,
     check_choice,
     check_flag,
+    check_length,
     count_of,
     warn,
 )
@@ -253,7 +254,7 @@ class Rankings:
         )
         if total != rows:
             raise InputError(
-                f"group adds up to {total} documents, but relevance has {rows}; give the size of every query, in row order"
+                f"group adds up to {count_of(total, 'document')}, but relevance has {rows:,}; give the size of every query, in row order"
             )
         return cls.from_offsets(offsets_from(sizes), relevance, scores, **columns)
 
@@ -386,12 +387,12 @@ class Rankings:
         score_lengths, flat_scores = _flatten("scores", scores)
         if len(score_lengths) != len(lengths):
             raise InputError(
-                f"scores has {len(score_lengths)} lists and relevance {len(lengths)}; give one of each for every query"
+                f"scores has {count_of(len(score_lengths), 'list')} and relevance {len(lengths):,}; give one of each for every query"
             )
         if not np.array_equal(lengths, score_lengths):
             query = int(np.argmax(lengths != score_lengths))
             raise InputError(
-                f"query {query} has {lengths[query]} grades and {score_lengths[query]} scores; give one score for each document"
+                f"query {query} has {count_of(lengths[query], 'grade')} and {count_of(score_lengths[query], 'score')}; give one score for each document"
             )
         return cls.from_offsets(offsets, flat, flat_scores, **columns)
 
@@ -503,7 +504,7 @@ class Rankings:
         n_queries = len(offsets) - 1
         if len(grades) != len(values):
             raise InputError(
-                f"relevance has {len(grades)} values and scores {len(values)}; give both for each document"
+                f"relevance has {count_of(len(grades), 'value')} and scores {len(values):,}; give both for each document"
             )
         _ends_at("offsets", offsets, len(grades), "relevance")
 
@@ -679,11 +680,7 @@ class Rankings:
         (array([0.5, 0.1, 0.2, 0.3]), True)
         """
         values = _scores(scores, ascending=ascending)
-        if len(values) != self.n_docs:
-            raise InputError(
-                f"scores has {len(values)} values and there are {self.n_docs} documents; give one score for each document, in the order "
-                "of relevance"
-            )
+        check_length("scores", len(values), self.n_docs, "document")
         other = object.__new__(Rankings)
         # what was asked of the grades and the queries is answered once for all systems
         shared = {name: getattr(self, name) for name in ("_grades", "_longest", "query_ids", "queries")}
@@ -698,7 +695,7 @@ class Rankings:
         """The rankings of a run of queries, without a copy.
 
         >>> Rankings.from_lists([[3, 0], [1, 2, 0]])[1:]
-        Rankings(1 queries, 3 documents, relevance int64, scores int64)
+        Rankings(1 query, 3 documents, relevance int64, scores int64)
         """
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise InputTypeError(
@@ -746,7 +743,7 @@ class Rankings:
                 self.__dict__[name] = value
 
     def __repr__(self) -> str:
-        notes = [f"{self.n_queries:,} queries", f"{self.n_docs:,} documents"]
+        notes = [count_of(self.n_queries, "query"), count_of(self.n_docs, "document")]
         notes += [f"relevance {self.relevance.dtype}", f"scores {self.scores.dtype}"]
         if self.judged is not None:
             notes.append(f"{len(self.judged.relevance):,} judged")
@@ -936,8 +933,7 @@ def _reordered(name: str, values: Any, rows: Int64) -> Array:
 
 def _one_for_each(name: str, values: Any, n_rows: int) -> Array:
     array = as_array(name, values)
-    if len(array) != n_rows:
-        raise InputError(f"{name} has {len(array)} values for {n_rows} query ids; give one for each row")
+    check_length(name, len(array), n_rows, "query id")
     return array
 
 
@@ -1000,7 +996,7 @@ def _offsets(name: str, values: npt.ArrayLike) -> Int64:
 def _ends_at(name: str, offsets: Int64, rows: int, of: str) -> None:
     if offsets[-1] != rows:
         raise InputError(
-            f"{name} ends at {offsets[-1]}, but {of} has {rows} values; the last offset is the number of documents"
+            f"{name} ends at {offsets[-1]:,}, but {of} has {count_of(rows, 'value')}; the last offset is the number of documents"
         )
 
 
@@ -1015,7 +1011,7 @@ def _pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> Judged
     relevance = _relevance("judged relevance", given_relevance)
     if len(offsets) - 1 != n_queries:
         raise InputError(
-            f"judged has {len(offsets) - 1} queries and the rankings {n_queries}; give a pool, maybe empty, for each query"
+            f"judged has {count_of(len(offsets) - 1, 'query')} and the rankings {n_queries:,}; give a pool, maybe empty, for each query"
         )
     _ends_at("judged offsets", offsets, len(relevance), "judged relevance")
     return JudgedPool(offsets, relevance)
@@ -1025,8 +1021,7 @@ def _flags(values: npt.ArrayLike, rows: int) -> npt.NDArray[np.bool_]:
     array = as_array("is_judged", values)
     if array.dtype.kind != "b" and len(array):
         raise _kind_error("is_judged", array, "True and False")
-    if len(array) != rows:
-        raise InputError(f"is_judged has {len(array)} values for {rows} documents; give one for each")
+    check_length("is_judged", len(array), rows, "document")
     return _contiguous(array.astype(np.bool_, copy=False))
 
 
@@ -1034,8 +1029,7 @@ def _weight(values: npt.ArrayLike, n_queries: int) -> npt.NDArray[np.float64]:
     array = as_array("weight", values)
     if array.dtype.kind not in "buif" and len(array):
         raise _kind_error("weight", array, "numbers")
-    if len(array) != n_queries:
-        raise InputError(f"weight has {len(array)} values for {n_queries} queries; give one for each query")
+    check_length("weight", len(array), n_queries, "query")
     weight = np.ascontiguousarray(array, dtype=np.float64)
     bad = ~(np.isfinite(weight) & (weight >= 0))
     if bad.any():
@@ -1048,10 +1042,7 @@ def _propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.flo
     array = as_array("propensity", values)
     if array.dtype.kind not in "buif" and len(array):
         raise _kind_error("propensity", array, "probabilities")
-    if len(array) != rankings.n_docs:
-        raise InputError(
-            f"propensity has {len(array)} values for {rankings.n_docs} documents; give one for each"
-        )
+    check_length("propensity", len(array), rankings.n_docs, "document")
     propensity = np.ascontiguousarray(array, dtype=np.float64)
     bad = ~((propensity > 0) & (propensity <= 1))
     if bad.any():
@@ -1074,7 +1065,7 @@ def _kept_columns(queries: Any, n_queries: int) -> pa.Table | None:
         raise InputTypeError(f"queries is a {type(queries).__name__} that is not a table: {error}") from None
     if table.num_rows != n_queries:
         raise InputError(
-            f"queries has {table.num_rows} rows for {n_queries} queries; give a row for each query"
+            f"queries has {count_of(table.num_rows, 'row')} for {count_of(n_queries, 'query')}; give a row for each query"
         )
     return table
 

@@ -14,7 +14,15 @@ import numpy.typing as npt
 from fastndcg import statistics
 from fastndcg.arrays import read_only
 from fastndcg.arrow_types import array_of, decoded
-from fastndcg.errors import Argument, ColumnError, FastndcgError, MeasureError, check_choice, suggest
+from fastndcg.errors import (
+    Argument,
+    ColumnError,
+    FastndcgError,
+    MeasureError,
+    check_choice,
+    count_of,
+    suggest,
+)
 from fastndcg.files import kind_of, table_writer, whole_file
 from fastndcg.later import pa
 from fastndcg.measures import Measure, as_measure
@@ -368,10 +376,10 @@ class Scores:
             pq.write_table(self.to_arrow(), draft)
 
     def __repr__(self) -> str:
-        return f"Scores of {self.n_queries:,} queries\n{self.summary()!r}"
+        return f"Scores of {count_of(self.n_queries, 'query')}\n{self.summary()!r}"
 
     def _repr_html_(self) -> str:
-        heading = f"Scores of {self.n_queries:,} queries; low to high: intervals of 95 %"
+        heading = f"Scores of {count_of(self.n_queries, 'query')}; low to high: intervals of 95 %"
         return f"<p>{heading}</p>{self.summary(0.95)._repr_html_()}"
 
 

@@ -212,7 +212,7 @@ def test_few_queries_in_common(paths, tmp_path):
     warning, counts = result.stderr.splitlines()
     assert warning.startswith(f"Warning: {qrels} has 3 queries and ")
     assert "count with an empty ranking; pass --missing skip to leave them out" in warning
-    assert counts == "3 queries, 1 documents"
+    assert counts == "3 queries, 1 document"
     (tmp_path / "few.txt").write_text("q301 Q0 B 1 2.5 me\n")
     for command in (["score", "--qrels", qrels, "--run"], ["trec_eval", qrels]):
         refused = run_cli(*command, str(tmp_path / "few.txt"))

@@ -218,7 +218,7 @@ def test_refused() -> None:
         InputError, match=r"DCG\(ips=True\)@3 needs the probability that each document was seen"
     ):
         fn.evaluate(rankings, "DCG(ips=True)@3")
-    with pytest.raises(InputError, match="propensity has 1 values for 2 documents"):
+    with pytest.raises(InputError, match="propensity has 1 value for 2 documents"):
         fn.Rankings.from_lists([[1, 0]], [[2, 1]], propensity=[1])
     with pytest.raises(InputTypeError, match="propensity is of dtype <U1"):
         fn.Rankings.from_lists([[1, 0]], [[2, 1]], propensity=["a", "b"])

@@ -255,7 +255,7 @@ def test_the_command_line_reads_csv(tmp_path: Path) -> None:
             result = CliRunner().invoke(app, ["score", str(path), "-m", "nDCG@10", "--format", "csv", *more])
             assert result.exit_code == 0, result.stderr
             assert result.stdout.splitlines()[1].startswith("nDCG@10," if not more else "nDCG")
-            assert "1 queries, 2 documents; columns: query=qid, relevance=label, score=score" in result.stderr
+            assert "1 query, 2 documents; columns: query=qid, relevance=label, score=score" in result.stderr
     pair = [
         "--qrels",
         str(_written(tmp_path, QRELS, "q.csv")),

@@ -636,7 +636,7 @@ def test_refused() -> None:
         InputError, match=r"alpha_nDCG@10 needs a grade of each document for each intent.*intents="
     ):
         fn.evaluate(lists(), "alpha_nDCG@10")
-    with pytest.raises(InputError, match="intents has lists for 1 documents where there are 2"):
+    with pytest.raises(InputError, match="intents has lists for 1 document where there are 2"):
         lists(intents=[[1]])
     with pytest.raises(InputTypeError, match="intents is a str; wanted a list of grades"):
         lists(intents="ab")
@@ -668,7 +668,7 @@ def test_refused() -> None:
         InputError, match="holds -0.5 for intent 1 of query number 0; wanted finite numbers from 0"
     ):
         lists(intents=[[1, 0], [0]], intent_probabilities=[[1.0, -0.5]])
-    with pytest.raises(InputError, match="has 2 lists for 1 queries"):
+    with pytest.raises(InputError, match="has 2 lists for 1 query"):
         lists(intents=[[1, 0], [0]], intent_probabilities=[[1.0, 0.5], []])
     rankings = lists(intents=[[5, 0], [-1]])
     with pytest.raises(InputError, match=r"not defined for grade 5 of an intent.*ERR_IA\(max_rel=5\)"):

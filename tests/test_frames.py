@@ -76,7 +76,7 @@ def test_rows_of_duckdb_without_a_value(connection: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("[1], [0.5, 0.1], 2", "query 0 has 1 grades and 2 scores"),
+        ("[1], [0.5, 0.1], 2", "query 0 has 1 grade and 2 scores"),
         ("[1, 0], [0.5, 'nan'::DOUBLE], 2", "NaN"),
         ("[1, 0], [0.5, 0.1], 0", "k is 0; wanted 1 or more"),
         ("[1, NULL], [0.5, 0.1], 1", "relevance has 1 null"),

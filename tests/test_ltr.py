@@ -227,7 +227,7 @@ def test_faulty_scores(write, tmp_path):
         InputError, match=r"scores has 2 scores and .*file 3 rows; give one score for each row"
     ):
         read_ltr(path, scores=SCORES[:2])
-    with pytest.raises(InputError, match=r"short\.txt has 1 scores and .*file 3 rows"):
+    with pytest.raises(InputError, match=r"short\.txt has 1 score and .*file 3 rows"):
         read_ltr(path, scores=write("short.txt", "1\n"))
     with pytest.raises(SourceError, match=r"words\.txt: .*'a'.*; wanted one score on each line"):
         read_ltr(path, scores=write("words.txt", "1\na\n3\n"))

@@ -259,7 +259,7 @@ def test_with_scores_is_what_a_constructor_would_make(table: Ragged) -> None:
 
 def test_with_scores_refuses_what_constructors_refuse() -> None:
     rankings = Rankings.from_lists([[1, 0], [2]], query_ids=["a", "b"])
-    with pytest.raises(InputError, match="scores has 2 values and there are 3 documents"):
+    with pytest.raises(InputError, match="scores has 2 values for 3 documents"):
         rankings.with_scores([0.1, 0.2])
     with pytest.raises(InputError, match=r'scores has 1 NaN value; the first is at row 2, query "b"'):
         rankings.with_scores([0.1, 0.2, np.nan])
@@ -486,13 +486,13 @@ def test_lengths_are_checked() -> None:
         Rankings.from_query_ids([1, 1, 2, 2, 3], RELEVANCE[:4], SCORES[:4])
     with refused("is_judged has 4 values for 5 documents"):
         Rankings.from_groups([5], RELEVANCE, SCORES, is_judged=[True] * 4)
-    with refused("doc_ids has 4 values where 5 were wanted"):
+    with refused("doc_ids has 4 values for 5 documents"):
         Rankings.from_groups([5], RELEVANCE, SCORES, doc_ids=list("abcd"))
-    with refused("query_ids has 2 values where 1 were wanted"):
+    with refused("query_ids has 2 values for 1 query"):
         Rankings.from_groups([5], RELEVANCE, SCORES, query_ids=["a", "b"])
-    with refused("weight has 2 values for 1 queries"):
+    with refused("weight has 2 values for 1 query"):
         Rankings.from_groups([5], RELEVANCE, SCORES, weight=[1, 1])
-    with refused("queries has 2 rows for 1 queries"):
+    with refused("queries has 2 rows for 1 query"):
         Rankings.from_groups([5], RELEVANCE, SCORES, queries={"n": [1, 2]})
     with refused("judged has 2 queries and the rankings 1"):
         Rankings.from_groups([5], RELEVANCE, SCORES, judged=([0, 1, 2], [1, 1]))
@@ -509,9 +509,9 @@ def test_shapes_are_checked() -> None:
         Rankings.from_dense([1, 0], [1, 2])
     with refused(r"relevance has shape \(1, 5\); wanted one dimension. Use from_dense"):
         Rankings.from_offsets([0, 5], [RELEVANCE], SCORES)
-    with refused("query 1 has 2 grades and 1 scores"):
+    with refused("query 1 has 2 grades and 1 score"):
         Rankings.from_lists([[1], [1, 0]], [[1], [1]])
-    with refused("scores has 1 lists and relevance 2"):
+    with refused("scores has 1 list and relevance 2"):
         Rankings.from_lists([[1], [1, 0]], [[1]])
     with refused("relevance of query 0 has shape"):
         Rankings.from_lists([1, 0])

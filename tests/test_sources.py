@@ -211,9 +211,7 @@ def test_lazy_frames_are_collected() -> None:
 
 
 def test_columns_of_a_mapping_have_one_length() -> None:
-    with pytest.raises(
-        InputError, match=r'column "score" has 1 values and column "qid" 2; wanted one length'
-    ):
+    with pytest.raises(InputError, match=r'column "score" has 1 value and column "qid" 2; wanted one length'):
         Rankings.from_arrow({"qid": [1, 1], "label": [1, 0], "score": [0.5]})
 
 
@@ -475,7 +473,7 @@ def test_lists_that_are_refused(changed: dict[str, Any], error: type[Exception],
 def test_doc_ids_and_flags_are_lists_too() -> None:
     with pytest.raises(InputTypeError, match=r'column "doc" is string; wanted a list for each query'):
         Rankings.from_arrow(pa.table(LISTS | {"doc": ["u", "v", "w"]}), doc_id="doc")
-    with pytest.raises(InputError, match=r'query "a" has 1 values in column "label" and 0 in column "seen"'):
+    with pytest.raises(InputError, match=r'query "a" has 1 value in column "label" and 0 in column "seen"'):
         Rankings.from_arrow(pa.table(LISTS | {"seen": [[True, True], [], [True] * 3]}), is_judged="seen")
 
 

@@ -15,7 +15,7 @@ import lightgbm
 import numpy as np
 
 from fastndcg.adapters.boosters import Meter, offsets_of, unscored
-from fastndcg.errors import InputError
+from fastndcg.errors import InputError, count_of
 from fastndcg.grouping import group_by_query
 
 if TYPE_CHECKING:
@@ -128,7 +128,9 @@ class Ranker(lightgbm.LGBMRanker):
         """
         grouped = group_by_query(qid)
         if grouped.offsets[-1] != len(y):
-            raise InputError(f"qid has {grouped.offsets[-1]} values for {len(y)} rows; give one for each row")
+            raise InputError(
+                f"qid has {count_of(grouped.offsets[-1], 'value')} for {count_of(len(y), 'row')}; give one for each row"
+            )
         if grouped.rows is not None:
             X, y, sample_weight, init_score = (
                 _taken(each, grouped.rows) for each in (X, y, sample_weight, init_score)

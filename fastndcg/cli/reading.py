@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.cli.application import end, in_options
 from fastndcg.cli.options import Missing, Unjudged
-from fastndcg.errors import InputError, MeasureError, SourceError
+from fastndcg.errors import InputError, MeasureError, SourceError, count_of
 from fastndcg.measures import Measure, parse_many
 
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ def tell(queries: int, documents: int | None, taken: dict[str, str | None], name
     named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
     listed = f"; columns: {named}" if named else ""
     of_run = "" if name is None else f"{name}: "
-    of_what = "stored results" if documents is None else f"{documents:,} documents"
-    sys.stderr.write(f"{of_run}{queries:,} queries, {of_what}{listed}\n")
+    of_what = "stored results" if documents is None else count_of(documents, "document")
+    sys.stderr.write(f"{of_run}{count_of(queries, 'query')}, {of_what}{listed}\n")
 
 
 def check_sources(

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from fastndcg.api import evaluate
 from fastndcg.arrow_types import array_of, decoded
-from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, MeasureError, suggest
+from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, MeasureError, count_of, suggest
 from fastndcg.measures import Measure, as_measures
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores
@@ -285,10 +285,10 @@ def _clusters(cluster: Any, queries: pa.Table) -> Int64:
         column = pa.chunked_array([pa.array(cluster)])
         if len(column) != len(queries):
             raise InputError(
-                f"cluster has {len(column)} values and there are {len(queries)} queries; give one for each query"
+                f"cluster has {count_of(len(column), 'value')} for {count_of(len(queries), 'query')}; give one for each"
             )
     if column.null_count:
-        raise InputError(f"cluster has {column.null_count:,} nulls; give each query its cluster")
+        raise InputError(f"cluster has {count_of(column.null_count, 'null')}; give each query its cluster")
     codes: Int64 = array_of(decoded(column).combine_chunks().dictionary_encode().indices).astype(np.int64)
     return codes
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fastndcg import measures, scoring, statistics
 from fastndcg.convention.declarations import Convention, Rounding, as_convention
 from fastndcg.convention.preparation import find_left_out, prepare
-from fastndcg.errors import ConventionError, InputTypeError, MeasureError
+from fastndcg.errors import ConventionError, InputTypeError, MeasureError, count_of
 from fastndcg.measures import Measure, Measures, as_measure, as_measures, nDCG
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores
@@ -228,7 +228,7 @@ class ConventionScores(Scores):
         return MeanSums.of(self.convention, self._reported[row].part(part), weight)
 
     def __repr__(self) -> str:
-        return f"Scores of {self.n_queries:,} queries, as {self.convention.name} computes them\n{self.summary()!r}"
+        return f"Scores of {count_of(self.n_queries, 'query')}, as {self.convention.name} computes them\n{self.summary()!r}"
 
 
 def resolve(measure: Measure, convention: Convention) -> Measure:

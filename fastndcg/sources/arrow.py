@@ -435,7 +435,7 @@ def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numb
         if not np.array_equal(own_offsets, offsets):
             row = int(np.argmax(np.diff(own_offsets) != np.diff(offsets)))
             raise InputError(
-                f'query {query_at(row)} has {offsets[row + 1] - offsets[row]} values in column "{columns.relevance}" and '
+                f'query {query_at(row)} has {count_of(offsets[row + 1] - offsets[row], "value")} in column "{columns.relevance}" and '
                 f'{own_offsets[row + 1] - own_offsets[row]} in column "{name}"; wanted lists of equal lengths'
             )
         return values, document

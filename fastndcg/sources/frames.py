@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.errors import InputError, InputTypeError
+from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.sources.values import first_line
 
 
@@ -107,7 +107,7 @@ def _of_columns(names: list[Any], column: Callable[[str], pa.ChunkedArray], hint
         for name, array in zip(wanted, arrays, strict=True):
             if len(array) != len(arrays[0]):
                 raise InputError(
-                    f'column "{name}" has {len(array)} values and column "{wanted[0]}" {len(arrays[0])}; wanted one length'
+                    f'column "{name}" has {count_of(len(array), "value")} and column "{wanted[0]}" {len(arrays[0]):,}; wanted one length'
                 )
         return pa.table(arrays, names=wanted)
 

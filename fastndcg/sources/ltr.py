@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import as_array
-from fastndcg.errors import ColumnError, InputError, SourceError
+from fastndcg.errors import ColumnError, InputError, SourceError, count_of
 from fastndcg.kernels import worlds
 from fastndcg.rankings import Rankings
 from fastndcg.sources.arrow import integers_if_written_so
@@ -118,7 +118,7 @@ def read_ltr(
     values, origin = _scores_of(scores, score_column)
     if len(values) != len(labels):
         raise InputError(
-            f"{origin} has {len(values):,} scores and {name} {len(labels):,} rows; give one score for each row, in row order"
+            f"{origin} has {count_of(len(values), 'score')} and {name} {count_of(len(labels), 'row')}; give one score for each row, in row order"
         )
     if query_file is not None:
         return Rankings.from_groups(
@@ -164,7 +164,7 @@ def _group_sizes(path: str, of: str, rows: int) -> Array:
         )
     if sizes.sum() != rows:
         raise InputError(
-            f"{path} adds up to {sizes.sum():,} rows, but {of} has {rows:,}; wanted the number of rows of each query, in row order"
+            f"{path} adds up to {count_of(sizes.sum(), 'row')}, but {of} has {rows:,}; wanted the number of rows of each query, in row order"
         )
     return sizes
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.arrow_types import array_of
-from fastndcg.errors import InputError, MeasureError, SourceError, suggest
+from fastndcg.errors import InputError, MeasureError, SourceError, count_of, suggest
 from fastndcg.measures import Measure, parse
 from fastndcg.scores import NOTATION, Scores
 from fastndcg.sources import csv, whole
@@ -112,7 +112,7 @@ def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scor
     ids = table.column_names[is_several]
     if table[ids].null_count:
         raise InputError(
-            f'column "{ids}" of {path} has {table[ids].null_count:,} nulls; give each query its id'
+            f'column "{ids}" of {path} has {count_of(table[ids].null_count, "null")}; give each query its id'
         )
     found: dict[str | None, Scores] = {}
     runs = dict.fromkeys(table["run"].to_pylist()) if is_several else {None: None}

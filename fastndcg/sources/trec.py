@@ -643,7 +643,9 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
     if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
         raise InputTypeError(f"{name} has {of} ids that are {ids.type}; wanted strings or whole numbers")
     if ids.null_count:
-        raise InputError(f"{name} has {ids.null_count:,} {of} ids that are None; name them or drop them")
+        raise InputError(
+            f"{name} has {count_of(ids.null_count, f'{of} id that is None')}; give each {of} its id, or drop them"
+        )
     return ids
 
 
