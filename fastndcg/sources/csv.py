@@ -149,8 +149,7 @@ class Opened(NamedTuple):
         table = pa.concat_tables(tables, promote_options="permissive")
         with naming(self.paths):
             for name in ids:
-                column = integers_if_written_so(table[name])
-                table = table.set_column(table.column_names.index(name), name, column)
+                table = table.set_column(table.column_names.index(name), name, as_integers(table[name]))
             return warn_of_oddities(rankings_from_table(table, columns), columns)
 
 
@@ -298,6 +297,22 @@ def parse(
         pa_csv.open_csv(stream, *options) as batches,
     ):
         yield from batches
+
+
+def as_integers(ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ids as runs of integers where each is written as one writes an integer; else as they are."""
+    import pyarrow.compute as pc
+
+    if not len(ids):
+        return integers_if_written_so(ids)
+    chunks = []
+    for chunk in ids.chunks:
+        runs = pc.run_end_encode(chunk)  # to convert each id took four times as long
+        numbers = integers_if_written_so(runs.values)
+        if numbers.type != pa.int64():
+            return ids
+        chunks.append(pa.RunEndEncodedArray.from_arrays(runs.run_ends, numbers))
+    return pa.chunked_array(chunks)
 
 
 def block_of(header: Header) -> int:

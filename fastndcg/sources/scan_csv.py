@@ -205,19 +205,13 @@ class CsvStream(FileStream):
             yield self._table(batches)
 
     def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
-        import pyarrow.compute as pc
-
         table = pa.Table.from_batches(batches)
         for name in self._opened.ids & set(table.column_names):
             if self._types[name] == pa.int64():
-                runs = pc.run_end_encode(
-                    table[name].combine_chunks()
-                )  # to convert each row took four times as long
-                ids = integers_if_written_so(runs.values)
-                if ids.type != pa.int64():
+                ids = csv.as_integers(table[name])
+                if ids.type == pa.string():
                     raise _MisfitError(name, pa.string())
-                runs = pa.RunEndEncodedArray.from_arrays(runs.run_ends, ids)
-                table = table.set_column(table.column_names.index(name), name, runs)
+                table = table.set_column(table.column_names.index(name), name, ids)
         return table
 
     def _misfit(
