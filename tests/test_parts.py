@@ -21,14 +21,13 @@ import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
-from fastndcg.sources.columns import Roles
 from fastndcg.statistics import Moments
 
 
 def task_for(
     table: pa.Table, measures: Any = "nDCG@3", *, order: Any = None, convention: Any = None, **roles: Any
 ) -> parts.Task:
-    return parts.asked(table.schema, measures, Roles(**roles), order=order, convention=convention)
+    return parts.asked(table.schema, measures, parts.Options(**roles, order=order, convention=convention))
 
 
 # ---- cutting and joining ----

@@ -27,29 +27,21 @@ from fastndcg.adapters import parts
 from fastndcg.arrow_types import decoded
 from fastndcg.errors import ColumnError
 from fastndcg.sources.arrow import table_of
-from fastndcg.sources.columns import Roles
 from fastndcg.sources.values import is_list
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
 
-    from fastndcg.convention.declarations import Convention
     from fastndcg.measures import Measures
     from fastndcg.scores import Summary
-    from fastndcg.typing import RoleKeywords
 
 
 @parts.of_engine
 def evaluate(
     df: DataFrame,
     measures: Measures,
-    *,
-    order: str | None = None,
-    convention: str | Convention | None = None,
-    partitions: int | None = None,
-    grouped: bool = False,
-    **roles: Unpack[RoleKeywords],
+    **options: Unpack[parts.Keywords],
 ) -> DataFrame:
     """Values of every measure for every query, as a lazy DataFrame with a row for each query.
 
@@ -58,7 +50,7 @@ def evaluate(
     df : dask.dataframe.DataFrame
         A row for each document, in any order, or a row for each query with lists. Where a column of objects must be looked at
         to tell, its first partition that has rows is computed.
-    {shared}
+    {parameters}
 
     Returns
     -------
@@ -66,16 +58,7 @@ def evaluate(
         The query id and kept columns under their own names and in their own types, the weight if there is one, and a float64
         column for each measure under its notation. The order of rows is not defined.
 
-    Raises
-    ------
-    ColumnError
-        A column is missing, or several columns fit a role.
-    MeasureError
-        A measure or convention does not exist; or ties="input" without `order`.
-    InputTypeError
-        `df` is not a DataFrame of Dask; a column of a type that has no meaning in its role.
-    InputError
-        When the result is computed: NaN scores, nulls and all else that `evaluate` refuses, naming the query.
+    {raises}
 
     Examples
     --------
@@ -85,8 +68,7 @@ def evaluate(
     >>> evaluate(dd.from_pandas(rows, npartitions=2), "nDCG@10").compute().sort_values("qid")["nDCG@10"].tolist()
     [0.6309297535714574, 1.0]
     """
-    named = Roles.of(roles, "evaluate")
-    task, rows, is_apart = _rows(df, measures, partitions, order, convention, named, grouped)
+    task, rows, is_apart = _rows(df, measures, parts.Options.of(options, "evaluate"))
     meta = _results(df._meta, task)
     if is_apart:
         pieces = _pieces(rows, task, None)
@@ -103,32 +85,11 @@ def summary(
     df: DataFrame,
     measures: Measures,
     *,
-    order: str | None = None,
-    convention: str | Convention | None = None,
-    partitions: int | None = None,
-    grouped: bool = False,
     quartiles: bool = False,
     confidence: float | None = None,
-    **roles: Unpack[RoleKeywords],
+    **options: Unpack[parts.Keywords],
 ) -> Summary:
-    """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
-
-    It computes at once. Each partition sends its exact sums, and no query: the numbers are those of `Scores.summary`, bit for
-    bit.
-
-    Parameters
-    ----------
-    df, measures, order, convention, partitions, grouped, and the roles of columns
-        As in `evaluate`; nothing is kept.
-    quartiles : bool
-        True adds quartiles, for which the values themselves, 8 bytes for each query and measure, are collected.
-    confidence : float, optional
-        As in 0.95: adds intervals of the means, `low` and `high`, as `Scores.summary` does.
-
-    Raises
-    ------
-    ColumnError, MeasureError, InputTypeError, InputError
-        As `evaluate` does, those of the data included.
+    """{summary}
 
     Examples
     --------
@@ -141,8 +102,7 @@ def summary(
     """
     if confidence is not None:
         check_confidence(confidence)
-    named = Roles.of({**roles, "keep": ()}, "summary")
-    task, rows, is_apart = _rows(df, measures, partitions, order, convention, named, grouped)
+    task, rows, is_apart = _rows(df, measures, parts.Options.of({**options, "keep": ()}, "summary"))
     if is_apart:
         pieces = _pieces(rows, task, quartiles)
         edges = _delayed(_at_edges)([piece[1] for piece in pieces], task, quartiles)
@@ -153,6 +113,7 @@ def summary(
     return parts.summary_of(task, sums, values=quartiles, confidence=confidence)
 
 
+@parts.of_engine
 def means(
     scores: DataFrame,
     measures: Measures,
@@ -161,34 +122,7 @@ def means(
     weight: str | None = None,
     confidence: float | None = None,
 ) -> pa.Table:
-    """Exact means of values that `evaluate` computed, of all queries or of each group of them.
-
-    It computes at once; each partition sends its exact sums, and no query.
-
-    Parameters
-    ----------
-    scores : dask.dataframe.DataFrame
-        With a column for each measure, under its notation; not by a convention, whose mean `summary` has, as it takes more than
-        values; persist it, or write it and read it back, to compute values once.
-    measures : one or several of Measure, notation, or ir_measures object
-    by : str or sequence of str, optional
-        Columns to group by, as they were kept.
-    weight : str, optional
-        Column with the weight of each query, "weight" in what `evaluate` returned.
-    confidence : float, optional
-        As in 0.95: adds `small`, true for groups of less than 30 queries, and after each mean its `_low` and `_high`.
-
-    Returns
-    -------
-    pyarrow.Table
-        The columns, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
-        `by=None` one row, without columns to group by.
-
-    Raises
-    ------
-    ColumnError, MeasureError, InputTypeError, InputError
-        A column that is missing; also what `evaluate` raises when values are computed only now.
-    """
+    """{means}"""
     _check_frame("scores", scores)
     asked = parts.check_means(list(scores.columns), measures, by=by, weight=weight, confidence=confidence)
     found = _of_each_partition(_groups, scores[asked.names], asked)
@@ -257,20 +191,13 @@ def _check_frame(name: str, frame: Any) -> None:
     parts.check_frame(name, frame, ("_meta", "map_partitions", "shuffle", "dtypes"), "DataFrame of Dask")
 
 
-def _rows(
-    df: DataFrame,
-    measures: Measures,
-    partitions: int | None,
-    order: str | None,
-    convention: str | Convention | None,
-    roles: Roles,
-    grouped: bool,
-) -> tuple[parts.Task, DataFrame, bool]:
+def _rows(df: DataFrame, measures: Measures, options: parts.Options) -> tuple[parts.Task, DataFrame, bool]:
     """What is asked, and the columns that it takes, all rows of a query in one partition, or whether edges may cut it."""
     _check_frame("df", df)
+    partitions = options.partitions
     schema = _schema(df)
     try:
-        task = parts.asked(schema, measures, roles, order=order, convention=convention)
+        task = parts.asked(schema, measures, options)
     except ColumnError as error:
         index = df._meta.index.name
         hint = "" if index is None else f' The index is "{index}": call reset_index() first.'
@@ -280,7 +207,7 @@ def _rows(
         return task, rows if partitions is None else rows.repartition(npartitions=partitions), False
     if rows.npartitions == 1 and partitions is None:
         return task, rows, False
-    if grouped:
+    if options.grouped:
         return task, rows if partitions is None else rows.repartition(npartitions=partitions), True
     return task, rows.shuffle(on=task.query, npartitions=partitions, ignore_index=True), False
 

@@ -8,10 +8,12 @@ A part is scored as a whole data set would be, and no value depends on what else
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +35,7 @@ from fastndcg.sources.columns import Columns, Function, Roles, check_column, fin
 from fastndcg.sources.values import is_list, shown
 from fastndcg.statistics import Moments, quartiles
 from fastndcg.statistics.intervals import SMALL, check_confidence
+from fastndcg.typing import RoleKeywords
 
 if TYPE_CHECKING:
     from fastndcg.typing import NaN
@@ -47,7 +50,9 @@ _COUNT = "number of rows"  # where a row holds a query
 _NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
 
 
-_SHARED = """measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
+# what the docstrings of all engines share, by the word in braces that stands for it
+_SHARED = {
+    "parameters": """measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
         As in `fastndcg.read_parquet`.
     order : str, optional
@@ -62,13 +67,93 @@ _SHARED = """measures : one or several of Measure, notation ("nDCG@10"), or ir_m
     grouped : bool
         True if the rows of a query stand together, as in files sorted by query. Rows are then not shuffled. Only queries that the
         edge of a partition or of a part of a file may cut are brought together. The ids of all queries are compared, and a query
-        that stands in several other places is refused by name. A row for each query, with lists, is never shuffled."""
+        that stands in several other places is refused by name. A row for each query, with lists, is never shuffled.""",
+    "raises": """Raises
+    ------
+    ColumnError
+        A column is missing, or several columns fit a role.
+    MeasureError
+        A measure or convention does not exist; or ties="input" without `order`.
+    InputTypeError
+        The data are not of this engine; a column has a type without meaning in its role.
+    InputError
+        When the result is computed: NaN scores, nulls and all else that `fastndcg.evaluate` refuses, naming the query.""",
+    "summary": """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
+
+    It computes at once. Each partition sends its exact sums, and no query: the numbers are those of `Scores.summary`, bit for
+    bit. Errors of the data are raised as they are, without traces of the engine.
+
+    Parameters
+    ----------
+    The data, measures, order, convention, partitions, grouped, and the roles of columns
+        As in `evaluate`; `keep` has no effect.
+    quartiles : bool
+        True adds quartiles. The values themselves are then collected, 8 bytes for each query and measure.
+    confidence : float, optional
+        As in 0.95: adds intervals of the means, `low` and `high`, as `Scores.summary` does.
+
+    Raises
+    ------
+    ColumnError, MeasureError, InputTypeError, InputError
+        As `evaluate` does, those of the data included.""",
+    "means": """Exact means of values that `evaluate` computed, of all queries or of each group of them.
+
+    It computes at once. Each partition sends its exact sums, and no query. To compute values once for several uses, persist what
+    `evaluate` returned, or write it and read it back.
+
+    Parameters
+    ----------
+    scores : what `evaluate` returns
+        With a column for each measure, under its notation. Not values by a convention, whose mean takes more than values:
+        `summary` computes it.
+    measures : one or several of Measure, notation, or ir_measures object
+    by : str or sequence of str, optional
+        Columns to group by, as they were kept.
+    weight : str, optional
+        Column with the weight of each query, "weight" in what `evaluate` returned.
+    confidence : float, optional
+        As in 0.95: adds `small`, true for groups of less than 30 queries, and after each mean its `_low` and `_high`.
+
+    Returns
+    -------
+    pyarrow.Table
+        The columns, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
+        `by=None` one row, without columns to group by.
+
+    Raises
+    ------
+    ColumnError, MeasureError, InputTypeError, InputError
+        A column is missing; also what `evaluate` raises when values are computed only now.""",
+}
+
+
+class Keywords(RoleKeywords, total=False):
+    """Keywords that all engines take, for the signatures of their functions."""
+
+    order: str | None
+    convention: str | Convention | None
+    partitions: int | None
+    grouped: bool
+
+
+@dataclass(frozen=True)
+class Options(Roles):
+    """What all engines are told beside data and measures. `Keywords` has the same fields."""
+
+    order: str | None = None
+    convention: str | Convention | None = None
+    partitions: int | None = None
+    grouped: bool = False
 
 
 def of_engine(function: Function) -> Function:
-    """`with_roles`, and the parameters that all engines share in the place of "{shared}" in the docstring."""
-    function.__doc__ = (function.__doc__ or "").replace("{shared}", _SHARED)
-    return with_roles(function)
+    """Put what the docstrings of engines share in its places, and show `**options` as the keywords that they are."""
+    for name, text in _SHARED.items():
+        function.__doc__ = (function.__doc__ or "").replace(f"{{{name}}}", text)
+    takes_options = any(
+        each.kind is each.VAR_KEYWORD for each in inspect.signature(function).parameters.values()
+    )
+    return with_roles(function, Options) if takes_options else function
 
 
 class Task(NamedTuple):
@@ -106,25 +191,18 @@ def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -
         )
 
 
-def asked(
-    schema: pa.Schema,
-    measures: Measures,
-    roles: Roles,
-    *,
-    order: str | None,
-    convention: str | Convention | None,
-) -> Task:
+def asked(schema: pa.Schema, measures: Measures, options: Options) -> Task:
     """The task, checked against the columns before any worker is asked; columns of type null are not known yet."""
-    columns = find_columns(schema.names, roles, is_list=lambda name: is_list(schema.field(name).type))
+    columns = find_columns(schema.names, options, is_list=lambda name: is_list(schema.field(name).type))
     if columns.query is None:
         raise ColumnError(
             "rows of an engine have no numbers that could name their queries; name the column of query ids, as in query=..."
         )
     known = as_measures(measures)
-    rule = None if convention is None else as_convention(convention)
-    task = Task(known, tuple(measure.label for measure in known), columns, order, rule)
-    if order is not None:
-        check_column(schema.names, "order", order)
+    rule = None if options.convention is None else as_convention(options.convention)
+    task = Task(known, tuple(measure.label for measure in known), columns, options.order, rule)
+    if options.order is not None:
+        check_column(schema.names, "order", options.order)
     _check_order(task, lists=is_list(schema.field(columns.relevance).type))
     _check_results(task)
     nothing = schema.empty_table().select(task.names)

@@ -26,29 +26,21 @@ from ray.exceptions import RayError
 
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
-from fastndcg.sources.columns import Roles
 from fastndcg.sources.values import is_list
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-    from fastndcg.convention.declarations import Convention
     from fastndcg.measures import Measures
     from fastndcg.scores import Summary
-    from fastndcg.typing import RoleKeywords
 
 
 @parts.of_engine
 def evaluate(
     dataset: Dataset,
     measures: Measures,
-    *,
-    order: str | None = None,
-    convention: str | Convention | None = None,
-    partitions: int | None = None,
-    grouped: bool = False,
-    **roles: Unpack[RoleKeywords],
+    **options: Unpack[parts.Keywords],
 ) -> Dataset:
     """Values of every measure for every query, as a lazy Dataset with a row for each query.
 
@@ -59,7 +51,7 @@ def evaluate(
     dataset : ray.data.Dataset
         A row for each document, in any order, or a row for each query with lists. Where Ray does not know its columns yet, its
         first row is computed.
-    {shared}
+    {parameters}
 
     Returns
     -------
@@ -67,24 +59,14 @@ def evaluate(
         The query id and kept columns under their own names and in their own types, the weight if there is one, and a float64
         column for each measure under its notation. The order of rows is not defined. Without rows there are no columns.
 
-    Raises
-    ------
-    ColumnError
-        A column is missing, or several columns fit a role.
-    MeasureError
-        A measure or convention does not exist; or ties="input" without `order`.
-    InputTypeError
-        `dataset` is not a Dataset of Ray; a column of a type that has no meaning in its role.
-    InputError
-        When the result is computed: NaN scores, nulls and all else that `evaluate` refuses, naming the query.
+    {raises}
 
     Examples
     --------
         rows = ray.data.read_parquet("predictions.parquet")
         evaluate(rows, "nDCG@10", keep="country").write_parquet("scores")
     """
-    named = Roles.of(roles, "evaluate")
-    task, rows, blocks = _rows(dataset, measures, partitions, order, convention, named, grouped)
+    task, rows, blocks = _rows(dataset, measures, parts.Options.of(options, "evaluate"))
     if blocks is not None:
         pieces = _pieces(task, rows, blocks, None)
         return _of_each_block(pieces, lambda table: together.whole(task, table))
@@ -96,31 +78,11 @@ def summary(
     dataset: Dataset,
     measures: Measures,
     *,
-    order: str | None = None,
-    convention: str | Convention | None = None,
-    partitions: int | None = None,
-    grouped: bool = False,
     quartiles: bool = False,
     confidence: float | None = None,
-    **roles: Unpack[RoleKeywords],
+    **options: Unpack[parts.Keywords],
 ) -> Summary:
-    """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
-
-    It computes at once. Each block sends its exact sums, and no query: the numbers are those of `Scores.summary`, bit for bit.
-
-    Parameters
-    ----------
-    dataset, measures, order, convention, partitions, grouped, and the roles of columns
-        As in `evaluate`; nothing is kept.
-    quartiles : bool
-        True adds quartiles, for which the values themselves, 8 bytes for each query and measure, are collected.
-    confidence : float, optional
-        As in 0.95: adds intervals of the means, `low` and `high`, as `Scores.summary` does.
-
-    Raises
-    ------
-    ColumnError, MeasureError, InputTypeError, InputError
-        As `evaluate` does, those of the data included: as they are, without Ray's traces.
+    """{summary}
 
     Examples
     --------
@@ -128,8 +90,7 @@ def summary(
     """
     if confidence is not None:
         check_confidence(confidence)
-    named = Roles.of({**roles, "keep": ()}, "summary")
-    task, rows, blocks = _rows(dataset, measures, partitions, order, convention, named, grouped)
+    task, rows, blocks = _rows(dataset, measures, parts.Options.of({**options, "keep": ()}, "summary"))
     if blocks is not None:
         pieces = _pieces(task, rows, blocks, quartiles)
         found = _received(pieces, lambda table: together.whole_sums(task, table, values=quartiles))
@@ -140,6 +101,7 @@ def summary(
     )
 
 
+@parts.of_engine
 def means(
     scores: Dataset,
     measures: Measures,
@@ -148,33 +110,7 @@ def means(
     weight: str | None = None,
     confidence: float | None = None,
 ) -> pa.Table:
-    """Exact means of values that `evaluate` computed, of all queries or of each group of them.
-
-    It computes at once; each block sends its exact sums, and no query.
-
-    Parameters
-    ----------
-    scores : ray.data.Dataset
-        With a column for each measure, under its notation; not by a convention, whose mean `summary` has, as it takes more than
-        values. Materialize it, or write it and read it back, to compute values once.
-    measures : one or several of Measure, notation, or ir_measures object
-    by : str or sequence of str, optional
-        Columns to group by, as they were kept.
-    weight : str, optional
-        Column with the weight of each query, "weight" in what `evaluate` returned.
-    confidence : float, optional
-        As in 0.95: adds `small`, true for groups of less than 30 queries, and after each mean its `_low` and `_high`.
-
-    Returns
-    -------
-    pyarrow.Table
-        The columns, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
-        `by=None` one row, without columns to group by.
-
-    Raises
-    ------
-    ColumnError, MeasureError, InputTypeError, InputError
-        A column that is missing; also what `evaluate` raises when values are computed only now.
+    """{means}
 
     Examples
     --------
@@ -207,27 +143,22 @@ def _check_dataset(name: str, dataset: Any) -> None:
 
 
 def _rows(
-    dataset: Dataset,
-    measures: Measures,
-    partitions: int | None,
-    order: str | None,
-    convention: str | Convention | None,
-    roles: Roles,
-    grouped: bool,
+    dataset: Dataset, measures: Measures, options: parts.Options
 ) -> tuple[parts.Task, Dataset, int | None]:
     """What is asked, and the columns that it takes, all rows of a query in one block.
 
     Where they stand together already, also the number of blocks that queries at edges are brought together in.
     """
     _check_dataset("dataset", dataset)
+    partitions = options.partitions
     schema = _schema(dataset)
-    task = parts.asked(schema, measures, roles, order=order, convention=convention)
+    task = parts.asked(schema, measures, options)
     rows = dataset if schema.names == task.names else dataset.select_columns(task.names)
     if is_list(schema.field(task.columns.relevance).type):
         return task, rows if partitions is None else rows.repartition(partitions), None
     # a block that comes of keys holds all rows of each, however large it is: Ray cuts none of these
     blocks = dataset.context.default_hash_shuffle_parallelism if partitions is None else partitions
-    if grouped:
+    if options.grouped:
         return task, rows, blocks
     return task, rows.repartition(blocks, keys=[task.query]), None
 

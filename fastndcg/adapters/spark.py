@@ -31,17 +31,15 @@ from pyspark.sql.types import BinaryType, DoubleType, StructField, StructType
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
 from fastndcg.errors import InputError, MeasureError, check_choice
-from fastndcg.sources.columns import Roles
 from fastndcg.sources.values import is_list
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from fastndcg.convention.declarations import Convention
     from fastndcg.measures import Measures
     from fastndcg.scores import Summary
-    from fastndcg.typing import NaN, RoleKeywords
+    from fastndcg.typing import NaN
 
 _FOUND = "found binary"
 # from PySpark 4.3 on, a timestamp has a type of Arrow only where a zone is given
@@ -54,12 +52,7 @@ _BOUNDS_BATCHES = (4, 3)
 def evaluate(
     df: DataFrame,
     measures: Measures,
-    *,
-    order: str | None = None,
-    convention: str | Convention | None = None,
-    partitions: int | None = None,
-    grouped: bool = False,
-    **roles: Unpack[RoleKeywords],
+    **options: Unpack[parts.Keywords],
 ) -> DataFrame:
     """Values of every measure for every query, as a DataFrame with a row for each query.
 
@@ -70,7 +63,7 @@ def evaluate(
     ----------
     df : DataFrame
         A row for each document, in any order, or a row for each query with arrays.
-    {shared}
+    {parameters}
 
     Returns
     -------
@@ -78,20 +71,10 @@ def evaluate(
         The query id and kept columns under their own names and in their own types, the weight if there is one, and a double for
         each measure under its notation. Select these with backticks, as in "`nDCG@10`". The order of rows is not defined.
 
-    Raises
-    ------
-    ColumnError
-        A column is missing, or several columns fit a role.
-    MeasureError
-        A measure or convention does not exist; or ties="input" without `order`.
-    InputTypeError
-        `df` is not a DataFrame of Spark; a column of a type that has no meaning in its role.
-    InputError
-        When the result is computed: NaN scores, nulls and all else that `evaluate` refuses, naming the query.
+    {raises}
     """
-    task, rows, split, is_packed = _rows(
-        df, measures, partitions, order, convention, Roles.of(roles, "evaluate"), grouped
-    )
+    asked = parts.Options.of(options, "evaluate")
+    task, rows, split, is_packed = _rows(df, measures, asked)
     fields = [df.schema[task.query], *(df.schema[name] for name in task.columns.keep)]
     types = [field.dataType for field in fields] + [DoubleType()] * (len(task.results) - len(fields))
     schema = StructType([StructField(name, kind) for name, kind in zip(task.results, types, strict=True)])
@@ -102,7 +85,7 @@ def evaluate(
             split,
             None,
             StructType([*schema, StructField(together.ROWS, BinaryType())]),
-            partitions,
+            asked.partitions,
         )
 
         def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -123,40 +106,19 @@ def summary(
     df: DataFrame,
     measures: Measures,
     *,
-    order: str | None = None,
-    convention: str | Convention | None = None,
-    partitions: int | None = None,
-    grouped: bool = False,
     quartiles: bool = False,
     confidence: float | None = None,
-    **roles: Unpack[RoleKeywords],
+    **options: Unpack[parts.Keywords],
 ) -> Summary:
-    """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
-
-    Each partition sends its exact sums to the driver, and no query: the numbers are those of `Scores.summary`, bit for bit.
-
-    Parameters
-    ----------
-    df, measures, order, convention, partitions, grouped, and the roles of columns
-        As in `evaluate`; nothing is kept.
-    quartiles : bool
-        True adds quartiles, for which the values themselves, 8 bytes for each query and measure, come to the driver.
-    confidence : float, optional
-        As in 0.95: adds intervals of the means, `low` and `high`, as `Scores.summary` does.
-
-    Raises
-    ------
-    ColumnError, MeasureError, InputTypeError, InputError
-        As `evaluate` does, those of the data included: as they are, without Spark's traces.
-    """
+    """{summary}"""
     if confidence is not None:
         check_confidence(confidence)
-    named = Roles.of({**roles, "keep": ()}, "summary")
-    task, rows, split, is_packed = _rows(df, measures, partitions, order, convention, named, grouped)
+    asked = parts.Options.of({**options, "keep": ()}, "summary")
+    task, rows, split, is_packed = _rows(df, measures, asked)
     if split is not None:
         names = [df.schema[task.query].dataType, BinaryType(), BinaryType()]
         fields = [StructField(name, kind) for name, kind in zip(together.SUMMED, names, strict=True)]
-        rows = _pieces(task, rows, split, quartiles, StructType(fields), partitions)
+        rows = _pieces(task, rows, split, quartiles, StructType(fields), asked.partitions)
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if split is not None:
@@ -170,6 +132,7 @@ def summary(
     return parts.summary_of(task, sums, values=quartiles, confidence=confidence)
 
 
+@parts.of_engine
 def means(
     scores: DataFrame,
     measures: Measures,
@@ -178,35 +141,7 @@ def means(
     weight: str | None = None,
     confidence: float | None = None,
 ) -> pa.Table:
-    """Exact means of values that `evaluate` computed, of all queries or of each group of them.
-
-    Each partition sends its exact sums to the driver, and no query. To compute values once for several uses, persist the
-    DataFrame that `evaluate` returned, or write it and read it back.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        With a column for each measure, under its notation; not by a convention, whose mean `summary` has, as it takes more than
-        values.
-    measures : one or several of Measure, notation, or ir_measures object
-    by : str or sequence of str, optional
-        Columns to group by, as they were kept.
-    weight : str, optional
-        Column with the weight of each query, "weight" in what `evaluate` returned.
-    confidence : float, optional
-        As in 0.95: adds `small`, true for groups of less than 30 queries, and after each mean its `_low` and `_high`.
-
-    Returns
-    -------
-    pyarrow.Table
-        The columns, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
-        `by=None` one row, without columns to group by.
-
-    Raises
-    ------
-    ColumnError, MeasureError, InputTypeError, InputError
-        A column that is missing; also what `evaluate` raises when values are computed only now.
-    """
+    """{means}"""
     _check_frame("scores", scores)
     asked = parts.check_means(scores.columns, measures, by=by, weight=weight, confidence=confidence)
     rows = _selected(scores, asked.names)
@@ -363,25 +298,20 @@ def _read(task: parts.Task, batches: Iterator[pa.RecordBatch], is_packed: bool) 
 
 
 def _rows(
-    df: DataFrame,
-    measures: Measures,
-    partitions: int | None,
-    order: str | None,
-    convention: str | Convention | None,
-    roles: Roles,
-    grouped: bool,
+    df: DataFrame, measures: Measures, options: parts.Options
 ) -> tuple[parts.Task, DataFrame, str | None, bool]:
     """The task; its rows, those of a query one after another in one partition; the column of splits; whether rows are packed.
 
     Where rows stand together already, the column of splits is added to them: it says where parts of files begin.
     """
     _check_frame("df", df)
+    partitions = options.partitions
     schema = pa.schema([_arrow_field(field) for field in df.schema.fields])
-    task = parts.asked(schema, measures, roles, order=order, convention=convention)
+    task = parts.asked(schema, measures, options)
     rows = _selected(df, task.names)
     if is_list(schema.field(task.columns.relevance).type):
         return task, rows if partitions is None else rows.repartition(partitions), None, False
-    if grouped:
+    if options.grouped:
         return task, *_with_splits(df, task), False
     if tuple(map(int, df.sparkSession.version.split(".")[:2])) >= _BOUNDS_BATCHES:
         return task, _packed(task, rows, partitions), None, True

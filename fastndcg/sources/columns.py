@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 from fastndcg.errors import (
     Argument,
@@ -89,7 +89,7 @@ class Roles:
             _check_grades(self.grades)
 
     @classmethod
-    def of(cls, keywords: Mapping[str, Any], function: str, without: Collection[str] = ()) -> Roles:
+    def of(cls, keywords: Mapping[str, Any], function: str, without: Collection[str] = ()) -> Self:
         """The roles that a function was given as keywords. Raises `InputTypeError` for one that does not exist, or not there.
 
         >>> Roles.of({"query": "qid"}, "read_parquet").query
@@ -99,7 +99,7 @@ class Roles:
         for name in keywords:
             if name not in known:
                 raise InputTypeError(
-                    f"{function} has no argument {name}=; the roles of columns are {', '.join(known)}.{suggest(name, known)}"
+                    f"{function} has no argument {name}=; it takes {', '.join(known)}.{suggest(name, known)}"
                 )
         return cls(**keywords)
 
@@ -158,7 +158,7 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 OF_ONE_TABLE = ("is_judged", "intents", "propensity")  # roles that judgments and a run have no columns for
 
 
-def with_roles(function: Function) -> Function:
+def with_roles(function: Function, roles_type: type[Roles] = Roles) -> Function:
     """Show the roles, which a function takes as `**roles`, as the keywords that they are: in `help` and in notebooks."""
     signature = inspect.signature(function)
     *own, last = signature.parameters.values()
@@ -167,7 +167,7 @@ def with_roles(function: Function) -> Function:
         inspect.Parameter(
             field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
         )
-        for field in fields(Roles)
+        for field in fields(roles_type)
         if field.name not in without
     ]
     first = [each for each in own if each.kind is not inspect.Parameter.KEYWORD_ONLY]
