@@ -320,13 +320,13 @@ def test_a_read_past_an_array_is_a_fault(side: str, memory: str) -> None:
         import guarded, numpy as np
         guarded.install({side!r})
         from fastndcg.compiled.compiling import allocating, driver, empty
-        from fastndcg.compiled.words import vector_element
+        from fastndcg.compiled.words import element
         @allocating
         def made(n):
             return empty(n, np.int64)
         @driver()
         def look(given, n, at):
-            return vector_element(given, at) if n == 0 else vector_element(made(n), at)
+            return element(given, at) if n == 0 else element(made(n), at)
         n = {5 * (memory == "its own")}
         for at in (0, 4, {5 if side == "after" else -1}):
             print(look(np.arange(5), n, at), flush=True)

@@ -20,17 +20,17 @@ compiled = numba.njit(error_model="numpy")
 
 @compiled
 def round_decimal(whole, exponent):
-    return decimals.vector_round_decimal(whole, exponent)
+    return decimals.round_decimal(whole, exponent)
 
 
 @compiled
 def find_blanks(data, start, stop, out):
-    return kernels.vector_find_blanks(data, start, stop, out)
+    return kernels.find_blanks(data, start, stop, out)
 
 
 @compiled
 def keep_documents(data, table, lines, each, row, out, offsets, end):
-    return kernels.vector_keep_documents(data, table, lines, each, row, out, offsets, end)
+    return kernels.keep_documents(data, table, lines, each, row, out, offsets, end)
 
 
 plain_keep_documents = compiled(kernels.plain_keep_documents)
@@ -38,7 +38,7 @@ plain_keep_documents = compiled(kernels.plain_keep_documents)
 
 @compiled
 def read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd):
-    return decimals.vector_read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd)
+    return decimals.read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd)
 
 
 # ---- numbers ----

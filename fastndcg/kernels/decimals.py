@@ -12,7 +12,7 @@ import numpy as np
 
 from fastndcg.kernels.tables import Array
 
-from .marks import IS_COMPILED, block, intrinsic, ir, types
+from .marks import block, in_place_of, intrinsic, ir, types
 from .words import (
     BLANK,
     MINUS,
@@ -81,8 +81,8 @@ def plain_round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
     return float(f"{int(whole)}e{int(exponent)}"), True
 
 
-@block
-def vector_round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
+@in_place_of(plain_round_decimal)
+def round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
     """`whole * 10 ** exponent` for a whole number (uint64), and whether it is certain.
 
     Numbers too small or too great for a normal float64 are left to another, and so is what lies too near the middle of two.
@@ -117,9 +117,6 @@ def vector_round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
     mantissa = (mantissa + (mantissa & one)) >> one
     # a mantissa of 2 ** 53 carries into the exponent by itself
     return float_of_bits((np.uint64(binary - 1) << np.uint64(52)) + mantissa), True
-
-
-round_decimal = vector_round_decimal if IS_COMPILED else plain_round_decimal
 
 
 @block
@@ -311,8 +308,8 @@ def plain_read_numbers(
     return n_odd
 
 
-@block
-def vector_read_numbers(
+@in_place_of(plain_read_numbers)
+def read_numbers(
     data: Array,
     table: Array,
     lines: int,
@@ -344,6 +341,3 @@ def vector_read_numbers(
             odd[n_odd, 2] = table[line * each + before + 1]
             n_odd += 1
     return n_odd
-
-
-read_numbers = vector_read_numbers if IS_COMPILED else plain_read_numbers

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastndcg.kernels.tables import Array
 
-from .marks import IS_COMPILED, block, driver, intrinsic, types
+from .marks import block, driver, in_place_of, intrinsic, types
 from .sorting import INSERTION, move_by_byte, sort_by_key
 from .words import copy_text, copy_widely, first_word, leading_zeros, same_text, word_at
 
@@ -53,8 +53,8 @@ def mixed(value: Any, word: Any) -> Any:
     return product ^ (product >> np.uint64(32))
 
 
-@block
-def vector_digest(text: Array, start: int, stop: int) -> tuple[Any, Any]:
+@in_place_of(plain_digest)
+def digest(text: Array, start: int, stop: int) -> tuple[Any, Any]:
     word = first_word(text, start, stop)
     value = mixed(np.uint64(stop - start), word)
     at = start + 8
@@ -76,10 +76,8 @@ def plain_compare_text(
     return (stop - start) - (other_stop - other_start)
 
 
-@block
-def vector_compare_text(
-    text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int
-) -> int:
+@in_place_of(plain_compare_text)
+def compare_text(text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int) -> int:
     shorter = min(stop - start, other_stop - other_start)
     at = 0
     while at + 8 <= shorter:
@@ -91,10 +89,6 @@ def vector_compare_text(
         if text[start + i] != other[other_start + i]:
             return -1 if text[start + i] < other[other_start + i] else 1
     return (stop - start) - (other_stop - other_start)
-
-
-digest = vector_digest if IS_COMPILED else plain_digest
-compare_text = vector_compare_text if IS_COMPILED else plain_compare_text
 
 
 @driver()
@@ -134,17 +128,14 @@ def plain_take_text(offsets: Array, data: Array, rows: Array, taken: Array, out:
         copy_text(data, offsets[rows[i]], offsets[rows[i] + 1], out, taken[i])
 
 
-@block
-def vector_take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
+@in_place_of(plain_take_text)
+def take_text_of_rows(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
     # another thread writes what stands after the last of these rows
     last, last_end = data.shape[0] - 64, taken[rows.shape[0]] - 64
     for i in range(rows.shape[0]):
         start, end = offsets[rows[i]], taken[i]
         length = taken[i + 1] - end
         copy_widely(data, start, length, out, end, start <= last and end <= last_end)
-
-
-take_text_of_rows = vector_take_text if IS_COMPILED else plain_take_text
 
 
 @driver()

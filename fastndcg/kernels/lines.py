@@ -16,7 +16,7 @@ import numpy as np
 from fastndcg.kernels.tables import Array
 
 from .decimals import N_WORDS, read_number, read_numbers
-from .marks import IS_COMPILED, block, driver
+from .marks import block, driver, in_place_of
 from .words import (
     BLANK,
     COLON,
@@ -67,8 +67,8 @@ def plain_find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[i
 _USUAL_BLANKS = 12  # of 64 bytes; so many are written without asking whether there are, which is not foreseen
 
 
-@block
-def vector_find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[int, int]:
+@in_place_of(plain_find_blanks)
+def find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[int, int]:
     """As the plain one; `out` has room for 64 more."""
     found, lines, at = 0, 0, start
     one, none = np.uint64(1), np.uint64(0)
@@ -93,9 +93,6 @@ def vector_find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[
             lines += data[at] == NEWLINE
         at += 1
     return found, lines
-
-
-find_blanks = vector_find_blanks if IS_COMPILED else plain_find_blanks
 
 
 @block
@@ -182,8 +179,8 @@ def plain_keep_documents(
     return end
 
 
-@block
-def vector_keep_documents(
+@in_place_of(plain_keep_documents)
+def keep_documents(
     data: Array, table: Array, lines: int, each: int, row: int, out: Array, offsets: Array, end: int
 ) -> int:
     """As the plain one; what stands after an id is copied too, and written over by the next one."""
@@ -196,9 +193,6 @@ def vector_keep_documents(
         end += length
         here[line] = end
     return end
-
-
-keep_documents = vector_keep_documents if IS_COMPILED else plain_keep_documents
 
 
 @block

@@ -273,20 +273,21 @@ def within_caller(emit: Callable[..., Any]) -> Callable[..., Any]:
 def like(plain: Callable[..., Any], generate: Callable[..., Any]) -> Callable[..., Any]:
     """What types an intrinsic, whose parameters and result are those of a plain function.
 
-    Whole numbers are int64, others of the dtype of the first array. The result is int64, a boolean, nothing, or for Any of that
-    dtype, as annotated.
+    Whole numbers are int64 unless they are annotated as uint64, others of the dtype of the first array. The result is as
+    annotated, and of that dtype for Any.
     """
+    annotated = {"int": types.int64, "np.uint64": types.uint64, "bool": types.boolean, "None": types.void}
+    *of_parameters, of_result = plain.__annotations__.values()
 
-    def kind_of(kind: Any, array: Any) -> Any:
+    def kind_of(kind: Any, annotation: str, dtype: Any) -> Any:
         if isinstance(kind, types.Integer):
-            return types.int64
-        return array.dtype if isinstance(kind, types.Float) else kind
+            return annotated.get(annotation, types.int64)
+        return dtype if isinstance(kind, types.Float) else kind
 
     def typed(typing: Any, *arguments: Any) -> Any:
-        array = next(kind for kind in arguments if isinstance(kind, types.Array))
-        returned = {"int": types.int64, "bool": types.boolean, "None": types.void}
-        returns = returned.get(plain.__annotations__["return"]) or array.dtype
-        return returns(*(kind_of(kind, array) for kind in arguments)), generate
+        dtype: Any = next((kind.dtype for kind in arguments if isinstance(kind, types.Array)), None)
+        kinds = [kind_of(*given, dtype) for given in zip(arguments, of_parameters, strict=True)]
+        return annotated.get(of_result, dtype)(*kinds), generate
 
     first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(plain).parameters.values()

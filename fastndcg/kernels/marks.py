@@ -78,6 +78,11 @@ if IS_COMPILED and not TYPE_CHECKING:
     stoppable, steps = _as_it_is, numba.prange
 
 
+def in_place_of(plain: F) -> Callable[[Callable[..., Any]], F]:
+    """A block that takes the place of a plain function where kernels are compiled."""
+    return lambda function: block(function) if IS_COMPILED else plain
+
+
 def vectors(plain: F, *, within: bool = False, unrolled: bool = True) -> Callable[[Callable[..., Any]], F]:
     """A block of vectors: the plain function, and where kernels are compiled the code that `emit` writes in its place.
 

@@ -66,6 +66,48 @@ def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
     return True
 
 
+@allocating
+def sum_whole_groups(gains: Array, sizes: Array, length: int, discounts: Array) -> tuple[float, int, int]:
+    """DCG of the tied groups that end within `length` ranks, how many ranks that are, and the group after them."""
+    total, before, last = 0.0, 0, 0
+    while last < sizes.shape[0] and before + sizes[last] <= length:
+        mean = average(gains[before : before + sizes[last]].copy(), sizes[last], False)
+        for i in range(before, before + sizes[last]):
+            total += mean * discounts[i]
+        before += sizes[last]
+        last += 1
+    return total, before, last
+
+
+@block
+def list_kinds(group: Array, values: Array, available: Array) -> int:
+    """Distinct gains of a group whose gains fall, and how many documents have each; returns how many gains there are."""
+    kinds = 0
+    available[:] = 0
+    for i in range(group.shape[0]):
+        if i == 0 or group[i] != group[i - 1]:
+            values[kinds] = group[i]
+            kinds += 1
+        available[kinds - 1] += 1
+    return kinds
+
+
+@block
+def ways_to_draw(
+    drawn: Array, kinds: int, starts: Array, ways_of: Array, powers_of: Array
+) -> tuple[float, int]:
+    """In how many ways so many of each kind are drawn, as in `fill_ways`."""
+    ways, power = 1.0, 0
+    if kinds > 1:
+        for kind in range(kinds):
+            ways *= ways_of[starts[kind] + drawn[kind]]
+            power += powers_of[starts[kind] + drawn[kind]]
+            if ways >= _ROOM:
+                ways /= _UNIT
+                power += 1
+    return ways, power
+
+
 @stoppable
 @allocating
 def expected_over_returned(
@@ -78,55 +120,29 @@ def expected_over_returned(
     (multivariate hypergeometric) probability. Infinite where there are more than `_MOST_DRAWS` ways.
     """
     length = min(gains.shape[0], cutoff)
-    before, last = 0, 0  # ranks of the groups that are returned whole; the group after them
-    total = 0.0
-    while last < sizes.shape[0] and before + sizes[last] <= length:
-        mean = average(gains[before : before + sizes[last]].copy(), sizes[last], False)
-        for i in range(before, before + sizes[last]):
-            total += mean * discounts[i]
-        before += sizes[last]
-        last += 1
+    total, before, last = sum_whole_groups(gains, sizes, length, discounts)
     places = length - before
     group = gains[before : before + sizes[last]].copy() if places > 0 else np.empty(0)
     size = group.shape[0]
     sort_falling(group, size)
-    values, available, drawn = np.empty(size), np.zeros(size, np.int64), np.zeros(size, np.int64)
-    kinds = 0
-    for i in range(size):
-        if i == 0 or group[i] != group[i - 1]:
-            values[kinds] = group[i]
-            kinds += 1
-        available[kinds - 1] += 1
-    left, defined = places, False
-    for kind in range(kinds):
-        drawn[kind] = min(available[kind], left)
-        left -= drawn[kind]
-    ideal = np.empty(length)
-    starts, filled = np.empty(kinds, np.int64), 0
+    values, available, drawn = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
+    kinds = list_kinds(group, values, available)
+    starts, filled, left = np.empty(kinds, np.int64), 0, places
     ways_of, powers_of = np.empty(size + kinds), np.empty(size + kinds, np.int64)
     for kind in range(kinds):
-        starts[kind] = filled
-        fill_ways(
-            available[kind],
-            min(available[kind], places) if kinds > 1 else 0,
-            ways_of[filled:],
-            powers_of[filled:],
-        )
+        most = min(available[kind], places) if kinds > 1 else 0
+        starts[kind], drawn[kind] = filled, min(available[kind], left)
+        fill_ways(available[kind], most, ways_of[filled:], powers_of[filled:])
         filled += available[kind] + 1
+        left -= drawn[kind]
+    ideal = np.empty(length)
     value = weight = 0.0
-    scale = 0  # value and weight are in units of _UNIT ** scale
+    scale, defined = 0, False  # value and weight are in units of _UNIT ** scale
     for _ in range(_MOST_DRAWS):
-        ways, power = 1.0, 0
-        mean = 0.0
+        ways, power = ways_to_draw(drawn, kinds, starts, ways_of, powers_of)
         ideal[:before] = gains[:before]
-        at = before
+        at, mean = before, 0.0
         for kind in range(kinds):
-            if kinds > 1:
-                ways *= ways_of[starts[kind] + drawn[kind]]
-                power += powers_of[starts[kind] + drawn[kind]]
-                if ways >= _ROOM:
-                    ways /= _UNIT
-                    power += 1
             mean += values[kind] * drawn[kind]
             ideal[at : at + drawn[kind]] = values[kind]
             at += drawn[kind]
@@ -141,16 +157,13 @@ def expected_over_returned(
             value, weight, scale = value / _UNIT, weight / _UNIT, scale + 1
         while power < scale:
             ways, power = ways / _UNIT, power + 1
-        if not ratio:
-            value += ways * best
-            weight += ways
-            defined = True
-        elif best != 0.0:
-            value += ways * normalised(got, best)
-            weight += ways
+        is_defined = not ratio or best != 0.0
+        if is_defined:
+            value += ways * (normalised(got, best) if ratio else best)
             defined = True
         elif not np.isnan(empty):
             value += ways * empty
+        if is_defined or not np.isnan(empty):
             weight += ways
         if not next_draw(drawn, available, kinds):
             return (normalised(value, weight) if ratio else value / weight) if defined else np.nan

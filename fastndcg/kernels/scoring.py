@@ -155,57 +155,22 @@ def score_queries_of_values(
     out: Array,
 ) -> None:
     """As `score_queries_of_levels`, for grades that have no small set of levels: a document's code is its row in the query."""
-    pool_offsets, values, gains = documents.pool_offsets, scratch.values, scratch.gains
+    pool_offsets, gains = documents.pool_offsets, scratch.gains
     while first < last:
         lane, tied = 0, False
         while first < last and lane < batch.lanes.queries.shape[0]:
-            number, totals = first, batch.totals[:, lane]
+            number = first
             first += 1
             start, stop = rows_of(number, documents)
-            relevance = documents.relevance[start:stop]
             n = unjudged = stop - start
-            has_documents = n > 0
             ahead = stop + min(n, _FETCHED // SIDE_BY_SIDE)  # as if the next list were as long
             fetch(documents.relevance, stop, ahead)
             codes = scratch.codes[:n]
-            for i in range(n):
-                codes[i] = i
-            for table in range(gains.shape[0]):
-                fill_gains(relevance, table, plan, gains[table])
-                gains[table, n] = plan.gains[table, plan.gains.shape[1] - 2]
-                gains[table, n + 1] = 0.0
-            any_unjudged = False
-            if documents.is_judged.shape[0] > 0:
-                is_judged = documents.is_judged[start:stop]
-                for i in range(n):
-                    if not is_judged[i]:
-                        any_unjudged = True
-                        codes[i] = unjudged
+            any_unjudged = code_by_row(start, stop, documents, plan, gains, codes)
             all_judged = not any_unjudged and pool_offsets.shape[0] == 0
-            for i in range(plan.ideals.shape[0]):
-                table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
-                if all_judged and source in (JUDGED, SCORED):
-                    found = gains[table, :n]
-                else:
-                    size = 0
-                    if source == JUDGED:
-                        size = gains_of_judged(
-                            number, table, codes, unjudged, gains[table], documents, plan, values
-                        )
-                    elif source == SCORED:
-                        condensed = plan.ideals[i, LEAVES_OUT] == 1
-                        size = collect(0, n, condensed, unjudged, gains[table], codes, values)
-                    found = values[:size]
-                batch.ideal_lengths[i, lane] = ideal_of_gains(
-                    found, plan.ideal_depth, values, scratch.kept[lane], work, batch.ideals[i], lane
-                )
-            for i in range(plan.totals.shape[0]):
-                size = gains_of_judged(
-                    number, plan.totals[i], codes, unjudged, gains[plan.totals[i]], documents, plan, values
-                )
-                totals[i] = 0.0
-                for j in range(size):
-                    totals[i] += values[j]
+            ideals_of_values(number, all_judged, codes, documents, plan, scratch, work, batch, lane)
+            totals_of_values(number, codes, documents, plan, gains, scratch.values, batch.totals[:, lane])
+            has_documents = n > 0
             if pool_offsets.shape[0] > 0:
                 has_documents = has_documents or pool_offsets[first] > pool_offsets[number]
             if no_value_gains(plan, batch, lane):
@@ -228,6 +193,69 @@ def score_queries_of_values(
             batch.lanes.queries[lane], batch.lanes.has_documents[lane] = number, has_documents
             lane += 1
         finish_batch(lane, plan, work, batch, out)
+
+
+@inlined
+def code_by_row(start: int, stop: int, documents: Documents, plan: Plan, gains: Array, codes: Array) -> bool:
+    """Gains of the documents of a query, whose codes are their places in it, or one after the last where they are unjudged.
+
+    Returns whether any is.
+    """
+    n, any_unjudged = stop - start, False
+    for i in range(n):
+        codes[i] = i
+    for table in range(gains.shape[0]):
+        fill_gains(documents.relevance[start:stop], table, plan, gains[table])
+        gains[table, n] = plan.gains[table, plan.gains.shape[1] - 2]
+        gains[table, n + 1] = 0.0
+    if documents.is_judged.shape[0] > 0:
+        is_judged = documents.is_judged[start:stop]
+        for i in range(n):
+            if not is_judged[i]:
+                any_unjudged = True
+                codes[i] = n
+    return any_unjudged
+
+
+@inlined
+def ideals_of_values(
+    number: int,
+    all_judged: bool,
+    codes: Array,
+    documents: Documents,
+    plan: Plan,
+    scratch: Scratch,
+    work: Work,
+    batch: Batch,
+    lane: int,
+) -> None:
+    """The ideals of scored and of judged documents of a query whose grades are not coded."""
+    values, n = scratch.values, codes.shape[0]
+    for i in range(plan.ideals.shape[0]):
+        table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
+        gains, found = scratch.gains[table], values[:0]
+        if all_judged and source in (JUDGED, SCORED):
+            found = gains[:n]
+        elif source == JUDGED:
+            found = values[: gains_of_judged(number, table, codes, n, gains, documents, plan, values)]
+        elif source == SCORED:
+            condensed = plan.ideals[i, LEAVES_OUT] == 1
+            found = values[: collect(0, n, condensed, n, gains, codes, values)]
+        batch.ideal_lengths[i, lane] = ideal_of_gains(
+            found, plan.ideal_depth, values, scratch.kept[lane], work, batch.ideals[i], lane
+        )
+
+
+@inlined
+def totals_of_values(
+    number: int, codes: Array, documents: Documents, plan: Plan, gains: Array, values: Array, totals: Array
+) -> None:
+    for i in range(plan.totals.shape[0]):
+        table = plan.totals[i]
+        size = gains_of_judged(number, table, codes, codes.shape[0], gains[table], documents, plan, values)
+        totals[i] = 0.0
+        for j in range(size):
+            totals[i] += values[j]
 
 
 @inlined

@@ -11,8 +11,8 @@ import numpy as np
 
 from fastndcg.kernels.tables import Array
 
-from .llvm import load, pointer_of, splat, store
-from .marks import IS_COMPILED, block, intrinsic, ir, types
+from .llvm import Data, load, pointer_of, splat, store
+from .marks import block, in_place_of, intrinsic, ir, types, vectors
 
 NEWLINE, BLANK, HASH, PLUS, MINUS, POINT, ZERO, COLON = 10, 32, 35, 43, 45, 46, 48, 58
 
@@ -39,36 +39,22 @@ def skip_line(data: Array, at: int) -> int:
 
 
 def plain_element(array: Array, at: Any) -> Any:
+    """`array[at]`; compiled, without the question whether `at` is negative and counts from the end."""
     return array[at]
 
 
-@intrinsic
-def vector_element(typing: Any, array: Any, at: Any) -> Any:
-    """`array[at]`, without the question whether `at` is negative and counts from the end."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = pointer_of(context, builder, signature.args[0], arguments[0])
-        return pointer.read(builder, arguments[1])
-
-    return array.dtype(array, types.int64), generate
+@vectors(plain_element, within=True)
+def element(builder: Any, array: Data, at: Any) -> Any:
+    return array.data.read(builder, at)
 
 
-element = vector_element if IS_COMPILED else plain_element
+def plain_leading_zeros(bits: np.uint64) -> np.uint64:
+    return np.uint64(64 - int(bits).bit_length())
 
 
-def plain_leading_zeros(bits: Any) -> Any:
-    return 64 - int(bits).bit_length()
-
-
-@intrinsic
-def vector_leading_zeros(typing: Any, bits: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(types.uint64), generate
-
-
-leading_zeros = vector_leading_zeros if IS_COMPILED else plain_leading_zeros
+@vectors(plain_leading_zeros, within=True)
+def leading_zeros(builder: Any, bits: Any) -> Any:
+    return builder.ctlz(bits, ir.Constant(ir.IntType(1), 0))
 
 
 @block
@@ -115,7 +101,7 @@ def count_bits(typing: Any, bits: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-def plain_word_at(data: Array, at: int) -> Any:
+def plain_word_at(data: Array, at: int) -> np.uint64:
     """The eight bytes from `at` on."""
     word = np.uint64(0)
     for i in range(8):
@@ -123,42 +109,13 @@ def plain_word_at(data: Array, at: int) -> Any:
     return word
 
 
-@intrinsic
-def vector_word_at(typing: Any, data: Any, at: Any) -> Any:
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = pointer_of(context, builder, signature.args[0], arguments[0])
-        return load(builder, pointer, arguments[1], ir.IntType(64), 1)
-
-    return types.uint64(data, types.int64), generate
-
-
-word_at = vector_word_at if IS_COMPILED else plain_word_at
-
-
-def _copying(size: int, data: Any, out: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.VectorType(ir.IntType(8), size)
-        source = pointer_of(context, builder, signature.args[0], arguments[0])
-        target = pointer_of(context, builder, signature.args[2], arguments[2])
-        store(builder, load(builder, source, arguments[1], kind, 1), target, arguments[3], 1)
-        return context.get_dummy_value()
-
-    return types.none(data, types.int64, out, types.int64), generate
-
-
-@intrinsic
-def vector_copy_32(typing: Any, data: Any, at: Any, out: Any, to: Any) -> Any:
-    """Copy 32 bytes: to copy as many as there are takes a call and a branch that is not foreseen."""
-    return _copying(32, data, out)
-
-
-@intrinsic
-def vector_copy_8(typing: Any, data: Any, at: Any, out: Any, to: Any) -> Any:
-    return _copying(8, data, out)
+@vectors(plain_word_at, within=True)
+def word_at(builder: Any, data: Data, at: Any) -> Any:
+    return load(builder, data.data, at, ir.IntType(64), 1)
 
 
 def plain_copy_32(data: Array, at: Any, out: Array, to: Any) -> None:
+    """Copy 32 bytes: to copy as many as there are takes a call and a branch that is not foreseen."""
     out[to : to + 32] = data[at : at + 32].copy()
 
 
@@ -166,8 +123,14 @@ def plain_copy_8(data: Array, at: Any, out: Array, to: Any) -> None:
     out[to : to + 8] = data[at : at + 8].copy()
 
 
-copy_32 = vector_copy_32 if IS_COMPILED else plain_copy_32
-copy_8 = vector_copy_8 if IS_COMPILED else plain_copy_8
+@vectors(plain_copy_32, within=True)
+def copy_32(builder: Any, data: Data, at: Any, out: Data, to: Any) -> None:
+    store(builder, load(builder, data.data, at, ir.VectorType(ir.IntType(8), 32), 1), out.data, to, 1)
+
+
+@vectors(plain_copy_8, within=True)
+def copy_8(builder: Any, data: Data, at: Any, out: Data, to: Any) -> None:
+    store(builder, load(builder, data.data, at, ir.VectorType(ir.IntType(8), 8), 1), out.data, to, 1)
 
 
 @block
@@ -193,10 +156,8 @@ def below_byte(count: int) -> Any:
     return (np.uint64(1) << np.uint64(8 * count)) - np.uint64(1)
 
 
-@block
-def vector_same_text(
-    text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int
-) -> bool:
+@in_place_of(same_bytes)
+def same_text(text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int) -> bool:
     length = stop - start
     if length != other_stop - other_start:
         return False
@@ -209,9 +170,6 @@ def vector_same_text(
         return same_bytes(text, start, stop, other, other_start, other_stop)
     unlike = word_at(text, start) ^ word_at(other, other_start)
     return unlike << np.uint64(64 - 8 * length) == np.uint64(0)
-
-
-same_text = vector_same_text if IS_COMPILED else same_bytes
 
 
 @block

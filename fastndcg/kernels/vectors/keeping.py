@@ -222,6 +222,17 @@ def plain_keep_values_from(values: Array, bound: float, kept: Array) -> int:
     return int(found.shape[0])
 
 
+def _copy_one(
+    builder: Any, scores: Data, codes: Data | None, place: Any, kept: Data, kept_codes: Data | None, at: Any
+) -> None:
+    kept.data.write(builder, scores.data.read(builder, place), at)
+    if codes is not None and kept_codes is not None:
+        code = codes.data.read(builder, place)
+        if code.type.width < 32:
+            code = builder.zext(code, ir.IntType(32))
+        kept_codes.data.write(builder, code, at)
+
+
 def _keep(
     builder: Any,
     scores: Data,
@@ -247,13 +258,7 @@ def _keep(
     if not compresses():
         with for_reached(builder, n, lanes, lambda offset: compared(offset)[1]) as offset:
             at = found.read(builder)
-            score = pointer.read(builder, offset)
-            kept.data.write(builder, score, at)
-            if codes is not None and kept_codes is not None:
-                number = codes.data.read(builder, offset)
-                if number.type.width < 32:
-                    number = builder.zext(number, ir.IntType(32))
-                kept_codes.data.write(builder, number, at)
+            _copy_one(builder, scores, codes, offset, kept, kept_codes, at)
             found.write(builder, builder.add(at, const(1)))
         return found.read(builder)
 
