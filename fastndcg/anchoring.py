@@ -315,7 +315,7 @@ def _laid_out(measure: Measure, rankings: Rankings) -> Rankings:
             queries=rankings.queries,
         )
     offsets, grades = ideals.judged(rankings, measure)
-    gaining = ideals.gains(measure, grades) > 0
+    gaining = plan.gains_of_grades(measure, grades) > 0
     n = int(np.count_nonzero(gaining))
     return Rankings.from_offsets(
         offsets_of(gaining, offsets),

@@ -28,6 +28,16 @@ def offsets_from(lengths: npt.ArrayLike) -> Int64:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64, copy=False)
 
 
+def runs_of(starts: Int64 | int, lengths: Int64) -> Int64:
+    """start, start + 1, ... of each run, one after another.
+
+    >>> runs_of(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
+
+
 def unmasked(name: str, values: Any, unjudged: str = "refuse") -> Any:
     """Values as they are, but for masked arrays of NumPy, their data where nothing is masked, and tensors, which come to the processor.
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrays import offsets_from
+from fastndcg.arrays import offsets_from, read_only, runs_of
 from fastndcg.arrow_types import array_of
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.later import pa
@@ -36,15 +36,14 @@ class IntentGrades(NamedTuple):
         """
         lengths = np.where(rows >= 0, np.diff(self.offsets)[rows] if len(self.offsets) > 1 else 0, 0)
         offsets = offsets_from(lengths)
-        entries = np.repeat(self.offsets[:-1][rows] if len(lengths) else offsets[:-1], lengths)
-        entries += np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        return IntentGrades(*map(_read_only, (offsets, self.numbers[entries], self.grades[entries])))
+        entries = runs_of(self.offsets[:-1][rows] if len(lengths) else 0, lengths)
+        return IntentGrades(*map(read_only, (offsets, self.numbers[entries], self.grades[entries])))
 
     def part(self, first: int, last: int) -> IntentGrades:
         """Entries of a run of documents, without a copy of them."""
         start, stop = self.offsets[first], self.offsets[last]
         return IntentGrades(
-            _read_only(self.offsets[first : last + 1] - start),
+            read_only(self.offsets[first : last + 1] - start),
             self.numbers[start:stop],
             self.grades[start:stop],
         )
@@ -58,9 +57,7 @@ class IntentProbabilities(NamedTuple):
 
     def part(self, first: int, last: int) -> IntentProbabilities:
         start, stop = self.offsets[first], self.offsets[last]
-        return IntentProbabilities(
-            _read_only(self.offsets[first : last + 1] - start), self.values[start:stop]
-        )
+        return IntentProbabilities(read_only(self.offsets[first : last + 1] - start), self.values[start:stop])
 
 
 def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
@@ -98,7 +95,7 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
             f"{name} has the grade {found.grades[entry]} for intent {found.numbers[entry]} of {_document(found.offsets, entry)}; "
             "wanted finite grades, and None for an intent that it was not judged for"
         )
-    return IntentGrades(*map(_read_only, found))
+    return IntentGrades(*map(read_only, found))
 
 
 def probabilities(name: str, values: Any, n_queries: int) -> IntentProbabilities:
@@ -125,7 +122,7 @@ def probabilities(name: str, values: Any, n_queries: int) -> IntentProbabilities
         raise InputError(
             f"{name} holds {numbers[first]} for intent {first - offsets[query]} of query number {query}; wanted finite numbers from 0"
         )
-    return IntentProbabilities(_read_only(offsets), _read_only(numbers))
+    return IntentProbabilities(read_only(offsets), read_only(numbers))
 
 
 def _of_arrays(name: str, arrays: tuple[Any, ...]) -> IntentGrades:
@@ -171,7 +168,7 @@ def _of_lists(name: str, values: Any) -> IntentGrades:
         )
     lists = _list_array(name, values, "grades, as in [[1, 0], [0, 2]]")
     offsets, flat = _flat(lists)
-    numbers = np.arange(len(flat)) - np.repeat(offsets[:-1], np.diff(offsets))
+    numbers = runs_of(0, np.diff(offsets))
     if flat.null_count:
         judged = array_of(flat.is_valid())
         offsets = offsets_from(judged)[offsets]
@@ -230,9 +227,3 @@ def _plain_grades(grades: Array) -> Array:
 
 def _document(offsets: Int64, entry: int) -> str:
     return f"document {int(np.searchsorted(offsets, entry, side='right')) - 1}"
-
-
-def _read_only(array: Array) -> Array:
-    array = array.view()
-    array.flags.writeable = False
-    return array

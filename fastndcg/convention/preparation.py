@@ -13,7 +13,7 @@ from fastndcg.arrays import offsets_from
 from fastndcg.arrow_types import array_of, decoded
 from fastndcg.errors import ConventionError
 from fastndcg.rankings import Rankings
-from fastndcg.scoring import ideals
+from fastndcg.scoring import ideals, plan
 
 if TYPE_CHECKING:
     from fastndcg.convention.declarations import Convention
@@ -77,7 +77,7 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
 
 def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longest: int) -> None:
     """Refuse data where documents of different gains are tied in lists of more than `longest` documents."""
-    gains = ideals.gains(convention.measure(), rankings.relevance)
+    gains = plan.gains_of_grades(convention.measure(), rankings.relevance)
     if rankings.is_judged is not None:
         gains = np.where(rankings.is_judged, gains, 0.0)
     order = np.lexsort((gains, rankings.scores, query))
@@ -105,7 +105,7 @@ def find_left_out(rankings: Rankings, convention: Convention) -> Bools:
     judged = np.diff(ideals.pool(rankings)[0]) > 0
     if convention.unjudged == "skip_irrelevant":
         offsets, relevance = ideals.pool(rankings)
-        gains = offsets_from(ideals.gains(convention.measure(), relevance) > 0)
+        gains = offsets_from(plan.gains_of_grades(convention.measure(), relevance) > 0)
         judged = np.diff(gains[offsets]) > 0
     out = ~returned & ~judged
     if convention.missing != "value":

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg import scoring
-from fastndcg.arrays import offsets_from
+from fastndcg.arrays import offsets_from, runs_of
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures import DCG, IDCG, Function, Measure, Numbers
 from fastndcg.rankings import Rankings
@@ -170,32 +170,26 @@ def depends_on_number(measure: Measure) -> bool:
 # ---- assignments, scored ----
 
 
-def rows_of(starts: Int64, lengths: Int64) -> Int64:
-    """start, start + 1, ... of each run, one after another."""
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
-
-
 def assigned(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Float64) -> Rankings:
     """Rankings of these queries, with repetitions, whose unjudged documents have these grades, in the order of `unjudged`."""
     lengths, numbers = rankings.lengths[queries], unjudged.lengths[queries]
-    rows = rows_of(rankings.offsets[queries], lengths)
+    rows = runs_of(rankings.offsets[queries], lengths)
     offsets = offsets_from(lengths)
     given = grades.astype(np.int64) if (grades == np.floor(grades)).all() else grades
     pools = () if rankings.judged is None else (rankings.judged.relevance.dtype,)
     dtype = np.result_type(rankings.relevance.dtype, *pools, given.dtype)
     relevance = rankings.relevance[rows].astype(dtype)
-    places = unjudged.places[rows_of(unjudged.offsets[queries], numbers)]
+    places = unjudged.places[runs_of(unjudged.offsets[queries], numbers)]
     relevance[unjudged.order[places] + np.repeat(offsets[:-1] - rankings.offsets[queries], numbers)] = given
     judged = None
     if rankings.judged is not None:
         kept = np.diff(rankings.judged.offsets)[queries]
         ends = offsets_from(kept + numbers)
         pool = np.empty(ends[-1], dtype)
-        pool[rows_of(ends[:-1], kept)] = rankings.judged.relevance[
-            rows_of(rankings.judged.offsets[queries], kept)
+        pool[runs_of(ends[:-1], kept)] = rankings.judged.relevance[
+            runs_of(rankings.judged.offsets[queries], kept)
         ]
-        pool[rows_of(ends[:-1] + kept, numbers)] = given
+        pool[runs_of(ends[:-1] + kept, numbers)] = given
         judged = (ends, pool)
     propensity = None if rankings.propensity is None else rankings.propensity[rows]
     return Rankings.from_offsets(
@@ -213,17 +207,17 @@ def ends_of(unjudged: Unjudged, *, every: bool) -> Iterator[tuple[Int64, npt.NDA
     queries = np.flatnonzero(of_query)
     tried = of_query[queries] + 1 if every else np.minimum(of_query[queries] + 1, 3)
     queries = np.repeat(queries, tried)
-    number = rows_of(np.zeros(len(tried), np.int64), tried)
+    number = runs_of(0, tried)
     if not every:
         number = np.where(number == 2, of_query[queries], number)
     for part in parts_of(lengths[queries], _TOGETHER):
         chosen, u = queries[part], number[part]
         n = of_query[chosen]
-        yield chosen, rows_of(np.zeros(len(n), np.int64), n) < np.repeat(u, n)
+        yield chosen, runs_of(0, n) < np.repeat(u, n)
         some = (u > 0) & (u < n)  # the others are the same from both ends
         chosen, u, n = chosen[some], u[some], n[some]
         if len(chosen):
-            yield chosen, rows_of(np.zeros(len(n), np.int64), n) >= np.repeat(n - u, n)
+            yield chosen, runs_of(0, n) >= np.repeat(n - u, n)
 
 
 def parts_of(sizes: Int64, most: int) -> Iterator[slice]:
@@ -303,7 +297,7 @@ def _judged_gains(measure: Measure, rankings: Rankings, unjudged: Unjudged, scal
     of_judged = np.ones(rankings.n_docs, np.bool_)
     of_judged[unjudged.places] = False
     places = np.flatnonzero(of_judged)
-    ranked = ideals.gains(measure, rankings.relevance[unjudged.order[places]])
+    ranked = plan.gains_of_grades(measure, rankings.relevance[unjudged.order[places]])
     if measure.ideal in ("scored", "returned"):
         last = (
             measure.cutoff
@@ -316,7 +310,7 @@ def _judged_gains(measure: Measure, rankings: Rankings, unjudged: Unjudged, scal
         offsets, relevance = ideals.pool(rankings)
         query, pool = (
             np.repeat(np.arange(rankings.n_queries), np.diff(offsets)),
-            ideals.gains(measure, relevance),
+            plan.gains_of_grades(measure, relevance),
         )
     values = np.unique(np.concatenate([scale.gains, ranked, pool]))
     group = (unjudged.rank == unjudged.first).cumsum()[places] - 1
@@ -336,7 +330,7 @@ def _cuts(judged: _Judged, queries: Int64) -> tuple[Int64, Int64]:
     n, scale = len(judged.values), judged.scale
     starts = np.searchsorted(judged.pool, queries * n)
     numbers = np.searchsorted(judged.pool, (queries + 1) * n) - starts
-    place, code = np.repeat(np.arange(len(queries)), numbers), judged.pool[rows_of(starts, numbers)] % n
+    place, code = np.repeat(np.arange(len(queries)), numbers), judged.pool[runs_of(starts, numbers)] % n
     within = (code > scale[0]) & (code < scale[-1])
     place, code = place[within], code[within]
     above = np.searchsorted(scale, code)
@@ -555,7 +549,7 @@ def bounds(
                 for level in _beside_the_best(measure, rankings, scale, some):
                     take([row], some, np.repeat(scale.grades[level], unjudged.lengths[some]))
                 continue
-            parts = tuple(_part(measure, kind) for kind in (DCG, IDCG))
+            parts = tuple(ideals.part_of(measure, kind) for kind in (DCG, IDCG))
             lowest = np.full(len(unjudged.places), scale.grades[0])
             base = np.zeros((2, rankings.n_queries))
             base[:, some] = scoring.score(parts, assigned(rankings, unjudged, some, lowest), threads).values
@@ -564,12 +558,6 @@ def bounds(
                     [row], some, extreme_grades(measure, rankings, unjudged, scale, (base[0], base[1]), sign)
                 )
     return found
-
-
-def _part(measure: Measure, kind: Measure) -> Measure:
-    """The DCG or the IDCG of an nDCG."""
-    taken = {name: value for name, value in measure.params.items() if name in kind.params and name != "empty"}
-    return kind(**taken) if measure.cutoff is None else kind(**taken) @ measure.cutoff
 
 
 def _beside_the_best(
@@ -582,7 +570,9 @@ def _beside_the_best(
     offsets, relevance = ideals.pool(rankings)
     best = np.full(rankings.n_queries, -np.inf)
     np.maximum.at(
-        best, np.repeat(np.arange(rankings.n_queries), np.diff(offsets)), ideals.gains(measure, relevance)
+        best,
+        np.repeat(np.arange(rankings.n_queries), np.diff(offsets)),
+        plan.gains_of_grades(measure, relevance),
     )
     below = np.searchsorted(scale.gains, best[queries], side="right") - 1
     above = np.searchsorted(scale.gains, best[queries])

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-_MOST_PERFECT = 2**24  # perfect documents, which are summed one by one
-_EXACT = 2**53  # whole numbers up to here are exact in float64
 _CLOSE = 1 << 12  # grades of so small a range are counted
 _PART = 20_000  # entries for which another thread is worth while
 
@@ -186,7 +184,7 @@ def _coded(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]
     """Grades without repetition, and the place of each one among them; those that lie close together need no sorting."""
     if grades.dtype.kind in "ui" and len(grades):
         lowest, highest = int(grades.min()), int(grades.max())
-        if highest - lowest < _CLOSE and highest < _EXACT:
+        if highest - lowest < _CLOSE and highest < plan.EXACT:
             occurring = np.bincount(_above(grades, lowest)) > 0
             return np.flatnonzero(occurring) + lowest, (np.cumsum(occurring) - 1)[_above(grades, lowest)]
     distinct, places = np.unique(grades, return_inverse=True)
@@ -247,9 +245,9 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
             over = kernels.OF_EACH_IDEAL
         if definition.over == "perfect" and params["denominator"] == "perfect":
             over = kernels.OF_PERFECT
-            if measure.cutoff is not None and measure.cutoff > _MOST_PERFECT:
+            if measure.cutoff is not None and measure.cutoff > plan.MOST_PERFECT:
                 raise MeasureError(
-                    f"{measure} is divided by the sum over {measure.cutoff} perfect documents; wanted a cutoff of at most {_MOST_PERFECT}"
+                    f"{measure} is divided by the sum over {measure.cutoff} perfect documents; wanted a cutoff of at most {plan.MOST_PERFECT}"
                 )
             ranks = max(ranks, measure.cutoff or 0)
         elif definition.worth == "novel" and over == kernels.MEAN_OF_INTENTS:

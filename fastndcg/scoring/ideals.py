@@ -30,7 +30,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
 
     Raises `InputError` for a grade whose gain a measure cannot bear.
     """
-    values = launch.score(tuple(dcg_of(measure) for measure in measures), rankings, threads)
+    values = launch.score(tuple(part_of(measure) for measure in measures), rankings, threads)
     for row, measure in enumerate(measures):
         plan.check(measure, rankings)
         offsets, grades = judged(rankings, measure)
@@ -49,7 +49,7 @@ def _best(
     measure: Measure, rankings: Rankings, offsets: Int64, grades: npt.NDArray[Any], threads: int | None
 ) -> Float64:
     """DCG of the ideal ranking of each query."""
-    dcg = dcg_of(measure)(ties="input", judged_only=False, unjudged=None)
+    dcg = part_of(measure)(ties="input", judged_only=False, unjudged=None)
     if measure.ideal == "judged_uncut":
         dcg = DCG(**dcg.params)
     best: Float64 = launch.score((dcg,), _laid_out(rankings, measure, offsets, grades), threads)[0]
@@ -66,19 +66,19 @@ def gains_laid_out(measure: Measure, rankings: Rankings) -> Float64:
     """Gains of the ideal ranking of the only query, by rank."""
     laid_out = _laid_out(rankings, measure, *judged(rankings, measure)).relevance
     shown = measure.cutoff if measure.ideal == "judged_returned" else None
-    return gains(measure, laid_out[:shown])
+    return plan.gains_of_grades(measure, laid_out[:shown])
 
 
-def dcg_of(measure: Measure) -> Measure:
-    taken = {name: value for name, value in measure.params.items() if name in DCG.params and name != "empty"}
-    dcg = DCG(**taken)
-    return dcg if measure.cutoff is None else dcg @ measure.cutoff
+def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
+    """The DCG, or another kind of sum, that an nDCG is made of."""
+    taken = {name: value for name, value in measure.params.items() if name in kind.params and name != "empty"}
+    return kind(**taken) if measure.cutoff is None else kind(**taken) @ measure.cutoff
 
 
 def _laid_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any]) -> Rankings:
     """The ideal ranking of each query: its judged documents by falling gain, each with its place as score."""
     query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
-    order = np.lexsort((-gains(measure, grades), query))
+    order = np.lexsort((-plan.gains_of_grades(measure, grades), query))
     place = np.arange(len(order)) - offsets[query]
     if measure.ideal == "judged_returned":
         order, query = order[(kept := place < _returned(rankings, measure)[query])], query[kept]
@@ -111,18 +111,3 @@ def _returned(rankings: Rankings, measure: Measure) -> Int64:
     if not measure.judged_only or rankings.is_judged is None:
         return rankings.lengths
     return np.diff(offsets_of(rankings.is_judged, rankings.offsets))
-
-
-def gains(measure: Measure, relevance: npt.NDArray[Any]) -> Float64:
-    """Gain of each grade."""
-    if relevance.dtype.kind in "iu":  # hashed: to sort ten million of them took a second
-        import pyarrow as pa
-
-        encoded = pa.array(relevance).dictionary_encode()
-        grades, places = encoded.dictionary.to_numpy(), encoded.indices.to_numpy()
-    else:
-        grades, places = np.unique(relevance, return_inverse=True)
-    worth = plan.worth_of(measure)
-    of_grades = np.array([plan.gain_of(worth, grade) for grade in grades.tolist()], dtype=np.float64)
-    found: Float64 = of_grades[places]
-    return found

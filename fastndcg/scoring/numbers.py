@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrays import offsets_of
+from fastndcg.arrays import offsets_of, runs_of
 from fastndcg.scoring import ideals, plan
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def extreme_numbers(
     is_unjudged[unjudged.places] = True
     relevant = (plan.gains_of_documents(measure, rankings)[unjudged.order] > 0) & ~is_unjudged
     offsets, grades = ideals.pool(rankings)
-    known = np.diff(offsets_of(ideals.gains(measure, grades) > 0, offsets))
+    known = np.diff(offsets_of(plan.gains_of_grades(measure, grades) > 0, offsets))
     queries = queries[np.argsort(rankings.lengths[queries], kind="stable")]
     ends = np.cumsum(rankings.lengths[queries])
     first = 0
@@ -78,7 +78,7 @@ def extreme_numbers(
         rows = (rankings.offsets[chosen][:, None] + np.arange(lengths[-1]))[there]
         documents = _documents(measure, unjudged, rows, relevant[rows], is_unjudged[rows])
         n = unjudged.lengths[chosen]
-        nth = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+        nth = runs_of(0, n)
         shown = lengths if measure.cutoff is None else np.full(len(chosen), measure.cutoff)
         for from_top in (True, False):
             found, number = _found(measure, documents, there, from_top)

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 
 _LEVELS = 255  # codes of one byte; the last is kept for unjudged documents
-_MOST_FULL = 2**24  # documents of a "full" ideal, which are summed one by one
+MOST_PERFECT = 2**24  # documents of an ideal of perfect ones, which are summed one by one
 _MOST_GAIN = 1e308  # of a whole list: sums beyond it overflow
-_EXACT = 2**53  # whole numbers up to here are exact in float64
+_SORTED = 10_000  # grades up to which they are sorted; more are hashed: to sort ten million took a second
+EXACT = 2**53  # whole numbers up to here are exact in float64
 
 
 class Coding(NamedTuple):
@@ -61,7 +62,7 @@ class Power(NamedTuple):
 
 
 def coding_of(grades: Grades, *, bytes_already: bool) -> Coding:
-    if grades.whole and grades.lowest >= -_EXACT and grades.highest <= _EXACT:
+    if grades.whole and grades.lowest >= -EXACT and grades.highest <= EXACT:
         lowest, highest = int(grades.lowest), int(grades.highest)
         if bytes_already and lowest > 0:  # bytes are levels as they stand
             lowest = 0
@@ -88,9 +89,9 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
         _check_gains(measure, worth, grades, distinct, rankings)
         ranks = _ranks(worth, rankings)
         needed = ranks_discounted(measure, ranks)
-        if needed > max(ranks, _MOST_FULL):
+        if needed > max(ranks, MOST_PERFECT):
             raise MeasureError(
-                f"{measure} has an ideal of {measure.cutoff} documents; wanted a cutoff of at most {_MOST_FULL}"
+                f"{measure} has an ideal of {measure.cutoff} documents; wanted a cutoff of at most {MOST_PERFECT}"
             )
         check_discount(measure, ranks)
         longest = max(longest, ranks)
@@ -130,15 +131,25 @@ def worth_of(measure: Measure) -> Worth:
     return Worth(kind, rel, unjudged)
 
 
+def gains_of_grades(measure: Measure, grades: npt.NDArray[Any]) -> Float64:
+    """Gain of each grade; a function is asked for each distinct one once."""
+    if grades.dtype.kind in "iu" and len(grades) > _SORTED:
+        import pyarrow as pa
+
+        encoded = pa.array(grades).dictionary_encode()
+        distinct, places = encoded.dictionary.to_numpy(), encoded.indices.to_numpy()
+    else:
+        distinct, places = np.unique(grades, return_inverse=True)
+    worth = worth_of(measure)
+    gains: Float64 = np.array([gain_of(worth, grade) for grade in distinct.tolist()], np.float64)[places]
+    return gains
+
+
 def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
     """Gain of each scored document, (n_docs,)."""
-    worth = worth_of(measure)
     judged = slice(None) if rankings.is_judged is None else rankings.is_judged
-    distinct, position = np.unique(rankings.relevance[judged], return_inverse=True)
-    gains = np.full(rankings.n_docs, _gain_of_unjudged(worth))
-    gains[judged] = np.array([gain_of(worth, grade) for grade in distinct.tolist()], dtype=np.float64)[
-        position
-    ]
+    gains = np.full(rankings.n_docs, _gain_of_unjudged(worth_of(measure)))
+    gains[judged] = gains_of_grades(measure, rankings.relevance[judged])
     return gains
 
 
@@ -200,7 +211,7 @@ def _check_gains(
                 _first(rankings, grade),
                 f"; it has one for {_listed(worth.gain)}. Give a gain for each grade that occurs.",
             )
-        if math.isinf(gain) or (worth.gain == "linear" and abs(gain) > _EXACT):
+        if math.isinf(gain) or (worth.gain == "linear" and abs(gain) > EXACT):
             raise InputError(
                 f"grade {shown}",
                 _first(rankings, grade),
@@ -487,7 +498,7 @@ def _tables(
         else np.array(distinct or (), np.float64)
     )
     gains = np.array([_gain_row(worth, grades, distinct) for worth in worths])
-    finite = float(np.abs(gains).max(initial=0.0)) * max(longest, 1) < _EXACT
+    finite = float(np.abs(gains).max(initial=0.0)) * max(longest, 1) < EXACT
     worthy = (gains != 0).any(axis=0)
     leave_out = _leave_out_unjudged(ideals, lists, worths)
     return Plan(
@@ -675,11 +686,8 @@ def _top(worth: Worth) -> float:
 def _kind(worth: Worth) -> int:
     if worth.gain in _ONES:
         return tables.ONE
-    return (
-        {"linear": tables.LINEAR, "exp2": tables.EXP2}.get(worth.gain, tables.LOOKUP)
-        if isinstance(worth.gain, str)
-        else tables.LOOKUP
-    )
+    known = {"linear": tables.LINEAR, "exp2": tables.EXP2}
+    return known.get(worth.gain, tables.LOOKUP) if isinstance(worth.gain, str) else tables.LOOKUP
 
 
 def _threshold(worth: Worth) -> float:

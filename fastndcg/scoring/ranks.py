@@ -47,7 +47,7 @@ def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
     _check(measure)
     divisor = None
     if measure.way == "laid out":
-        found = _from_kernels(ideals.dcg_of(measure), rankings, ideals.divisor(measure, rankings))
+        found = _from_kernels(ideals.part_of(measure), rankings, ideals.divisor(measure, rankings))
         gains = ideals.gains_laid_out(measure, rankings)
         parts = gains * plan.discount_table(measure.discount, len(gains)) / found.ideal
         return found._replace(ideal_gain=gains, ideal_contribution=parts)
