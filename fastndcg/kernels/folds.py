@@ -91,7 +91,7 @@ def preference(above: float, tied: float, relevant: float, nonrelevant: float) -
 
 
 @block
-def inferred(rank: int, relevant: float, judged: float, pooled: float) -> float:
+def inferred_precision(rank: int, relevant: float, judged: float, pooled: float) -> float:
     """infAP's value of a relevant document: what is above it, of these the judged ones and those in the pool."""
     share = (relevant + _POOL_SHARE) / (judged + 2.0 * _POOL_SHARE)
     return (1.0 + pooled * share) / rank
@@ -119,7 +119,7 @@ def expected_inferred(
     total = 0.0
     for place in range(size):
         if unjudged == 0:  # then all that is above is judged
-            value = inferred(
+            value = inferred_precision(
                 before + place + 1,
                 hits + place * (relevant - 1) / max(others, 1),
                 judged + place,
@@ -131,7 +131,7 @@ def expected_inferred(
         for h in range(min(place, others) + 1):
             more_relevant = h * (relevant - 1) / others if others > 0 else 0.0
             more_pooled = (place - h) * pooled / unjudged if unjudged > 0 else 0.0
-            value += drawn[h] * inferred(
+            value += drawn[h] * inferred_precision(
                 before + place + 1, hits + more_relevant, judged + h, in_pool + h + more_pooled
             )
         total += value * relevant / size
@@ -335,7 +335,9 @@ def fold_whole(
                     if fold == PREFERENCE:
                         value += preference(missed, 0.0, relevant, nonrelevant)
                     elif fold == INFERRED:
-                        value += inferred(rank, hits - 1.0, hits - 1.0 + missed, hits - 1.0 + missed + pooled)
+                        value += inferred_precision(
+                            rank, hits - 1.0, hits - 1.0 + missed, hits - 1.0 + missed + pooled
+                        )
                     elif hits >= wanted:
                         value = max(value, hits / rank)
         else:

@@ -9,10 +9,10 @@ import numpy as np
 from fastndcg.kernels.tables import AVERAGE, BEST, GAIN, STOP, UNCUT, WORST, Array
 
 from .folds import stop_chances
-from .marks import allocating, block, driver, stoppable
+from .marks import allocating, block, driver, empty, inlined, stoppable
 from .sorting import sort_by_key_stably, sort_falling
-from .sums import discounted
-from .vectors.summing import normalised
+from .sums import sum_discounted
+from .vectors.summing import normalise
 
 # columns of IntentRows.rows; a fold is GAIN, or STOP where each document that an intent has seen takes from later ones
 (
@@ -54,6 +54,34 @@ class Buckets(NamedTuple):
     starts: Array  # int64 (n_intents + 1,)
     ranks: Array  # int64
     entries: Array  # int64
+
+
+class IntentWork(NamedTuple):
+    """Working memory of one query of n documents, of which a ranking is an order from 0."""
+
+    order: Array  # int64 (n,): documents by falling score
+    sizes: Array  # int64 (n,): documents of the tied group of each rank
+    firsts: Array  # int64 (n,): its first rank
+    rearranged: Array  # int64 (n,): documents, those of each tied group in the worst or best order
+    values: Array  # float64 (n,): what these are ordered by
+    keys: Array  # int64 (n,)
+    spare: Array  # int64 (n,)
+    spare_keys: Array  # int64 (n,)
+    spare_values: Array  # float64 (n,)
+    ranked: Buckets  # of `order`
+    arranged: Buckets  # of `rearranged`
+    judged: Buckets  # of the pool
+    greedy: Buckets  # of `ideal_order`
+    ideal_order: Array  # int64 (n_pool,): the greedy ideal
+    kinds: Array  # int64 (2, n_pool): of documents that are worth the same to every intent, the first and last that is left
+    following: Array  # int64 (n_pool,): the next document of the kind; -1 for none
+    weights: Array  # float64 (n_intents,)
+    active: Array  # bool (n_intents,): whether some judged document is worth something
+    best: Array  # float64 (n_intents,): sum of each intent's own ideal
+    going: Array  # float64 (n_intents,): what documents above have left of each intent
+    terms: Array  # float64 (n_intents,)
+    group: Array  # float64: gains of one tied group
+    chances: Array  # float64 (4, ...): probabilities within it
 
 
 @block
@@ -144,7 +172,7 @@ def ideal_of_intent(
         group[n] = worth[buckets.entries[at]]
         n += 1
     sort_falling(group, n)
-    return discounted(group, min(n, cutoff), discounts)
+    return sum_discounted(group, min(n, cutoff), discounts)
 
 
 @block
@@ -171,28 +199,24 @@ def compare_entries(one: int, other: int, documents: IntentDocuments, worth: Arr
         of_other += 1
 
 
-@block
+@inlined
 def greedy_order(
     first: int,
     n: int,
     depth: int,
     decaying: bool,
     ordered: bool,
-    weights: Array,
     documents: IntentDocuments,
     worth: Array,
-    going: Array,
-    terms: Array,
-    kinds: Array,
-    following: Array,
-    order: Array,
+    work: IntentWork,
 ) -> int:
     """The greedy ideal: on each rank the document that gains most there, given those above; returns how many gain at all.
 
     Documents of one kind, worth the same to every intent, are interchangeable, so that kinds compete and not documents. Of
     equal gains the document that comes first wins where the documents are `ordered`, and else the kind that comes first in
-    an order of their entries. Rows of `kinds`: first document of the kind that is left, and the last one; -1 for none.
+    an order of their entries.
     """
+    kinds, following, going, terms = work.kinds, work.following, work.going, work.terms
     n_kinds = 0
     for document in range(n):
         entry = documents.entries[first + document]
@@ -225,7 +249,7 @@ def greedy_order(
             gain, n_terms = 0.0, 0
             for e in range(documents.entries[first + document], documents.entries[first + document + 1]):
                 t = documents.numbers[e]
-                terms[n_terms] = weights[t] * going[t] * worth[e]
+                terms[n_terms] = work.weights[t] * going[t] * worth[e]
                 n_terms += 1
             sort_falling(terms, n_terms)  # gains of equal terms are equal to the last bit
             for i in range(n_terms):
@@ -243,7 +267,7 @@ def greedy_order(
         if best < 0:
             break
         document = kinds[0, best]
-        order[placed] = document
+        work.ideal_order[placed] = document
         placed += 1
         kinds[0, best] = following[document]
         if decaying:
@@ -260,22 +284,22 @@ def worth_to(intent: int, document: int, documents: IntentDocuments, worth: Arra
     return 0.0
 
 
-@block
+@inlined
 def order_within_ties(
-    n: int, best: bool, n_intents: int, first: int, documents: IntentDocuments, worth: Array, values: Array, sizes: Array,
-    order: Array, spare_values: Array, spare: Array,
-) -> None:  # fmt: skip
+    n: int, best: bool, n_intents: int, first: int, documents: IntentDocuments, worth: Array, work: IntentWork
+) -> None:
     """Order the documents of each tied group by their values, greatest first where `best`, least first otherwise.
 
     Those of equal values, which are not worth the same to each intent, stand in an order of their entries: sums are rounded as
     they are made, and their bits may not depend on the order of rows.
     """
+    values, order, spare_values, spare = work.values, work.rearranged, work.spare_values, work.spare
     if best:
         for i in range(n):
             values[i] *= -1.0
     start = 0
     while start < n:
-        stop = start + sizes[start]
+        stop = start + work.sizes[start]
         if stop - start > 1:
             sort_by_key_stably(values[start:stop], order[start:stop], spare_values, spare)
         while start < stop:
@@ -302,11 +326,173 @@ def perfect_sum(worth: float, fold: int, length: int, discounts: Array) -> float
     return total
 
 
-@allocating
-def buckets_for(n_intents: int, n_entries: int) -> Buckets:
-    return Buckets(
-        np.zeros(n_intents + 1, np.int64), np.empty(n_entries, np.int64), np.empty(n_entries, np.int64)
+@inlined
+def work_of(memory: tuple[Array, ...]) -> IntentWork:
+    """Working memory from few arrays: to allocate each by itself, and to count references to it, takes long."""
+    ranks, of_ranks, active, of_intents, starts, of_entries, of_judged, of_pool, chances = memory
+    return IntentWork(
+        order=ranks[0],
+        sizes=ranks[1],
+        firsts=ranks[2],
+        rearranged=ranks[3],
+        keys=ranks[4],
+        spare=ranks[5],
+        spare_keys=ranks[6],
+        values=of_ranks[0],
+        spare_values=of_ranks[1],
+        ranked=Buckets(starts[0], of_entries[0], of_entries[1]),
+        arranged=Buckets(starts[1], of_entries[2], of_entries[3]),
+        judged=Buckets(starts[2], of_judged[0], of_judged[1]),
+        greedy=Buckets(starts[3], of_judged[2], of_judged[3]),
+        ideal_order=of_pool[0],
+        kinds=of_pool[1:3],
+        following=of_pool[3],
+        weights=of_intents[0],
+        active=active,
+        best=of_intents[1],
+        going=of_intents[2],
+        terms=of_intents[3],
+        group=chances[4],
+        chances=chances[:4],
     )
+
+
+@inlined
+def rank_by_key(keys: Array, work: IntentWork) -> None:
+    """Order the documents by rising key, and find the tied groups."""
+    start, n = 0, keys.shape[0]
+    for i in range(n):
+        work.order[i], work.keys[i] = i, keys[i]
+    sort_by_key_stably(work.keys, work.order, work.spare_keys, work.spare)
+    while start < n:
+        stop = start + 1
+        while stop < n and work.keys[stop] == work.keys[start]:
+            stop += 1
+        work.sizes[start:stop], work.firsts[start:stop] = stop - start, start
+        start = stop
+
+
+@inlined
+def weigh_intents(weighed: bool, chances: Array, worth: Array, work: IntentWork) -> float:
+    """Find the intents that some judged document is worth something to; returns the sum of their weights."""
+    whole = 0.0
+    for t in range(work.weights.shape[0]):
+        work.active[t] = False
+        for at in range(work.judged.starts[t], work.judged.starts[t + 1]):
+            if worth[work.judged.entries[at]] > 0.0:
+                work.active[t] = True
+                break
+        work.weights[t] = chances[t] if weighed and chances.shape[0] > 0 else 1.0
+        if work.active[t]:
+            whole += work.weights[t]
+    return whole
+
+
+@inlined
+def arrange_ties(
+    first: int, n: int, best: bool, documents: IntentDocuments, worth: Array, work: IntentWork
+) -> None:
+    """Bucket the entries in the worst or best order of tied documents, of sums that are divided by each intent's own ideal."""
+    for rank in range(n):
+        document = first + work.order[rank]
+        work.values[rank], work.rearranged[rank] = 0.0, work.order[rank]
+        for e in range(documents.entries[document], documents.entries[document + 1]):
+            t = documents.numbers[e]
+            if work.active[t] and work.best[t] > 0.0:
+                work.values[rank] += work.weights[t] * worth[e] / work.best[t]
+    order_within_ties(n, best, work.weights.shape[0], first, documents, worth, work)
+    bucket_entries(work.rearranged, n, first, documents, work.arranged)
+
+
+@inlined
+def total_of_intents(
+    fold: int,
+    averaged: bool,
+    over: int,
+    cutoff: int,
+    worth: Array,
+    discounts: Array,
+    buckets: Buckets,
+    work: IntentWork,
+) -> float:
+    """Weighted total of the sums of the intents, divided by their ideals where the measure is `over` them."""
+    total = 0.0
+    for t in range(work.weights.shape[0]):
+        if work.active[t]:
+            gained = sum_of_intent(
+                t, fold, averaged, cutoff, worth, discounts, work.sizes, work.firsts, buckets, work.group, work.chances
+            )  # fmt: skip
+            if over == OF_EACH_IDEAL:
+                gained = normalise(gained, work.best[t]) if work.best[t] > 0.0 else 0.0
+            total += work.weights[t] * gained
+    return total
+
+
+@inlined
+def shares_greedy_ideal(row: Array, other: Array) -> bool:
+    alike = row[INTENT_TABLE] == other[INTENT_TABLE] and row[INTENT_FOLD] == other[INTENT_FOLD]
+    return alike and row[WEIGHED] == other[WEIGHED]
+
+
+@block
+def score_rows(
+    query: int,
+    keys: Array,
+    scored: IntentDocuments,
+    pool: IntentDocuments,
+    ordered: bool,
+    chances: Array,
+    plan: IntentRows,
+    memory: tuple[Array, ...],
+    out: Array,
+) -> None:
+    """Values of one query by every row; NaN where no document of the pool is worth anything to any intent."""
+    work = work_of(memory)
+    first, n, n_intents = scored.offsets[query], work.order.shape[0], work.weights.shape[0]
+    pool_first, n_pool = pool.offsets[query], work.ideal_order.shape[0]
+    work.best[:] = 0.0
+    for document in range(n_pool):
+        work.ideal_order[document] = document
+    rank_by_key(keys[first : first + n], work)
+    bucket_entries(work.order, n, first, scored, work.ranked)
+    bucket_entries(work.ideal_order, n_pool, pool_first, pool, work.judged)
+    last = -1  # row that the greedy ideal was made for
+    for r in range(plan.rows.shape[0]):
+        row = plan.rows[r]
+        table, fold, ties, cutoff = row[INTENT_TABLE], row[INTENT_FOLD], row[INTENT_TIES], row[INTENT_CUTOFF]
+        over, discounts = row[INTENT_OVER], plan.discounts[row[INTENT_DISCOUNT]]
+        worth, pool_worth = scored.worth[table], pool.worth[table]
+        whole = weigh_intents(row[WEIGHED] == 1, chances, pool_worth, work)
+        if whole == 0.0:
+            out[row[INTENT_OUT], query] = np.nan
+            continue
+        if over == OF_EACH_IDEAL:
+            for t in range(n_intents):
+                work.best[t] = 0.0
+                if work.active[t]:
+                    work.best[t] = ideal_of_intent(t, cutoff, pool_worth, discounts, work.judged, work.group)
+        buckets = work.ranked
+        if ties in (WORST, BEST):
+            arrange_ties(first, n, ties == BEST, scored, worth, work)
+            buckets = work.arranged
+        total = total_of_intents(fold, ties == AVERAGE, over, min(cutoff, n), worth, discounts, buckets, work)
+        value = total * plan.scale[r]
+        if over in (MEAN_OF_INTENTS, OF_EACH_IDEAL):
+            value = total / whole
+        elif over == OF_PERFECT:
+            length = n if cutoff == UNCUT else cutoff
+            perfect = whole * perfect_sum(plan.perfect[r], fold, length, discounts)
+            value = normalise(total, perfect) if length > 0 else 0.0
+        elif over == OF_GREEDY:
+            if last < 0 or not shares_greedy_ideal(plan.rows[last], row):
+                placed = greedy_order(
+                    pool_first, n_pool, row[DEPTH], fold == STOP, ordered, pool, pool_worth, work
+                )
+                bucket_entries(work.ideal_order, placed, pool_first, pool, work.greedy)
+                last = r
+            perfect = total_of_intents(fold, False, over, cutoff, pool_worth, discounts, work.greedy, work)
+            value = normalise(total, perfect)
+        out[row[INTENT_OUT], query] = value
 
 
 @stoppable
@@ -318,152 +504,27 @@ def score_intents_of_query(
     pool: IntentDocuments,
     ordered: bool,
     chance_offsets: Array,
-    chances_of_intents: Array,
+    chances: Array,
     plan: IntentRows,
     out: Array,
 ) -> None:
-    """Values of one query by every row; NaN where no document of the pool is worth anything to any intent."""
-    first, n = scored.offsets[query], scored.offsets[query + 1] - scored.offsets[query]
-    pool_first, pool_n = pool.offsets[query], pool.offsets[query + 1] - pool.offsets[query]
+    """Values of one query by every row, with working memory of its size."""
+    first, stop = scored.offsets[query], scored.offsets[query + 1]
+    pool_first, pool_stop = pool.offsets[query], pool.offsets[query + 1]
     n_intents = 0
-    for side, start, stop in ((scored, first, first + n), (pool, pool_first, pool_first + pool_n)):
-        for e in range(side.entries[start], side.entries[stop]):
+    for side, start, end in ((scored, first, stop), (pool, pool_first, pool_stop)):
+        for e in range(side.entries[start], side.entries[end]):
             n_intents = max(n_intents, side.numbers[e] + 1)
-    order, spare, falling, spare_keys = (
-        np.arange(n),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-    )
-    falling[:] = keys[first : first + n]
-    sort_by_key_stably(falling, order, spare_keys, spare)
-    sizes, firsts = np.empty(n, np.int64), np.empty(n, np.int64)
-    start = 0
-    while start < n:
-        stop = start + 1
-        while stop < n and falling[stop] == falling[start]:
-            stop += 1
-        sizes[start:stop], firsts[start:stop] = stop - start, start
-        start = stop
-    ranked = buckets_for(n_intents, scored.entries[first + n] - scored.entries[first])
-    bucket_entries(order, n, first, scored, ranked)
-    judged = buckets_for(n_intents, pool.entries[pool_first + pool_n] - pool.entries[pool_first])
-    bucket_entries(np.arange(pool_n), pool_n, pool_first, pool, judged)
-    arranged = buckets_for(n_intents, ranked.ranks.shape[0])
-    greedy = buckets_for(n_intents, judged.ranks.shape[0])
-    most = max(n, pool_n)
-    group, chances = np.empty(most + 1), np.empty((4, most + 2))
-    weights, active, best = np.ones(n_intents), np.zeros(n_intents, np.bool_), np.zeros(n_intents)
-    values, spare_values, rearranged = np.empty(n), np.empty(n), np.empty(n, np.int64)
-    kinds, following, ideal_order = (
-        np.empty((2, pool_n), np.int64),
-        np.empty(pool_n, np.int64),
-        np.empty(pool_n, np.int64),
-    )
-    going, terms = np.empty(n_intents), np.empty(n_intents)
-    last = -1  # row that the greedy ideal was made for
-    for r in range(plan.rows.shape[0]):
-        table, fold, ties, cutoff = (
-            plan.rows[r, INTENT_TABLE],
-            plan.rows[r, INTENT_FOLD],
-            plan.rows[r, INTENT_TIES],
-            plan.rows[r, INTENT_CUTOFF],
-        )
-        over, discounts = plan.rows[r, INTENT_OVER], plan.discounts[plan.rows[r, INTENT_DISCOUNT]]
-        worth, pool_worth = scored.worth[table], pool.worth[table]
-        whole = 0.0
-        for t in range(n_intents):
-            active[t] = False
-            for at in range(judged.starts[t], judged.starts[t + 1]):
-                if pool_worth[judged.entries[at]] > 0.0:
-                    active[t] = True
-                    break
-            weights[t] = 1.0
-            if plan.rows[r, WEIGHED] == 1 and chances_of_intents.shape[0] > 0:
-                weights[t] = chances_of_intents[chance_offsets[query] + t]
-            if active[t]:
-                whole += weights[t]
-        if whole == 0.0:
-            out[plan.rows[r, INTENT_OUT], query] = np.nan
-            continue
-        if over == OF_EACH_IDEAL:
-            for t in range(n_intents):
-                best[t] = (
-                    ideal_of_intent(t, cutoff, pool_worth, discounts, judged, group) if active[t] else 0.0
-                )
-        buckets = ranked
-        if ties in (WORST, BEST):
-            for rank in range(n):
-                document = first + order[rank]
-                values[rank], rearranged[rank] = 0.0, order[rank]
-                for e in range(scored.entries[document], scored.entries[document + 1]):
-                    t = scored.numbers[e]
-                    if active[t] and best[t] > 0.0:
-                        values[rank] += weights[t] * worth[e] / best[t]
-            order_within_ties(
-                n,
-                ties == BEST,
-                n_intents,
-                first,
-                scored,
-                worth,
-                values,
-                sizes,
-                rearranged,
-                spare_values,
-                spare,
-            )
-            bucket_entries(rearranged, n, first, scored, arranged)
-            buckets = arranged
-        total = 0.0
-        for t in range(n_intents):
-            if not active[t]:
-                continue
-            gained = sum_of_intent(
-                t,
-                fold,
-                ties == AVERAGE,
-                min(cutoff, n),
-                worth,
-                discounts,
-                sizes,
-                firsts,
-                buckets,
-                group,
-                chances,
-            )
-            if over == OF_EACH_IDEAL:
-                gained = normalised(gained, best[t]) if best[t] > 0.0 else 0.0
-            total += weights[t] * gained
-        value = total * plan.scale[r]
-        if over in (MEAN_OF_INTENTS, OF_EACH_IDEAL):
-            value = total / whole
-        elif over == OF_PERFECT:
-            length = n if cutoff == UNCUT else cutoff
-            value = (
-                0.0
-                if length == 0
-                else normalised(total, whole * perfect_sum(plan.perfect[r], fold, length, discounts))
-            )
-        elif over == OF_GREEDY:
-            same = (
-                last >= 0 and table == plan.rows[last, INTENT_TABLE] and fold == plan.rows[last, INTENT_FOLD]
-            )
-            if not (same and plan.rows[last, WEIGHED] == plan.rows[r, WEIGHED]):
-                placed = greedy_order(
-                    pool_first, pool_n, plan.rows[r, DEPTH], fold == STOP, ordered, weights, pool, pool_worth,
-                    going, terms, kinds, following, ideal_order,
-                )  # fmt: skip
-                bucket_entries(ideal_order, placed, pool_first, pool, greedy)
-                last = r
-            perfect = 0.0
-            for t in range(n_intents):
-                if active[t]:
-                    perfect += weights[t] * sum_of_intent(
-                        t, fold, False, cutoff, pool_worth, discounts, sizes, firsts, greedy, group, chances
-                    )
-            value = normalised(total, perfect)
-        out[plan.rows[r, INTENT_OUT], query] = value
+    n, n_pool = stop - first, pool_stop - pool_first
+    n_entries = scored.entries[stop] - scored.entries[first]
+    n_judged = pool.entries[pool_stop] - pool.entries[pool_first]
+    memory = (
+        empty((7, n), np.int64), empty((2, n), np.float64), empty(n_intents, np.bool_), empty((4, n_intents), np.float64),
+        empty((4, n_intents + 1), np.int64), empty((4, n_entries), np.int64), empty((4, n_judged), np.int64),
+        empty((4, n_pool), np.int64), empty((5, max(n, n_pool) + 2), np.float64),
+    )  # fmt: skip
+    own = chances[chance_offsets[query] :] if chances.shape[0] > 0 else chances
+    score_rows(query, keys, scored, pool, ordered, own, plan, memory, out)
 
 
 @driver()
@@ -475,12 +536,10 @@ def score_intents(
     pool: IntentDocuments,
     ordered: bool,
     chance_offsets: Array,
-    chances_of_intents: Array,
+    chances: Array,
     plan: IntentRows,
     out: Array,
 ) -> None:
     """Values of the queries from `start` to `stop`; documents by rising key."""
     for query in range(start, stop):
-        score_intents_of_query(
-            query, keys, scored, pool, ordered, chance_offsets, chances_of_intents, plan, out
-        )
+        score_intents_of_query(query, keys, scored, pool, ordered, chance_offsets, chances, plan, out)

@@ -48,7 +48,7 @@ def reversed_bytes(typing: Any, word: Any) -> Any:
 
 
 @block
-def mixed(value: Any, word: Any) -> Any:
+def mix(value: Any, word: Any) -> Any:
     product = (value ^ word) * _MIXER
     return product ^ (product >> np.uint64(32))
 
@@ -56,13 +56,13 @@ def mixed(value: Any, word: Any) -> Any:
 @in_place_of(plain_digest)
 def digest(text: Array, start: int, stop: int) -> tuple[Any, Any]:
     word = first_word(text, start, stop)
-    value = mixed(np.uint64(stop - start), word)
+    value = mix(np.uint64(stop - start), word)
     at = start + 8
     while at + 8 <= stop:
-        value = mixed(value, word_at(text, at))
+        value = mix(value, word_at(text, at))
         at += 8
     if at < stop:
-        value = mixed(value, word_at(text, stop - 8))  # some of its bytes again
+        value = mix(value, word_at(text, stop - 8))  # some of its bytes again
     hashed = (value ^ (value >> np.uint64(29))) & np.uint64(0xFFFFFFFF)
     return np.int64(hashed), np.int64(reversed_bytes(word) >> np.uint64(8))
 

@@ -74,7 +74,7 @@ def _untyped(builder: Any, pointer: Any) -> Any:
     return Pointer(variable(builder, pointer).address, ir.PointerType()).read(builder)
 
 
-def unpacked(builder: Any, value: Any, n: int) -> list[Any]:
+def unpack(builder: Any, value: Any, n: int) -> list[Any]:
     """The n parts of a tuple or an array of LLVM's."""
     return [builder.extract_value(value, place) for place in range(n)]
 
@@ -95,7 +95,7 @@ def store(builder: Any, value: Any, pointer: Pointer, offset: Any, align: int) -
     builder.store(value, pointer.at(builder, offset).address, align=align)
 
 
-def declared(builder: Any, name: str, kind: Any) -> Any:
+def declare(builder: Any, name: str, kind: Any) -> Any:
     """A function of LLVM's own, or of this module."""
     found = builder.module.globals.get(name)
     return ir.Function(builder.module, kind, name) if found is None else found
@@ -133,7 +133,7 @@ def compress(builder: Any, value: Any, mask: Any) -> Any:
     kind = value.type
     element = "f" if isinstance(kind.element, ir.FloatType | ir.DoubleType) else "i"
     name = f"llvm.experimental.vector.compress.v{kind.count}{element}{bits_of(kind.element)}"
-    function = declared(builder, name, ir.FunctionType(kind, [kind, mask.type, kind]))
+    function = declare(builder, name, ir.FunctionType(kind, [kind, mask.type, kind]))
     return builder.call(function, [value, mask, ir.Constant(kind, ir.Undefined)])
 
 
@@ -204,10 +204,10 @@ def for_reached(builder: Any, n: Any, lanes: int, reached: Callable[[Any], Any])
             yield builder.add(start, place)
 
 
-def reduced(builder: Any, how: str, vector: Any) -> Any:
+def reduce_lanes(builder: Any, how: str, vector: Any) -> Any:
     """Least ("smin") or greatest ("smax") lane of a vector of int64."""
     name = f"llvm.vector.reduce.{how}.v{vector.type.count}i64"
-    function = declared(builder, name, ir.FunctionType(ir.IntType(64), [vector.type]))
+    function = declare(builder, name, ir.FunctionType(ir.IntType(64), [vector.type]))
     return builder.call(function, [vector])
 
 
@@ -306,9 +306,9 @@ def _taken_apart(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]
         if kind.layout != "C":
             raise TypeError(f"{kind} is not contiguous; pass the array that it is a part of")
         array = context.make_array(kind)(context, builder, value)
-        return [array.data, *unpacked(builder, array.shape, kind.ndim)]
+        return [array.data, *unpack(builder, array.shape, kind.ndim)]
     if isinstance(kind, types.BaseTuple):
-        parts = zip(kind.types, unpacked(builder, value, len(kind.types)), strict=True)
+        parts = zip(kind.types, unpack(builder, value, len(kind.types)), strict=True)
         return [each for part, held in parts for each in _taken_apart(context, builder, part, held)]
     return [value]
 
@@ -373,7 +373,7 @@ def _merging_steps(first: int, n: int, step: int) -> Iterator[tuple[int, int]]:
         yield place, place + step
 
 
-def transposed(builder: Any, rows: list[Any]) -> list[Any]:
+def transpose(builder: Any, rows: list[Any]) -> list[Any]:
     """Vectors of the columns of as many rows, a power of two."""
     n = len(rows)
     span = n // 2

@@ -59,7 +59,7 @@ def variable_number(data: Array, at: Any) -> tuple[Any, Any]:
 
 
 @block
-def signed(value: Any) -> Any:
+def zigzag(value: Any) -> Any:
     return (value >> 1) ^ -(value & 1)
 
 
@@ -110,11 +110,11 @@ def read_page_header(data: Array, at: int, page: Array, fields: Array) -> int:
             fields[depth] += byte >> 4
         else:
             number, at = variable_number(data, at)
-            fields[depth] = signed(number)
+            fields[depth] = zigzag(number)
         value = np.int64(kind == 1)  # kinds 1 and 2 are true and false
         if 4 <= kind <= 6:  # integers
             number, at = variable_number(data, at)
-            value = signed(number)
+            value = zigzag(number)
         elif kind == 3:  # a byte
             at += 1
         elif kind == 7:  # a float64

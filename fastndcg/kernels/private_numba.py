@@ -33,7 +33,7 @@ from numba.extending import intrinsic
 
 from fastndcg.kernels import caching
 
-from .llvm import const, own_function, unpacked
+from .llvm import const, own_function, unpack
 
 # ---- compiling ----
 
@@ -178,7 +178,7 @@ def empty(typing: Any, shape: Any, kind: Any) -> Any:
 
         lengths = [arguments[0]]
         if isinstance(signature.args[0], types.BaseTuple):
-            lengths = unpacked(builder, arguments[0], len(signature.args[0]))
+            lengths = unpack(builder, arguments[0], len(signature.args[0]))
         made = _empty_nd_impl(context, builder, returned, lengths)
         return impl_ret_new_ref(context, builder, returned, made._getvalue())
 

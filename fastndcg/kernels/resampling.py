@@ -32,7 +32,7 @@ _PICKS = 6  # places of an order that are taken from one word: 7! is small besid
 
 
 @block
-def mixed(value: int) -> int:
+def mix(value: int) -> int:
     value = ((value ^ (value >> _BY_30)) * _FIRST) & _ALL
     value = ((value ^ (value >> _BY_27)) * _SECOND) & _ALL
     return value ^ (value >> _BY_31)
@@ -40,12 +40,12 @@ def mixed(value: int) -> int:
 
 @block
 def random_word(stream: int, number: int) -> int:
-    return mixed((stream + word(number) * _STEP) & _ALL)
+    return mix((stream + word(number) * _STEP) & _ALL)
 
 
 @block
 def stream_of(seed: int, resample: int) -> int:
-    return mixed(word(seed) ^ mixed((word(resample) * _STEP + _SECOND) & _ALL))
+    return mix(word(seed) ^ mix((word(resample) * _STEP + _SECOND) & _ALL))
 
 
 @driver()

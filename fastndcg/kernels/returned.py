@@ -9,8 +9,8 @@ from fastndcg.kernels.tables import Array
 from .lists import average
 from .marks import allocating, block, driver, stoppable
 from .sorting import falling_keys, sort_falling
-from .sums import discounted
-from .vectors.summing import normalised
+from .sums import sum_discounted
+from .vectors.summing import normalise
 
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
 _UNIT, _ROOM = 2.0**600, 2.0**400  # a product of what is below each is a number
@@ -152,21 +152,21 @@ def expected_over_returned(
         for i in range(before, length):
             got += mean * discounts[i]
         sort_falling(ideal, length)
-        best = discounted(ideal, length, discounts)
+        best = sum_discounted(ideal, length, discounts)
         while scale < power:
             value, weight, scale = value / _UNIT, weight / _UNIT, scale + 1
         while power < scale:
             ways, power = ways / _UNIT, power + 1
         is_defined = not ratio or best != 0.0
         if is_defined:
-            value += ways * (normalised(got, best) if ratio else best)
+            value += ways * (normalise(got, best) if ratio else best)
             defined = True
         elif not np.isnan(empty):
             value += ways * empty
         if is_defined or not np.isnan(empty):
             weight += ways
         if not next_draw(drawn, available, kinds):
-            return (normalised(value, weight) if ratio else value / weight) if defined else np.nan
+            return (normalise(value, weight) if ratio else value / weight) if defined else np.nan
     return np.inf
 
 

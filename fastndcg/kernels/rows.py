@@ -8,7 +8,7 @@ import numpy as np
 
 from fastndcg.kernels.tables import Array
 
-from .joining import digest, mixed
+from .joining import digest, mix
 from .marks import block, driver
 from .words import same_text
 
@@ -88,7 +88,7 @@ def codes_of_numbers(values: Array, slots: Array, codes: Array, first_rows: Arra
     found = 0
     for row in range(values.shape[0]):
         value = values[row]
-        slot = slot_of(mixed(np.uint64(value), np.uint64(0)), slots)
+        slot = slot_of(mix(np.uint64(value), np.uint64(0)), slots)
         while slots[slot, 1] != 0 and slots[slot, 0] != value:
             slot = slot + 1 if slot + 1 < slots.shape[0] else 0
         found = number_row(row, slots[slot, 1] - 1, value, slot, found, slots, codes, first_rows, counts)

@@ -84,7 +84,7 @@ def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) 
         width *= 2
 
 
-def _falling_keys(scores: Array, n: int, keys: Array) -> None:
+def falling_keys(scores: Array, n: int, keys: Array) -> None:
     """Unsigned keys that ascend as the scores fall; equal scores, 0.0 and -0.0 among them, have equal keys."""
     bits = scores.dtype.itemsize * 8
     signed = scores.view(f"i{scores.dtype.itemsize}")
@@ -96,8 +96,8 @@ def _falling_keys(scores: Array, n: int, keys: Array) -> None:
             keys[i] = (1 << bits - 1) - 1 - key if key >= 0 else key & (1 << bits) - 1
 
 
-@overload(_falling_keys, jit_options=BLOCK)
-def _falling_keys_typed(scores: Any, n: Any, keys: Any) -> Any:
+@overload(falling_keys, jit_options=BLOCK)
+def _falling_keys(scores: Any, n: Any, keys: Any) -> Any:
     narrow = scores.dtype == types.float32
     signed = np.int32 if narrow else np.int64
     largest = np.int64(0x7FFFFFFF if narrow else 0x7FFFFFFFFFFFFFFF)
@@ -115,11 +115,6 @@ def _falling_keys_typed(scores: Any, n: Any, keys: Any) -> Any:
             keys[i] = np.uint64(largest - key) if key >= 0 else np.uint64(key) & mask
 
     return of_integers if scores.dtype == types.int64 else of_floats
-
-
-@block
-def falling_keys(scores: Array, n: int, keys: Array) -> None:
-    _falling_keys(scores, n, keys)
 
 
 @allocating

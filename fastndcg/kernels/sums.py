@@ -35,11 +35,11 @@ from fastndcg.kernels.tables import (
 from .llvm import SIDE_BY_SIDE
 from .marks import apart, block, inlined
 from .memory import Lanes, Sums
-from .vectors.summing import add_discounted, add_discounted_of_one, normalised, sum_row
+from .vectors.summing import add_discounted, add_discounted_of_one, normalise, sum_row
 
 
 @block
-def discounted(gains: Array, length: int, discounts: Array) -> float:
+def sum_discounted(gains: Array, length: int, discounts: Array) -> float:
     total = 0.0
     for i in range(length):
         total += gains[i] * discounts[i]
@@ -47,7 +47,7 @@ def discounted(gains: Array, length: int, discounts: Array) -> float:
 
 
 @block
-def divided(
+def divide(
     over: int,
     total: float,
     ideal: float,
@@ -59,7 +59,7 @@ def divided(
 ) -> float:
     """A row's value: its sum, by what its measure divides it by. `tail` is the discount of the first rank not shown."""
     if over == BY_IDEAL:
-        return normalised(total, ideal)
+        return normalise(total, ideal)
     if over == AS_IS:
         return total
     if over in (SCALED, RESIDUAL):
@@ -77,7 +77,7 @@ def divided(
         total, places = total * total, relevant * max(places, 1.0)
     elif over == WEIGHTED:
         total, places = (1.0 + weight) * total, weight * relevant + places
-    return normalised(total, places)
+    return normalise(total, places)
 
 
 @apart
@@ -130,7 +130,7 @@ def fold_rows(
             for lane in range(placed):
                 relevant = totals[rows[r, TOTAL], lane] if rows[r, TOTAL] >= 0 else 0.0
                 tail = discounts[discount, stops[0, lane]] if over == RESIDUAL else 0.0
-                values[lane] = divided(
+                values[lane] = divide(
                     over, sums[of_row, lane], sums[1, lane], cutoffs[lane], stops[0, lane], relevant, weights[r], tail
                 )  # fmt: skip
         if rows[r, UNDEFINED] != NEVER:

@@ -161,7 +161,7 @@ def _scale(
     weight: float,
     divisor: float | None,
 ) -> tuple[float, float | None]:
-    """What a sum is multiplied by, and then divided by, as `kernels.sums.divided` does; nothing where that is None."""
+    """What a sum is multiplied by, and then divided by, as `kernels.sums.divide` does; nothing where that is None."""
     if divisor is not None or over == tables.BY_IDEAL:
         return 1.0, best
     if over in (tables.AS_IS, tables.LEFT):

@@ -22,7 +22,7 @@ from ..llvm import (
     compress,
     compresses,
     const,
-    declared,
+    declare,
     element_of,
     for_range,
     for_reached,
@@ -34,7 +34,7 @@ from ..llvm import (
     sorting_steps,
     splat,
     store,
-    transposed,
+    transpose,
     variable,
 )
 from ..marks import ir, vectors
@@ -169,7 +169,7 @@ def bounds_of_top(builder: Any, greatest: Data, depth: Any, bounds: Data) -> Non
         for first in range(0, BINS, SIDE_BY_SIDE):
             places = [const(lane * BINS + first) for lane in range(SIDE_BY_SIDE)]
             loaded = [load(builder, greatest.data, place, kind, element.size) for place in places]
-            rows += transposed(builder, loaded)
+            rows += transpose(builder, loaded)
         for one, other in sorting_steps(0, BINS):
             above = element.greater(builder, rows[one], rows[other])
             rows[one], rows[other] = (
@@ -404,7 +404,7 @@ def plain_fetch(array: Array, first: int, last: int) -> None:
 def fetch(builder: Any, array: Data, first: Any, last: Any) -> None:
     word = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [ir.PointerType(), word, word, word])
-    function = declared(builder, "llvm.prefetch.p0i8", kind)
+    function = declare(builder, "llvm.prefetch.p0i8", kind)
     with for_steps(builder, first, last, const(8 * _LINE // bits_of(array.data.kind))) as offset:
         at = array.data.at(builder, offset).address
         # to be read, and into the first-level cache: asked into the second, nothing was faster

@@ -25,7 +25,7 @@ from ..llvm import (
     sorting_steps,
     splat,
     store,
-    transposed,
+    transpose,
     variable,
 )
 from ..marks import ir, vectors
@@ -285,9 +285,7 @@ def _sorted_block(
     for part in range(len(keys[0])):
         for half in range(0, LANES, lanes):
             some = ir.Constant(ir.VectorType(word, lanes), list(range(half, half + lanes)))
-            columns = transposed(
-                builder, [builder.shuffle_vector(key[part], key[part], some) for key in keys]
-            )
+            columns = transpose(builder, [builder.shuffle_vector(key[part], key[part], some) for key in keys])
             for at, column in enumerate(columns):
                 rows[half + at].append(column)
     for one, other in sorting_steps(0, LANES):

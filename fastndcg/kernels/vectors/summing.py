@@ -18,7 +18,7 @@ from ..llvm import (
     lane_numbers,
     load,
     population,
-    reduced,
+    reduce_lanes,
     splat,
     store,
     variable,
@@ -214,7 +214,7 @@ def fill_ideals(
         stop = builder.add(first, builder.select(skipped, none, counted))
         at.write(builder, stop)
         # lanes whose documents of the level end earlier are written over by the levels that follow
-        start, end = reduced(builder, "smin", first), reduced(builder, "smax", stop)
+        start, end = reduce_lanes(builder, "smin", first), reduce_lanes(builder, "smax", stop)
         end = builder.select(builder.icmp_signed("<", end, depth), end, depth)
         with for_steps(builder, start, end, const(1)) as rank:
             place = builder.mul(rank, const(SIDE_BY_SIDE))
@@ -274,7 +274,7 @@ def add_discounted(builder: Any, gains: Data, discounts: Data, stops: Data, summ
     stop = load(builder, stops.data, const(0), numbers, 8)
     total = variable(builder, load(builder, sums.data, const(0), doubles, 8))
     side = _Side(gains, first, stop, total)
-    start, end = reduced(builder, "smin", first), reduced(builder, "smax", stop)
+    start, end = reduce_lanes(builder, "smin", first), reduce_lanes(builder, "smax", stop)
     _add_ranks(builder, [side], discounts, start, end)
     side.store(builder, summed, sums, const(0))
 
@@ -305,7 +305,7 @@ def plain_sum_row(
     plain_add_discounted(gains, discounts, stops[0], summed[0], sums[0])
     plain_add_discounted(ideals, discounts, stops[1], summed[1], sums[1])
     for lane in range(values.shape[0]):
-        values[lane] = plain_normalised(sums[0, lane], sums[1, lane])
+        values[lane] = plain_normalise(sums[0, lane], sums[1, lane])
 
 
 @vectors(plain_sum_row)
@@ -347,8 +347,8 @@ def sum_row(
     def lesser(one: Any, other: Any) -> Any:
         return builder.select(builder.icmp_signed("<", one, other), one, other)
 
-    start = lesser(*(reduced(builder, "smin", side.first) for side in sides))
-    ends = [reduced(builder, "smax", side.stop) for side in sides]
+    start = lesser(*(reduce_lanes(builder, "smin", side.first) for side in sides))
+    ends = [reduce_lanes(builder, "smax", side.stop) for side in sides]
     together = lesser(*ends)
     # two sums in the time of one, which waits for each addition
     _add_ranks(builder, sides, discounts, start, together)
@@ -368,7 +368,7 @@ def sum_row(
     store(builder, value, values.data, const(0), 8)
 
 
-def plain_normalised(total: float, ideal: float) -> float:
+def plain_normalise(total: float, ideal: float) -> float:
     """A sum by that of the ideal; NaN where that is nothing."""
     if ideal == 0.0:
         return np.nan
@@ -378,4 +378,4 @@ def plain_normalised(total: float, ideal: float) -> float:
 
 
 fill_ideals_of_one, add_discounted_of_one = block(plain_fill_ideals), block(plain_add_discounted)
-normalised = block(plain_normalised)
+normalise = block(plain_normalise)
