@@ -314,7 +314,7 @@ def _laid_out(measure: Measure, rankings: Rankings) -> Rankings:
             intent_probabilities=lists,
             queries=rankings.queries,
         )
-    offsets, grades = ideals.judged(rankings, measure)
+    offsets, grades = ideals.judged_documents(rankings, measure)
     gaining = plan.gains_of_grades(measure, grades) > 0
     n = int(np.count_nonzero(gaining))
     return Rankings.from_offsets(

@@ -170,7 +170,7 @@ def depends_on_number(measure: Measure) -> bool:
 # ---- assignments, scored ----
 
 
-def assigned(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Float64) -> Rankings:
+def assign(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Float64) -> Rankings:
     """Rankings of these queries, with repetitions, whose unjudged documents have these grades, in the order of `unjudged`."""
     lengths, numbers = rankings.lengths[queries], unjudged.lengths[queries]
     rows = runs_of(rankings.offsets[queries], lengths)
@@ -522,7 +522,7 @@ def bounds(
 
     def take(rows: list[int], queries: Int64, grades: Float64) -> None:
         of_rows = tuple(measures[row] for row in rows)
-        scored = scoring.score(of_rows, assigned(rankings, unjudged, queries, grades), threads).values
+        scored = scoring.score(of_rows, assign(rankings, unjudged, queries, grades), threads).values
         for row, got in zip(rows, scored, strict=True):
             np.fmin.at(found[row][0], queries, got)
             np.fmax.at(found[row][2], queries, got)
@@ -552,7 +552,7 @@ def bounds(
             parts = tuple(ideals.part_of(measure, kind) for kind in (DCG, IDCG))
             lowest = np.full(len(unjudged.places), scale.grades[0])
             base = np.zeros((2, rankings.n_queries))
-            base[:, some] = scoring.score(parts, assigned(rankings, unjudged, some, lowest), threads).values
+            base[:, some] = scoring.score(parts, assign(rankings, unjudged, some, lowest), threads).values
             for sign in (1, -1):
                 take(
                     [row], some, extreme_grades(measure, rankings, unjudged, scale, (base[0], base[1]), sign)

@@ -79,7 +79,7 @@ def _score(
     from fastndcg.kernels import worlds
 
     worths = list(dict.fromkeys(_worth(measure) for measure in measures))
-    scored, keys = _scored(rankings, condensed)
+    scored, keys = _scored_documents(rankings, condensed)
     pool_offsets, judged_intents, ordered = pool(rankings)
     sides = (scored, (pool_offsets, judged_intents))
     longest = max(int(np.diff(offsets).max(initial=1)) for offsets, _ in sides)
@@ -124,7 +124,7 @@ def _parts(documents: IntentDocuments, judged: IntentDocuments, threads: int) ->
 # ---- documents ----
 
 
-def _scored(rankings: Rankings, condensed: bool) -> tuple[tuple[Int64, IntentGrades], Int64]:
+def _scored_documents(rankings: Rankings, condensed: bool) -> tuple[tuple[Int64, IntentGrades], Int64]:
     """Offsets and intent grades of the scored documents, and keys that rise as their scores fall."""
     intents, offsets, judged = rankings.intents, rankings.offsets, rankings.is_judged
     keys = falling_keys(rankings.scores)
@@ -167,7 +167,7 @@ def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, 
     """Documents with those of their entries that are worth anything: of matrices of grades that is a small part."""
     from fastndcg.kernels.intents import IntentDocuments
 
-    distinct, places = _coded(intents.grades)
+    distinct, places = _code_grades(intents.grades)
     table = np.array(
         [[plan.gain_of(gain, grade) * scale for grade in distinct.tolist()] for gain, scale in worths]
     ).reshape(len(worths), len(distinct))
@@ -180,7 +180,7 @@ def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, 
     return IntentDocuments(offsets, *map(read_only, (entries, numbers, worth)))
 
 
-def _coded(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def _code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Grades without repetition, and the place of each one among them; those that lie close together need no sorting."""
     if grades.dtype.kind in "ui" and len(grades):
         lowest, highest = int(grades.min()), int(grades.max())
@@ -215,7 +215,7 @@ def _worth(measure: Measure) -> tuple[Worth, float]:
 def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> None:
     """Refuse grades that the measure has no gain for, or that it cannot bear."""
     worth, _ = _worth(measure)
-    occurring = np.unique(np.concatenate([_coded(side.grades)[0] for side in sides]))
+    occurring = np.unique(np.concatenate([_code_grades(side.grades)[0] for side in sides]))
     for grade in occurring.tolist():
         gain = plan.gain_of(worth, grade)
         if worth.gain == "stop" and gain > 1:

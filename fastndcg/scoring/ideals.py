@@ -33,7 +33,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     values = launch.score(tuple(part_of(measure) for measure in measures), rankings, threads)
     for row, measure in enumerate(measures):
         plan.check(measure, rankings)
-        offsets, grades = judged(rankings, measure)
+        offsets, grades = judged_documents(rankings, measure)
         best = _best(measure, rankings, offsets, grades, threads)
         if measure.definition.ranking == "ideal":
             nothing = (rankings.lengths == 0) & (np.diff(offsets) == 0)
@@ -52,19 +52,19 @@ def _best(
     dcg = part_of(measure)(ties="input", judged_only=False, unjudged=None)
     if measure.ideal == "judged_uncut":
         dcg = DCG(**dcg.params)
-    best: Float64 = launch.score((dcg,), _laid_out(rankings, measure, offsets, grades), threads)[0]
+    best: Float64 = launch.score((dcg,), _lay_out(rankings, measure, offsets, grades), threads)[0]
     best[np.isnan(best)] = 0.0
     return best
 
 
 def divisor(measure: Measure, rankings: Rankings) -> float:
     """What DCG of the only query is divided by."""
-    return float(_best(measure, rankings, *judged(rankings, measure), 1)[0])
+    return float(_best(measure, rankings, *judged_documents(rankings, measure), 1)[0])
 
 
-def gains_laid_out(measure: Measure, rankings: Rankings) -> Float64:
+def gains_by_rank(measure: Measure, rankings: Rankings) -> Float64:
     """Gains of the ideal ranking of the only query, by rank."""
-    laid_out = _laid_out(rankings, measure, *judged(rankings, measure)).relevance
+    laid_out = _lay_out(rankings, measure, *judged_documents(rankings, measure)).relevance
     shown = measure.cutoff if measure.ideal == "judged_returned" else None
     return plan.gains_of_grades(measure, laid_out[:shown])
 
@@ -75,19 +75,19 @@ def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
     return kind(**taken) if measure.cutoff is None else kind(**taken) @ measure.cutoff
 
 
-def _laid_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any]) -> Rankings:
+def _lay_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any]) -> Rankings:
     """The ideal ranking of each query: its judged documents by falling gain, each with its place as score."""
     query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
     order = np.lexsort((-plan.gains_of_grades(measure, grades), query))
     place = np.arange(len(order)) - offsets[query]
     if measure.ideal == "judged_returned":
-        order, query = order[(kept := place < _returned(rankings, measure)[query])], query[kept]
+        order, query = order[(kept := place < _count_returned(rankings, measure)[query])], query[kept]
     lengths = np.bincount(query, minlength=rankings.n_queries)
     ends = offsets_from(lengths)
     return Rankings.from_offsets(ends, grades[order], -np.arange(len(order), dtype=np.int64))
 
 
-def judged(rankings: Rankings, measure: Measure) -> tuple[Int64, npt.NDArray[Any]]:
+def judged_documents(rankings: Rankings, measure: Measure) -> tuple[Int64, npt.NDArray[Any]]:
     """As `pool`, with the scored documents whose grade the measure assumes."""
     offsets, grades = pool(rankings)
     unjudged = measure.params.get("unjudged")
@@ -107,7 +107,7 @@ def pool(rankings: Rankings) -> tuple[Int64, npt.NDArray[Any]]:
     return offsets_of(rankings.is_judged, rankings.offsets), rankings.relevance[rankings.is_judged]
 
 
-def _returned(rankings: Rankings, measure: Measure) -> Int64:
+def _count_returned(rankings: Rankings, measure: Measure) -> Int64:
     if not measure.judged_only or rankings.is_judged is None:
         return rankings.lengths
     return np.diff(offsets_of(rankings.is_judged, rankings.offsets))

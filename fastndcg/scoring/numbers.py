@@ -81,7 +81,7 @@ def extreme_numbers(
         nth = runs_of(0, n)
         shown = lengths if measure.cutoff is None else np.full(len(chosen), measure.cutoff)
         for from_top in (True, False):
-            found, number = _found(measure, documents, there, from_top)
+            found, number = _sum_found(measure, documents, there, from_top)
             values = _ratio(measure, found, known[chosen, None] + number, shown[:, None])
             for worst in (np.inf, -np.inf):
                 values[number == 0] = worst
@@ -117,7 +117,9 @@ def _documents(
     )  # fmt: skip
 
 
-def _found(measure: Measure, documents: _Documents, there: Array, from_top: bool) -> tuple[Float64, Int64]:
+def _sum_found(
+    measure: Measure, documents: _Documents, there: Array, from_top: bool
+) -> tuple[Float64, Int64]:
     """What is found when the unjudged documents up to one, or down to one, are relevant, and their number; 0 at other documents."""
     d = documents
     base, delta = d.reward * d.n_relevant / d.size, d.reward / d.size

@@ -100,7 +100,7 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     # a function may answer differently in a later call, so tables made by asking one are not kept
     asks = asked or any(isinstance(worth.gain, Function) for worth in worths)
     make_tables = _tables.__wrapped__ if asks else _tables
-    return make_tables(measures, coding, distinct, _rounded_up(longest), tuple(asked.items())), coding
+    return make_tables(measures, coding, distinct, _round_up(longest), tuple(asked.items())), coding
 
 
 def _ranks(worth: Worth, rankings: Rankings) -> int:
@@ -195,7 +195,7 @@ def gain_of(worth: Worth, grade: float) -> float:
     if isinstance(gain, GradeGains):
         listed = dict(gain.gains).get(grade)
         return listed if listed is not None else float(grade) if gain.overrides or grade == 0 else math.nan
-    return _asked_number(gain, int(grade) if grade == int(grade) else grade, "grade")  # type: ignore[arg-type]
+    return _ask_for_number(gain, int(grade) if grade == int(grade) else grade, "grade")  # type: ignore[arg-type]
 
 
 def _check_gains(
@@ -209,7 +209,7 @@ def _check_gains(
             raise InputError(
                 f"{measure} has no gain for grade {shown}, which occurs",
                 _first(rankings, grade),
-                f"; it has one for {_listed(worth.gain)}. Give a gain for each grade that occurs.",
+                f"; it has one for {_name_grades(worth.gain)}. Give a gain for each grade that occurs.",
             )
         if math.isinf(gain) or (worth.gain == "linear" and abs(gain) > EXACT):
             raise InputError(
@@ -257,7 +257,7 @@ def _largest_discount(measure: Measure, longest: int) -> float:
     return math.log2(discount) if isinstance(discount, float) else 1.0  # that of the first rank
 
 
-def _listed(gain: object) -> str:
+def _name_grades(gain: object) -> str:
     if isinstance(gain, Numbers):
         return f"the grades 0 to {len(gain) - 1}"
     return f"{gain}"
@@ -306,11 +306,11 @@ def check_complete(measure: Measure) -> None:
 def discount_table(discount: str | float | Numbers | Function | Power, ranks: int) -> Float64:
     """Discount of the ranks 1, 2, 3, ..."""
     if isinstance(discount, Function):
-        return frozen([_asked_number(discount, rank, "rank") for rank in range(1, ranks + 1)], np.float64)
+        return freeze([_ask_for_number(discount, rank, "rank") for rank in range(1, ranks + 1)], np.float64)
     return _known_discounts(discount, ranks)
 
 
-def _asked_number(function: Function, argument: float, of: str) -> float:
+def _ask_for_number(function: Function, argument: float, of: str) -> float:
     answer = function.ask(argument)
     try:
         return float(answer)
@@ -325,7 +325,7 @@ def _asked_number(function: Function, argument: float, of: str) -> float:
 def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Float64:
     """Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor."""
     if isinstance(discount, Numbers):
-        return frozen([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
+        return freeze([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
     rank: npt.NDArray[np.floating] = np.arange(1, ranks + 1, dtype=np.longdouble)
     weights: npt.NDArray[np.floating]
     if discount == "none":
@@ -342,7 +342,7 @@ def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Flo
         weights = 1 / np.log(rank + np.exp(np.longdouble(1)))
     else:
         weights = np.log(np.longdouble(discount)) / np.log(rank + 1)
-    return frozen(weights, np.float64)
+    return freeze(weights, np.float64)
 
 
 def ranks_discounted(measure: Measure, longest: int) -> int:
@@ -386,7 +386,7 @@ class _Keys(list[Any]):
         return self.index(key)
 
 
-def _rounded_up(ranks: int) -> int:
+def _round_up(ranks: int) -> int:
     """The next power of two, so that lists of nearly equal length share tables."""
     return 1 << max(ranks - 1, 15).bit_length()
 
@@ -502,42 +502,42 @@ def _tables(
     worthy = (gains != 0).any(axis=0)
     leave_out = _leave_out_unjudged(ideals, lists, worths)
     return Plan(
-        gains=frozen(gains, np.float64),
-        falling=frozen(np.argsort(-gains, axis=1, kind="stable"), np.int64),
-        earning=frozen(np.where((gains >= 0).all(axis=1), (gains > 0).sum(axis=1), gains.shape[1]), np.int64),
-        exact=frozen(
+        gains=freeze(gains, np.float64),
+        falling=freeze(np.argsort(-gains, axis=1, kind="stable"), np.int64),
+        earning=freeze(np.where((gains >= 0).all(axis=1), (gains > 0).sum(axis=1), gains.shape[1]), np.int64),
+        exact=freeze(
             [
                 finite and bool((row == np.floor(row)).all()) and (coding.levels or _whole_when_coded(worth))
                 for worth, row in zip(worths, gains, strict=True)
             ],
             np.bool_,
         ),
-        assumed=frozen([worth.unjudged is not None for worth in worths], np.bool_),
-        top=frozen([_top(worth) for worth in worths], np.float64),
-        kinds=frozen([_kind(worth) for worth in worths], np.int64),
-        thresholds=frozen([_threshold(worth) for worth in worths], np.float64),
-        grades=frozen(grades, np.float64),
-        lists=frozen(np.reshape([row[:6] for row in lists], (len(lists), 6)), np.int64),
-        folds=frozen([row.parameter for row in lists], np.float64)
+        assumed=freeze([worth.unjudged is not None for worth in worths], np.bool_),
+        top=freeze([_top(worth) for worth in worths], np.float64),
+        kinds=freeze([_kind(worth) for worth in worths], np.int64),
+        thresholds=freeze([_threshold(worth) for worth in worths], np.float64),
+        grades=freeze(grades, np.float64),
+        lists=freeze(np.reshape([row[:6] for row in lists], (len(lists), 6)), np.int64),
+        folds=freeze([row.parameter for row in lists], np.float64)
         if any(row.fold > tables.COUNT for row in lists)
         else None,
-        ideals=frozen(
+        ideals=freeze(
             np.reshape(
                 [(*ideal, leaves) for ideal, leaves in zip(ideals, leave_out, strict=True)], (len(ideals), 6)
             ),
             np.int64,
         ),
-        totals=frozen(totals, np.int64),
-        discounts=frozen(_discount_rows(discounts, ideal_depth, asked), np.float64),
-        rows=frozen(rows, np.int64),
-        weights=frozen([weight for _, weight in weighted], np.float64),
+        totals=freeze(totals, np.int64),
+        discounts=freeze(_discount_rows(discounts, ideal_depth, asked), np.float64),
+        rows=freeze(rows, np.int64),
+        weights=freeze([weight for _, weight in weighted], np.float64),
         depth=depth,
         ideal_depth=ideal_depth,
         condensing=any(row.condensed for row in lists),
         first_wanted=_first_wanted(worthy, any(row.condensed for row in lists))
         if coding.levels and all(row.ties != tables.INPUT for row in lists)
         else 0,
-        promising=frozen(_promising(gains, ideals, leave_out), np.bool_),
+        promising=freeze(_promising(gains, ideals, leave_out), np.bool_),
         skippable=all(row[4] in tables.SKIPPABLE for row in rows)
         and all(ideal[1] in (tables.JUDGED, tables.SCORED) for ideal in ideals),
     )
@@ -651,7 +651,7 @@ def _weight(measure: Measure) -> float:
     return 1.0 - float(measure.p) if "p" in measure.params else 0.0
 
 
-def frozen(values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def freeze(values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     array = np.ascontiguousarray(values, dtype=dtype)
     array.flags.writeable = False
     return array

@@ -48,7 +48,7 @@ def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
     divisor = None
     if measure.way == "laid out":
         found = _from_kernels(ideals.part_of(measure), rankings, ideals.divisor(measure, rankings))
-        gains = ideals.gains_laid_out(measure, rankings)
+        gains = ideals.gains_by_rank(measure, rankings)
         parts = gains * plan.discount_table(measure.discount, len(gains)) / found.ideal
         return found._replace(ideal_gain=gains, ideal_contribution=parts)
     if measure.way == "propensities":
@@ -87,9 +87,9 @@ def _run(
 ) -> Float64:
     """The values of rows that are run in place of a plan's own, with further discounts."""
     asked = whole._replace(
-        rows=plan.frozen(rows, np.int64),
-        weights=plan.frozen(np.zeros(len(rows)), np.float64),
-        discounts=plan.frozen(np.concatenate([whole.discounts, more]), np.float64),
+        rows=plan.freeze(rows, np.int64),
+        weights=plan.freeze(np.zeros(len(rows)), np.float64),
+        discounts=plan.freeze(np.concatenate([whole.discounts, more]), np.float64),
         skippable=False,
     )
     out = np.empty((len(rows), 1))
