@@ -155,7 +155,7 @@ FAULTS = {
     'qid,label,score\na,1,"0,5"\n': 'a.csv, row 2 (the header is row 1): column "score" has "0,5"; wanted a number',
     "note,qid,label,score\n,a,1,2020-01-01\n": 'row 2 (the header is row 1): column "score" has "2020-01-01"',
     "qid,label,score\na,1,0.5\na,2\n": "a.csv, row 3 (the header is row 1): Expected 3 columns, got 2: a,2; wanted as many",
-    "qid,label,score\na,1,0.5\na,,0.5\n": 'a.csv: column "label" has 1 null; the first is at row 1, query "a"',
+    "qid,label,score\na,1,0.5\na,,0.5\n": 'a.csv: column "label" has 1 null; the first is at row 3, query "a"',
     "qid,label,score\n,1,0.5\n": 'a.csv: column "qid" has 1 null',
     "qid,label,score\na,1,nan\n": 'a.csv: column "score" has 1 NaN value',
 }
@@ -280,3 +280,18 @@ def test_what_csv_has_not(tmp_path: Path, words: list[str], code: int, message: 
     result = CliRunner().invoke(app, ["score", *(word.format(*paths) for word in words)])
     assert (result.exit_code, result.stdout) == (code, "")
     assert message.format(*paths) in result.stderr
+
+
+def test_rows_of_a_file_are_counted_as_its_lines(tmp_path: Path) -> None:
+    """Whatever is wrong with a row, it has one number."""
+    qrels = _written(tmp_path, "qid,docno,label\n1,A,1\n1,B,0\n", "q.csv")
+    for text, wrong in (
+        ("1,A,0.5\n1,B,x\n", "row 3"),
+        ("1,A,0.5\n1,B,\n", "row 3"),
+        ("1,A,0.5\n1,A,0.5\n", "row 3"),
+    ):
+        with pytest.raises(fn.FastndcgError, match=wrong):
+            read_qrels_run(qrels, _written(tmp_path, "qid,docno,score\n" + text, "r.csv"))
+    for text in ("1,1,0.5\n1,0,x\n", "1,1,0.5\n1,0,\n", "1,1,0.5\n1,0,nan\n"):
+        with pytest.raises(fn.FastndcgError, match="row 3"):
+            fn.read_csv(_written(tmp_path, "qid,label,score\n" + text, "p.csv"))

@@ -1131,7 +1131,7 @@ def test_ids_that_are_not_utf8(both):
             InputTypeError,
             "qrels has document ids that are double; wanted strings or whole numbers",
         ),
-        ({None: {"a": 1}, "q": {"a": 1}}, {}, InputError, "qrels has 1 query ids that are None"),
+        ({None: {"a": 1}, "q": {"a": 1}}, {}, InputError, "qrels has 1 query id that is None"),
     ],
 )
 def test_faulty_values(qrels, run, error, message):

@@ -407,10 +407,10 @@ class _QueryLevel:
         return int(self._first_rows[np.searchsorted(self._starts, row, side="right") - 1])
 
 
-def columns_of_queries(table: pa.Table, query: str, names: Sequence[str]) -> pa.Table:
+def columns_of_queries(table: pa.Table, query: str, names: Sequence[str], first_row: int = 0) -> pa.Table:
     """Columns of one value within each query: a row for each query, in order of first appearance."""
     ids = ids_in(query, table[query])
-    level = _QueryLevel(_grouped(ids), ids, 0)
+    level = _QueryLevel(_grouped(ids), ids, first_row)
     return pa.table({name: level.column(name, table[name]) for name in names})
 
 

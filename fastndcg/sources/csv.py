@@ -101,6 +101,11 @@ class Opened(NamedTuple):
     def names(self) -> list[str]:
         return self.headers[0].names
 
+    @property
+    def first_row(self) -> int:
+        """What messages call the first row: of one file the header is row 1; rows of several are counted on from 0."""
+        return 2 if len(self.files) == 1 else 0
+
     def table(
         self, names: Sequence[str], numbers: Sequence[str], threads: int | None, grades: str | None = None
     ) -> pa.Table:
@@ -150,7 +155,8 @@ class Opened(NamedTuple):
         with naming(self.paths):
             for name in ids:
                 table = table.set_column(table.column_names.index(name), name, as_integers(table[name]))
-            return warn_of_oddities(rankings_from_table(table, columns), columns)
+            rankings = rankings_from_table(table, columns, numbers=self.first_row)
+            return warn_of_oddities(rankings, columns)
 
 
 def open_csv(path: Path_ | Iterable[Path_]) -> Opened:

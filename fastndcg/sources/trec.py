@@ -451,7 +451,9 @@ def _file_side(
         numbers.remove(names[2])
     read = list(dict.fromkeys([*names, *kept]))
     table = opened.table(read, numbers, threads, names[2] if role == "relevance" else None)
-    side = _table_side(name, table, names, kept, role, roles, is_text=isinstance(opened, csv.Opened))
+    first_row = opened.first_row if isinstance(opened, csv.Opened) else 0
+    is_text = isinstance(opened, csv.Opened)
+    side = _table_side(name, table, names, kept, role, roles, first_row, is_text=is_text)
     return side, {"query": names[0], "doc_id": names[1], role: names[2]}
 
 
@@ -535,13 +537,18 @@ def _table_side(
     kept: Sequence[str],
     role: Role,
     roles: Roles,
+    first_row: int = 0,
     *,
     is_text: bool = False,
 ) -> Side:
     graded = None
+
+    def place(row: int) -> At:
+        return At(row + first_row)
+
     try:
         for column in (*names[:2], *names[3:]):
-            refuse_nulls(column, table[column], At)
+            refuse_nulls(column, table[column], place)
         query, doc, *intent = (_without_views(table[column]) for column in (*names[:2], *names[3:]))
         if pa.types.is_floating(doc.type) or pa.types.is_nested(doc.type):
             raise InputTypeError(
@@ -552,33 +559,35 @@ def _table_side(
             unjudged=roles.unjudged, grades=roles.grades,
         )  # fmt: skip
         if role == "relevance":
-            values, graded = grades_in(columns, table[names[2]], At)
+            values, graded = grades_in(columns, table[names[2]], place)
         else:  # nulls are NaN, which pandas writes as null: refused or ranked last where they are joined
-            values = scores_in(columns, table[names[2]], At)
-        of_queries = _columns_of_queries(table, names[0], kept, roles.weight, is_text=is_text)
+            values = scores_in(columns, table[names[2]], place)
+        of_queries = _columns_of_queries(table, names[0], kept, roles.weight, first_row, is_text=is_text)
     except FastndcgError as error:
         raise error.within(f"{name}: ") from None
-    side = _side(name, query, doc, values)._replace(is_text=is_text, query_name=names[0], **of_queries)
+    side = _side(name, query, doc, values, first_row)._replace(
+        is_text=is_text, query_name=names[0], **of_queries
+    )
     intents = combined(intent[0]) if intent else None
     if graded is not None:
         rows = np.flatnonzero(graded)
-        place, docs = side.place, side.docs.take(column_of(rows))
+        of_row, docs = side.place, side.docs.take(column_of(rows))
         side = side._replace(
-            codes=side.codes[rows], docs=docs, values=values[rows], place=lambda row: place(int(rows[row]))
+            codes=side.codes[rows], docs=docs, values=values[rows], place=lambda row: of_row(int(rows[row]))
         )
         intents = None if intents is None else intents.take(column_of(rows))
     return side if intents is None else _by_document(side, intents)
 
 
 def _columns_of_queries(
-    table: pa.Table, query: str, kept: Sequence[str], weight: str | None, *, is_text: bool
+    table: pa.Table, query: str, kept: Sequence[str], weight: str | None, first_row: int, *, is_text: bool
 ) -> dict[str, Any]:
     """Fields of a side: the kept columns and weights of its queries."""
     if not kept:
         return {}
     from fastndcg.sources.arrow import columns_of_queries, integers_if_written_so
 
-    found = columns_of_queries(table, query, kept)
+    found = columns_of_queries(table, query, kept, first_row)
     weights = None if weight is None else numbers_in(weight, found[weight], "weights", At)
     names = [name for name in kept if name != weight]
     columns = [integers_if_written_so(found[name]) if is_text else found[name] for name in names]
@@ -593,14 +602,17 @@ def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _side(
-    name: str, query: pa.Array | pa.ChunkedArray, docs: pa.Array | pa.ChunkedArray, values: Array
+    name: str,
+    query: pa.Array | pa.ChunkedArray,
+    docs: pa.Array | pa.ChunkedArray,
+    values: Array,
+    first_row: int = 0,
 ) -> Side:
-
     ids = id_column(_encoded(query))
     numbers = numbers_of(ids)
     codes = numbers.codes.astype(np.int64, copy=False)
     queries = ids.dictionary.take(ids.indices.take(pa.array(numbers.first_rows)))
-    return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row}", False)
+    return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row + first_row}", False)
 
 
 def _encoded(ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
