@@ -174,6 +174,43 @@ def test_one_of_a_pair_from_standard_input(tmp_path: Path, name: str, side: str)
         assert scored(*words, "--format", "csv", stdin=packed).stdout == expected.stdout
 
 
+def test_letor_with_scores(tmp_path: Path) -> None:
+    rows = LONG.to_pylist()
+    (tmp_path / "t.txt").write_text("".join(f"{row['label']} qid:{row['qid']} 1:0.5 # x\n" for row in rows))
+    (tmp_path / "s.txt").write_text("".join(f"{row['score']!r}\n" for row in rows))
+    np.save(tmp_path / "s.npy", LONG["score"].to_numpy())
+    pq.write_table(LONG.select(["score", "country"]), tmp_path / "s.parquet")
+    expected = fn.evaluate(LONG, ["nDCG@10", "AP"]).values
+    for scores in ("s.txt", "s.npy", "s.parquet"):
+        words = ["--scores", tmp_path / scores, "-m", "nDCG@10", "-m", "AP", "--out", tmp_path / "o.parquet"]
+        assert f"score={tmp_path / scores}" in scored(tmp_path / "t.txt", *words).stderr
+        found = pq.read_table(tmp_path / "o.parquet")
+        assert found["query_id"].to_pylist() == LONG["qid"].unique().to_pylist()
+        assert np.array([found["nDCG@10"], found["AP"]]).tobytes() == expected.tobytes()
+        letor = packed_by_gzip((tmp_path / "t.txt").read_bytes())
+        words = ["--scores", tmp_path / scores, "--score", "score", "--ascending", "--format", "json"]
+        below = scored("-", *words, stdin=letor).stdout
+        assert (
+            json.loads(below)["measures"][0]["mean"]
+            == fn.evaluate(LONG, "nDCG@10", ascending=True).mean()["nDCG@10"]
+        )
+    for words, message in (
+        (["t.txt"], "t.txt is LETOR, which has grades and no scores; give --scores"),
+        (
+            ["t.txt", "--scores", "s.txt", "--keep", "x", "--out", "o.csv"],
+            "--keep has no meaning with --scores: LETOR",
+        ),
+        (["t.txt", "u.txt", "--scores", "s.txt"], "--scores are those of one PATH; give one"),
+        (
+            ["--qrels", "q", "--run", "r", "--scores", "s.txt"],
+            "--scores has no meaning with --qrels and --run",
+        ),
+        (["t.txt", "--scores", "s.txt", "--memory", "1GB"], "--memory has no meaning with LETOR"),
+    ):
+        given = [str(tmp_path / word) if word.endswith(("txt", "csv")) else word for word in words]
+        assert message in scored(*given, code=3 if words == ["t.txt"] else 2).stderr
+
+
 @pytest.mark.parametrize("command", ["compare", "explain", "report", "conventions"])
 def test_other_commands_take_standard_input(tmp_path: Path, command: str) -> None:
     (tmp_path / "b.csv").write_bytes(WRITTEN["a.csv"](LONG))

@@ -17,6 +17,7 @@ from fastndcg.measures import Measure, parse_many
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
+    from fastndcg.sources import ltr
     from fastndcg.sources.columns import Roles
     from fastndcg.sources.given import Chosen, Opened
     from fastndcg.sources.scan import FileStream
@@ -131,6 +132,33 @@ def open_paths(paths: list[str], threads: int | None) -> Opened:
     return open_tables([*paths], threads)
 
 
+def options_of(roles: Roles) -> dict[str, Any]:
+    """The options of roles that are given, but `--keep`, and what was given."""
+    given = {role: value for role, value in vars(roles).items() if value != getattr(type(roles), role)}
+    return {"--" + role.replace("_", "-"): value for role, value in given.items() if role != "keep"}
+
+
+def open_letor(paths: list[str], scores: str, roles: Roles) -> ltr.Opened:
+    """A LETOR file with its scores; ends the command where options name what it has not."""
+    from fastndcg.sources.columns import Columns
+    from fastndcg.sources.ltr import Opened
+
+    if len(paths) > 1:
+        end(2, "--scores are those of one PATH; give one")
+    options = options_of(roles) | ({"--keep": roles.keep} if roles.keep else {})
+    for option in [each for each in options if each not in ("--score", "--nan", "--ascending", "--unjudged")]:
+        end(2, f"{option} has no meaning with --scores: LETOR has grades and queries alone")
+    columns = Columns(
+        "query_id",
+        "label",
+        "standard input" if scores == "-" else scores,
+        nan=roles.nan,
+        ascending=roles.ascending,
+        unjudged=roles.unjudged,
+    )
+    return Opened(paths, read_once(scores), roles.score, columns)
+
+
 def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -> Chosen:
     """The columns that play the roles; document ids by a usual name where they are wanted."""
     from fastndcg.sources import csv
@@ -152,11 +180,12 @@ def read_rankings(chosen: Chosen, threads: int | None) -> Rankings:
 
 def scan_rankings(chosen: Chosen, memory: str | None, threads: int | None) -> FileStream | None:
     """The files as a stream, if they are too large to be read at once."""
-    from fastndcg.sources import whole
+    from fastndcg.sources import csv
     from fastndcg.sources.given import IN_MEMORY, scan_chosen
+    from fastndcg.sources.parquet import Dataset
     from fastndcg.sources.scan import bytes_of
 
-    if memory is not None and isinstance(chosen, whole.Opened):
+    if memory is not None and not isinstance(chosen, Dataset | csv.Opened):
         name = chosen.format.name
         end(
             2,

@@ -46,7 +46,9 @@ from fastndcg.cli.reading import (
     choose_columns,
     cutoff_columns,
     name_runs,
+    open_letor,
     open_paths,
+    options_of,
     read_by,
     read_gates,
     read_measures,
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
     from fastndcg.anchoring import Anchors
     from fastndcg.rankings import Rankings
     from fastndcg.scores import ResultsFile, Scores
-    from fastndcg.sources.given import Opened
+    from fastndcg.sources.given import Chosen, Opened
     from fastndcg.sources.results import Stored
     from fastndcg.sources.scan import FileStream
 
@@ -91,6 +93,12 @@ MissingOption = Annotated[
     typer.Option(
         help="With --qrels: a judged query that the run lacks counts with an empty ranking, or not at all.",
         show_default="zero",
+    ),
+]
+ScoresOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Of PATH that is LETOR: a score for each of its lines, as text, .npy or Parquet."
     ),
 ]
 ScoreOption = Annotated[str | None, typer.Option(help="Column of scores.")]
@@ -136,6 +144,7 @@ def score(
     query: QueryOption = None,
     relevance: RelevanceOption = None,
     score: ScoreOption = None,
+    scores: ScoresOption = None,
     keep: KeepOption = None,
     weight: WeightOption = None,
     is_judged: IsJudgedOption = None,
@@ -175,6 +184,7 @@ def score(
       fastndcg score --qrels diversity.qrels --run run.txt -m alpha_nDCG@20 -m ERR_IA@20
       fastndcg score predictions.csv.gz --doc-id docno
       duckdb -csv -c "FROM predictions WHERE day = current_date" | fastndcg score -
+      fastndcg score test.letor --scores predictions.txt
       fastndcg score judged.csv --grades "Perfect=4,Good=2,Fair=1,Bad=0" --unjudged null
       fastndcg score predictions.parquet --keep country --out per_query.parquet
       fastndcg score predictions.parquet --by country --by device --confidence 0.95
@@ -192,7 +202,7 @@ def score(
     if confidence is not None:
         check_confidence(confidence)
     reading = Reading(rank, ascending, unjudged, grades)
-    only_paths = {"--is-judged": is_judged, "--propensity": propensity}
+    only_paths = {"--is-judged": is_judged, "--propensity": propensity, "--scores": scores}
     paths, judgments, runs = check_sources(paths, qrels, run, {"--missing": missing}, only_paths)
     if keep and out is None:
         end(
@@ -219,16 +229,14 @@ def score(
         nan.value,
         **reading.roles(),
     )
-    opened = open_paths(paths, threads) if paths else None
+    of_letor = None if scores is None else open_letor(paths, scores, roles)
+    opened = open_paths(paths, threads) if paths and of_letor is None else None
     stored = None if opened is None or len(paths) > 1 else find_stored(opened, roles)
-    if stored is not None:
+    if of_letor is not None:
+        scored = [score_chosen(of_letor, measures, rule, threads, memory, out, anchored=anchors)]
+    elif stored is not None:
         others = {"--keep": keep, "--convention": convention, "--anchors": anchors}
-        others |= {
-            "--" + role.replace("_", "-"): value
-            for role, value in vars(roles).items()
-            if role != "keep" and value != getattr(Roles, role)
-        }
-        _check_stored(paths[0], others)
+        _check_stored(paths[0], options_of(roles) | others)
         scored = stored_results(stored, measures if measure or gates else stored.measures)
     elif opened is not None:
         scored = [score_opened(opened, roles, measures, rule, threads, memory, out, anchored=anchors)]
@@ -346,9 +354,23 @@ def score_opened(
     anchored: bool = False,
 ) -> Scored:
     """Scores of files that are one input: at once, or a part at a time where it is too large for that."""
+    chosen = choose_columns(opened, roles, with_doc_id=convention is not None and convention.orders_by_id)
+    return score_chosen(chosen, measures, convention, threads, memory, out, anchored=anchored)
+
+
+def score_chosen(
+    chosen: Chosen,
+    measures: list[Measure],
+    convention: Convention | None,
+    threads: int | None,
+    memory: str | None,
+    out: Path | None,
+    *,
+    anchored: bool,
+) -> Scored:
+    """As `score_opened`, of files whose columns are chosen."""
     from fastndcg.anchoring import anchors
 
-    chosen = choose_columns(opened, roles, with_doc_id=convention is not None and convention.orders_by_id)
     taken = chosen.columns.taken
     stream = scan_rankings(chosen, memory, threads)
     if stream is not None:

@@ -26,19 +26,22 @@ from fastndcg.sources.formats import (
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
+    from fastndcg.sources import ltr
     from fastndcg.sources.columns import Roles
     from fastndcg.sources.paths import Path_
     from fastndcg.sources.scan import FileStream
     from fastndcg.streams import RankingsStream
 
+    Chosen = parquet.Dataset | csv.Opened | whole.Opened | ltr.Opened
+
 IN_MEMORY = 1 << 30  # bytes: larger files are read a part at a time
 _SMALL = 1 << 24  # bytes of CSV that are no more than that, even packed
 Opened = parquet.Opened | csv.Opened | whole.Opened
-Chosen = parquet.Dataset | csv.Opened | whole.Opened
 _OTHERS: dict[Format | None, tuple[Part, ...]] = {
     LETOR: (
         " is LETOR, which has grades and no scores",
-        Step("; give them to ", Call("read_ltr(path, scores=...)")),
+        Step("; give ", Argument("scores")),
+        Step(" of ", Call("read_ltr")),
     ),
     TREC: (
         " is a TREC file, of judgments or of a run, and both are needed, as ",
@@ -96,7 +99,7 @@ def scan_chosen(chosen: Chosen, threads: int | None, memory: int | None = None) 
     workers = threads_ahead(threads)
     if isinstance(chosen, parquet.Dataset):
         return ParquetStream(chosen, threads=workers, memory=memory)
-    if isinstance(chosen, whole.Opened) or (memory is None and chosen.size < _SMALL):
+    if not isinstance(chosen, csv.Opened) or (memory is None and chosen.size < _SMALL):
         return None
     from fastndcg.sources.scan_csv import CsvStream
 

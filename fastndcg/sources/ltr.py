@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from fastndcg.kernels import worlds
 from fastndcg.rankings import Rankings
 from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import find_column
+from fastndcg.sources.formats import LETOR, Format
 from fastndcg.sources.lines import (
     Lines,
     PathLike,
@@ -37,6 +38,7 @@ from fastndcg.threads import check_threads
 if TYPE_CHECKING:
     from fastndcg.kernels.lines import TextColumns
     from fastndcg.progress import Progress
+    from fastndcg.sources import columns
     from fastndcg.typing import Columns
 
 Array = npt.NDArray[Any]
@@ -129,6 +131,29 @@ def read_ltr(
     return Rankings.from_query_ids(
         of_rows.cast(ids.type) if pa.types.is_integer(ids.type) else of_rows, labels, values, **columns
     )
+
+
+class Opened(NamedTuple):
+    """A LETOR file and where its scores are, to be read as other files are that were opened."""
+
+    paths: list[str]
+    scores: str
+    score_column: str | None
+    columns: columns.Columns
+    format: Format = LETOR
+
+    def read(self, threads: int | None) -> Rankings:
+        """Rankings of the file. Raises as `read_ltr` does."""
+        named = self.columns
+        return read_ltr(
+            self.paths[0],
+            scores=self.scores,
+            score_column=self.score_column,
+            threads=threads,
+            nan=named.nan,
+            ascending=named.ascending,
+            unjudged=named.unjudged,
+        )
 
 
 def _query_file_beside(name: str, lines: Lines, without: int) -> str:
