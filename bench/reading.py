@@ -1,4 +1,4 @@
-"""From Parquet to a mean: reading and scoring together, against pyarrow reading the same three columns.
+"""From Parquet or CSV to a mean: reading and scoring together, against pyarrow reading the same three columns.
 
 `python -m bench.reading FOLDER QUERIES IDS THREADS` measures one combination in a process of its own.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 import fastndcg as fn
@@ -26,11 +27,18 @@ from fastndcg.demo import write_sample
 
 QUERIES = 182_000  # of the sample: about 20 million documents
 COLUMNS = ["query_id", "label", "score"]
-_BARS = {"int64": 1.15, "string": 1.0}
+_BARS = {"int64": 1.15, "string": 1.0, "CSV": 1.2, "CSV.gz": 1.2}
 
 
 def file_of(folder: Path, queries: int, ids: str) -> Path:
     """The sample with ids of this type; written where it is not there."""
+    if ids.startswith("CSV"):
+        path = folder / f"sample-{queries}.{ids.lower()}"
+        if not path.exists():
+            table = pq.read_table(file_of(folder, queries, "int64"), columns=COLUMNS)
+            with pa.output_stream(path, compression="gzip" if ids == "CSV.gz" else None) as sink:
+                pa_csv.write_csv(table, sink)
+        return path
     path = folder / f"sample-{queries}-{ids}.parquet"
     if path.exists():
         return path
@@ -63,15 +71,34 @@ def as_stream(path: Path, threads: int) -> np.ndarray:
     return fn.evaluate(fn.scan_parquet(path, threads=threads), "nDCG@10").values
 
 
-WAYS = {"in memory": in_memory, "as a stream": as_stream}
+def as_stream_of_csv(path: Path, threads: int) -> np.ndarray:
+    return fn.evaluate(fn.scan_csv(path, threads=threads), "nDCG@10").values
 
 
-def check(path: Path, table: pa.Table, threads: int) -> None:
+Ways = dict[str, Callable[[Path, int], np.ndarray]]
+WAYS: Ways = {"in memory": in_memory, "as a stream": as_stream}
+WAYS_OF_CSV: Ways = {"as a stream": as_stream_of_csv}
+
+
+def batches_of_csv(path: Path, threads: int) -> Iterator[pa.RecordBatch]:
+    """pyarrow's own stream, which holds as little of the file at a time as ours."""
+    with (
+        pa.input_stream(path, compression="gzip" if path.suffix == ".gz" else None) as source,
+        pa_csv.open_csv(
+            source,
+            read_options=pa_csv.ReadOptions(use_threads=threads > 1),
+            convert_options=pa_csv.ConvertOptions(include_columns=COLUMNS),
+        ) as batches,
+    ):
+        yield from batches
+
+
+def check(path: Path, table: pa.Table, threads: int, ways: Ways = WAYS) -> None:
     """Read and scored at once is what arrays give, bit for bit."""
     ids = table["query_id"].combine_chunks()
     other = fn.Rankings.from_query_ids(ids, table["label"].to_numpy(), table["score"].to_numpy())
     wanted = fn.evaluate(other, "nDCG@10", threads=1).values
-    for score in WAYS.values():
+    for score in ways.values():
         values = score(path, threads)
         if not np.array_equal(values, wanted, equal_nan=True):
             raise WrongAnswerError("nDCG@10", path.name, float(values.mean()), float(wanted.mean()))
@@ -83,23 +110,29 @@ def measure(
     path = file_of(folder, queries, ids)
     pa.set_cpu_count(threads)
 
+    is_csv = ids.startswith("CSV")
+    ways = WAYS_OF_CSV if is_csv else WAYS
+
     def read() -> pa.Table:
         return pq.read_table(path, columns=COLUMNS, use_threads=threads > 1)
 
-    table = read()
-    check(path, table, threads)
+    def parse() -> int:
+        return sum(map(len, batches_of_csv(path, threads)))
+
+    table = pa.Table.from_batches(batches_of_csv(path, threads)) if is_csv else read()
+    check(path, table, threads, ways)
     documents = len(table)
     del table
-    timed = {way: partial(score, path, threads) for way, score in WAYS.items()}
-    times = take_turns({**timed, "read": read}, seconds=seconds, least=least)
+    timed = {way: partial(score, path, threads) for way, score in ways.items()}
+    times = take_turns({**timed, "read": parse if is_csv else read}, seconds=seconds, least=least)
     per_document, base = 1e9 / documents, times["read"]
-    for way in WAYS:
+    for way in ways:
         ours = times[way]
         alone = ours.cpu / base.cpu, ours.wall / base.wall
         yield Row(
             "reading",
-            f"{documents / 1e6:.0f} M rows, {ids} ids, {threads} thread{'s'[: threads - 1]}, {way}",
-            "pyarrow read_table of the same columns",
+            f"{documents / 1e6:.0f} M rows, {ids}{'' if is_csv else ' ids'}, {threads} thread{'s'[: threads - 1]}, {way}",
+            f"pyarrow {'open_csv' if is_csv else 'read_table'} of the same columns",
             "ns/doc",
             ours.wall * per_document,
             ours.cpu * per_document,
@@ -113,8 +146,8 @@ def measure(
 
 def rows(*, quick: bool, folder: Path | None = None) -> Iterator[Row]:
     folder = folder or Path(tempfile.gettempdir()) / "fastndcg-bench"
-    queries = QUERIES // 40 if quick else QUERIES
     for ids in _BARS:
+        queries = QUERIES // (40 if quick else 4 if ids.startswith("CSV") else 1)
         file_of(folder, queries, ids)
         for threads in (1, 2):
             seconds = "0.5" if quick else "6"

@@ -175,6 +175,21 @@ def test_a_bad_row_far_down_has_its_number(tmp_path: Path, line: str, threads: i
     assert str(of_parts.value) == str(of_whole.value)
 
 
+def test_a_row_longer_than_a_block(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.csv", _table(30_000, ids="text"))
+    with path.open("a") as file:
+        file.write(f"{'q' * 400_000},1,0.5,en,1\nq,1,0.5,en,1\n")
+    _same(path)
+    with path.open("a") as file:
+        file.write(f"{'q' * 4_000_000},1,0.5,en,1\n")
+    errors = []
+    for read in (read_csv, lambda path: evaluate(scan_csv(path), "nDCG")):
+        with pytest.raises(SourceError) as error:
+            read(path)
+        errors.append(str(error.value))
+    assert errors[0] == errors[1]
+
+
 def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.csv", _table(60_000, ids="text"))
     path.write_bytes(path.read_bytes() + b"q\xff,1,0.5,en,1\n")

@@ -289,13 +289,19 @@ def _read(
 
 
 def parse(
-    file: File, header: Header, names: Sequence[str], types: dict[str, pa.DataType], *, use_threads: bool
+    file: File,
+    header: Header,
+    names: Sequence[str],
+    types: dict[str, pa.DataType],
+    *,
+    use_threads: bool,
+    block: int | None = None,
 ) -> Generator[pa.RecordBatch, None, None]:
     """The named columns of a file, a block at a time. Raises `MalformedError` where a row does not parse."""
     import pyarrow.csv as pa_csv
 
     check_names(file, header, names)
-    options = _options(header, names, types, use_threads)
+    options = _options(header, names, types, use_threads, block)
     with (
         reading(file.path, "CSV"),
         stream_of(file) as stream,
@@ -326,11 +332,17 @@ def block_of(header: Header) -> int:
     return max(_BLOCK, 4 * len(header.text))
 
 
-def _options(header: Header, names: Sequence[str], types: dict[str, pa.DataType], use_threads: bool) -> Any:
+def _options(
+    header: Header,
+    names: Sequence[str],
+    types: dict[str, pa.DataType],
+    use_threads: bool,
+    block: int | None = None,
+) -> Any:
     import pyarrow.csv as pa_csv
 
     return (
-        pa_csv.ReadOptions(use_threads=use_threads, block_size=block_of(header)),
+        pa_csv.ReadOptions(use_threads=use_threads, block_size=block or block_of(header)),
         pa_csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
         pa_csv.ConvertOptions(
             include_columns=list(dict.fromkeys(names)),
@@ -355,6 +367,11 @@ def _malformed() -> Iterator[None]:
 
 class MalformedError(Exception):
     """What pyarrow says of a row, kept apart from what it says of a file that cannot be read."""
+
+    @property
+    def is_of_length(self) -> bool:
+        """Whether a row is longer than a block."""
+        return "straddl" in str(self)
 
     def column(self, header: Header) -> str | None:
         """The column that it is about."""
