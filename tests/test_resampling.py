@@ -16,6 +16,7 @@ from test_intervals import scores_of
 
 import fastndcg as fn
 from fastndcg.compiled import resampling as kernels
+from fastndcg.progress import Task
 from fastndcg.statistics import resampling
 
 stats = pytest.importorskip("scipy.stats")
@@ -255,3 +256,13 @@ def test_bootstrap_of_few_or_equal_values(method: str) -> None:
 def test_options_of_resampling(options: dict[str, Any], message: str) -> None:
     with pytest.raises(fn.FastndcgError, match=message):
         scores_of([0.1, 0.2]).summary(0.95, **options)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_resampling_says_how_far_it_is(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    advanced = []
+    monkeypatch.setattr(Task, "advance", lambda task, done, total: advanced.append((task.name, done, total)))
+    monkeypatch.setattr(resampling, "_SUMS", 100)
+    resampling.sign_flips(np.arange(1, 40.0), None, 1000, 0, threads)
+    assert {(name, total) for name, _, total in advanced} == {("Resampling", 1000)}
+    assert [done for _, done, _ in advanced] == [100 * part + 100 * (threads == 2) for part in range(10)]

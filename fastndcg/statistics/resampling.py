@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fastndcg.errors import Argument, InputError, InputTypeError
 from fastndcg.kernels import worlds
+from fastndcg.progress import Task
 from fastndcg.statistics.intervals import Interval
 
 Float64 = npt.NDArray[np.float64]
@@ -228,17 +229,19 @@ def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, thr
         threads = worlds.cores() if work * resamples >= _WORTH_THREADS else 1
     size = max(1, min(_SUMS, -(-resamples // threads)))
     runs = [(first, found[first : first + size]) for first in range(0, resamples, size)]
-    if threads == 1:
-        for first, part in runs:
-            worlds.run(name, work * resamples, seed, first, values, part)
-        return found
-    from concurrent.futures import ThreadPoolExecutor
+    arguments = [(name, work * resamples, seed, first, values, part) for first, part in runs]
+    with Task("Resampling", "resamples") as task:
+        if threads == 1:
+            for (first, _), each in zip(runs, arguments, strict=True):
+                task.advance(first, resamples)
+                worlds.run(*each)
+            return found
+        from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(
-        threads
-    ) as pool:  # threads of Python: safe in every host, and kernels let them run
-        for running in [
-            pool.submit(worlds.run, name, work * resamples, seed, first, values, part) for first, part in runs
-        ]:
-            running.result()
+        # threads of Python: safe in every host, and kernels let them run
+        with ThreadPoolExecutor(threads) as pool:
+            running = [pool.submit(worlds.run, *each) for each in arguments]
+            for (first, part), future in zip(runs, running, strict=True):
+                future.result()
+                task.advance(first + len(part), resamples)
     return found
