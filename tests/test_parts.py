@@ -27,7 +27,7 @@ from fastndcg.statistics import Moments
 def task_for(
     table: pa.Table, measures: Any = "nDCG@3", *, order: Any = None, convention: Any = None, **roles: Any
 ) -> parts.Task:
-    return parts.asked(table.schema, measures, parts.Options(**roles, order=order, convention=convention))
+    return parts.make_task(table.schema, measures, parts.Options(**roles, order=order, convention=convention))
 
 
 # ---- cutting and joining ----
@@ -84,10 +84,10 @@ def test_a_part_is_no_longer_than_it_must_be(monkeypatch: pytest.MonkeyPatch) ->
 def test_batches_are_joined_to_tables_of_some_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "_ROWS", 10)
     table = pa.table({"n": np.arange(57)})
-    found = list(parts.joined(table.to_batches(max_chunksize=4)))
+    found = list(parts.join_batches(table.to_batches(max_chunksize=4)))
     assert [len(part) for part in found] == [12, 12, 12, 12, 9]
     assert pa.concat_tables(found).equals(table)
-    assert list(parts.joined([])) == []
+    assert list(parts.join_batches([])) == []
 
 
 def test_lists_are_scored_batch_by_batch() -> None:
@@ -123,12 +123,12 @@ def test_lists_of_each_query_are_unpacked(text: bool) -> None:
     roles = engines.OF_CLICKS | {"doc_id": "position", "nan": "last"}
     task = task_for(table, engines.CLICKED, order="position", **roles)
     nothing = packed(task, table).slice(0, 0)
-    assert parts.unpacked(task, nothing).num_rows == 0
+    assert parts.unpack(task, nothing).num_rows == 0
     batch = packed(task, table.append_column("unread", table["qid"]))
     for start in (0, 7):  # a part of a batch, whose lists do not begin at 0
         part = batch.slice(start)
         known = table.filter(pc.is_in(table["qid"], value_set=part["qid"]))
-        found = parts.unpacked(task, part)
+        found = parts.unpack(task, part)
         assert found.schema.names == task.names and len(found) == len(known)
         assert engines.rows_of(parts.results(task, found)) == engines.rows_of(parts.results(task, known))
 
@@ -143,13 +143,13 @@ def test_nulls_that_lists_leave_out_are_refused(name: str) -> None:
     with pytest.raises(
         InputError, match=rf'^column "{name}" has \d+ nulls?; the first is in query "{query}"'
     ):
-        parts.results(task, parts.unpacked(task, packed(task, table)))
+        parts.results(task, parts.unpack(task, packed(task, table)))
 
 
 def test_kept_nulls_are_unpacked() -> None:
     table = engines.documents(20)
     task = task_for(table, "nDCG", **engines.COLUMNS)
-    assert parts.results(task, parts.unpacked(task, packed(task, table)))["country"].null_count == 5
+    assert parts.results(task, parts.unpack(task, packed(task, table)))["country"].null_count == 5
 
 
 @given(cut_rows())

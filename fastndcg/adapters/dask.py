@@ -197,7 +197,7 @@ def _rows(df: DataFrame, measures: Measures, options: parts.Options) -> tuple[pa
     partitions = options.partitions
     schema = _schema(df)
     try:
-        task = parts.asked(schema, measures, options)
+        task = parts.make_task(schema, measures, options)
     except ColumnError as error:
         index = df._meta.index.name
         hint = "" if index is None else f' The index is "{index}": call reset_index() first.'

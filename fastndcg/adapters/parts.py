@@ -1,6 +1,6 @@
 """What a worker of any engine does with its part of the data: score whole queries on one thread, add up exact sums.
 
-    engine's table -> asked() in the driver -> Task -> rows of a query in one part -> whole_queries -> results, or Sums
+    engine's table -> make_task in the driver -> Task -> rows of a query in one part -> whole_queries -> results, or Sums
 
 A part is scored as a whole data set would be, and no value depends on what else is scored, so an engine's values are those of
 `evaluate` bit for bit. Sums are fractions: merged in any order they are those of the whole.
@@ -191,8 +191,8 @@ def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -
         )
 
 
-def asked(schema: pa.Schema, measures: Measures, options: Options) -> Task:
-    """The task, checked against the columns before any worker is asked; columns of type null are not known yet."""
+def make_task(schema: pa.Schema, measures: Measures, options: Options) -> Task:
+    """The task, checked against the columns before any worker starts. A column of type null is not known yet, and passes."""
     columns = find_columns(schema.names, options, is_list=lambda name: is_list(schema.field(name).type))
     if columns.query is None:
         raise ColumnError(
@@ -309,7 +309,7 @@ def with_nulls(task: Task) -> set[str]:
     return {*columns.keep, *last, *([] if columns.intents is None else [columns.intents])}
 
 
-def unpacked(task: Task, batch: pa.RecordBatch) -> pa.Table:
+def unpack(task: Task, batch: pa.RecordBatch) -> pa.Table:
     """A row for each document, from a row for each query with lists.
 
     A list of structures is of their only field. Other lists lack the nulls, which are put at their ends: whatever scores the rows
@@ -332,7 +332,7 @@ def unpacked(task: Task, batch: pa.RecordBatch) -> pa.Table:
     return pa.table({name: columns[name] for name in task.names})
 
 
-def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Tables of about a million rows, or the rest."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
@@ -461,13 +461,13 @@ def summary_of(task: Task, sums: Sums, *, values: bool, confidence: float | None
 # ---- between workers and the driver ----
 
 
-def sent(found: Any) -> pa.Table:
-    """What a part found, as the one row of a table: all that engines send."""
+def pickle_row(found: Any) -> pa.Table:
+    """A table of one row that holds what a part found; workers send nothing else to the driver."""
     return pa.table({"found": pa.array([pickle.dumps(found)], pa.binary())})
 
 
-def received(rows: Iterable[Any]) -> list[Any]:
-    """What all parts found, from the rows that they sent."""
+def unpickle_rows(rows: Iterable[Any]) -> list[Any]:
+    """What all parts found, from the rows of `pickle_row`."""
     return [pickle.loads(row["found"]) for row in rows]  # noqa: S301 - our own
 
 
@@ -597,12 +597,12 @@ def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]
 
 def one_measure(measure: Any) -> Measure:
     """The measure that is meant, of which there is one."""
-    asked = as_measures(measure)
-    if len(asked) != 1:
+    known = as_measures(measure)
+    if len(known) != 1:
         raise MeasureError(
-            f"{len(asked)} measures are given and a function has one value; make one for each of them"
+            f"{len(known)} measures are given and a function has one value; make one for each of them"
         )
-    return asked[0]
+    return known[0]
 
 
 def value_of_group(measure: Measure, relevance: Any, scores: Any, query: Any, nan: NaN) -> float | None:

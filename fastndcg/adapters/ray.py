@@ -152,7 +152,7 @@ def _rows(
     _check_dataset("dataset", dataset)
     partitions = options.partitions
     schema = _schema(dataset)
-    task = parts.asked(schema, measures, options)
+    task = parts.make_task(schema, measures, options)
     rows = dataset if schema.names == task.names else dataset.select_columns(task.names)
     if is_list(schema.field(task.columns.relevance).type):
         return task, rows if partitions is None else rows.repartition(partitions), None
@@ -195,4 +195,6 @@ def _of_each_block(rows: Dataset, function: Callable[[pa.Table], pa.Table]) -> D
 
 def _received(rows: Dataset, function: Callable[[pa.Table], Any]) -> list[Any]:
     with plain_errors():
-        return parts.received(_of_each_block(rows, lambda table: parts.sent(function(table))).take_all())
+        return parts.unpickle_rows(
+            _of_each_block(rows, lambda table: parts.pickle_row(function(table))).take_all()
+        )

@@ -123,10 +123,10 @@ def summary(
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if split is not None:
             for table in _whole_partition(batches, together.SUMMED):
-                yield from parts.sent(together.whole_sums(task, table, values=quartiles)).to_batches()
+                yield from parts.pickle_row(together.whole_sums(task, table, values=quartiles)).to_batches()
             return
         tables = parts.whole_queries(task, _read(task, batches, is_packed))
-        yield from parts.sent(parts.add_up(task, tables, values=quartiles)).to_batches()
+        yield from parts.pickle_row(parts.add_up(task, tables, values=quartiles)).to_batches()
 
     sums = parts.Sums.total(len(task.measures), _received(rows, of_partition))
     return parts.summary_of(task, sums, values=quartiles, confidence=confidence)
@@ -148,8 +148,8 @@ def means(
     kinds = [_arrow_field(scores.schema[name]).type for name in asked.by]
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in parts.joined(_named(batches, asked.names)):
-            yield from parts.sent(parts.sums_by(asked, table)).to_batches()
+        for table in parts.join_batches(_named(batches, asked.names)):
+            yield from parts.pickle_row(parts.sums_by(asked, table)).to_batches()
 
     return parts.means_of(asked, kinds, _received(rows, of_partition))
 
@@ -294,7 +294,7 @@ def _read(task: parts.Task, batches: Iterator[pa.RecordBatch], is_packed: bool) 
         yield from _named(batches, task.names)
         return
     for batch in _named(batches, parts.packed_names(task)):
-        yield from parts.unpacked(task, batch).to_batches()
+        yield from parts.unpack(task, batch).to_batches()
 
 
 def _rows(
@@ -307,7 +307,7 @@ def _rows(
     _check_frame("df", df)
     partitions = options.partitions
     schema = pa.schema([_arrow_field(field) for field in df.schema.fields])
-    task = parts.asked(schema, measures, options)
+    task = parts.make_task(schema, measures, options)
     rows = _selected(df, task.names)
     if is_list(schema.field(task.columns.relevance).type):
         return task, rows if partitions is None else rows.repartition(partitions), None, False
@@ -375,4 +375,4 @@ def _received(
     rows: DataFrame, of_partition: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 ) -> list[Any]:
     with plain_errors():
-        return parts.received(rows.mapInArrow(of_partition, _FOUND).collect())
+        return parts.unpickle_rows(rows.mapInArrow(of_partition, _FOUND).collect())
