@@ -65,6 +65,7 @@ LONG = [
     "storm",
     "diversity",
     "evaluate",
+    "formats",
     "conventions",
 ]
 
