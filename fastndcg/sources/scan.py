@@ -549,7 +549,7 @@ class _Groups:
         repeated = np.empty(0, np.int64) if self._rising else self._seen.add(keys_of(ids)[new:]) + new
         for place in repeated.tolist():
             row = first_row + int(offsets[place])
-            # rows that are regrouped are right, whether needed or not
+            # of equal hashes: where rows are regrouped, a false alarm only costs time
             if not (stream.grouped or stream._is_lists) or stream._occurs_before(ids[place:], row):
                 raise stream._refuse(ids[place:], row)
         self._last = ids[-1]
