@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import signal
 import sys
@@ -10,6 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn, ParamSpec, get_args, get_type_hints
 
@@ -53,11 +55,25 @@ def end(code: int, message: str = "") -> NoReturn:
     raise typer.Exit(code)
 
 
+def _parameters(function: Callable[..., object]) -> tuple[list[inspect.Parameter], dict[str, type]]:
+    """The parameters of a command, those of a block of options (a dataclass) each by itself; and the blocks by their names."""
+    hints = get_type_hints(function, include_extras=True)
+    blocks = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
+    parameters = []
+    for each in inspect.signature(function).parameters.values():
+        if each.name in blocks:
+            parameters += _parameters(blocks[each.name])[0]
+        else:
+            parameters.append(each.replace(annotation=hints[each.name], kind=each.KEYWORD_ONLY))
+    return parameters, blocks
+
+
 def _options_of(function: Callable[..., None]) -> dict[str, str]:
     """The options of a command, by the names of its function's parameters."""
     options = {}
-    for name, hint in get_type_hints(function, include_extras=True).items():
-        for declared in getattr(hint, "__metadata__", ()):
+    for parameter in _parameters(function)[0]:
+        name = parameter.name
+        for declared in getattr(parameter.annotation, "__metadata__", ()):
             if isinstance(declared, OptionInfo):
                 # of what is annotated typer takes the first name for a default
                 names = [declared.default, *(declared.param_decls or ())]
@@ -86,13 +102,19 @@ def in_options(message: Message, options: dict[str, str]) -> str:
 
 
 def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
-    """Register a command, with every foreseen failure as one line and an exit code."""
+    """Register a command, with every foreseen failure as one line and an exit code.
+
+    A parameter that is a dataclass is a block of options: the command line has each of its fields.
+    """
+    parameters, blocks = _parameters(function)
 
     def as_option(message: Message) -> str:
         return in_options(message, _options_of(function))
 
     @functools.wraps(function)
     def guarded(*arguments: P.args, **options: P.kwargs) -> None:
+        for name, block in blocks.items():
+            options[name] = block(**{field.name: options.pop(field.name) for field in fields(block)})
         try:
             with _short_warnings(as_option):
                 function(*arguments, **options)
@@ -110,6 +132,8 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
         except KeyboardInterrupt:
             end(130, "Interrupted.")
 
+    guarded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    guarded.__annotations__ = {each.name: each.annotation for each in parameters}
     return app.command(cls=_Once, **settings)(guarded)
 
 

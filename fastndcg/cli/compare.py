@@ -5,47 +5,30 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import typer
 
-from fastndcg.api import evaluate
 from fastndcg.cli.application import GATE, command, end
-from fastndcg.cli.conventions import find_convention
 from fastndcg.cli.gates import in_a_line, read_gate
 from fastndcg.cli.options import (
-    AscendingOption,
     Correction,
-    DocIdOption,
     Format,
-    GradesOption,
-    IntentsOption,
     Interval,
-    IsJudgedOption,
     Layout,
     MeasureOption,
     MemoryOption,
-    Missing,
-    NaN,
-    NaNOption,
-    PropensityOption,
     QrelsOption,
-    QueryOption,
-    RankOption,
-    RelevanceOption,
     Test,
     ThreadsOption,
-    Unjudged,
-    UnjudgedOption,
-    WeightOption,
 )
 from fastndcg.cli.output import DROPS_OF_SLICES, shown_as, slices_texts, write, write_csv, write_json
 from fastndcg.cli.reading import (
-    Reading,
+    ReadingOfMeans,
     check_confidence,
     check_sources,
     cutoff_columns,
@@ -57,11 +40,10 @@ from fastndcg.cli.reading import (
     read_qrels_runs,
     tell,
 )
-from fastndcg.cli.score import ConventionOption, Scored, open_runs, score_opened, stored_results
+from fastndcg.cli.score import ConventionOption, How, Scored, open_runs, read_convention, stored_results
 from fastndcg.errors import InputError, suggest
 from fastndcg.measures import Measure
 from fastndcg.scores import Scores
-from fastndcg.sources.columns import Roles
 from fastndcg.sources.results import find_stored
 from fastndcg.statistics.intervals import SMALL
 from fastndcg.tables import fitted, shown_value, terminal_width
@@ -69,7 +51,7 @@ from fastndcg.tables import fitted, shown_value, terminal_width
 if TYPE_CHECKING:
     from fastndcg.comparison.result import Comparison
     from fastndcg.convention.declarations import Convention
-    from fastndcg.rankings import Rankings
+    from fastndcg.sources.columns import Roles
     from fastndcg.sources.given import Opened
     from fastndcg.sources.results import Stored
 
@@ -89,30 +71,10 @@ ScoreOption = Annotated[
     list[str] | None,
     typer.Option(help="Column of scores; of one PATH repeatable, a system each."),
 ]
-BaselineOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="System that all others are compared with: a file's name without endings, or a column of scores.",
-        show_default="each with each",
-    ),
-]
-TestOption = Annotated[Test, typer.Option(help="What p is of; t is the paired t-test.")]
-CorrectionOption = Annotated[
-    Correction | None, typer.Option(help="For several pairs: Holm's, or Benjamini and Hochberg's.")
-]
 ConfidenceOption = Annotated[float, typer.Option(help="Of all intervals.")]
-IntervalOption = Annotated[
-    Interval, typer.Option(help="Of a difference: Student's t, or by the bootstrap from --resamples.")
-]
 AnchorsOption = Annotated[
     bool,
     typer.Option("--anchors", help="Show where each system stands between a random and the best order."),
-]
-ToleranceOption = Annotated[float, typer.Option(min=0.0, help="Differences up to it are ties.")]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(help="Column of what queries depend on, as their user: errors are those of clusters."),
 ]
 MissingOption = Annotated[
     str,
@@ -121,14 +83,6 @@ MissingOption = Annotated[
         help="Queries that a system lacks: refused, left out for all, or counted with this value.",
     ),
 ]
-UnpairedOption = Annotated[
-    bool,
-    typer.Option("--unpaired", help="Independent samples, whose queries are not the same: Welch's t."),
-]
-ResamplesOption = Annotated[
-    int, typer.Option(help="Of randomisation, tukey and the bootstrap: how often to draw.")
-]
-SeedOption = Annotated[int, typer.Option(help="Of what is drawn: what the draws depend on.")]
 ByOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -155,24 +109,68 @@ QueriesOption = Annotated[
 FormatOption = Annotated[Layout, typer.Option("--format", help="How results are written to stdout.")]
 
 
+@dataclass(frozen=True)
+class Statistics:
+    """The options that say how systems are compared."""
+
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="System that all others are compared with: a file's name without endings, or a column of scores.",
+            show_default="each with each",
+        ),
+    ] = None
+    test: Annotated[Test, typer.Option(help="What p is of; t is the paired t-test.")] = Test.t
+    correction: Annotated[
+        Correction | None, typer.Option(help="For several pairs: Holm's, or Benjamini and Hochberg's.")
+    ] = None
+    confidence: ConfidenceOption = 0.95
+    interval: Annotated[
+        Interval, typer.Option(help="Of a difference: Student's t, or by the bootstrap from --resamples.")
+    ] = Interval.t
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Differences up to it are ties.")] = 0.0
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Column of what queries depend on, as their user: errors are those of clusters."),
+    ] = None
+    missing: MissingOption = "refuse"
+    unpaired: Annotated[
+        bool,
+        typer.Option("--unpaired", help="Independent samples, whose queries are not the same: Welch's t."),
+    ] = False
+    resamples: Annotated[
+        int, typer.Option(help="Of randomisation, tukey and the bootstrap: how often to draw.")
+    ] = 100_000
+    seed: Annotated[int, typer.Option(help="Of what is drawn: what the draws depend on.")] = 0
+
+    def compare(
+        self, systems: dict[str, Scores], no_worse_than: str | None, threads: int | None
+    ) -> Comparison:
+        """Compare systems with the baseline, or else with the system that they may not be worse than."""
+        from fastndcg.comparison import compare
+
+        options = vars(self) | {
+            "baseline": no_worse_than if self.baseline is None else self.baseline,
+            "test": self.test.value,
+            "correction": None if self.correction is None else self.correction.value,
+            "interval": self.interval.value,
+            "missing": number_or_word(self.missing),
+            "paired": not self.unpaired,
+        }
+        del options["unpaired"]
+        return compare(systems, threads=threads, **options)
+
+
 @command
 def compare(
+    *,
     paths: PathsArgument = None,
     qrels: QrelsOption = None,
     run: RunOption = None,
     measure: MeasureOption = None,
     score: ScoreOption = None,
-    baseline: BaselineOption = None,
-    test: TestOption = Test.t,
-    correction: CorrectionOption = None,
-    confidence: ConfidenceOption = 0.95,
-    interval: IntervalOption = Interval.t,
-    tolerance: ToleranceOption = 0.0,
-    cluster: ClusterOption = None,
-    missing: MissingOption = "refuse",
-    unpaired: UnpairedOption = False,
-    resamples: ResamplesOption = 100_000,
-    seed: SeedOption = 0,
+    statistics: Statistics,
     by: ByOption = None,
     movers: MoversOption = 0,
     anchors: AnchorsOption = False,
@@ -180,18 +178,7 @@ def compare(
     no_worse_than: NoWorseThanOption = None,
     margin: MarginOption = None,
     queries: QueriesOption = None,
-    query: QueryOption = None,
-    relevance: RelevanceOption = None,
-    weight: WeightOption = None,
-    is_judged: IsJudgedOption = None,
-    intents: IntentsOption = None,
-    propensity: PropensityOption = None,
-    nan: NaNOption = NaN.refuse,
-    rank: RankOption = None,
-    ascending: AscendingOption = False,
-    unjudged: UnjudgedOption = Unjudged.refuse,
-    grades: GradesOption = None,
-    doc_id: DocIdOption = None,
+    reading: ReadingOfMeans,
     format: FormatOption = Layout.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
@@ -214,66 +201,32 @@ def compare(
       fastndcg compare base.parquet new.parquet --anchors --interval bca
       fastndcg compare last_week.parquet new.parquet --no-worse-than last_week --queries canaries.txt
     """
-    from fastndcg.comparison import compare as compare_systems
     from fastndcg.comparison.result import COLUMNS
 
-    gate = read_gate(no_worse_than, margin, baseline, queries, unpaired=unpaired)
-    check_confidence(confidence)
+    gate = read_gate(no_worse_than, margin, statistics.baseline, queries, unpaired=statistics.unpaired)
+    check_confidence(statistics.confidence)
     _check_layout(format, movers=bool(movers), by=bool(by))
-    paths, scores = paths or [], score or []
+    paths, scores, cluster = paths or [], score or [], statistics.cluster
     by = read_by(by, [*COLUMNS, "small"])
-    reading = Reading(rank, ascending, unjudged, grades)
-    only_paths = {"--by": by, "--cluster": cluster, "--is-judged": is_judged, "--propensity": propensity}
-    paths, judgments, runs = check_sources(paths, qrels, run, {}, only_paths)
-    if len(scores) > 1 and len(paths) != 1:
-        end(2, "--score is repeatable for one PATH alone; give one column, or one file")
-    roles = Roles(
-        query,
-        relevance,
-        next(iter(scores), None),
-        (),
-        weight,
-        doc_id,
-        is_judged,
-        intents,
-        propensity,
-        nan.value,
-        **reading.roles(),
-    )
+    of_paths = {"--by": by, "--cluster": cluster} | reading.of_paths()
+    paths, judgments, runs = check_sources(paths, qrels, run, {}, of_paths, scores)
+    roles = reading.roles(next(iter(scores), None))
     opened = {path: open_paths([path], threads) for path in paths} | open_runs(runs, threads)
     found = {path: find_stored(files, roles) for path, files in opened.items()}
     stored = {path: each for path, each in found.items() if each is not None}
+    how = How(read_convention(convention, anchored=anchors), anchors, threads, memory)
     for path in stored:
-        for option, given in (("--anchors", anchors), ("--convention", convention)):
-            if given:
-                end(2, f"{option} has no meaning with {path}, which holds stored results, not predictions")
-    if anchors and convention is not None:
-        end(2, "--anchors and --convention do not go together: orders of other tools' ties are not all known")
-    rule = None if convention is None else find_convention("--convention", convention)
-    how = _How(rule, anchors, threads)
+        how.check_stored(path)
     measures = [found.measures for found in stored.values()]
     asked = read_measures(measure, []) if measure else _measures_of_all(measures)
     if paths:
         kept = tuple(dict.fromkeys([*by, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]))
-        scored = _of_paths(paths, opened, scores, replace(roles, keep=kept), asked, stored, how, memory)
+        scored = _of_paths(paths, opened, scores, replace(roles, keep=kept), asked, stored, how)
     else:
-        scored = _of_runs(judgments, runs, roles, asked, stored, missing, how)
-    systems = _by_name(scored, {"--no-worse-than": no_worse_than, "--baseline": baseline})
-    compared = compare_systems(
-        {name: each.scores for name, each in systems.items()},
-        no_worse_than if baseline is None else baseline,
-        test=test.value,
-        correction=None if correction is None else correction.value,
-        confidence=confidence,
-        interval=interval.value,
-        tolerance=tolerance,
-        cluster=cluster,
-        paired=not unpaired,
-        missing=number_or_word(missing),
-        resamples=resamples,
-        seed=seed,
-        threads=threads,
-    )
+        scored = _of_runs(judgments, runs, roles, asked, stored, statistics.missing, how)
+    systems = _by_name(scored, {"--no-worse-than": no_worse_than, "--baseline": statistics.baseline})
+    values = {name: each.scores for name, each in systems.items()}
+    compared = statistics.compare(values, no_worse_than, threads)
     if anchors:
         compared.anchors = {name: each.anchors for name, each in systems.items() if each.anchors is not None}
     slices = compared.slices(by) if by else {}
@@ -324,28 +277,12 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
     return systems
 
 
-class _How(NamedTuple):
-    """How predictions are evaluated."""
-
-    convention: Convention | None
-    anchored: bool
-    threads: int | None
-
-    def scored(
-        self, rankings: Rankings, measures: list[Measure], taken: dict[str, str | None], name: str | None
-    ) -> Scored:
-        from fastndcg.anchoring import anchors
-
-        scores = evaluate(rankings, measures, convention=self.convention, threads=self.threads)
-        found = anchors(rankings, measures, threads=self.threads) if self.anchored else None
-        return Scored(scores, rankings.n_docs, taken, name, anchors=found)
-
-    def counted(self, scores: Scores) -> Any:
-        """Queries that a convention does not leave out of any mean."""
-        if self.convention is None:
-            return np.ones(scores.n_queries, np.bool_)
-        counts: list[Any] = [scores._counts(row) for row in range(len(scores.measures))]
-        return np.logical_and.reduce(counts)
+def _counted(scores: Scores, convention: Convention | None) -> Any:
+    """Queries that a convention does not leave out of any mean."""
+    if convention is None:
+        return np.ones(scores.n_queries, np.bool_)
+    counts: list[Any] = [scores._counts(row) for row in range(len(scores.measures))]
+    return np.logical_and.reduce(counts)
 
 
 def _of_paths(
@@ -355,23 +292,18 @@ def _of_paths(
     roles: Roles,
     asked: list[Measure],
     stored: dict[str, Stored],
-    how: _How,
-    memory: str | None,
+    how: How,
 ) -> Iterator[Scored]:
-    names = name_runs(paths, "PATH") if len(paths) > 1 else [Path(paths[0]).stem]
     for score in scores:
         if scores.count(score) > 1:
             end(2, f"--score: {score} is given {scores.count(score)} times; give each column once")
-    for path, name in zip(paths, names, strict=True):
+    for path, name in zip(paths, name_runs(paths, "PATH"), strict=True):
         if path in stored:
             results = stored_results(stored[path], asked)
             yield from (each._replace(run=each.run or name) for each in results)
             continue
         for column in scores or (None,):
-            of_score = replace(roles, score=column)
-            scored = score_opened(
-                opened[path], of_score, asked, how.convention, how.threads, memory, anchored=how.anchored
-            )
+            scored = how.score_opened(opened[path], replace(roles, score=column), asked)
             yield scored._replace(run=column if len(scores) > 1 else name)
 
 
@@ -382,13 +314,12 @@ def _of_runs(
     asked: list[Measure],
     stored: dict[str, Stored],
     missing: str,
-    how: _How,
+    how: How,
 ) -> Iterator[Scored]:
     """Each run, with those judged queries that it has, or all where missing ones count."""
-    names = dict(zip(runs, name_runs(runs) if len(runs) > 1 else [Path(runs[0]).stem], strict=True))
+    names = dict(zip(runs, name_runs(runs), strict=True))
     to_read = [run for run in runs if run not in stored]
-    of_intents = roles.intents is not None or any(each.way == "intents" for each in asked)
-    each = read_qrels_runs(qrels, to_read, roles, Missing.zero, how.threads, intents=of_intents)
+    each = read_qrels_runs(qrels, to_read, roles, asked, how.threads)
     fresh: dict[str, Scored] = {}
     has: dict[str, Any] = {}
     for run, (rankings, taken) in zip(to_read, each, strict=True):
@@ -408,7 +339,7 @@ def _of_runs(
             yield from (each._replace(run=each.run or names[run]) for each in results)
         else:
             scores = fresh[run].scores
-            rows, values = has[run] & how.counted(scores), scores.values.copy()
+            rows, values = has[run] & _counted(scores, how.convention), scores.values.copy()
             if not isinstance(counted, str):
                 rows, values[:, nobody] = rows | nobody, counted
             queries = scores.queries.filter(pa.array(rows))

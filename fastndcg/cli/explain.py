@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -11,39 +9,16 @@ import typer
 
 from fastndcg.api import evaluate
 from fastndcg.cli.application import command, end
-from fastndcg.cli.options import (
-    AscendingOption,
-    DocIdOption,
-    Format,
-    FormatOption,
-    GradesOption,
-    IsJudgedOption,
-    Missing,
-    NaN,
-    NaNOption,
-    PropensityOption,
-    QrelsOption,
-    QueryOption,
-    RankOption,
-    RelevanceOption,
-    ThreadsOption,
-    Unjudged,
-    UnjudgedOption,
-)
+from fastndcg.cli.options import Format, FormatOption, QrelsOption, ThreadsOption
 from fastndcg.cli.output import write, write_csv, write_json
 from fastndcg.cli.reading import (
     Reading,
     check_sources,
-    choose_columns,
     cutoff_columns,
-    name_runs,
-    open_paths,
     read_measures,
-    read_qrels_runs,
-    read_rankings,
+    read_systems,
     tell,
 )
-from fastndcg.sources.columns import Roles
 from fastndcg.tables import markdown_table
 
 if TYPE_CHECKING:
@@ -85,6 +60,7 @@ SwapsOption = Annotated[
 
 @command
 def explain(
+    *,
     paths: PathsArgument = None,
     qrels: QrelsOption = None,
     run: RunOption = None,
@@ -97,16 +73,7 @@ def explain(
     movers: MoversOption = 0,
     seed: SeedOption = 0,
     swaps: SwapsOption = 0,
-    query: QueryOption = None,
-    relevance: RelevanceOption = None,
-    is_judged: IsJudgedOption = None,
-    propensity: PropensityOption = None,
-    nan: NaNOption = NaN.refuse,
-    rank: RankOption = None,
-    ascending: AscendingOption = False,
-    unjudged: UnjudgedOption = Unjudged.refuse,
-    grades: GradesOption = None,
-    doc_id: DocIdOption = None,
+    reading: Reading,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
 ) -> None:
@@ -125,31 +92,18 @@ def explain(
     chosen_measures = read_measures([measure], [])
     if len(chosen_measures) != 1:
         end(2, f"--measure: {measure} names {len(chosen_measures)} measures; wanted one to explain")
-    reading = Reading(rank, ascending, unjudged, grades)
-    only_paths = {"--is-judged": is_judged, "--propensity": propensity}
     paths, scores = paths or [], score or []
-    paths, judgments, runs = check_sources(paths, qrels, run, {}, only_paths)
+    paths, judgments, runs = check_sources(paths, qrels, run, {}, reading.of_paths(), scores)
     if not (id or worst or best or random or movers):
         end(
             2,
             "no query is named; give --id ID, or --worst N, --best N, --random N, or --movers N of two systems",
         )
-    if len(scores) > 1 and len(paths) != 1:
-        end(2, "--score is repeatable for one PATH alone; give one column, or one file")
-    roles = Roles(
-        query,
-        relevance,
-        next(iter(scores), None),
-        cutoff_columns(chosen_measures),
-        None,
-        doc_id,
-        is_judged,
-        None,
-        propensity,
-        nan.value,
-        **reading.roles(),
-    )
-    systems = _of_paths(paths, scores, roles, threads) if paths else _of_runs(judgments, runs, roles, threads)
+    roles = reading.roles(next(iter(scores), None), cutoff_columns(chosen_measures))
+    read = read_systems(paths, judgments, runs, scores, roles, (), threads)
+    for name, each in read.items():
+        tell(each.rankings.n_queries, each.rankings.n_docs, each.columns, name if len(read) > 1 else None)
+    systems = {name: each.rankings for name, each in read.items()}
     if movers and len(systems) != 2:
         end(2, f"--movers is of two systems, and there {'is 1' if len(systems) == 1 else 'are'} given")
     (asked,) = chosen_measures
@@ -161,36 +115,6 @@ def _explained(systems: dict[str, Rankings], measure: Measure, query: object) ->
     from fastndcg.explanation import explain
 
     return explain(next(iter(systems.values())) if len(systems) == 1 else systems, measure, query)
-
-
-# ---- systems ----
-
-
-def _of_paths(paths: list[str], scores: list[str], roles: Roles, threads: int | None) -> dict[str, Rankings]:
-    names = name_runs(paths, "PATH") if len(paths) > 1 else [Path(paths[0]).stem]
-    systems: dict[str, Rankings] = {}
-    for path, name in zip(paths, names, strict=True):
-        opened = open_paths([path], threads)
-        for column in scores or (None,):
-            chosen = choose_columns(opened, replace(roles, score=column), with_doc_id=True)
-            rankings, of_column = read_rankings(chosen, threads), column if len(scores) > 1 else name
-            systems[str(of_column)] = rankings
-            tell(rankings.n_queries, rankings.n_docs, chosen.columns.taken, _label(of_column, paths, scores))
-    return systems
-
-
-def _label(name: str | None, *given: list[str]) -> str | None:
-    return name if any(len(each) > 1 for each in given) else None
-
-
-def _of_runs(qrels: str, runs: list[str], roles: Roles, threads: int | None) -> dict[str, Rankings]:
-    names = name_runs(runs) if len(runs) > 1 else [Path(runs[0]).stem]
-    sides = read_qrels_runs(qrels, runs, roles, Missing.zero, threads, intents=False)
-    systems: dict[str, Rankings] = {}
-    for name, (rankings, taken) in zip(names, sides, strict=True):
-        systems[str(name)] = rankings
-        tell(rankings.n_queries, rankings.n_docs, taken, _label(name, runs))
-    return systems
 
 
 # ---- queries ----

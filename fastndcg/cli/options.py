@@ -74,18 +74,12 @@ class Correction(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How results are written to stdout.")]
-
-
 ThreadsOption = Annotated[
     int | None, typer.Option(min=1, help="Default: all cores. Values do not depend on it.")
 ]
-
-
 DocIdOption = Annotated[
     str | None, typer.Option(help="Column of document ids, by which some tools order ties.")
 ]
-
-
 MeasureOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -95,61 +89,9 @@ MeasureOption = Annotated[
         show_default="nDCG@10",
     ),
 ]
-
-
 QueryOption = Annotated[str | None, typer.Option(help="Column of query ids.")]
-
-
 RelevanceOption = Annotated[str | None, typer.Option(help="Column of grades.")]
-
-
 WeightOption = Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")]
-
-
-IsJudgedOption = Annotated[
-    str | None, typer.Option(help="Column that is false for documents without a judgment.")
-]
-
-
-IntentsOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of each document's grades for intent 0, 1, ..., as lists; with --qrels, of a judgment's intent."
-    ),
-]
-
-
-PropensityOption = Annotated[
-    str | None,
-    typer.Option(help="Column of the probability that a document was seen, for measures with ips=True."),
-]
-
-
-RankOption = Annotated[str | None, typer.Option(help="Column of ranks in place of scores: 1 is the best.")]
-
-
-AscendingOption = Annotated[
-    bool, typer.Option("--ascending", help="The lowest score is the best, as of a distance.")
-]
-
-
-UnjudgedOption = Annotated[
-    Unjudged, typer.Option(help="Documents with a null grade: refused, or taken as not judged.")
-]
-
-
-GradesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WORD=GRADE,...",
-        help='Where grades are words, as in "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0".',
-    ),
-]
-
-
-NaNOption = Annotated[NaN, typer.Option(help="Documents with a NaN or null score: refused, or ranked last.")]
-
-
 MemoryOption = Annotated[
     str | None,
     typer.Option(
@@ -158,8 +100,6 @@ MemoryOption = Annotated[
         show_default="1GB",
     ),
 ]
-
-
 QrelsOption = Annotated[
     str | None,
     typer.Option(help="Instead of PATH, with --run: judgments, as TREC qrels or a table."),

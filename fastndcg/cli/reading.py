@@ -6,19 +6,30 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
 
 from fastndcg.cli.application import end, in_options
-from fastndcg.cli.options import Missing, Unjudged
+from fastndcg.cli.options import (
+    DocIdOption,
+    Missing,
+    NaN,
+    QueryOption,
+    RelevanceOption,
+    Unjudged,
+    WeightOption,
+)
 from fastndcg.errors import InputError, MeasureError, SourceError, count_of
 from fastndcg.measures import Measure, parse_many
+from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.sources import ltr
-    from fastndcg.sources.columns import Roles
     from fastndcg.sources.given import Chosen, Opened
     from fastndcg.sources.scan import FileStream
 
@@ -57,17 +68,61 @@ def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
     return gates
 
 
-class Reading(NamedTuple):
-    """The options that say how columns of PATH are read, the same of every command."""
+@dataclass(frozen=True)
+class Reading:
+    """The options that say which columns are read and how, of every command that reads tables."""
 
-    rank: str | None
-    ascending: bool
-    unjudged: Unjudged
-    grades: str | None
+    query: QueryOption = None
+    relevance: RelevanceOption = None
+    is_judged: Annotated[
+        str | None, typer.Option(help="Column that is false for documents without a judgment.")
+    ] = None
+    propensity: Annotated[
+        str | None,
+        typer.Option(help="Column of the probability that a document was seen, for measures with ips=True."),
+    ] = None
+    nan: Annotated[NaN, typer.Option(help="Documents with a NaN or null score: refused, or ranked last.")] = (
+        NaN.refuse
+    )
+    rank: Annotated[str | None, typer.Option(help="Column of ranks in place of scores: 1 is the best.")] = (
+        None
+    )
+    ascending: Annotated[
+        bool, typer.Option("--ascending", help="The lowest score is the best, as of a distance.")
+    ] = False
+    unjudged: Annotated[
+        Unjudged, typer.Option(help="Documents with a null grade: refused, or taken as not judged.")
+    ] = Unjudged.refuse
+    grades: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD=GRADE,...",
+            help='Where grades are words, as in "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0".',
+        ),
+    ] = None
+    doc_id: DocIdOption = None
 
-    def roles(self) -> dict[str, Any]:
-        """The same as fields of `Roles`. Ends the command where `--grades` is not words and grades."""
-        return self._asdict() | {"unjudged": self.unjudged.value, "grades": read_grades(self.grades)}
+    def of_paths(self) -> dict[str, Any]:
+        """The options that have no meaning with `--qrels`, and what was given for each."""
+        return {"--is-judged": self.is_judged, "--propensity": self.propensity}
+
+    def roles(self, score: str | None, keep: Iterable[str] = ()) -> Roles:
+        """The roles of columns. Ends the command where `--grades` is not words and grades."""
+        words = {"nan": self.nan.value, "unjudged": self.unjudged.value, "grades": read_grades(self.grades)}
+        return Roles(score=score, keep=tuple(dict.fromkeys(keep)), **vars(self) | words)
+
+
+@dataclass(frozen=True)
+class ReadingOfMeans(Reading):
+    """The same, and the columns that only means and measures of intents need."""
+
+    weight: WeightOption = None
+    intents: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of each document's grades for intent 0, 1, ..., as lists; with --qrels, of a judgment's intent."
+        ),
+    ] = None
 
 
 def read_grades(text: str | None) -> dict[str, float] | None:
@@ -214,6 +269,7 @@ def check_sources(
     run: list[str] | None,
     of_qrels: dict[str, Any],
     of_paths: dict[str, Any],
+    scores: Sequence[str] = (),
 ) -> tuple[list[str], str, list[str]]:
     """The paths, judgments and runs; refuses options of one kind of source with the other, and half of a pair."""
     if (qrels is None) != (not run):
@@ -225,6 +281,8 @@ def check_sources(
     for option, value in (of_qrels if qrels is None else of_paths).items():
         if value:
             end(2, f"{option} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
+    if len(scores) > 1 and len(paths) != 1:
+        end(2, "--score is repeatable for one PATH alone; give one column, or one file")
     judgments, *each = map(read_once, [qrels or "", *paths, *(run or [])])
     if each.count(STDIN) + (judgments == STDIN) > 1:
         end(2, "- is given twice; standard input is read once")
@@ -245,13 +303,66 @@ def read_once(path: str) -> str:
     return Held(path, Path(path).read_bytes) if Path(path).is_fifo() else path
 
 
+class System(NamedTuple):
+    """The rankings of one system, and where they are from."""
+
+    name: str
+    source: str
+    rankings: Rankings
+    columns: dict[str, str | None]  # taken for each role
+
+
+def read_systems(
+    paths: list[str],
+    judgments: str,
+    runs: list[str],
+    scores: list[str],
+    roles: Roles,
+    measures: Iterable[Measure],
+    threads: int | None,
+) -> dict[str, System]:
+    """Each file, each column of scores of one file, or each run with all judged queries: one that a run lacks has an empty ranking."""
+    systems: dict[str, System] = {}
+    for system in _read_systems(paths, judgments, runs, scores, roles, measures, threads):
+        if system.name in systems:
+            end(2, f'two systems are called "{system.name}"; rename a file')
+        systems[system.name] = system
+    return systems
+
+
+def _read_systems(
+    paths: list[str],
+    judgments: str,
+    runs: list[str],
+    scores: list[str],
+    roles: Roles,
+    measures: Iterable[Measure],
+    threads: int | None,
+) -> Iterator[System]:
+    for path, name in zip(paths, name_runs(paths, "PATH"), strict=True):
+        opened = open_paths([path], threads)
+        for column in scores or (None,):
+            chosen = choose_columns(opened, replace(roles, score=column), with_doc_id=True)
+            rankings = read_rankings(chosen, threads)
+            yield System(str(column if len(scores) > 1 else name), path, rankings, chosen.columns.taken)
+    each = read_qrels_runs(judgments, runs, roles, measures, threads)
+    for run, name, (rankings, taken) in zip(runs, name_runs(runs), each, strict=True):
+        yield System(name, f"{run}, judged by {judgments}", rankings, taken)
+
+
 def read_qrels_runs(
-    qrels: str, runs: list[str], roles: Roles, missing: Missing, threads: int | None, *, intents: bool
+    qrels: str,
+    runs: list[str],
+    roles: Roles,
+    measures: Iterable[Measure],
+    threads: int | None,
+    missing: Missing = Missing.zero,
 ) -> Iterator[tuple[Rankings, dict[str, str | None]]]:
-    """As `read_rankings`, of judgments and each run."""
+    """As `read_rankings`, of judgments and each run; of intents where they are named or a measure is of them."""
     from fastndcg.sources import trec
 
-    each = trec.read_qrels_runs(qrels, runs, roles, missing.value, intents=intents, threads=threads)
+    of_intents = roles.intents is not None or any(measure.way == "intents" for measure in measures)
+    each = trec.read_qrels_runs(qrels, runs, roles, missing.value, intents=of_intents, threads=threads)
     for rankings, judged, scored in each:
         yield rankings, _taken(judged or {}, scored or {}, roles)
 
@@ -268,10 +379,8 @@ def _taken(judged: dict[str, str], scored: dict[str, str], roles: Roles) -> dict
     return taken if roles.weight is None else taken | {"weight": roles.weight}
 
 
-def name_runs(paths: list[str], given: str = "--run") -> list[str | None]:
+def name_runs(paths: list[str], given: str = "--run") -> list[str]:
     """What each of several runs is called: its file's name without endings, or its path where others have that name too."""
-    if len(paths) < 2:
-        return [None]
     for path, times in Counter(paths).items():
         if times > 1:
             end(

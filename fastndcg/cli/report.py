@@ -4,53 +4,26 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from fastndcg.cli.application import command, end
 from fastndcg.cli.compare import ConfidenceOption, MissingOption, RunOption, ScoreOption
-from fastndcg.cli.options import (
-    AscendingOption,
-    DocIdOption,
-    GradesOption,
-    IntentsOption,
-    IsJudgedOption,
-    MeasureOption,
-    Missing,
-    NaN,
-    NaNOption,
-    PropensityOption,
-    QrelsOption,
-    QueryOption,
-    RankOption,
-    RelevanceOption,
-    ThreadsOption,
-    Unjudged,
-    UnjudgedOption,
-    WeightOption,
-)
+from fastndcg.cli.options import MeasureOption, QrelsOption, ThreadsOption
 from fastndcg.cli.reading import (
-    Reading,
+    ReadingOfMeans,
+    System,
     check_confidence,
     check_sources,
-    choose_columns,
-    name_runs,
     number_or_word,
-    open_paths,
     read_measures,
-    read_qrels_runs,
-    read_rankings,
+    read_systems,
     tell,
 )
 from fastndcg.files import check_writable
 from fastndcg.progress import Task
-from fastndcg.sources.columns import Roles
-
-if TYPE_CHECKING:
-    from fastndcg.rankings import Rankings
 
 PathsArgument = Annotated[
     list[str] | None,
@@ -75,6 +48,7 @@ TitleOption = Annotated[str | None, typer.Option(help="Of the page.", show_defau
 
 @command
 def report(
+    *,
     paths: PathsArgument = None,
     out: OutOption = Path("report.html"),
     qrels: QrelsOption = None,
@@ -86,18 +60,7 @@ def report(
     confidence: ConfidenceOption = 0.95,
     missing: MissingOption = "refuse",
     title: TitleOption = None,
-    query: QueryOption = None,
-    relevance: RelevanceOption = None,
-    weight: WeightOption = None,
-    is_judged: IsJudgedOption = None,
-    intents: IntentsOption = None,
-    propensity: PropensityOption = None,
-    nan: NaNOption = NaN.refuse,
-    rank: RankOption = None,
-    ascending: AscendingOption = False,
-    unjudged: UnjudgedOption = Unjudged.refuse,
-    grades: GradesOption = None,
-    doc_id: DocIdOption = None,
+    reading: ReadingOfMeans,
     threads: ThreadsOption = None,
 ) -> None:
     """Write a page about systems: what was evaluated, means, comparison, pictures, queries to look at, definitions.
@@ -118,46 +81,17 @@ def report(
     check_extra()
     check_confidence(confidence)
     paths, scores, slices = paths or [], score or [], tuple(dict.fromkeys(by or []))
-    only_paths = {"--by": by, "--is-judged": is_judged, "--propensity": propensity}
-    reading = Reading(rank, ascending, unjudged, grades)
-    paths, judgments, runs = check_sources(paths, qrels, run, {}, only_paths)
-    if len(scores) > 1 and len(paths) != 1:
-        end(2, "--score is repeatable for one PATH alone; give one column, or one file")
+    of_paths = {"--by": by} | reading.of_paths()
+    paths, judgments, runs = check_sources(paths, qrels, run, {}, of_paths, scores)
     if out.exists() and any(Path(path).exists() and out.samefile(path) for path in [*paths, *runs]):
         end(2, f"--out: {out} is the input itself; name another file")
     check_writable(out)
     asked = read_measures(measure or ["nDCG@10"], [])
-    roles = Roles(
-        query,
-        relevance,
-        next(iter(scores), None),
-        slices,
-        weight,
-        doc_id,
-        is_judged,
-        intents,
-        propensity,
-        nan.value,
-        **reading.roles(),
-    )
-    of_intents = intents is not None or any(each.way == "intents" for each in asked)
-    read = (
-        _of_paths(paths, scores, roles, threads)
-        if paths
-        else _of_runs(judgments, runs, roles, threads, of_intents=of_intents)
-    )
-    systems: dict[str, Rankings] = {}
-    sources: dict[str, str] = {}
-    columns = {}
-    for name, source, rankings, taken in read:
-        if name in systems:
-            end(2, f'two systems are called "{name}"; rename a file')
-        systems[name], columns[name] = rankings, taken
-        named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
-        sources[name] = f"{source}; columns: {named}" if named else source
+    roles = reading.roles(next(iter(scores), None), slices)
+    systems = read_systems(paths, judgments, runs, scores, roles, asked, threads)
     with Task("Writing the page"):
         write_report(
-            systems,
+            {name: system.rankings for name, system in systems.items()},
             out,
             measures=asked,
             baseline=baseline,
@@ -165,37 +99,14 @@ def report(
             confidence=confidence,
             missing=number_or_word(missing),
             title=title,
-            sources=sources,
+            sources={name: _source(system) for name, system in systems.items()},
             command=shlex.join(["fastndcg", *sys.argv[1:]]),
             threads=threads,
         )
-    for name, rankings in systems.items():
-        tell(rankings.n_queries, rankings.n_docs, columns[name], name)
+    for name, system in systems.items():
+        tell(system.rankings.n_queries, system.rankings.n_docs, system.columns, name)
 
 
-_Read = tuple[str, str, "Rankings", dict[str, str | None]]
-
-
-def _of_paths(paths: list[str], scores: list[str], roles: Roles, threads: int | None) -> Iterator[_Read]:
-    """Each file, or each column of scores of one file."""
-    from dataclasses import replace
-
-    names = name_runs(paths, "PATH") if len(paths) > 1 else [Path(paths[0]).stem]
-    for path, name in zip(paths, names, strict=True):
-        opened = open_paths([path], threads)
-        for column in scores or (None,):
-            chosen = choose_columns(opened, replace(roles, score=column), with_doc_id=True)
-            rankings = read_rankings(chosen, threads)
-            yield str(column if len(scores) > 1 else name), path, rankings, chosen.columns.taken
-
-
-def _of_runs(
-    qrels: str, runs: list[str], roles: Roles, threads: int | None, *, of_intents: bool
-) -> Iterator[_Read]:
-    """Each run, with all judged queries: one that a run lacks has an empty ranking."""
-    names = name_runs(runs) if len(runs) > 1 else [Path(runs[0]).stem]
-    each = read_qrels_runs(
-        qrels, runs, roles, Missing.zero, threads, intents=roles.intents is not None or of_intents
-    )
-    for name, run, (rankings, taken) in zip(names, runs, each, strict=True):
-        yield str(name), f"{run}, judged by {qrels}", rankings, taken
+def _source(system: System) -> str:
+    named = ", ".join(f"{role}={column}" for role, column in system.columns.items() if column is not None)
+    return f"{system.source}; columns: {named}" if named else system.source

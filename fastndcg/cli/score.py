@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -16,31 +16,17 @@ from fastndcg.api import evaluate, evaluate_part
 from fastndcg.cli.application import GATE, command, end
 from fastndcg.cli.conventions import find_convention
 from fastndcg.cli.options import (
-    AscendingOption,
-    DocIdOption,
     Format,
     FormatOption,
-    GradesOption,
-    IntentsOption,
-    IsJudgedOption,
     MeasureOption,
     MemoryOption,
     Missing,
-    NaN,
-    NaNOption,
-    PropensityOption,
     QrelsOption,
-    QueryOption,
-    RankOption,
-    RelevanceOption,
     ThreadsOption,
-    Unjudged,
-    UnjudgedOption,
-    WeightOption,
 )
 from fastndcg.cli.output import slices_of, write_summary
 from fastndcg.cli.reading import (
-    Reading,
+    ReadingOfMeans,
     check_confidence,
     check_sources,
     choose_columns,
@@ -136,27 +122,17 @@ FailUnderOption = Annotated[
 
 @command
 def score(
+    *,
     paths: PathsArgument = None,
     qrels: QrelsOption = None,
     run: RunsOption = None,
     missing: MissingOption = None,
     measure: MeasureOption = None,
-    query: QueryOption = None,
-    relevance: RelevanceOption = None,
     score: ScoreOption = None,
     scores: ScoresOption = None,
     keep: KeepOption = None,
-    weight: WeightOption = None,
-    is_judged: IsJudgedOption = None,
-    intents: IntentsOption = None,
-    propensity: PropensityOption = None,
-    nan: NaNOption = NaN.refuse,
-    rank: RankOption = None,
-    ascending: AscendingOption = False,
-    unjudged: UnjudgedOption = Unjudged.refuse,
-    grades: GradesOption = None,
+    reading: ReadingOfMeans,
     convention: ConventionOption = None,
-    doc_id: DocIdOption = None,
     out: OutOption = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
@@ -195,92 +171,75 @@ def score(
     """
     gates = read_gates(fail_under or [])
     measures = read_measures(measure or ([] if gates else ["nDCG@10"]), gates)
-    paths = paths or []
-    if qrels is not None:
-        run, paths = [*(run or []), *paths], []
+    paths, run = (paths or [], run) if qrels is None else ([], [*(run or []), *(paths or [])])
     by = read_by(by, ["run", "measure", "mean", "low", "high", "queries", "empty", "small"])
     if confidence is not None:
         check_confidence(confidence)
-    reading = Reading(rank, ascending, unjudged, grades)
-    only_paths = {"--is-judged": is_judged, "--propensity": propensity, "--scores": scores}
-    paths, judgments, runs = check_sources(paths, qrels, run, {"--missing": missing}, only_paths)
-    if keep and out is None:
-        end(
-            2,
-            "--keep carries columns into the file of --out, which is not given; name it, as in --out per_query.parquet",
-        )
-    if out is not None:
-        _check_out(out, [*paths, *runs, judgments])
-    if anchors and convention is not None:
-        end(2, "--anchors and --convention do not go together: orders of other tools' ties are not all known")
-    rule = None if convention is None else find_convention("--convention", convention)
-    more = {} if convention is None else {"convention": convention}
-    kept = tuple(dict.fromkeys([*(keep or []), *by, *cutoff_columns(measures)]))
-    roles = Roles(
-        query,
-        relevance,
-        score,
-        kept,
-        weight,
-        doc_id,
-        is_judged,
-        intents,
-        propensity,
-        nan.value,
-        **reading.roles(),
-    )
+    of_paths = reading.of_paths() | {"--scores": scores}
+    paths, judgments, runs = check_sources(paths, qrels, run, {"--missing": missing}, of_paths)
+    _check_out(out, keep, [*paths, *runs, judgments])
+    rule = read_convention(convention, anchored=anchors)
+    roles = reading.roles(score, [*(keep or []), *by, *cutoff_columns(measures)])
+    how = How(rule, anchors, threads, memory)
+    chosen = measures if measure or gates else None
     of_letor = None if scores is None else open_letor(paths, scores, roles)
     opened = open_paths(paths, threads) if paths and of_letor is None else None
     stored = None if opened is None or len(paths) > 1 else find_stored(opened, roles)
     if of_letor is not None:
-        scored = [score_chosen(of_letor, measures, rule, threads, memory, out, anchored=anchors)]
+        scored = [how.score_chosen(of_letor, measures, out)]
     elif stored is not None:
-        others = {"--keep": keep, "--convention": convention, "--anchors": anchors}
-        _check_stored(paths[0], options_of(roles) | others)
-        scored = stored_results(stored, measures if measure or gates else stored.measures)
-    elif opened is not None:
-        scored = [score_opened(opened, roles, measures, rule, threads, memory, out, anchored=anchors)]
-    else:
-        held = stored_runs(runs, roles, threads)
-        for path in held:
-            _check_stored(path, {"--convention": convention, "--anchors": anchors})
-        to_read = [each for each in runs if each not in held]
-        of_intents = bool(intents) or any(each.way == "intents" for each in measures)
-        sides = read_qrels_runs(
-            judgments, to_read, roles, missing or Missing.zero, threads, intents=of_intents
+        check_stored(
+            paths[0],
+            {"--keep": keep, "--convention": convention, "--anchors": anchors} | options_of(roles),
         )
-        fresh = _score_runs(sides, measures, rule, threads, anchored=anchors)
-        scored = []
-        for path, name in zip(runs, name_runs(runs), strict=True):
-            asked = measures if measure or gates or path not in held else held[path].measures
-            found = stored_results(held[path], asked) if path in held else [next(fresh)]
-            scored += [each._replace(run=each.run or name) for each in found]
+        scored = stored_results(stored, chosen or stored.measures)
+    elif opened is not None:
+        scored = [how.score_opened(opened, roles, measures, out)]
+    else:
+        scored = list(_of_runs(judgments, runs, roles, measures, chosen, missing or Missing.zero, how))
     if out is not None and (stored is not None or not paths):
         _write_out(out, scored)
-    _report(scored, format, more, gates, by, confidence)
+    _report(scored, format, {} if convention is None else {"convention": convention}, gates, by, confidence)
 
 
-def _check_stored(path: str, options: dict[str, Any]) -> None:
+def read_convention(name: str | None, *, anchored: bool) -> Convention | None:
+    """The convention of that name; ends the command where it is given beside `--anchors`."""
+    if name is not None and anchored:
+        end(2, "--anchors and --convention do not go together: orders of other tools' ties are not all known")
+    return None if name is None else find_convention("--convention", name)
+
+
+def _of_runs(
+    judgments: str,
+    runs: list[str],
+    roles: Roles,
+    measures: list[Measure],
+    chosen: list[Measure] | None,
+    missing: Missing,
+    how: How,
+) -> Iterator[Scored]:
+    """Each run: stored results by the measures that were chosen, or else by their own."""
+    found = {path: find_stored(opened, roles) for path, opened in open_runs(runs, how.threads).items()}
+    stored = {path: each for path, each in found.items() if each is not None}
+    for path in stored:
+        how.check_stored(path)
+    to_read = [run for run in runs if run not in stored]
+    fresh = read_qrels_runs(judgments, to_read, roles, measures, how.threads, missing)
+    names = name_runs(runs)
+    for path, name in zip(runs, names if len(runs) > 1 else [None], strict=True):
+        if path in stored:
+            results = stored_results(stored[path], chosen or stored[path].measures)
+            yield from (each._replace(run=each.run or name) for each in results)
+        else:
+            rankings, columns = next(fresh)
+            yield how.scored(rankings, measures, columns, name)
+
+
+def check_stored(path: str, options: dict[str, Any]) -> None:
+    """End the command where an option is given that only predictions have a use for."""
     for option, value in options.items():
         if value:
             end(2, f"{option} has no meaning with {path}, which holds stored results, not predictions")
-
-
-def _score_runs(
-    sides: Iterable[tuple[Rankings, dict[str, str | None]]],
-    measures: list[Measure],
-    convention: Convention | None,
-    threads: int | None,
-    *,
-    anchored: bool,
-) -> Iterator[Scored]:
-    from fastndcg.anchoring import anchors
-
-    for rankings, columns in sides:
-        scores = evaluate(rankings, measures, convention=convention, threads=threads)
-        has_one_intent = rankings.intents is not None and not rankings.intents.numbers.any()
-        found = anchors(rankings, measures, threads=threads) if anchored else None
-        yield Scored(scores, rankings.n_docs, columns, None, has_one_intent, found)
 
 
 class Scored(NamedTuple):
@@ -323,12 +282,6 @@ def open_runs(runs: list[str], threads: int | None) -> dict[str, Opened]:
     return opened
 
 
-def stored_runs(runs: list[str], roles: Roles, threads: int | None) -> dict[str, Stored]:
-    """Those runs that are results of an earlier run."""
-    found = {path: find_stored(opened, roles) for path, opened in open_runs(runs, threads).items()}
-    return {path: stored for path, stored in found.items() if stored is not None}
-
-
 def stored_results(stored: Stored, asked: list[Measure]) -> list[Scored]:
     """What `--out` wrote to files, of each run if they have a column of runs."""
     from fastndcg.sources.results import read_results
@@ -342,47 +295,55 @@ def stored_results(stored: Stored, asked: list[Measure]) -> list[Scored]:
     return scored
 
 
-def score_opened(
-    opened: Opened,
-    roles: Roles,
-    measures: list[Measure],
-    convention: Convention | None,
-    threads: int | None,
-    memory: str | None,
-    out: Path | None = None,
-    *,
-    anchored: bool = False,
-) -> Scored:
-    """Scores of files that are one input: at once, or a part at a time where it is too large for that."""
-    chosen = choose_columns(opened, roles, with_doc_id=convention is not None and convention.orders_by_id)
-    return score_chosen(chosen, measures, convention, threads, memory, out, anchored=anchored)
+class How(NamedTuple):
+    """How predictions are evaluated."""
 
+    convention: Convention | None
+    anchored: bool
+    threads: int | None
+    memory: str | None
 
-def score_chosen(
-    chosen: Chosen,
-    measures: list[Measure],
-    convention: Convention | None,
-    threads: int | None,
-    memory: str | None,
-    out: Path | None,
-    *,
-    anchored: bool,
-) -> Scored:
-    """As `score_opened`, of files whose columns are chosen."""
-    from fastndcg.anchoring import anchors
+    def check_stored(self, path: str) -> None:
+        """End the command where stored results would have to be evaluated again."""
+        check_stored(path, {"--anchors": self.anchored, "--convention": self.convention})
 
-    taken = chosen.columns.taken
-    stream = scan_rankings(chosen, memory, threads)
-    if stream is not None:
-        scores, documents = _score_stream(stream, measures, convention, out)
-        return Scored(scores, documents, taken, anchors=anchors(stream, measures) if anchored else None)
-    rankings = read_rankings(chosen, threads)
-    scores = evaluate(rankings, measures, convention=convention, threads=threads)
-    of_orders = anchors(rankings, measures, threads=threads) if anchored else None
-    scored = Scored(scores, rankings.n_docs, taken, anchors=of_orders)
-    if out is not None:
-        _write_out(out, [scored])
-    return scored
+    def scored(
+        self,
+        rankings: Rankings,
+        measures: list[Measure],
+        columns: dict[str, str | None],
+        name: str | None = None,
+    ) -> Scored:
+        scores = evaluate(rankings, measures, convention=self.convention, threads=self.threads)
+        has_one_intent = rankings.intents is not None and not rankings.intents.numbers.any()
+        found = self._anchors(rankings, measures, threads=self.threads)
+        return Scored(scores, rankings.n_docs, columns, name, has_one_intent, found)
+
+    def score_opened(
+        self, opened: Opened, roles: Roles, measures: list[Measure], out: Path | None = None
+    ) -> Scored:
+        """Scores of files that are one input: at once, or a part at a time where it is too large for that."""
+        by_id = self.convention is not None and self.convention.orders_by_id
+        return self.score_chosen(choose_columns(opened, roles, with_doc_id=by_id), measures, out)
+
+    def score_chosen(self, chosen: Chosen, measures: list[Measure], out: Path | None) -> Scored:
+        """As `score_opened`, of files whose columns are chosen."""
+        taken = chosen.columns.taken
+        stream = scan_rankings(chosen, self.memory, self.threads)
+        if stream is not None:
+            scores, documents = _score_stream(stream, measures, self.convention, out)
+            return Scored(scores, documents, taken, anchors=self._anchors(stream, measures))
+        scored = self.scored(read_rankings(chosen, self.threads), measures, taken)
+        if out is not None:
+            _write_out(out, [scored])
+        return scored._replace(has_one_intent=False)  # only judgments may have meant none
+
+    def _anchors(
+        self, rankings: Rankings | FileStream, measures: list[Measure], **options: Any
+    ) -> Anchors | None:
+        from fastndcg.anchoring import anchors
+
+        return anchors(rankings, measures, **options) if self.anchored else None
 
 
 def _write_out(out: Path, scored: list[Scored]) -> None:
@@ -433,8 +394,15 @@ def _report(
 _OTHER_SUFFIXES = {".json", ".md", ".tsv", ".txt", ".xlsx"}
 
 
-def _check_out(out: Path, paths: list[str]) -> None:
+def _check_out(out: Path | None, keep: list[str] | None, paths: list[str]) -> None:
     """Refuse an output that cannot be meant, or cannot be written, before the input is read."""
+    if out is None:
+        if keep:
+            end(
+                2,
+                "--keep carries columns into the file of --out, which is not given; name it, as in --out per_query.parquet",
+            )
+        return
     ending = out.suffix.lower()
     if ending in _OTHER_SUFFIXES:
         end(
