@@ -9,6 +9,7 @@ Where everything is:
     api             evaluate, ndcg
     drop_ins        ndcg_score, dcg_score: scikit-learn's functions
     rankings        Rankings: what is evaluated, and all checks of input
+    casts           arguments of its constructors as the arrays that it holds
     intents         grades of documents for each intent of their query
     measures        Measure: nDCG, DCG, ... as values, their declarations and notation
     tables          Table: what shows itself, in terminals of any width

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
 
@@ -13,13 +13,28 @@ from fastndcg.arrays import (
     OR_UNJUDGED,
     arrow_column,
     as_array,
-    negate,
     offsets_from,
     read_only,
     split_unjudged,
     unmasked,
 )
 from fastndcg.arrow_types import array_of, combined, decoded, plain_strings
+from fastndcg.casts import JudgedPool as JudgedPool  # noqa: PLC0414 - a public name of this module, too
+from fastndcg.casts import (
+    cast_flags,
+    cast_integers,
+    cast_offsets,
+    cast_pool,
+    cast_queries,
+    cast_relevance,
+    cast_rows,
+    cast_scores,
+    cast_weight,
+    check_end,
+    flatten,
+    kind_error,
+    reorder,
+)
 from fastndcg.errors import (
     Argument,
     At,
@@ -27,7 +42,6 @@ from fastndcg.errors import (
     InputTypeError,
     Step,
     check_choice,
-    check_flag,
     check_length,
     count_of,
     warn,
@@ -57,13 +71,6 @@ Int64 = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 20  # rows that a check looks at together, so that its temporary arrays stay small
 _TOGETHER = 1 << 16  # rows whose documents are compared together: their table stays in the cache
-
-
-class JudgedPool(NamedTuple):
-    """All judged documents of each query, retrieved or not: query `q` owns `relevance[offsets[q]:offsets[q + 1]]`."""
-
-    offsets: Int64
-    relevance: Array
 
 
 class Grades(NamedTuple):
@@ -208,11 +215,11 @@ class Rankings:
         >>> Rankings.from_offsets([0, 1, 3], [1, 0, 2], [0.5, 0.1, 0.9]).lengths
         array([1, 2])
         """
-        checked = _offsets("offsets", offsets)
+        checked = cast_offsets("offsets", offsets)
         self = cls._checked(
             checked,
-            _relevance("relevance", relevance, unjudged),
-            _scores(scores, ascending=ascending),
+            cast_relevance("relevance", relevance, unjudged),
+            cast_scores(scores, ascending=ascending),
             judged,
             is_judged,
             doc_ids,
@@ -242,7 +249,7 @@ class Rankings:
         >>> Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9]).offsets
         array([0, 2, 3])
         """
-        sizes = _integers("group", group)
+        sizes = cast_integers("group", group)
         if sizes.size and sizes.min() < 0:
             first = int(np.argmax(sizes < 0))
             raise InputError(
@@ -290,17 +297,17 @@ class Rankings:
         grouped = group_by_query(query_ids)
         if grouped.codes is not None:
             n_rows = len(grouped.codes)
-            grades = _relevance("relevance", relevance, columns.get("unjudged", "refuse"))
+            grades = cast_relevance("relevance", relevance, columns.get("unjudged", "refuse"))
             relevance, scores = grouped.in_order(
-                _one_for_each("relevance", grades, n_rows), _one_for_each("scores", scores, n_rows)
+                cast_rows("relevance", grades, n_rows), cast_rows("scores", scores, n_rows)
             )
         if any(name in columns for name in ("is_judged", "propensity", "intents", "doc_ids")) and (
             (rows := grouped.rows) is not None
         ):
             if columns.get("is_judged") is not None:
-                columns["is_judged"] = _reordered("is_judged", columns["is_judged"], rows)
+                columns["is_judged"] = reorder("is_judged", columns["is_judged"], rows)
             if columns.get("propensity") is not None:
-                columns["propensity"] = _reordered("propensity", columns["propensity"], rows)
+                columns["propensity"] = reorder("propensity", columns["propensity"], rows)
             if columns.get("intents") is not None:
                 columns["intents"] = intent_grades("intents", columns["intents"], len(rows)).take(rows)
             if columns.get("doc_ids") is not None:
@@ -375,7 +382,7 @@ class Rankings:
         >>> Rankings.from_lists([[3, 0], [1, 2, 0]]).scores
         array([1, 0, 2, 1, 0])
         """
-        lengths, flat = _flatten("relevance", relevance, columns.get("unjudged", "refuse"))
+        lengths, flat = flatten("relevance", relevance, columns.get("unjudged", "refuse"))
         offsets = offsets_from(lengths)
         if scores is None:
             if columns.get("ascending"):
@@ -384,7 +391,7 @@ class Rankings:
                 )
             rank_order = np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1)
             return cls.from_offsets(offsets, flat, rank_order, **columns)
-        score_lengths, flat_scores = _flatten("scores", scores)
+        score_lengths, flat_scores = flatten("scores", scores)
         if len(score_lengths) != len(lengths):
             raise InputError(
                 f"scores has {count_of(len(score_lengths), 'list')} and relevance {len(lengths):,}; give one of each for every query"
@@ -506,21 +513,21 @@ class Rankings:
             raise InputError(
                 f"relevance has {count_of(len(grades), 'value')} and scores {len(values):,}; give both for each document"
             )
-        _ends_at("offsets", offsets, len(grades), "relevance")
+        check_end("offsets", offsets, len(grades), "relevance")
 
         self = object.__new__(cls)
         fields = self.__dict__
-        flags = None if is_judged is None else _flags(is_judged, len(grades))
+        flags = None if is_judged is None else cast_flags(is_judged, len(grades))
         if unjudged == "null":
             grades, flags = split_unjudged(grades, flags)
         fields["offsets"], fields["relevance"], fields["scores"] = offsets, read_only(grades), values
         fields["_query_ids"] = None if query_ids is None else arrow_column("query_ids", query_ids, n_queries)
         fields["_query_name"] = "query_id"
-        fields["_kept"] = _kept_columns(queries, n_queries)
+        fields["_kept"] = cast_queries(queries, n_queries)
         fields["doc_ids"] = None if doc_ids is None else arrow_column("doc_ids", doc_ids, len(grades))
         fields["is_judged"] = flags
-        fields["weight"] = None if weight is None else _weight(weight, n_queries)
-        fields["judged"] = None if judged is None else _pool(judged, n_queries)
+        fields["weight"] = None if weight is None else cast_weight(weight, n_queries)
+        fields["judged"] = None if judged is None else cast_pool(judged, n_queries)
         fields["intents"] = fields["judged_intents"] = fields["intent_probabilities"] = None
         fields["propensity"] = None
         self._check_scores(nan)
@@ -679,7 +686,7 @@ class Rankings:
         >>> rerank.scores, rerank.relevance is bm25.relevance
         (array([0.5, 0.1, 0.2, 0.3]), True)
         """
-        values = _scores(scores, ascending=ascending)
+        values = cast_scores(scores, ascending=ascending)
         check_length("scores", len(values), self.n_docs, "document")
         other = object.__new__(Rankings)
         # what was asked of the grades and the queries is answered once for all systems
@@ -924,124 +931,13 @@ _STATE = [
 ]
 
 
-# ---- casting at the door ----
-
-
-def _reordered(name: str, values: Any, rows: Int64) -> Array:
-    return _one_for_each(name, values, len(rows))[rows]
-
-
-def _one_for_each(name: str, values: Any, n_rows: int) -> Array:
-    array = as_array(name, values)
-    check_length(name, len(array), n_rows, "query id")
-    return array
-
-
-def _contiguous(array: Array) -> Array:
-    """Native byte order and contiguous, copied only where it is not so already."""
-    return read_only(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
-
-
-def _kind_error(name: str, array: Array, wanted: str) -> InputTypeError:
-    shown = f", beginning with {array[0]!r}" if len(array) else ""
-    return InputTypeError(f"{name} is of dtype {array.dtype}{shown}; wanted {wanted}")
-
-
-def _relevance(name: str, values: npt.ArrayLike, unjudged: Unjudged = "refuse") -> Array:
-    array = as_array(name, values, unjudged)
-    return _numbers(name, array, "integer or float grades")
-
-
-def _scores(values: npt.ArrayLike, *, ascending: bool) -> Array:
-    check_flag("ascending", ascending)
-    scores = _numbers("scores", as_array("scores", values), "integer or float scores")
-    return read_only(negate(scores)) if ascending else scores
-
-
-def _numbers(name: str, array: Array, wanted: str) -> Array:
-    if not len(array) and array.dtype.kind in "OU":
-        return read_only(np.empty(0, np.float64))
-    if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
-        raise _kind_error(name, array, wanted)
-    if array.dtype.kind == "b":
-        array = array.view(np.uint8)
-    return _contiguous(
-        array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array
-    )
-
-
-def _integers(name: str, values: npt.ArrayLike) -> Int64:
-    array = as_array(name, values)
-    if array.dtype.kind not in "ui" and (len(array) or array.dtype.kind != "f"):
-        raise _kind_error(name, array, "integers")
-    if array.dtype == np.uint64 and len(array) and array.max() > np.iinfo(np.int64).max:
-        raise InputError(f"{name} holds {array.max()}; wanted numbers of rows, which are below 2**63")
-    return read_only(np.ascontiguousarray(array, dtype=np.int64))
-
-
-def _offsets(name: str, values: npt.ArrayLike) -> Int64:
-    array = _integers(name, values)
-    if not len(array) or array[0] != 0:
-        got = f"begins with {array[0]}" if len(array) else "is empty"
-        raise InputError(f"{name} {got}; wanted 0 first, then the end of each query")
-    falls = array[1:] < array[:-1]
-    if falls.any():
-        first = int(np.argmax(falls))
-        raise InputError(
-            f"{name} does not ascend: {array[first]} then {array[first + 1]} at position {first + 1}. Each entry is the end of a query."
-        )
-    return array
-
-
-def _ends_at(name: str, offsets: Int64, rows: int, of: str) -> None:
-    if offsets[-1] != rows:
-        raise InputError(
-            f"{name} ends at {offsets[-1]:,}, but {of} has {count_of(rows, 'value')}; the last offset is the number of documents"
-        )
-
-
-def _pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> JudgedPool:
-    try:
-        given_offsets, given_relevance = judged
-    except (TypeError, ValueError):
-        raise InputTypeError(
-            f"judged is a {type(judged).__name__}; wanted the pair (offsets, relevance) of all judged documents"
-        ) from None
-    offsets = _offsets("judged offsets", given_offsets)
-    relevance = _relevance("judged relevance", given_relevance)
-    if len(offsets) - 1 != n_queries:
-        raise InputError(
-            f"judged has {count_of(len(offsets) - 1, 'query')} and the rankings {n_queries:,}; give a pool, maybe empty, for each query"
-        )
-    _ends_at("judged offsets", offsets, len(relevance), "judged relevance")
-    return JudgedPool(offsets, relevance)
-
-
-def _flags(values: npt.ArrayLike, rows: int) -> npt.NDArray[np.bool_]:
-    array = as_array("is_judged", values)
-    if array.dtype.kind != "b" and len(array):
-        raise _kind_error("is_judged", array, "True and False")
-    check_length("is_judged", len(array), rows, "document")
-    return _contiguous(array.astype(np.bool_, copy=False))
-
-
-def _weight(values: npt.ArrayLike, n_queries: int) -> npt.NDArray[np.float64]:
-    array = as_array("weight", values)
-    if array.dtype.kind not in "buif" and len(array):
-        raise _kind_error("weight", array, "numbers")
-    check_length("weight", len(array), n_queries, "query")
-    weight = np.ascontiguousarray(array, dtype=np.float64)
-    bad = ~(np.isfinite(weight) & (weight >= 0))
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise InputError(f"weight is {weight[first]} for query number {first}; wanted finite numbers from 0")
-    return read_only(weight)
+# ---- small functions ----
 
 
 def _propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.float64]:
     array = as_array("propensity", values)
     if array.dtype.kind not in "buif" and len(array):
-        raise _kind_error("propensity", array, "probabilities")
+        raise kind_error("propensity", array, "probabilities")
     check_length("propensity", len(array), rankings.n_docs, "document")
     propensity = np.ascontiguousarray(array, dtype=np.float64)
     bad = ~((propensity > 0) & (propensity <= 1))
@@ -1054,60 +950,6 @@ def _propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.flo
             "what was hardly ever seen, and cut its weight with clip=.",
         )
     return read_only(propensity)
-
-
-def _kept_columns(queries: Any, n_queries: int) -> pa.Table | None:
-    if queries is None:
-        return None
-    try:
-        table = queries if isinstance(queries, pa.Table) else pa.table(queries)
-    except (TypeError, ValueError, pa.ArrowInvalid) as error:
-        raise InputTypeError(f"queries is a {type(queries).__name__} that is not a table: {error}") from None
-    if table.num_rows != n_queries:
-        raise InputError(
-            f"queries has {count_of(table.num_rows, 'row')} for {count_of(n_queries, 'query')}; give a row for each query"
-        )
-    return table
-
-
-def _flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Array]:
-    """Lengths and values of a list for each query."""
-    if isinstance(lists, pa.Array | pa.ChunkedArray):
-        import pyarrow.compute as pc
-
-        column = combined(lists)
-        return array_of(pc.list_value_length(column)).astype(np.int64), as_array(
-            name, column.flatten(), unjudged
-        )
-    if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
-        raise InputTypeError(
-            f"{name} is a {type(lists).__name__}; wanted a list for each query, as in [[3, 0], [1, 2, 0]]"
-        )
-    arrays = [
-        np.asarray(unmasked(f"{name} of query {query}", values, unjudged))
-        for query, values in enumerate(unmasked(name, lists))
-    ]
-    for query, array in enumerate(arrays):
-        if array.ndim != 1:
-            raise InputError(
-                f"{name} of query {query} has shape {array.shape}; wanted a list of numbers for each query"
-            )
-    filled = [array for array in arrays if array.size]  # an empty list says nothing about the dtype
-    lengths = np.fromiter((array.size for array in arrays), np.int64, len(arrays))
-    flat = np.concatenate(filled) if filled else np.empty(0, np.float64)
-    if flat.dtype.kind == "f":
-        _check_widened(name, arrays)
-    return lengths, flat
-
-
-def _check_widened(name: str, arrays: list[Array]) -> None:
-    """Refuse whole numbers that lose digits as float64, which lists of several dtypes are joined to."""
-    for query, array in enumerate(arrays):
-        if array.dtype.kind in "iu" and array.size and (array.max() > 2**53 or array.min() < -(2**53)):
-            raise InputError(
-                f"{name} of query {query} holds whole numbers beyond 2**53 and other lists do not fit their dtype, so they would "
-                "be rounded together as float64; give all lists as one integer dtype"
-            )
 
 
 def _counts_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:

@@ -236,6 +236,7 @@ FLOOR = (
     ("arrays",),
     ("grouping",),
     ("files", "threads", "intents", "statistics", "measures"),
+    ("casts",),
     ("rankings", "scores"),
     ("streams",),
     ("scoring", "sources"),

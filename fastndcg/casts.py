@@ -1,0 +1,192 @@
+"""Arguments of the constructors of `Rankings` as the arrays that it holds: each is cast and checked here, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.arrays import as_array, negate, read_only, unmasked
+from fastndcg.arrow_types import array_of, combined
+from fastndcg.errors import InputError, InputTypeError, check_flag, check_length, count_of
+from fastndcg.later import pa
+
+if TYPE_CHECKING:
+    from fastndcg.typing import Unjudged
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+
+class JudgedPool(NamedTuple):
+    """All judged documents of each query, retrieved or not: query `q` owns `relevance[offsets[q]:offsets[q + 1]]`."""
+
+    offsets: Int64
+    relevance: Array
+
+
+def reorder(name: str, values: Any, rows: Int64) -> Array:
+    return cast_rows(name, values, len(rows))[rows]
+
+
+def cast_rows(name: str, values: Any, n_rows: int) -> Array:
+    array = as_array(name, values)
+    check_length(name, len(array), n_rows, "query id")
+    return array
+
+
+def _contiguous(array: Array) -> Array:
+    """Native byte order and contiguous, copied only where it is not so already."""
+    return read_only(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
+
+
+def kind_error(name: str, array: Array, wanted: str) -> InputTypeError:
+    shown = f", beginning with {array[0]!r}" if len(array) else ""
+    return InputTypeError(f"{name} is of dtype {array.dtype}{shown}; wanted {wanted}")
+
+
+def cast_relevance(name: str, values: npt.ArrayLike, unjudged: Unjudged = "refuse") -> Array:
+    array = as_array(name, values, unjudged)
+    return _cast_numbers(name, array, "integer or float grades")
+
+
+def cast_scores(values: npt.ArrayLike, *, ascending: bool) -> Array:
+    check_flag("ascending", ascending)
+    scores = _cast_numbers("scores", as_array("scores", values), "integer or float scores")
+    return read_only(negate(scores)) if ascending else scores
+
+
+def _cast_numbers(name: str, array: Array, wanted: str) -> Array:
+    if not len(array) and array.dtype.kind in "OU":
+        return read_only(np.empty(0, np.float64))
+    if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
+        raise kind_error(name, array, wanted)
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    return _contiguous(
+        array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array
+    )
+
+
+def cast_integers(name: str, values: npt.ArrayLike) -> Int64:
+    array = as_array(name, values)
+    if array.dtype.kind not in "ui" and (len(array) or array.dtype.kind != "f"):
+        raise kind_error(name, array, "integers")
+    if array.dtype == np.uint64 and len(array) and array.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{name} holds {array.max()}; wanted numbers of rows, which are below 2**63")
+    return read_only(np.ascontiguousarray(array, dtype=np.int64))
+
+
+def cast_offsets(name: str, values: npt.ArrayLike) -> Int64:
+    array = cast_integers(name, values)
+    if not len(array) or array[0] != 0:
+        got = f"begins with {array[0]}" if len(array) else "is empty"
+        raise InputError(f"{name} {got}; wanted 0 first, then the end of each query")
+    falls = array[1:] < array[:-1]
+    if falls.any():
+        first = int(np.argmax(falls))
+        raise InputError(
+            f"{name} does not ascend: {array[first]} then {array[first + 1]} at position {first + 1}. Each entry is the end of a query."
+        )
+    return array
+
+
+def check_end(name: str, offsets: Int64, rows: int, of: str) -> None:
+    if offsets[-1] != rows:
+        raise InputError(
+            f"{name} ends at {offsets[-1]:,}, but {of} has {count_of(rows, 'value')}; the last offset is the number of documents"
+        )
+
+
+def cast_pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> JudgedPool:
+    try:
+        given_offsets, given_relevance = judged
+    except (TypeError, ValueError):
+        raise InputTypeError(
+            f"judged is a {type(judged).__name__}; wanted the pair (offsets, relevance) of all judged documents"
+        ) from None
+    offsets = cast_offsets("judged offsets", given_offsets)
+    relevance = cast_relevance("judged relevance", given_relevance)
+    if len(offsets) - 1 != n_queries:
+        raise InputError(
+            f"judged has {count_of(len(offsets) - 1, 'query')} and the rankings {n_queries:,}; give a pool, maybe empty, for each query"
+        )
+    check_end("judged offsets", offsets, len(relevance), "judged relevance")
+    return JudgedPool(offsets, relevance)
+
+
+def cast_flags(values: npt.ArrayLike, rows: int) -> npt.NDArray[np.bool_]:
+    array = as_array("is_judged", values)
+    if array.dtype.kind != "b" and len(array):
+        raise kind_error("is_judged", array, "True and False")
+    check_length("is_judged", len(array), rows, "document")
+    return _contiguous(array.astype(np.bool_, copy=False))
+
+
+def cast_weight(values: npt.ArrayLike, n_queries: int) -> npt.NDArray[np.float64]:
+    array = as_array("weight", values)
+    if array.dtype.kind not in "buif" and len(array):
+        raise kind_error("weight", array, "numbers")
+    check_length("weight", len(array), n_queries, "query")
+    weight = np.ascontiguousarray(array, dtype=np.float64)
+    bad = ~(np.isfinite(weight) & (weight >= 0))
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise InputError(f"weight is {weight[first]} for query number {first}; wanted finite numbers from 0")
+    return read_only(weight)
+
+
+def cast_queries(queries: Any, n_queries: int) -> pa.Table | None:
+    if queries is None:
+        return None
+    try:
+        table = queries if isinstance(queries, pa.Table) else pa.table(queries)
+    except (TypeError, ValueError, pa.ArrowInvalid) as error:
+        raise InputTypeError(f"queries is a {type(queries).__name__} that is not a table: {error}") from None
+    if table.num_rows != n_queries:
+        raise InputError(
+            f"queries has {count_of(table.num_rows, 'row')} for {count_of(n_queries, 'query')}; give a row for each query"
+        )
+    return table
+
+
+def flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Array]:
+    """Lengths and values of a list for each query."""
+    if isinstance(lists, pa.Array | pa.ChunkedArray):
+        import pyarrow.compute as pc
+
+        column = combined(lists)
+        return array_of(pc.list_value_length(column)).astype(np.int64), as_array(
+            name, column.flatten(), unjudged
+        )
+    if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
+        raise InputTypeError(
+            f"{name} is a {type(lists).__name__}; wanted a list for each query, as in [[3, 0], [1, 2, 0]]"
+        )
+    arrays = [
+        np.asarray(unmasked(f"{name} of query {query}", values, unjudged))
+        for query, values in enumerate(unmasked(name, lists))
+    ]
+    for query, array in enumerate(arrays):
+        if array.ndim != 1:
+            raise InputError(
+                f"{name} of query {query} has shape {array.shape}; wanted a list of numbers for each query"
+            )
+    filled = [array for array in arrays if array.size]  # an empty list says nothing about the dtype
+    lengths = np.fromiter((array.size for array in arrays), np.int64, len(arrays))
+    flat = np.concatenate(filled) if filled else np.empty(0, np.float64)
+    if flat.dtype.kind == "f":
+        _check_widened(name, arrays)
+    return lengths, flat
+
+
+def _check_widened(name: str, arrays: list[Array]) -> None:
+    """Refuse whole numbers that lose digits as float64, which lists of several dtypes are joined to."""
+    for query, array in enumerate(arrays):
+        if array.dtype.kind in "iu" and array.size and (array.max() > 2**53 or array.min() < -(2**53)):
+            raise InputError(
+                f"{name} of query {query} holds whole numbers beyond 2**53 and other lists do not fit their dtype, so they would "
+                "be rounded together as float64; give all lists as one integer dtype"
+            )
