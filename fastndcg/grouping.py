@@ -109,7 +109,7 @@ def group_by_query(query_ids: Any) -> Grouped:
 
 def pays(driver: str, rows: int) -> bool:
     """Whether a compiled driver is worth it for so many rows; the plain ones are slower than Arrow and NumPy."""
-    return worlds.world() != "plain" and worlds.pays(driver, rows)
+    return worlds.pays(driver, rows)
 
 
 class Numbers(NamedTuple):

@@ -16,6 +16,7 @@ import pytest
 import fastndcg as fn
 from fastndcg.errors import InputError
 from fastndcg.kernels import caching, worlds
+from fastndcg.sources import pages
 
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -120,6 +121,16 @@ def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
         worlds.world()
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert worlds.world() == "plain"
+
+
+@pytest.mark.auto
+def test_only_the_plain_world_never_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, long files are read by pyarrow, not by Python's loops over their pages."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
+    for asked, expected in (("plain", False), ("compiled", True), ("auto", True)):
+        monkeypatch.setenv("FASTNDCG_KERNELS", asked)
+        for rows in (10**9, 10**12):
+            assert pages.is_worth_it(rows) is pages.are_texts_worth_it(rows) is expected
 
 
 @compiles

@@ -108,10 +108,9 @@ def compiled(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
 
 
 def pays(name: str, size: float) -> bool:
-    """Whether work of that size is worth loading a driver, or compiling it where it is not kept."""
-    asked = world()
-    if asked != "auto":
-        return True
+    """Whether work of that size is worth loading a driver, or compiling it where it is not kept; never in the plain world."""
+    if world() != "auto":
+        return world() == "compiled"
     costs = COSTS.get(name, _COSTS)
     ahead = _spent.get(name, 0.0) + size * costs.plain
     price = _price_of_numba(name)

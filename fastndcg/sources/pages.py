@@ -64,7 +64,7 @@ def _run(driver: str, *arguments: Any) -> Any:
 
 def are_texts_worth_it(rows: int) -> bool:
     """As `is_worth_it`, of ids that are text."""
-    return worlds.world() != "plain" and worlds.pays("pages.texts_of_pages", rows)
+    return worlds.pays("pages.texts_of_pages", rows)
 
 
 def leaves_of(footer: Footer, names: Collection[str], texts: Collection[str] = ()) -> dict[str, Leaf]:

@@ -206,7 +206,7 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
 
 def _is_compiled(driver: str, size: int) -> bool:
     """Whether kernels sum: the plain ones are slower than what is here without them."""
-    return worlds.world() != "plain" and worlds.pays(driver, size)
+    return worlds.pays(driver, size)
 
 
 def _sum_of_parts(values: Float64, largest: float | None) -> Fraction | None:
