@@ -33,9 +33,6 @@ def keep_documents(data, table, lines, each, row, out, offsets, end):
     return kernels.keep_documents(data, table, lines, each, row, out, offsets, end)
 
 
-plain_keep_documents = compiled(kernels.plain_keep_documents)
-
-
 @compiled
 def read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd):
     return decimals.read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd)
@@ -135,12 +132,13 @@ def _bytes(text):
 
 @given(st.binary(max_size=400) | st.text(" \n\ta#\u00e9", max_size=400).map(str.encode), st.integers(0, 70))
 def test_blanks(text, start):
-    data, found = _bytes(text), []
-    for find in (find_blanks, kernels.plain_find_blanks):
-        out = np.full(len(data) + 64, -1, np.int32)
-        count, ends = find(data, min(start, len(data)), len(data), out)
-        found.append((out[:count].tolist(), ends))
-    assert found[0] == found[1]
+    data = _bytes(text)
+    start = min(start, len(data))
+    out = np.full(len(data) + 64, -1, np.int32)
+    count, ends = find_blanks(data, start, len(data), out)
+    blanks = np.flatnonzero(data[start:] <= 32) + start
+    assert out[:count].tolist() == blanks.tolist()
+    assert ends == (data[blanks] == 10).sum()
 
 
 @given(st.lists(st.integers(1, 140), min_size=1, max_size=12), st.integers(0, 70))
@@ -149,14 +147,13 @@ def test_documents_of_any_length_fill_their_column_and_no_more(lengths, room):
         b"".join(b"q 0 " + bytes([97 + row]) * length + b" 1\n" for row, length in enumerate(lengths))
     )
     table = np.flatnonzero(data <= 32).astype(np.int32)
-    n, columns = sum(lengths), []
-    for keep in (keep_documents, plain_keep_documents):
-        held = np.full(n + room + 64, 255, np.uint8)
-        out, offsets = held[: n + room], np.zeros(len(lengths) + 1, np.int64)
-        assert keep(data, table, len(lengths), 4, 0, out, offsets, 0) == n
-        assert (held[n + room :] == 255).all()
-        columns.append((out[:n].tobytes(), offsets.tolist()))
-    assert columns[0] == columns[1]
+    n = sum(lengths)
+    held = np.full(n + room + 64, 255, np.uint8)
+    out, offsets = held[: n + room], np.zeros(len(lengths) + 1, np.int64)
+    assert keep_documents(data, table, len(lengths), 4, 0, out, offsets, 0) == n
+    assert (held[n + room :] == 255).all()
+    assert out[:n].tobytes() == b"".join(bytes([97 + row]) * length for row, length in enumerate(lengths))
+    assert offsets.tolist() == [0, *np.cumsum(lengths).tolist()]
 
 
 @given(
@@ -169,16 +166,13 @@ def test_numbers_of_a_chunk(numbers):
     data = _bytes("".join(f"q 0 d {number}\n" for number in numbers).encode())
     table = np.flatnonzero(data <= 32).astype(np.int32)
     words = np.zeros((decimals.N_WORDS, len(numbers)), np.uint64)
-    left = []
-    for read in (read_numbers, decimals.plain_read_numbers):
-        values, odd = np.zeros(len(numbers)), np.zeros((len(numbers), 3), np.int64)
-        n_odd = read(data, table, len(numbers), 4, 2, words, 0, values, odd, 0)
-        left.append({row: data[start:stop].tobytes().decode() for row, start, stop in odd[:n_odd].tolist()})
-        for row, number in enumerate(numbers):
-            if row not in left[-1]:
-                assert values[row : row + 1].tobytes() == np.array([float(number)]).tobytes()
-    assert left[1] == dict(enumerate(numbers))
-    assert left[0].items() <= left[1].items()
+    values, odd = np.zeros(len(numbers)), np.zeros((len(numbers), 3), np.int64)
+    n_odd = read_numbers(data, table, len(numbers), 4, 2, words, 0, values, odd, 0)
+    left = {row: data[start:stop].tobytes().decode() for row, start, stop in odd[:n_odd].tolist()}
+    assert left.items() <= dict(enumerate(numbers)).items()
+    for row, number in enumerate(numbers):
+        if row not in left:
+            assert values[row : row + 1].tobytes() == np.array([float(number)]).tobytes()
 
 
 # ---- files ----

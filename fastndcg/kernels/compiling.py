@@ -71,7 +71,7 @@ def allocating(function: F) -> F:
 empty = np.empty if private is None else private.empty
 
 
-def driver(**options: Any) -> Callable[[F], F]:
+def driver(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
     """Compile what Python calls; it is kept on disk (see `caching`) where a folder can be written, and found where it can be read."""
 
     def decorate(function: F) -> F:

@@ -289,26 +289,7 @@ def read_digits(lines: int, words: Array) -> None:
         decimals[i] = np.uint64((after if has_point else 0) if is_read else _LONGEST_NUMBER)
 
 
-def plain_read_numbers(
-    data: Array,
-    table: Array,
-    lines: int,
-    each: int,
-    before: int,
-    words: Array,
-    row: int,
-    values: Array,
-    odd: Array,
-    n_odd: int,
-) -> int:
-    """Write the numbers after the blank `before` of each line; returns how many are left to `read_number` so far."""
-    for line in range(lines):
-        odd[n_odd] = row + line, table[line * each + before] + 1, table[line * each + before + 1]
-        n_odd += 1
-    return n_odd
-
-
-@in_place_of(plain_read_numbers)
+@block
 def read_numbers(
     data: Array,
     table: Array,
@@ -321,7 +302,10 @@ def read_numbers(
     odd: Array,
     n_odd: int,
 ) -> int:
-    """As the plain one, which leaves all of them: numbers of at most nineteen digits and a point are read here."""
+    """Write the numbers after the blank `before` of each line; returns how many are left to `read_number` so far.
+
+    Numbers of at most nineteen digits and a point are read here.
+    """
     gather_numbers(data, table, lines, each, before, words)
     read_digits(lines, words)
     here = values[row : row + lines]

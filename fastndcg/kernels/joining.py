@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,7 +92,29 @@ def compare_text(text: Array, start: int, stop: int, other: Array, other_start: 
     return (stop - start) - (other_stop - other_start)
 
 
-@driver()
+def plain_digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> None:
+    """As `digest_ids`, a word of all ids at a time."""
+    starts, stops = offsets[:-1], offsets[1:]
+    lengths = stops - starts
+    padded = np.concatenate([data, np.zeros(8, np.uint8)])
+
+    def word(at: Array) -> Array:
+        return np.lib.stride_tricks.sliding_window_view(padded, 8)[at].view("<u8")[:, 0].astype(np.uint64)
+
+    shift = (8 * np.maximum(8 - lengths, 0)).astype(np.uint64)
+    first = np.where(
+        lengths > 0, word(starts) << np.minimum(shift, 63) >> np.minimum(shift, 63), np.uint64(0)
+    )
+    value = mix(lengths.astype(np.uint64), first)
+    for at in range(8, int(lengths.max(initial=0)), 8):
+        (longer,) = np.nonzero(lengths > at)
+        # of the last word some bytes may be mixed in again
+        value[longer] = mix(value[longer], word(np.minimum(starts[longer] + at, stops[longer] - 8)))
+    hashes[:] = (value ^ (value >> np.uint64(29))) & np.uint64(0xFFFFFFFF)
+    leading[:] = first.byteswap() >> np.uint64(8)
+
+
+@driver(plain=plain_digest_ids)
 def digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> None:
     """Hash and first seven bytes of each id."""
     for row in range(hashes.shape[0]):
@@ -161,7 +184,41 @@ def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
     )
 
 
-@driver()
+def plain_join_documents(
+    judged_offsets: Array,
+    judged_rows: Array,
+    judged: Ids,
+    run_offsets: Array,
+    run_rows: Array,
+    run: Ids,
+    found: Array,
+) -> tuple[int, int, int]:
+    """As `join_documents`, through a dict for each query."""
+    judged_ids, run_ids = plain_ids(judged), plain_ids(run)
+    for query in range(judged_offsets.shape[0] - 1):
+        rows_of_id: dict[Any, int] = {}
+        for row in judged_rows[judged_offsets[query] : judged_offsets[query + 1]].tolist():
+            other = rows_of_id.setdefault(judged_ids[row], row)
+            if other != row:
+                return 1, other, row
+        returned: dict[Any, int] = {}
+        for row in run_rows[run_offsets[query] : run_offsets[query + 1]].tolist():
+            other = returned.setdefault(run_ids[row], row)
+            if other != row:
+                return 2, other, row
+            found[row] = rows_of_id.get(run_ids[row], -1)
+    return 0, -1, -1
+
+
+def plain_ids(ids: Ids) -> list[Any]:
+    """Ids as Python compares them: as bytes, or as numbers."""
+    if ids.offsets.shape[0] == 0:
+        return ids.leading.tolist()
+    data, ends = ids.data.tobytes(), ids.offsets.tolist()
+    return [data[start:stop] for start, stop in pairwise(ends)]
+
+
+@driver(plain=plain_join_documents)
 def join_documents(
     judged_offsets: Array,
     judged_rows: Array,
@@ -257,7 +314,25 @@ _LEADING_BYTES = 4  # after these few keys are out of order
 _MOST_MOVES = 4  # for each key, where they are put in order one by one
 
 
-@driver()
+def plain_order_documents(
+    offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, ordered: Array
+) -> None:
+    """As `order_documents`, by NumPy's sort; where keys are equal, by Python's."""
+    queries = np.repeat(np.arange(offsets.shape[0] - 1), np.diff(offsets))
+    first, last = offsets[0], offsets[-1]
+    own = rows[first:last]
+    own = own[np.lexsort((keys[own], queries))]
+    is_new = np.ones(len(own) + 1, np.bool_)
+    is_new[1:-1] = (keys[own[1:]] != keys[own[:-1]]) | (queries[1:] != queries[:-1])
+    runs = np.flatnonzero(is_new)
+    tied = np.flatnonzero(np.diff(runs) > 1)
+    held = plain_ids(ids) if len(tied) else []
+    for start, stop in zip(runs[tied].tolist(), runs[tied + 1].tolist(), strict=True):
+        own[start:stop] = sorted(own[start:stop].tolist(), key=held.__getitem__, reverse=not ascending)
+    ordered[first:last] = own
+
+
+@driver(plain=plain_order_documents)
 def order_documents(
     offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, ordered: Array
 ) -> None:

@@ -9,6 +9,7 @@ ids, all query ids, all numbers. Line by line took twice as long.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -16,14 +17,13 @@ import numpy as np
 from fastndcg.kernels.tables import Array
 
 from .decimals import N_WORDS, read_number, read_numbers
-from .marks import block, driver, in_place_of
+from .marks import block, driver
 from .words import (
     BLANK,
     COLON,
     HASH,
     NEWLINE,
     bits_of_64,
-    copy_text,
     copy_widely,
     count_bits,
     element,
@@ -53,23 +53,15 @@ class TextColumns(NamedTuple):
     odd: Array  # int64 (:, 3): row, start and end of each number that this scanner leaves to another
 
 
-def plain_find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[int, int]:
-    """Write where the blanks and ends of lines are, in order; returns how many, and how many end a line."""
-    found, lines = 0, 0
-    for at in range(start, stop):
-        if data[at] <= BLANK:
-            out[found] = at
-            found += 1
-            lines += data[at] == NEWLINE
-    return found, lines
-
-
 _USUAL_BLANKS = 12  # of 64 bytes; so many are written without asking whether there are, which is not foreseen
 
 
-@in_place_of(plain_find_blanks)
+@block
 def find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[int, int]:
-    """As the plain one; `out` has room for 64 more."""
+    """Write where the blanks and ends of lines are, in order; returns how many, and how many end a line.
+
+    `out` has room for 64 more.
+    """
     found, lines, at = 0, 0, start
     one, none = np.uint64(1), np.uint64(0)
     while at + 64 <= stop:
@@ -167,23 +159,14 @@ def find_fields(
     return lines, first, n_skipped, -1
 
 
-def plain_keep_documents(
-    data: Array, table: Array, lines: int, each: int, row: int, out: Array, offsets: Array, end: int
-) -> int:
-    """Append the third field of each line; returns where the last one ends."""
-    for line in range(lines):
-        start, stop = table[line * each + 1] + 1, table[line * each + 2]
-        copy_text(data, start, stop, out, end)
-        end += stop - start
-        offsets[row + 1 + line] = end
-    return end
-
-
-@in_place_of(plain_keep_documents)
+@block
 def keep_documents(
     data: Array, table: Array, lines: int, each: int, row: int, out: Array, offsets: Array, end: int
 ) -> int:
-    """As the plain one; what stands after an id is copied too, and written over by the next one."""
+    """Append the third field of each line; returns where the last one ends.
+
+    What stands after an id is copied too, and written over by the next one.
+    """
     last, last_end = data.shape[0] - 64, out.shape[0] - 64
     here = offsets[row + 1 : row + 1 + lines]
     for line in range(lines):
@@ -230,7 +213,59 @@ def keep_queries(
     return runs, query_end
 
 
-@driver()
+_BLANKS = bytes.maketrans(bytes(range(BLANK)), b" " * BLANK)
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def plain_scan_trec(data: Array, fields: int, columns: TextColumns, filled: Array) -> int:
+    """As `scan_trec`: each line is split as Python does, which is ten times faster than to look at each byte."""
+    first, doc_end, runs, query_end, n_skipped, n_odd = filled.tolist()
+    query = columns.query_bytes[columns.query_ends[runs - 2] if runs > 1 else 0 : query_end].tobytes()
+    columns.doc_offsets[first] = doc_end
+    docs: list[bytes] = []
+    queries: list[bytes] = []
+    doc_place, number_place = {3: (1, 2), 4: (2, 3), 6: (2, 4)}[fields]
+    at, malformed = 0, -1
+    for line in data.tobytes().split(b"\n")[:-1]:
+        words, row = line.translate(_BLANKS).split(b" "), first + len(docs)
+        found = [word for word in words if word]
+        if not found or found[0].startswith(b"#"):
+            columns.skipped[n_skipped] = row
+            n_skipped += 1
+        elif len(found) < fields or len(found) > fields < 6:
+            malformed = at
+            break
+        else:
+            if found[0] != query or not runs:
+                query = found[0]
+                queries.append(query)
+                columns.query_rows[runs] = row
+                runs += 1
+            docs.append(found[doc_place])
+            number = found[number_place]
+            if _NUMBER.fullmatch(number):
+                columns.values[row] = float(number)
+            else:
+                places = [place for place, word in enumerate(words) if word]
+                start = at + len(b" ".join(words[: places[number_place]])) + 1
+                columns.odd[n_odd] = row, start, start + len(number)
+                n_odd += 1
+        at += len(line) + 1
+    doc_end = _append(docs, columns.doc_bytes, doc_end, columns.doc_offsets[first + 1 :])
+    query_end = _append(queries, columns.query_bytes, query_end, columns.query_ends[runs - len(queries) :])
+    filled[:] = first + len(docs), doc_end, runs, query_end, n_skipped, n_odd
+    return malformed
+
+
+def _append(texts: list[bytes], out: Array, end: int, ends: Array) -> int:
+    """Write texts from `end` on, and where each ends; returns where the last one does."""
+    joined = b"".join(texts)
+    out[end : end + len(joined)] = np.frombuffer(joined, np.uint8)
+    ends[: len(texts)] = end + np.cumsum([len(text) for text in texts], dtype=np.int64)
+    return end + len(joined)
+
+
+@driver(plain=plain_scan_trec)
 def scan_trec(data: Array, fields: int, columns: TextColumns, filled: Array) -> int:
     """Read the lines `query iteration doc grade` of 4 fields, `query iteration doc rank score tag ...` of 6, or `query doc rank` of 3.
 

@@ -57,6 +57,10 @@ def _stoppable(function: F) -> F:
     return watched  # type: ignore[return-value]
 
 
+def _as_plain(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
+    return lambda function: plain or function
+
+
 private: Any = None
 BLOCK: dict[str, Any] = {}
 intrinsic: Any = _as_it_is
@@ -65,7 +69,7 @@ block: Any = _as_it_is
 inlined: Any = _as_it_is
 apart: Any = _as_it_is
 allocating: Any = _as_it_is
-driver: Any = _by_options
+driver: Any = _as_plain  # `plain` takes its place in the plain world, where loops would be slow
 stoppable: Any = _stoppable  # a block where a plain driver stops after its deadline; drivers that run it write nothing they read
 empty: Any = np.empty
 steps: Any = range  # of a loop whose steps threads share
