@@ -49,12 +49,12 @@ COSTS = {
     "pages.values_of_pages": Costs(1e-8, 8.0, 0.1),
     "pages.texts_of_pages": Costs(1e-7, 4.0, 0.1),
     # a unit is a byte
-    "lines.scan_trec": Costs(4e-7, 4.0, 0.1),
+    "lines.scan_trec": Costs(1.5e-7, 4.0, 0.1),
     "lines.scan_ltr": Costs(4e-7, 4.0, 0.1),
     # a unit is a row
-    "joining.digest_ids": Costs(2e-6, 1.0),
-    "joining.join_documents": Costs(4e-6, 2.0),
-    "joining.order_documents": Costs(5e-6, 3.0),
+    "joining.digest_ids": Costs(1e-7, 1.0),
+    "joining.join_documents": Costs(1e-6, 2.0),
+    "joining.order_documents": Costs(5e-7, 3.0),
     "rows.find_changes": Costs(1e-7, 0.5),
     # the plain way of these is Arrow's, or NumPy's
     "rows.codes_by_first_appearance": Costs(3e-8, 0.5),
