@@ -22,6 +22,8 @@ from distributed import Client, LocalCluster  # noqa: E402 - as above
 from fastndcg.adapters import lightgbm as fnl  # noqa: E402 - as above
 from fastndcg.adapters import xgboost as fnx  # noqa: E402 - as above
 
+pytestmark = pytest.mark.auto
+
 DATA = boosting.ranked(120)
 
 

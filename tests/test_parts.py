@@ -23,6 +23,8 @@ from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
 from fastndcg.statistics import Moments
 
+pytestmark = pytest.mark.auto
+
 
 def task_for(
     table: pa.Table, measures: Any = "nDCG@3", *, order: Any = None, convention: Any = None, **roles: Any

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import engines
 import pyarrow.parquet as pq
+import pytest
+
+pytestmark = pytest.mark.auto
 
 engines.need("pyspark", "grpc", "grpc_status")
 

@@ -16,7 +16,7 @@ import fastndcg as fn
 from fastndcg.errors import ConventionError, InputError, InputTypeError
 
 engines.need("torch", "torchmetrics", "sentence_transformers")
-pytestmark = pytest.mark.filterwarnings("ignore")  # what the hosts say of themselves
+pytestmark = [pytest.mark.auto, pytest.mark.filterwarnings("ignore")]  # what the hosts say of themselves
 
 import torch  # noqa: E402 - needs the check above
 import torchmetrics  # noqa: E402 - as above
