@@ -421,8 +421,12 @@ _OF_TABLES = {"relevance": ("grades", "keep", "weight"), "score": ("rank",)}
 def _refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
     """Refuse what is said of columns where there are none."""
     for argument in _OF_TABLES[role]:
-        if getattr(roles, argument):
-            raise ColumnError(Argument(argument), f" is of a column, and {name} is {what}; give a table")
+        if not getattr(roles, argument):
+            continue
+        if argument == "keep":  # which the cutoffs of a measure may ask for
+            column = roles.keep if isinstance(roles.keep, str) else roles.keep[0]
+            raise ColumnError(f'there is no column "{column}": {name} is {what}; give a table')
+        raise ColumnError(Argument(argument), f" is of a column, and {name} is {what}; give a table")
 
 
 def _file_side(
