@@ -36,7 +36,7 @@ class Grouped:
         """Rows in query order, those of a query in their own order; None where they stand so already."""
         if self.codes is None:
             return None
-        if not pays("rows.rows_by_code", len(self.codes)):
+        if not worlds.pays("rows.rows_by_code", len(self.codes)):
             return np.argsort(self.codes, kind="stable")
         rows: Int64 = worlds.run(
             "rows.rows_by_code", len(self.codes), read_only(self.codes), len(self.offsets) - 1
@@ -56,7 +56,7 @@ class Grouped:
             column.ndim == 1 and column.dtype.kind in "biuf" and column.itemsize <= 8
             for column in (one, other)
         )
-        if not is_known or not pays("rows.place_by_code", len(self.codes)):
+        if not is_known or not worlds.pays("rows.place_by_code", len(self.codes)):
             # no row is out of range: to clip them took 8 ns a row, to check them 10
             rows: Any = self.rows
             return one.take(rows, 0, mode="clip"), other.take(rows, 0, mode="clip")
@@ -107,11 +107,6 @@ def group_by_query(query_ids: Any) -> Grouped:
     return Grouped(decoded(found), offsets, codes, first_rows)
 
 
-def pays(driver: str, rows: int) -> bool:
-    """Whether a compiled driver is worth it for so many rows; the plain ones are slower than Arrow and NumPy."""
-    return worlds.pays(driver, rows)
-
-
 class Numbers(NamedTuple):
     """The number of each row's id, in order of first appearance; the first row of each number, and how many it has."""
 
@@ -139,7 +134,7 @@ def numbers_of(ids: pa.Array) -> Numbers:
         values = (read_only(indices),)
     elif is_text:
         values = text_of(ids)
-    if not values or len(ids) >= 2**31 or not pays(f"rows.{name}", len(ids)):
+    if not values or len(ids) >= 2**31 or not worlds.pays(f"rows.{name}", len(ids)):
         return _numbers_by_arrow(ids)
     codes = np.empty(len(ids), np.int32)
     room = n_values or _TABLE

@@ -38,7 +38,7 @@ def wanted(ids: list[object]) -> tuple[list[object], list[int], list[int]]:
 @pytest.fixture(params=["plain", "as it is"])
 def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Arrow's and NumPy's way, and the kernels: compiled ones, or as plain Python where nothing is compiled."""
-    monkeypatch.setattr(grouping, "pays", lambda name, rows: request.param != "plain")
+    monkeypatch.setattr(grouping.worlds, "pays", lambda name, rows: request.param != "plain")
     return str(request.param)
 
 

@@ -312,6 +312,16 @@ class System(NamedTuple):
     columns: dict[str, str | None]  # taken for each role
 
 
+def by_name(systems: Iterable[System]) -> dict[str, System]:
+    """Systems by their names, of which each has its own."""
+    found: dict[str, System] = {}
+    for system in systems:
+        if system.name in found:
+            end(2, f'two systems are called "{system.name}"; rename a file')
+        found[system.name] = system
+    return found
+
+
 def read_systems(
     paths: list[str],
     judgments: str,
@@ -320,25 +330,8 @@ def read_systems(
     roles: Roles,
     measures: Iterable[Measure],
     threads: int | None,
-) -> dict[str, System]:
-    """Each file, each column of scores of one file, or each run with all judged queries: one that a run lacks has an empty ranking."""
-    systems: dict[str, System] = {}
-    for system in _read_systems(paths, judgments, runs, scores, roles, measures, threads):
-        if system.name in systems:
-            end(2, f'two systems are called "{system.name}"; rename a file')
-        systems[system.name] = system
-    return systems
-
-
-def _read_systems(
-    paths: list[str],
-    judgments: str,
-    runs: list[str],
-    scores: list[str],
-    roles: Roles,
-    measures: Iterable[Measure],
-    threads: int | None,
 ) -> Iterator[System]:
+    """Each file, each column of scores of one file, or each run with all judged queries: one that a run lacks has an empty ranking."""
     for path, name in zip(paths, name_runs(paths, "PATH"), strict=True):
         opened = open_paths([path], threads)
         for column in scores or (None,):

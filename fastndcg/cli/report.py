@@ -15,6 +15,7 @@ from fastndcg.cli.options import MeasureOption, QrelsOption, ThreadsOption
 from fastndcg.cli.reading import (
     ReadingOfMeans,
     System,
+    by_name,
     check_confidence,
     check_sources,
     number_or_word,
@@ -88,7 +89,7 @@ def report(
     check_writable(out)
     asked = read_measures(measure or ["nDCG@10"], [])
     roles = reading.roles(next(iter(scores), None), slices)
-    systems = read_systems(paths, judgments, runs, scores, roles, asked, threads)
+    systems = by_name(read_systems(paths, judgments, runs, scores, roles, asked, threads))
     with Task("Writing the page"):
         write_report(
             {name: system.rankings for name, system in systems.items()},

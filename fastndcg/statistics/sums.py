@@ -33,7 +33,7 @@ def exact_sum(values: npt.ArrayLike, largest: float | None = None) -> Fraction:
     1.0
     """
     array = np.asarray(values, dtype=np.float64)
-    if array.size >= _COMPILED and _is_compiled("exact.add_values", array.size):
+    if array.size >= _COMPILED and worlds.pays("exact.add_values", array.size):
         close = _sum_of_parts(array, largest)
         return _sum_of_digits(array) if close is None else close
     total = Fraction(0)
@@ -48,7 +48,7 @@ def exact_sum_of_products(left: Float64, right: Float64, largest: float | None =
     >>> float(exact_sum_of_products(np.array([0.1, 0.2]), np.array([3.0, 1.0]))) == 0.5
     True
     """
-    if left.size >= _COMPILED and _is_compiled("exact.add_products", left.size):
+    if left.size >= _COMPILED and worlds.pays("exact.add_products", left.size):
         close = _sum_of_squared_parts(left, largest) if left is right else None
         return _sum_of_digits(left, right) if close is None else close
     total = Fraction(0)
@@ -196,17 +196,12 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
     """
     if not values.size:
         return float("nan"), float("nan"), float("nan")
-    if values.size >= _COMPILED and _is_compiled("windows.count_in_bins", values.size):
+    if values.size >= _COMPILED and worlds.pays("windows.count_in_bins", values.size):
         found = _selected_quartiles(np.ascontiguousarray(values))
         if found is not None:
             return found
     q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
     return q25, median, q75
-
-
-def _is_compiled(driver: str, size: int) -> bool:
-    """Whether kernels sum: the plain ones are slower than what is here without them."""
-    return worlds.pays(driver, size)
 
 
 def _sum_of_parts(values: Float64, largest: float | None) -> Fraction | None:
