@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import itertools
 import os
@@ -41,6 +42,16 @@ MEASURES = [
     "Judged@5",
 ]
 BY_ORDER = "nDCG(ties='input')@4"
+
+
+class imported_later:
+    """A module that is imported when something of it is first used: each worker collects all tests, and runs those of a few hosts."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(importlib.import_module(self._name), attribute)
 
 
 def need(*modules: str, extra: str = "engines") -> None:

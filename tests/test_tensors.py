@@ -18,11 +18,10 @@ from fastndcg.errors import ConventionError, InputError, InputTypeError
 engines.need("torch", "torchmetrics", "sentence_transformers")
 pytestmark = [pytest.mark.auto, pytest.mark.filterwarnings("ignore")]  # what the hosts say of themselves
 
-import torch  # noqa: E402 - needs the check above
-import torchmetrics  # noqa: E402 - as above
-
-from fastndcg.adapters.sentence_transformers import InformationRetrievalEvaluator  # noqa: E402 - as above
-from fastndcg.adapters.torchmetrics import RankingMetric  # noqa: E402 - as above
+# ten seconds to import, which no other worker needs to wait for
+torch, torchmetrics = engines.imported_later("torch"), engines.imported_later("torchmetrics")
+adapter = engines.imported_later("fastndcg.adapters.torchmetrics")
+evaluators = engines.imported_later("fastndcg.adapters.sentence_transformers")
 
 RNG = np.random.default_rng(0)
 SIZES = RNG.integers(1, 20, 60)
@@ -34,10 +33,10 @@ WANTED = fn.evaluate(fn.Rankings.from_query_ids(INDEXES, GRADES, SCORED), ["nDCG
 # ---- tensors ----
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-def test_tensors_of_pytorch(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_tensors_of_pytorch(dtype: str) -> None:
     """Those that want a gradient too; scores here are exact in every dtype."""
-    scores = torch.tensor(SCORED).to(dtype).requires_grad_()
+    scores = torch.tensor(SCORED).to(getattr(torch, dtype)).requires_grad_()
     found = fn.ndcg(torch.tensor(GRADES), scores, query_ids=torch.tensor(INDEXES), k=10)
     assert found.mean() == pytest.approx(WANTED["nDCG@10"], rel=1e-14)
     rankings = fn.Rankings.from_groups(torch.tensor(SIZES), torch.tensor(GRADES), scores)
@@ -90,10 +89,11 @@ def padded() -> tuple[Any, Any, Any]:
     return true, score, mask
 
 
-@pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
-def test_padded_batches(kind: Any) -> None:
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_padded_batches(kind: str) -> None:
+    to = torch.tensor if kind == "torch" else np.asarray
     true, score, mask = padded()
-    found = fn.Rankings.from_dense(kind(true), kind(score), mask=kind(mask))
+    found = fn.Rankings.from_dense(to(true), to(score), mask=to(mask))
     assert found.lengths.tolist() == SIZES.tolist()
     assert found.scores.tolist() == SCORED.tolist()
     with pytest.raises(
@@ -107,7 +107,7 @@ def test_padded_batches(kind: Any) -> None:
 # ---- torchmetrics ----
 
 
-def fed(metric: RankingMetric, batch: int = 100) -> RankingMetric:
+def fed(metric: Any, batch: int = 100) -> Any:
     for start in range(0, len(SCORED), batch):
         part = slice(start, start + batch)
         metric.update(
@@ -118,16 +118,16 @@ def fed(metric: RankingMetric, batch: int = 100) -> RankingMetric:
 
 @pytest.mark.parametrize("batch", [7, 100, 10_000])
 def test_batches(batch: int) -> None:
-    metric = fed(RankingMetric(["nDCG@10", "RR"]), batch)
+    metric = fed(adapter.RankingMetric(["nDCG@10", "RR"]), batch)
     assert {name: value.item() for name, value in metric.compute().items()} == WANTED
     assert len(metric.per_query()["RR"]) == 60
     metric.reset()
-    assert math.isnan(RankingMetric("RR").compute()) and not metric.preds
+    assert math.isnan(adapter.RankingMetric("RR").compute()) and not metric.preds
 
 
 def test_padded_batches_of_a_metric() -> None:
     true, score, mask = map(torch.tensor, padded())
-    metric = RankingMetric("nDCG@10")
+    metric = adapter.RankingMetric("nDCG@10")
     for rows in (slice(0, 25), slice(25, None)):
         metric.update(score[rows], true[rows], mask=mask[rows])
     assert metric.compute().item() == WANTED["nDCG@10"]
@@ -136,15 +136,17 @@ def test_padded_batches_of_a_metric() -> None:
 def test_torchmetrics_own_number() -> None:
     theirs = torchmetrics.retrieval.RetrievalNormalizedDCG(top_k=10)
     theirs.update(torch.tensor(SCORED), torch.tensor(GRADES), indexes=torch.tensor(INDEXES))
-    assert fed(RankingMetric("nDCG@10", like="torchmetrics")).compute().item() == pytest.approx(
+    assert fed(adapter.RankingMetric("nDCG@10", like="torchmetrics")).compute().item() == pytest.approx(
         theirs.compute().item(), rel=1e-6
     )
     with pytest.raises(ConventionError):
-        RankingMetric("nDCG@10", like="torchmatrics")
+        adapter.RankingMetric("nDCG@10", like="torchmatrics")
 
 
 def test_forward_and_collection() -> None:
-    collection = torchmetrics.MetricCollection({"a": RankingMetric("nDCG@10"), "b": RankingMetric("RR")})
+    collection = torchmetrics.MetricCollection(
+        {"a": adapter.RankingMetric("nDCG@10"), "b": adapter.RankingMetric("RR")}
+    )
     shown = collection(torch.tensor(SCORED), torch.tensor(GRADES), indexes=torch.tensor(INDEXES))
     assert [shown["a"].item(), shown["b"].item()] == [*WANTED.values()]
     assert collection.compute()["a"].item() == WANTED["nDCG@10"]
@@ -152,18 +154,18 @@ def test_forward_and_collection() -> None:
 
 def test_what_a_metric_refuses() -> None:
     with pytest.raises(InputError, match=r"preds has shape \(3,\) and there are no indexes"):
-        RankingMetric("RR").update(torch.ones(3), torch.ones(3))
+        adapter.RankingMetric("RR").update(torch.ones(3), torch.ones(3))
     with pytest.raises(InputError, match=r"target has shape \(2,\) and preds \(3,\)"):
-        RankingMetric("RR").update(torch.ones(3), torch.ones(2), torch.ones(3))
+        adapter.RankingMetric("RR").update(torch.ones(3), torch.ones(2), torch.ones(3))
 
 
 PROCESS = """
 import sys, torch, test_tensors as t
 rank = int(sys.argv[1])
 torch.distributed.init_process_group("gloo", f"file://{sys.argv[2]}", world_size=2, rank=rank)
-metric, rows = t.RankingMetric(["nDCG@10", "RR"], threads=1), slice(rank, None, 2)
+metric, rows = t.adapter.RankingMetric(["nDCG@10", "RR"], threads=1), slice(rank, None, 2)
 metric.update(torch.tensor(t.SCORED[rows]), torch.tensor(t.GRADES[rows]), indexes=torch.tensor(t.INDEXES[rows]))
-dense = t.RankingMetric("nDCG@10", threads=1)
+dense = t.adapter.RankingMetric("nDCG@10", threads=1)
 true, score, mask = map(torch.tensor, t.padded())
 dense.update(score[rows], true[rows], mask=mask[rows])
 found = {name: value.item() for name, value in metric.compute().items()}
@@ -228,7 +230,7 @@ def test_binary_judgments_have_the_numbers_of_the_library(model: Any) -> None:
     }
     options: dict[str, Any] = {"ndcg_at_k": [3, 10], "write_csv": False}
     theirs = evaluation.InformationRetrievalEvaluator(QUERIES, CORPUS, sets, **options)(model)
-    found = InformationRetrievalEvaluator(QUERIES, CORPUS, sets, **options)(model)
+    found = evaluators.InformationRetrievalEvaluator(QUERIES, CORPUS, sets, **options)(model)
     assert {name: pytest.approx(value, rel=1e-12) for name, value in theirs.items()} == {
         name: value for name, value in found.items() if not name.endswith(("_low", "_high"))
     }
@@ -236,7 +238,7 @@ def test_binary_judgments_have_the_numbers_of_the_library(model: Any) -> None:
 
 @pytest.mark.parametrize("gain", ["linear", "exp2"])
 def test_grades(model: Any, gain: Any, tmp_path: Path) -> None:
-    evaluator = InformationRetrievalEvaluator(QUERIES, CORPUS, JUDGED, ndcg_at_k=[10], gain=gain)
+    evaluator = evaluators.InformationRetrievalEvaluator(QUERIES, CORPUS, JUDGED, ndcg_at_k=[10], gain=gain)
     found = evaluator(model, output_path=str(tmp_path))
     ((name, scores),) = evaluator.scores.items()
     measure = fn.nDCG(gain=gain, ties="input") @ 10
@@ -253,7 +255,7 @@ def test_grades(model: Any, gain: Any, tmp_path: Path) -> None:
 
 def test_judgments_that_are_neither() -> None:
     with pytest.raises(InputTypeError, match=r"relevant_docs\['q1'\] is a int; wanted a dict"):
-        InformationRetrievalEvaluator({"q1": "a"}, {"d": "b"}, {"q1": 3})
+        evaluators.InformationRetrievalEvaluator({"q1": "a"}, {"d": "b"}, {"q1": 3})
 
 
 def test_the_example_of_the_page_of_embeddings() -> None:
