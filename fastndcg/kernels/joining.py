@@ -230,8 +230,8 @@ def join_documents(
 ) -> tuple[int, int, int]:
     """Judged row of each document of the run, -1 where it has none, through one small hash table for each query.
 
-    Both sides are grouped by query: query `q` owns `rows[offsets[q]:offsets[q + 1]]`. Returns (0, -1, -1), or 1 for the judgments or 2 for the run, with the first two rows that are the same
-    document of the same query.
+    Both sides are grouped by query: query `q` owns `rows[offsets[q]:offsets[q + 1]]`. Returns (0, -1, -1), or 1 for the judgments
+    or 2 for the run, with the first two rows that are the same document of the same query.
     """
     n_queries = judged_offsets.shape[0] - 1
     largest = 0

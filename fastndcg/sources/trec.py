@@ -781,29 +781,18 @@ def join(
     judged_docs, run_docs = _alike(qrels, run, qrels.docs, run.docs, "document")
 
     to_judged = array_of(pc.index_in(run_queries, judged_queries), len(judged_queries)).astype(np.int64)
-    queries = qrels.queries
-    judged_codes, run_codes = qrels.codes, to_judged[run.codes]
-    kept = np.flatnonzero(np.bincount(run_codes, minlength=len(queries) + 1)[:-1])
-    _check_common(qrels, run, kept, missing)
+    run_codes = to_judged[run.codes]
+    returned = np.flatnonzero(np.bincount(run_codes, minlength=len(qrels.queries) + 1)[:-1])
+    _check_common(qrels, run, returned, missing)
     if missing == "skip":
-        renumbered = np.full(len(queries) + 1, len(kept), np.int64)
-        renumbered[kept] = np.arange(len(kept))
-        queries, judged_codes, run_codes = (
-            queries.take(column_of(kept)),
-            renumbered[judged_codes],
-            renumbered[run_codes],
-        )
-        qrels = qrels._replace(
-            kept=None if qrels.kept is None else qrels.kept.take(column_of(kept)),
-            weight=None if qrels.weight is None else qrels.weight[kept],
-        )
+        qrels, run_codes = _skip_others(qrels, returned, run_codes)
 
-    judged_offsets, judged_rows = _grouped(judged_codes, len(queries))
+    judged_offsets, judged_rows = _grouped(qrels.codes, len(qrels.queries))
     values = qrels.values
     if not _ascends(judged_rows):
         # one look at each id in random order; the join would take several
         judged_docs, values = _taken(judged_docs, judged_rows, threads), values[judged_rows]
-    offsets, rows = _grouped(run_codes, len(queries))
+    offsets, rows = _grouped(run_codes, len(qrels.queries))
     judged_ids, run_ids = _digested(judged_docs, threads), _digested(run_docs, threads)
     found, judged_places = np.empty(len(run.values), np.int64), np.arange(len(judged_rows))
 
@@ -849,12 +838,26 @@ def join(
         run.values if in_place else run.values[rows],
         judged=(pool_offsets, values[: len(judged_rows)][pool_kept]),
         is_judged=is_judged,
-        query_ids=queries,
+        query_ids=qrels.queries,
         queries=qrels.kept,
         weight=qrels.weight,
         **intents,
     )._with_query_name(qrels.query_name)
     return rankings._with_doc_ids(run.docs if in_place else _of_kind(run_docs, run.docs, rows, threads))
+
+
+def _skip_others(qrels: Side, queries: Array, run_codes: Array) -> tuple[Side, Array]:
+    """Judgments whose queries are these, and the codes of a run among them; rows of other queries have the code after the last."""
+    codes = np.full(len(qrels.queries) + 1, len(queries), np.int64)
+    codes[queries] = np.arange(len(queries))
+    taken = column_of(queries)
+    chosen = qrels._replace(
+        queries=qrels.queries.take(taken),
+        codes=codes[qrels.codes],
+        kept=None if qrels.kept is None else qrels.kept.take(taken),
+        weight=None if qrels.weight is None else qrels.weight[queries],
+    )
+    return chosen, codes[run_codes]
 
 
 def _by_falling_score(
