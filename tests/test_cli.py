@@ -762,7 +762,7 @@ def test_words_and_nulls_are_grades_on_the_command_line(tmp_path: Path) -> None:
         (["--grades", "Good=1,Bad=0"], "or pass --unjudged null where nobody judged"),
         (
             ["--grades", "Good=1", "--unjudged", "null"],
-            'has "Bad" at row 2, query 1, for which --grades has no grade',
+            'has "Bad" at row 4, query 1, for which --grades has no grade',
         ),
         (["--grades", "Good"], "is not a word and a grade"),
         (["--grades", "Good=x"], "wanted a finite number"),

@@ -156,7 +156,7 @@ BAD = {
     ),
     "too many": ("5,1,0.5,en,1,7", "row 60,002 .*wanted as many fields as the header has"),
     "no grade": ("2999999,,0.5,en,1", r'column "label" has 1 null'),
-    "not a number": ("2999999,1,nan,en,1", r'column "score" has 1 NaN value.*row 60000'),
+    "not a number": ("2999999,1,nan,en,1", r'column "score" has 1 NaN value.*row 60002'),
     "no query": (",1,0.5,en,1", r'column "qid" has 1 null'),
 }
 
@@ -210,7 +210,7 @@ def test_a_query_that_returns(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.csv", _table(60_000))
     with path.open("a") as file:
         file.write("0,3,2.5,en,1\n")
-    with pytest.raises(InputError, match="query 0 returns at row 60000"):
+    with pytest.raises(InputError, match="query 0 returns at row 60002"):
         evaluate(scan_csv(path, memory=SMALL, grouped=True), "nDCG")
     _same(path)
 

@@ -67,7 +67,7 @@ def printed() -> dict[str, object]:
 
 def shown_in(width: int, value: object) -> str:
     with ExitStack() as stack:
-        for module in ("comparison", "explanation"):
+        for module in ("comparison.texts", "explanation"):
             stack.enter_context(mock.patch(f"fastndcg.{module}.terminal_width", return_value=width))
         return repr(value)
 

@@ -345,7 +345,7 @@ class Comparison:
 
         Examples
         --------
-        >>> from fastndcg import Rankings
+        >>> from fastndcg import Rankings, compare
         >>> bm25 = Rankings.from_lists([[0, 1], [1, 0], [0, 2]], queries={"country": ["de", "fr", "de"]})
         >>> rerank = Rankings.from_lists([[1, 0], [1, 0], [2, 0]], queries={"country": ["de", "fr", "de"]})
         >>> compared = compare({"bm25": bm25, "rerank": rerank}, measures="RR")

@@ -72,14 +72,14 @@ class Roles:
     keep: str | Sequence[str] = ()
     weight: str | None = None
     doc_id: str | None = None
-    is_judged: str | None = None
-    intents: str | None = None
-    propensity: str | None = None
     nan: NaN = "refuse"
     rank: str | None = None
     ascending: bool = False
     unjudged: Unjudged = "refuse"
     grades: Mapping[Any, float] | None = None
+    is_judged: str | None = None
+    intents: str | None = None
+    propensity: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("unjudged", self.unjudged, get_args(Unjudged))

@@ -146,6 +146,7 @@ class FileStream(RankingsStream):
     _types: dict[str, pa.DataType]  # of the columns, as they are read
     _encoded: frozenset[str] = frozenset()  # columns read as dictionaries though they are none
     _ends_at: int | None = None  # the number of rows, where it is known before they are read
+    _first_row = 0  # what messages call the first row
     _decoders: int  # threads that decode the tables of `_readers`
 
     def __init__(
@@ -273,7 +274,7 @@ class FileStream(RankingsStream):
                     continue
                 table = self._with_categories(table)
                 with parquet.naming(self._paths):
-                    grouped = grouped_rows(table, self.columns, rows)
+                    grouped = grouped_rows(table, self.columns, rows + self._first_row)
                 yield oddities.add(self._rankings(table, rows, grouped)), rows[grouped.first_rows]
                 done += len(table)
                 self._tell(done // 2)
@@ -288,7 +289,7 @@ class FileStream(RankingsStream):
                 for first_row, table in tables:
                     if len(table):
                         with parquet.naming(self._paths):
-                            ids = checked_ids(table, self.columns, first_row)
+                            ids = checked_ids(table, self.columns, first_row + self._first_row)
                         spill.add(plain_table(table), _partition(ids, n_parts), first_row)
                     done += len(table)
                     self._tell(done // 2)
@@ -324,6 +325,7 @@ class FileStream(RankingsStream):
     def _rankings(
         self, table: pa.Table, numbers: int | Int64 = 0, grouped: Grouped | None = None
     ) -> Rankings:
+        numbers = numbers + self._first_row
         with parquet.naming(self._paths):
             rankings = rankings_from_table(
                 table,
@@ -349,7 +351,7 @@ class FileStream(RankingsStream):
                 if self._is_lists:
                     raise several_rows_of_lists(ids[0], self.columns)
                 raise NotGroupedError(
-                    f"query {shown} returns at row {row} after other queries, so rows are not grouped by "
+                    f"query {shown} returns at row {row + self._first_row} after other queries, so rows are not grouped by "
                     f'"{self.columns.query}"; sort them by it, or pass grouped=None to have them regrouped on disk'
                 )
         except InputError as error:
@@ -535,7 +537,7 @@ class _Groups:
         """Ids and offsets of the queries of a table, and whether the first continues the last of the table before."""
         stream = self._stream
         with parquet.naming(stream._paths):
-            grouped = grouped_rows(table, stream.columns, first_row)
+            grouped = grouped_rows(table, stream.columns, first_row + stream._first_row)
         ids, offsets = grouped.query_ids, grouped.offsets
         if grouped.rows is not None:
             row = int(np.argmax(np.diff(grouped.rows) != 1)) + 1

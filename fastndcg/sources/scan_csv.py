@@ -115,7 +115,7 @@ class CsvStream(FileStream):
         super().__init__(
             opened.paths, opened.columns, threads=threads, grouped=grouped, memory=memory, progress=progress
         )
-        self._opened, self._settled = opened, False
+        self._opened, self._settled, self._first_row = opened, False, opened.first_row
         self._block: int | None = (
             _BLOCK  # None after a row that is longer: as large as where all is read at once
         )
