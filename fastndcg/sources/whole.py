@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +30,8 @@ Columns_ = tuple[pa.Schema, Callable[[Sequence[str]], pa.Table]]
 
 # bytes of JSON that are parsed together; a row has to fit, and the block grows until it does
 _BLOCK, _LARGEST_BLOCK = 1 << 22, 1 << 30
+_DEEPEST = 500  # values within one another that pyarrow parses in any thread: it calls itself for each
+_BLANK = re.compile(r"\s*")
 
 
 class Opened(NamedTuple):
@@ -93,18 +97,36 @@ def open_files(paths: list[Path_], files: list[File], kind: Format) -> Opened:
 def _json(file: File) -> Columns_:
     with reading(file.path, JSON.name):
         start = start_of(file)[0].lstrip(b"\xef\xbb\xbf \t\r\n")
-        rows = None
-        if start.startswith(b"["):  # an array, as pandas writes it: each element is a line here
-            with stream_of(file) as stream:
-                rows = pa.py_buffer("\n".join(map(json.dumps, json.loads(stream.read()))).encode())
-        is_spread = rows is None and not start.partition(b"\n")[0].rstrip().endswith(b"}")
-        table = _parsed(file, rows, newlines_in_values=is_spread)
+        line, newline, _ = start.partition(b"\n")
+        is_lines = start.startswith(b"{") and (not newline or line.rstrip().endswith(b"}"))
+        rows = None if is_lines else _rows_of_values(file)
+        if is_lines:
+            _check_depth(file)
+        table = _parsed(file, rows)
         # texts that look like times are taken for some, and two of them may then be the same
         fields = {field.name: field.with_type(_without_times(field.type)) for field in table.schema}
         if texts := [field for name, field in fields.items() if field.type != table.schema.field(name).type]:
-            options = {"newlines_in_values": is_spread, "explicit_schema": pa.schema(texts)}
-            table = _parsed(file, rows, **options).select(table.column_names)
+            table = _parsed(file, rows, explicit_schema=pa.schema(texts)).select(table.column_names)
     return table.schema, table.select
+
+
+def _rows_of_values(file: File) -> pa.Buffer:
+    """A line for each object of a file that has arrays of them, as pandas writes it, or objects that take several lines."""
+    with stream_of(file) as stream:
+        text = stream.read().decode("utf-8-sig")
+    decoder, at, rows = json.JSONDecoder(), 0, []
+    while (at := _BLANK.match(text, at).end()) < len(text):  # type: ignore[union-attr] # it matches nothing, too
+        value, at = decoder.raw_decode(text, at)
+        rows += value if isinstance(value, list) else [value]
+    return pa.py_buffer("\n".join(map(json.dumps, rows)).encode())
+
+
+def _check_depth(file: File) -> None:
+    """Raise `RecursionError` for a line whose values are nested so deep that to parse it would end the process."""
+    with stream_of(file) as stream, io.BufferedReader(stream) as lines:
+        for line in lines:
+            if line.count(b"{") + line.count(b"[") > _DEEPEST:
+                json.loads(line)
 
 
 def _parsed(file: File, rows: pa.Buffer | None, block: int = _BLOCK, **options: Any) -> pa.Table:
