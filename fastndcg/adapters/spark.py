@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from fastndcg.typing import NaN
 
 _FOUND = "found binary"
-# from PySpark 4.3 on, a timestamp has a type of Arrow only where a zone is given
-_ZONE = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
 # from this version on, at the latest, Arrow batches have a greatest size in bytes (arrow.maxBytesPerBatch)
 _BOUNDS_BATCHES = (4, 3)
 
@@ -268,8 +266,10 @@ def _check_frame(name: str, frame: Any) -> None:
 
 
 def _arrow_field(field: StructField) -> pa.Field:
+    # from PySpark 4.3 on, a timestamp has a type of Arrow only where a zone is given
+    zone = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
     try:
-        return to_arrow_schema(StructType([field]), **_ZONE).field(0)
+        return to_arrow_schema(StructType([field]), **zone).field(0)
     except PySparkException:
         # a type that Arrow has not, which can play no role; most columns play none
         return pa.field(field.name, pa.month_day_nano_interval())
