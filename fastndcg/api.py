@@ -80,7 +80,8 @@ def evaluate(
         A stream, as `scan_parquet` gives it, is evaluated in bounded memory: only the results of each query are kept. Functions
         given as gain or discount are asked once for each grade or rank of the whole stream. A table is whatever
         `Rankings.from_arrow` takes: pandas, Polars (lazy, too), DuckDB, Arrow, a mapping of names to arrays. A path, or a list of
-        them, names Parquet, CSV, JSON Lines or Feather; Parquet that would take more than 1 GiB is read a part at a time.
+        them, names Parquet, CSV, JSON Lines or Feather; Parquet and CSV that would take more than 1 GiB are read a part at
+        a time.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     cutoff : int or str, optional
         Of those measures that have none and can have one. The name of a kept column of whole numbers gives each query a cutoff of

@@ -238,13 +238,7 @@ class Scores:
         """
         names = [columns] if isinstance(columns, str) else list(columns)
         kept = self.queries.column_names
-        for name in names:
-            if name not in kept:
-                raise ColumnError(
-                    f'there is no column "{name}"; kept were: {", ".join(kept)}. Name it in ',
-                    Argument("keep"),
-                    f".{suggest(str(name), kept)}",
-                )
+        check_kept(names, kept)
         if not names:
             raise ColumnError(f"no column is named to group by; kept were: {', '.join(kept)}")
         distinct, parts = groups_of([self.queries[name] for name in names])
@@ -425,6 +419,17 @@ def _field_of(measure: Measure) -> pa.Field:
 def interval_of(mean: float, moments: Moments, confidence: float, *, weighted: bool) -> dict[str, float]:
     """`low` and `high` of a mean, by Student's t."""
     return t_interval(mean, *moments.error(weighted=weighted), check_confidence(confidence))._asdict()
+
+
+def check_kept(names: Sequence[str], kept: Sequence[str]) -> None:
+    """Raise `ColumnError` for a column that is not among those that were kept."""
+    for name in names:
+        if name not in kept:
+            raise ColumnError(
+                f'there is no column "{name}"; kept were: {", ".join(kept)}. Name it in ',
+                Argument("keep"),
+                f".{suggest(str(name), kept)}",
+            )
 
 
 def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[npt.NDArray[np.int64]]]:

@@ -17,7 +17,7 @@ from fastndcg.comparison import texts
 from fastndcg.comparison.matching import Bools, Float64, Int64, Matched, missing_text, rows_of
 from fastndcg.errors import Argument, ColumnError, InputError, MeasureError, suggest
 from fastndcg.measures import Measure, as_measure
-from fastndcg.scores import groups_of
+from fastndcg.scores import check_kept, groups_of
 from fastndcg.statistics import sums
 from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, wilcoxon
 from fastndcg.statistics.intervals import SMALL
@@ -357,14 +357,7 @@ class Comparison:
             raise ColumnError('no column is named to group by; name one, as in slices("country")')
         places: dict[tuple[Any, ...], dict[str, Int64]] = {}
         for system, sample in self._samples.items():
-            kept = sample.queries.column_names
-            for name in names:
-                if name not in kept:
-                    raise ColumnError(
-                        f'there is no column "{name}"; kept were: {", ".join(kept)}. Name it in ',
-                        Argument("keep"),
-                        f".{suggest(name, kept)}",
-                    )
+            check_kept(names, sample.queries.column_names)
             values, rows = groups_of([sample.queries[name] for name in names])
             keys = zip(*(column.to_pylist() for column in values), strict=True)
             for key, of_group in zip(keys, rows, strict=True):

@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -125,6 +125,15 @@ def scan_parquet(
 def threads_ahead(threads: int | None) -> int:
     """How many threads decode ahead."""
     return min(int(pa.cpu_count()), 4) if threads is None else parquet.threads_of(threads)
+
+
+class StreamOptions(TypedDict, total=False):
+    """Options of `FileStream`."""
+
+    threads: Required[int]
+    grouped: bool | None
+    memory: int | str | None
+    progress: Progress
 
 
 class FileStream(RankingsStream):
@@ -388,16 +397,10 @@ class ParquetStream(FileStream):
     def __init__(
         self,
         dataset: parquet.Dataset,
-        *,
-        threads: int,
-        grouped: bool | None = None,
-        memory: int | str | None = None,
-        progress: Progress = None,
+        **options: Unpack[StreamOptions],
     ) -> None:
-        super().__init__(
-            dataset.paths, dataset.columns, threads=threads, grouped=grouped, memory=memory, progress=progress
-        )
-        self._dataset, self._decoders, self._encoded = dataset, threads, dataset.encoded
+        super().__init__(dataset.paths, dataset.columns, **options)
+        self._dataset, self._decoders, self._encoded = dataset, self._threads, dataset.encoded
         self.n_rows = self._ends_at = dataset.n_rows
         self._types = {name: parquet.read_type(dataset, name) for name in dataset.types}
         self._known_grouped = self._is_lists

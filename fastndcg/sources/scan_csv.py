@@ -13,7 +13,7 @@ from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.sources.lines import unpacked
 from fastndcg.sources.messages import reading
-from fastndcg.sources.scan import FileStream, threads_ahead
+from fastndcg.sources.scan import FileStream, StreamOptions, threads_ahead
 from fastndcg.streams import ReadAgainError
 
 if TYPE_CHECKING:
@@ -106,15 +106,9 @@ class CsvStream(FileStream):
     def __init__(
         self,
         opened: csv.Opened,
-        *,
-        threads: int,
-        grouped: bool | None = None,
-        memory: int | str | None = None,
-        progress: Progress = None,
+        **options: Unpack[StreamOptions],
     ) -> None:
-        super().__init__(
-            opened.paths, opened.columns, threads=threads, grouped=grouped, memory=memory, progress=progress
-        )
+        super().__init__(opened.paths, opened.columns, **options)
         self._opened, self._settled, self._first_row = opened, False, opened.first_row
         self._block: int | None = (
             _BLOCK  # None after a row that is longer: as large as where all is read at once
