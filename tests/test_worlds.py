@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -151,6 +152,76 @@ def test_two_processes_compile_once(tmp_path: Path) -> None:
     }  # fmt: skip
     both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert sorted(one.communicate(timeout=300)[0].strip() for one in both) == ["0", "1"]
+
+
+@pytest.mark.auto
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_nobody_pays_more_than_twice_the_best_choice(monkeypatch: pytest.MonkeyPatch, is_kept: bool) -> None:
+    """Random calls of up to three drivers, of random costs, against the best choice of who knows all calls ahead."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
+    monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
+    monkeypatch.setattr(caching, "holds", lambda function: is_kept)
+    random, worst, compiler = np.random.default_rng(18), 0.0, "fastndcg.compiled.compiling"
+    for _ in range(500):
+        names = ["a.a", "b.b", "c.c"][: random.integers(1, 4)]
+        costs = {
+            name: worlds.Costs(1.0, random.uniform(0.3, 12), random.uniform(0.05, 0.3)) for name in names
+        }
+        prices = {name: costs[name].loading if is_kept else costs[name].compiling for name in names}
+        calls = [(str(random.choice(names)), float(random.lognormal(-2, 2))) for _ in range(60)]
+        monkeypatch.setattr(worlds, "COSTS", costs)
+        monkeypatch.setattr(worlds, "_spent", {})
+        monkeypatch.delitem(sys.modules, compiler, raising=False)
+        paid, built = 0.0, set()
+        for name, seconds in calls:
+            if name in built:
+                continue
+            if worlds.pays(name, seconds):
+                paid += prices[name] + (0.0 if compiler in sys.modules else worlds.IMPORTING)
+                monkeypatch.setitem(sys.modules, compiler, worlds)
+                built.add(name)
+            else:
+                paid += seconds
+                worlds._spent[name] = worlds._spent.get(name, 0.0) + seconds
+        plain = {name: sum(seconds for other, seconds in calls if other == name) for name in names}
+        with_numba = worlds.IMPORTING + sum(min(plain[name], prices[name]) for name in names)
+        worst = max(worst, paid / min(sum(plain.values()), with_numba))
+    assert 1.5 < worst <= 2 + 1e-9
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked there")
+def test_a_killed_compiler_leaves_no_lock(tmp_path: Path) -> None:
+    """The lock's file stays, the lock does not; whoever waited goes on."""
+    code = "from fastndcg.kernels import caching\nwith caching.alone():\n    print('held', flush=True)\n    {then}"
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(fn.__file__).parent.parent), "NUMBA_CACHE_DIR": str(tmp_path),
+    }  # fmt: skip
+
+    def start(then: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", code.format(then=then)]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+    with start("import time; time.sleep(300)") as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with start("pass") as waiting:
+            with pytest.raises(subprocess.TimeoutExpired):
+                waiting.wait(timeout=2)
+            holder.kill()
+            assert waiting.communicate(timeout=60)[0] == "held\n"
+    assert len(list(tmp_path.rglob("compiling.lock"))) == 1
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])
+def test_where_nothing_can_be_locked_each_compiles(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """On a full disk, in another user's folder, on a read-only file system; errors of compiling itself are not hidden."""
+
+    def refuse(kept: Path) -> None:
+        raise OSError(number, os.strerror(number), str(kept))
+
+    monkeypatch.setattr(caching, "make", refuse)
+    with pytest.raises(OSError, match="of compiling"), caching.alone():
+        raise OSError("of compiling")
 
 
 @compiles
