@@ -51,6 +51,8 @@ class imported_later:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith(("__", "pytest")):  # which pytest asks of all that a module of tests holds
+            raise AttributeError(attribute)
         return getattr(importlib.import_module(self._name), attribute)
 
 

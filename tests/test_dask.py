@@ -255,9 +255,9 @@ def test_parquet(tmp_path: Path) -> None:
     assert means[0]["nDCG@10"] == engines.here(table, "nDCG@10").mean()["nDCG@10"]
 
 
-def test_one_query_of_millions_of_rows_among_millions_of_small_ones() -> None:
+def test_one_query_of_most_rows_among_many_small_ones() -> None:
     rng = np.random.default_rng(0)
-    long, queries = 5_000_000, 1_000_000
+    long, queries = 500_000, 400_000  # many batches of Arrow, and more queries than one part of a pass has
     ids = np.concatenate([np.full(long, 77), rng.integers(0, queries, queries)])
     rng.shuffle(ids)
     table = pa.table(

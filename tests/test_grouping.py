@@ -8,7 +8,7 @@ import pytest
 
 from fastndcg import grouping
 from fastndcg.grouping import group_by_query
-from fastndcg.kernels import worlds
+from fastndcg.kernels import rows, worlds
 
 pytestmark = pytest.mark.pure
 
@@ -76,3 +76,33 @@ def test_more_ids_than_a_first_table_has_room_for(kind: str) -> None:
     assert grouped.rows.tolist() == rows
     scores = rng.random(2 * n).astype(np.float32)
     assert np.array_equal(grouped.in_order(scores, scores)[0], scores[rows])
+
+
+def test_a_product_says_the_bucket_of_every_code() -> None:
+    """Of up to 2**31 codes, at the edges of their buckets; from 300,000 codes on some were placed in the next bucket."""
+    random = np.random.default_rng(6)
+    for n_codes in [
+        *range(1, 100),
+        322_034,
+        *(2 ** random.uniform(6, 31, 300)).astype(int).tolist(),
+        2**31 - 1,
+    ]:
+        width = -(-n_codes // rows.BUCKETS)
+        scale = rows.scale_of(width)
+        for edge in range(0, n_codes + 1, width):
+            for code in {max(edge - 1, 0), min(edge, n_codes - 1), n_codes - 1}:
+                assert rows.bucket_of(np.int32(code), scale) == code // width, (n_codes, code)
+
+
+@pytest.mark.parametrize("n_queries", [322_034, 1_000_003])
+def test_many_queries_in_any_order(n_queries: int) -> None:
+    random = np.random.default_rng(n_queries)
+    ids = np.append(np.arange(n_queries), random.integers(0, n_queries, n_queries // 2))
+    random.shuffle(ids)
+    one, other = np.arange(len(ids), dtype=np.float32), np.arange(len(ids)) % 251
+    found = group_by_query(pa.array(ids))
+    placed = found.in_order(one, other)
+    order = np.argsort(found.codes, kind="stable")
+    np.testing.assert_array_equal(found.query_ids.to_numpy()[found.codes], ids)
+    np.testing.assert_array_equal(placed[0], one[order])
+    np.testing.assert_array_equal(placed[1], other[order])

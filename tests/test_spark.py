@@ -308,9 +308,9 @@ def test_nan_scores_last(frame: Any) -> None:
     assert rows_of(results) == engines.rows_of(expected.to_arrow())
 
 
-def test_one_query_of_millions_of_rows_among_millions_of_small_ones(frame: Any, tmp_path: Path) -> None:
+def test_one_query_of_most_rows_among_many_small_ones(frame: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    long, queries = 5_000_000, 1_000_000
+    long, queries = 500_000, 400_000  # many batches of Arrow, and more queries than one part of a pass has
     ids = np.concatenate([np.full(long, 77), rng.integers(0, queries, queries)])
     rng.shuffle(ids)
     table = pa.table(

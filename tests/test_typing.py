@@ -26,7 +26,7 @@ def found_by_mypy() -> str:
     """What it says of both scripts; the package is checked by its own step, so here as one that is installed."""
     finished = subprocess.run(
         [
-            sys.executable, "-m", "mypy", "--strict", "--config-file=", "--disable-error-code=import-untyped", "--follow-imports=silent",
+            sys.executable, "-m", "mypy", "--strict", f"--config-file={TYPED / 'mypy.ini'}", "--disable-error-code=import-untyped", "--follow-imports=silent",
             "--no-error-summary", *SCRIPTS,
         ],
         capture_output=True, text=True, check=False, cwd=TYPED,

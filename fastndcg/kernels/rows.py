@@ -137,6 +137,21 @@ def rows_by_code(codes: Array, n_codes: int) -> tuple[Array, Array]:
     return offsets, rows
 
 
+@block
+def scale_of(width: Any) -> Any:
+    return np.uint64(((1 << 58) + width - 1) // width)
+
+
+@block
+def bucket_of(code: Any, scale: Any) -> Any:
+    """`code // width`, as a product, since a division takes ten times as long.
+
+    The scale is at most `width - 1` too large, in units of `1 / width`. The quotient is exact while `code * width < 2**58`: codes are
+    below 2**31, and widths below 2**27. The product is at most `BUCKETS * 2**58`.
+    """
+    return np.int64((np.uint64(code) * scale) >> np.uint64(58))
+
+
 BUCKETS = 20  # of two columns and the codes of rows: more places to write to than the processor knows the pages of took thrice as long
 
 
@@ -158,14 +173,13 @@ def place_by_code(
     """
     n_codes = offsets.shape[0] - 1
     width = (n_codes + BUCKETS - 1) // BUCKETS
-    # a bucket is code * scale >> 32, which is code // width for all codes that there are
-    scale = np.uint64(((1 << 32) + width - 1) // width)
+    scale = scale_of(width)
     ends = np.empty(BUCKETS, np.int64)
     for bucket in range(BUCKETS):
         ends[bucket] = offsets[min(bucket * width, n_codes)]
     for row in range(codes.shape[0]):
         code = codes[row]
-        owner = np.int64((np.uint64(code) * scale) >> np.uint64(32))
+        owner = bucket_of(code, scale)
         at = ends[owner]
         held_codes[at], held_one[at], held_other[at] = code, one[row], other[row]
         ends[owner] = at + 1
