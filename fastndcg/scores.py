@@ -457,15 +457,15 @@ _ROW_GROUP = 1 << 17  # queries that are written together
 class ResultsFile:
     """Results of queries, written as they come."""
 
-    def __init__(self, path: os.PathLike[str], kind: str = "parquet") -> None:
-        self._path, self._kind = path, kind
+    def __init__(self, path: os.PathLike[str], kind: str = "parquet", at_once: int = _ROW_GROUP) -> None:
+        self._path, self._kind, self._at_once = path, kind, at_once
         self._waiting: list[pa.Table] = []
         self._writer: Any = None
 
     def write(self, results: pa.Table) -> None:
         """The next queries."""
         self._waiting.append(results)
-        if sum(map(len, self._waiting)) >= _ROW_GROUP:
+        if sum(map(len, self._waiting)) >= self._at_once:
             self._flush()
 
     def restart(self) -> None:
@@ -490,13 +490,13 @@ class ResultsFile:
 
 
 @contextmanager
-def results_file(path: str | os.PathLike[str]) -> Iterator[ResultsFile]:
+def results_file(path: str | os.PathLike[str], at_once: int = _ROW_GROUP) -> Iterator[ResultsFile]:
     """A file of results that are written as they come, as its ending says; it appears whole at the end, or not at all.
 
     Raises `SourceError` where it cannot be written.
     """
     with whole_file(path) as draft:
-        results = ResultsFile(draft, kind_of(path))
+        results = ResultsFile(draft, kind_of(path), at_once)
         try:
             yield results
             results.close()

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from strategies import Asked, Ragged, long_ragged
 
 import fastndcg as fn
+from fastndcg.measures import as_measures
 from fastndcg.scoring import launch
 
 RELATIVE = 1e-12
@@ -964,7 +965,7 @@ def test_ndcg_of_one_list_and_of_matrices() -> None:
 
 @pytest.mark.pure
 @given(
-    st.lists(st.sampled_from([0, 0, 1, 2, 7, 40]), max_size=40),
+    st.lists(st.sampled_from([0, 0, 1, 2, 7, 40, launch.HELD + 1]), max_size=40),
     st.integers(1, 60),
     st.integers(1, 60),
     st.integers(1, 5),
@@ -977,10 +978,7 @@ def test_each_query_is_in_one_chunk(
     rankings = fn.Rankings.from_groups(np.array(lengths, np.int64), np.zeros(rows), np.zeros(rows))
     first = data.draw(st.integers(0, len(lengths)))
     last = data.draw(st.integers(first, len(lengths)))
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("_CHUNK", size), ("_CHUNK_OF_LONG", of_long), ("HELD", 7)):
-            patch.setattr(launch, name, value)
-        chunks = launch._chunks(rankings, first, last, threads)
+    chunks = launch._chunks(rankings, first, last, threads, launch.Sizes(size, of_long))
     assert chunks[0] == first and chunks[-1] == last
     assert (np.diff(chunks) >= 0).all()
     documents = np.diff(rankings.offsets[chunks])
@@ -998,11 +996,10 @@ def _of_short_lists(queries: int) -> fn.Rankings:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_chunks_change_no_value(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rankings = _of_short_lists(5000)
-    wanted = fn.evaluate(rankings, ["nDCG@10"], threads=threads).values
-    monkeypatch.setattr(launch, "_CHUNK", 100)
-    assert same_bits(fn.evaluate(rankings, ["nDCG@10"], threads=threads).values, wanted)
+def test_chunks_change_no_value(threads: int) -> None:
+    rankings, measures = _of_short_lists(5000), as_measures("nDCG@10")
+    wanted = launch.score(measures, rankings, threads)
+    assert same_bits(launch.score(measures, rankings, threads, launch.Sizes(chunk=100)), wanted)
 
 
 @pytest.mark.pure
@@ -1010,36 +1007,31 @@ def test_chunks_change_no_value(threads: int, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("grades", "scores"), [("int64", "float64"), ("int8", "int16"), ("float64", "uint64")]
 )
-def test_parts_that_are_cast_together_change_no_value(
-    grades: str, scores: str, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_that_are_cast_together_change_no_value(grades: str, scores: str, threads: int) -> None:
     plain = _of_short_lists(300)
-    wanted = fn.evaluate(plain, ["nDCG@10"], threads=1).values
+    wanted = launch.score(as_measures("nDCG@10"), plain, 1)
     for lowest in (0, -2):  # of which one is the level 0 already
         rankings = fn.Rankings.from_offsets(
             plain.offsets, plain.relevance.astype(grades) + lowest, plain.scores.astype(scores)
         )
-        monkeypatch.setattr(launch, "_CAST", 1 << 40)
-        monkeypatch.setattr(launch, "_CAST_WIDE", 1 << 40)
-        measure = "nDCG@10" if lowest == 0 else "DCG@10"
-        whole = fn.evaluate(rankings, [measure], threads=1).values
+        measures = as_measures("nDCG@10" if lowest == 0 else "DCG@10")
+        whole = launch.score(measures, rankings, 1, launch.Sizes(cast=1 << 40, cast_wide=1 << 40))
         assert lowest or same_bits(whole, wanted)
-        monkeypatch.setattr(launch, "_CAST", 100)
-        monkeypatch.setattr(launch, "_CAST_WIDE", 50)
-        assert same_bits(fn.evaluate(rankings, [measure], threads=threads).values, whole)
+        parts = launch.score(measures, rankings, threads, launch.Sizes(cast=100, cast_wide=50))
+        assert same_bits(parts, whole)
 
 
 @pytest.mark.pure
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_leave_no_chunk_out(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rankings, run = _of_short_lists(300), launch._run_parallel
-    wanted = fn.evaluate(rankings, ["nDCG@10"], threads=1).values
+    measures = as_measures("nDCG@10")
+    wanted = launch.score(measures, rankings, 1)
 
     def run_over_marks(serial: Any, threads: int, chunks: Any, documents: Any, plan: Any, out: Any) -> None:
         out[:] = -1.0  # new memory may hold what an evaluation before has left there
         run(serial, threads, chunks, documents, plan, out)
         assert (out != -1.0).all()
 
-    monkeypatch.setattr(launch, "_CHUNK", 100)
     monkeypatch.setattr(launch, "_run_parallel", run_over_marks)
-    assert same_bits(fn.evaluate(rankings, ["nDCG@10"], threads=threads).values, wanted)
+    assert same_bits(launch.score(measures, rankings, threads, launch.Sizes(chunk=100)), wanted)

@@ -202,14 +202,14 @@ def test_one_column_says_the_order() -> None:
         fn.evaluate(LONG, "RR", ascending=1)  # type: ignore[call-overload]
 
 
-def test_large_files_are_read_a_part_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_read_a_part_at_a_time(tmp_path: Path) -> None:
     from fastndcg.sources import given
 
     path = given_in("parquet", tmp_path)
     whole = fn.evaluate(path, "nDCG")
-    monkeypatch.setattr(given, "IN_MEMORY", 1)
-    assert isinstance(given.rankings_or_stream(path, Roles()), fn.RankingsStream)
-    assert fn.evaluate(path, "nDCG").values.tobytes() == whole.values.tobytes()
+    stream = given.rankings_or_stream(path, Roles(), in_memory=1)
+    assert isinstance(stream, fn.RankingsStream)
+    assert fn.evaluate(stream, "nDCG").values.tobytes() == whole.values.tobytes()
 
 
 def test_columns_are_named_for_tables_alone() -> None:

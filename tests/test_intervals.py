@@ -235,10 +235,9 @@ def test_exact_sums_of_kernels_are_those_of_fractions(pairs: list[tuple[float, f
     products = sum(
         (Fraction(a) * Fraction(b) for a, b in zip(left.tolist(), right.tolist(), strict=True)), Fraction(0)
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sums, "_BETWEEN_CARRIES", parts)
-        assert sums._sum_of_digits(left) == sums.exact_sum(left) == wanted
-        assert sums._sum_of_digits(left, right) == sums.exact_sum_of_products(left, right) == products
+    assert sums._sum_of_digits(left, at_once=parts) == sums.exact_sum(left) == wanted
+    found = sums._sum_of_digits(left, right, at_once=parts)
+    assert found == sums.exact_sum_of_products(left, right) == products
 
 
 def test_exact_sums_of_many_values() -> None:

@@ -356,11 +356,13 @@ def test_every_measure_is_compared_or_refused() -> None:
             fn.judgment_range(rankings, name)
 
 
-@pytest.mark.pure
-def test_a_query_too_large_for_its_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assignments, "_LARGEST", 10)
-    rankings = rankings_of([Query([1, None, None], [3, 2, 1], [2, 3])], pool=True)
-    with pytest.raises(fn.MeasureError, match="query 0, which has 2 unjudged documents and 4 distinct gains"):
+def test_a_query_too_large_for_its_table_is_refused() -> None:
+    n = 1 << 12
+    grades = [*range(1, n), *[None] * n]
+    rankings = rankings_of([Query(grades, list(range(len(grades))), [])], pool=True)
+    with pytest.raises(
+        fn.MeasureError, match="query 0, which has 4096 unjudged documents and 4096 distinct gains"
+    ):
         fn.judgment_range(rankings, "nDCG")
     assert fn.judgment_range(rankings, "nDCG(gain='binary')")["nDCG(gain='binary')"].low.shape == (1,)
 

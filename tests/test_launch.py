@@ -31,7 +31,7 @@ def coded(rankings: fn.Rankings) -> plan.Coding:
 )
 def test_chunks_cover_all_queries_once(lengths: list[int], threads: int) -> None:
     rankings = of_lengths(lengths)
-    chunks = launch._chunks(rankings, 0, len(lengths), threads)
+    chunks = launch._chunks(rankings, 0, len(lengths), threads, launch.Sizes())
     assert chunks[0] == 0 and chunks[-1] == len(lengths)
     assert (np.diff(chunks) >= 0).all()
     documents = np.diff(rankings.offsets[chunks])
@@ -42,7 +42,7 @@ def test_chunks_cover_all_queries_once(lengths: list[int], threads: int) -> None
 def test_what_need_not_be_cast_is_one_run() -> None:
     rankings = of_lengths([100] * 9000)
     assert not launch._needs_cast(rankings, coded(rankings))
-    assert list(launch._runs(rankings, coded(rankings), 1)) == [(0, 9000)]
+    assert list(launch._runs(rankings, coded(rankings), 1, launch.Sizes())) == [(0, 9000)]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_need_not_be_cast_is_one_run() -> None:
 )
 def test_what_is_cast_is_cast_in_runs(grades: str, scores: str) -> None:
     rankings = of_lengths([100] * 9000, grades, scores)
-    runs = list(launch._runs(rankings, coded(rankings), 1))
+    runs = list(launch._runs(rankings, coded(rankings), 1, launch.Sizes()))
     assert len(runs) > 1
     assert [first for first, _ in runs[1:]] == [last for _, last in runs[:-1]]
     assert runs[0][0] == 0 and runs[-1][1] == 9000
@@ -63,7 +63,7 @@ def test_what_is_cast_is_cast_in_runs(grades: str, scores: str) -> None:
 
 def test_a_query_longer_than_a_run_is_a_run() -> None:
     rankings = of_lengths([1, 700_000, 2], "int64")
-    runs = list(launch._runs(rankings, coded(rankings), 1))
+    runs = list(launch._runs(rankings, coded(rankings), 1, launch.Sizes()))
     assert [last - first for first, last in runs] == [1, 1, 1]
 
 

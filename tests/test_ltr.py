@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastndcg as fn
+from fastndcg.compiled import lines as kernels
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.sources import lines
 from fastndcg.sources.ltr import read_ltr
@@ -174,13 +175,14 @@ def test_any_file(tmp_path_factory, rows, block):
             for label, query, values in rows
         )
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "_BLOCK", block)
-        rankings = read_ltr(path, scores=np.arange(len(rows)))
+    rankings = read_ltr(path, scores=np.arange(len(rows)))
     wanted = fn.Rankings.from_query_ids(
         [query for _, query, _ in rows], [label for label, _, _ in rows], np.arange(len(rows))
     )
     assert facts(rankings) == facts(wanted)
+    read = lines.read_lines(path, kernels.scan_ltr, "", sizes=lines.Sizes(block))
+    queries = read.queries.take(pa.array(read.query_codes)).to_pylist()
+    assert list(zip(read.values.tolist(), queries, strict=True)) == [(label, str(q)) for label, q, _ in rows]
 
 
 @pytest.mark.pure

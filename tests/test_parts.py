@@ -67,26 +67,22 @@ def test_queries_that_batches_cut_are_joined(
 ) -> None:
     table, batches = rows
     task = task_for(table)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "_ROWS", at_once)
-        found = list(parts.whole_queries(task, batches))
+    found = list(parts.whole_queries(task, batches, at_once))
     seen = [query for part in found for query in dict.fromkeys(part["qid"].to_pylist())]
     assert len(seen) == len(set(seen))
     assert [row for part in found for row in part.to_pylist()] == table.to_pylist()
 
 
-def test_a_part_is_no_longer_than_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_ROWS", 100)
+def test_a_part_is_no_longer_than_it_must_be() -> None:
     table = pa.table({"qid": np.arange(5000) // 3, "label": np.ones(5000), "score": np.ones(5000)})
     task = task_for(table)
-    sizes = [len(part) for part in parts.whole_queries(task, table.to_batches(max_chunksize=10))]
+    sizes = [len(part) for part in parts.whole_queries(task, table.to_batches(max_chunksize=10), 100)]
     assert max(sizes) <= 112 and sum(sizes) == 5000
 
 
-def test_batches_are_joined_to_tables_of_some_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_ROWS", 10)
+def test_batches_are_joined_to_tables_of_some_size() -> None:
     table = pa.table({"n": np.arange(57)})
-    found = list(parts.join_batches(table.to_batches(max_chunksize=4)))
+    found = list(parts.join_batches(table.to_batches(max_chunksize=4), 10))
     assert [len(part) for part in found] == [12, 12, 12, 12, 9]
     assert pa.concat_tables(found).equals(table)
     assert list(parts.join_batches([])) == []

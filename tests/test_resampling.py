@@ -83,13 +83,12 @@ def test_students_own_example() -> None:
     assert row_of(DEXTRO, LAEVO, test="randomisation")["p"] == 2 / 512
 
 
-def test_random_signs_are_near_all_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_signs_are_near_all_signs() -> None:
     differences = np.random.default_rng(5).normal(0.05, 0.1, 14)
     exact = resampling.sign_flips(differences, None, 100, 0)
-    monkeypatch.setattr(resampling, "EXACT", 3)
-    p = resampling.sign_flips(differences, None, MANY, 3)
+    p = resampling.sign_flips(differences, None, MANY, 3, exact=0)
     assert p == pytest.approx(exact, abs=5 * math.sqrt(exact / MANY))
-    assert p != resampling.sign_flips(differences, None, MANY, 4)
+    assert p != resampling.sign_flips(differences, None, MANY, 4, exact=0)
 
 
 def test_p_is_never_0() -> None:
@@ -262,7 +261,6 @@ def test_options_of_resampling(options: dict[str, Any], message: str) -> None:
 def test_resampling_says_how_far_it_is(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     advanced = []
     monkeypatch.setattr(Task, "advance", lambda task, done, total: advanced.append((task.name, done, total)))
-    monkeypatch.setattr(resampling, "_SUMS", 100)
-    resampling.sign_flips(np.arange(1, 40.0), None, 1000, 0, threads)
+    resampling._run("flip_signs", np.arange(1, 40), 5.0, 1000, 0, threads, at_once=100)
     assert {(name, total) for name, _, total in advanced} == {("Resampling", 1000)}
     assert [done for _, done, _ in advanced] == [100 * part + 100 * (threads == 2) for part in range(10)]

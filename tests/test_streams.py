@@ -777,13 +777,12 @@ def test_command_line_streams_what_is_large(tmp_path: Path) -> None:
     assert '--memory: memory="lots" is not an amount of memory' in result.stderr
 
 
-def test_results_are_written_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_written_as_they_come(tmp_path: Path) -> None:
     from fastndcg import scores, streams
 
-    monkeypatch.setattr(scores, "_ROW_GROUP", 20)
     path = write(rows(300), tmp_path / "a.parquet")
     out, seen = tmp_path / "out.parquet", []
-    with scores.results_file(out) as file:
+    with scores.results_file(out, at_once=20) as file:
 
         def score(rankings: Rankings) -> fn.Scores:
             seen.append(Path(file._path).stat().st_size)

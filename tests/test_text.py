@@ -213,9 +213,7 @@ def test_lines_of_any_form(tmp_path_factory, run, block):
     text, rows, tag = run
     path = tmp_path_factory.mktemp("runs") / "run"
     path.write_bytes(text.encode())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "_BLOCK", block)
-        read = lines.read_lines(path, _scan_run, "")
+    read = lines.read_lines(path, _scan_run, "", sizes=lines.Sizes(block))
     queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
     assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
     assert read.last[5] == tag
@@ -244,14 +242,12 @@ def test_fields_longer_than_a_chunk(tmp_path, field, length):
     assert read.queries.to_pylist() == list(dict.fromkeys(row[0] for row in rows))
 
 
-def test_a_line_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "_BLOCK", 64)
-    monkeypatch.setattr(lines, "_LONGEST", 1000)
+def test_a_line_without_end(tmp_path):
     (tmp_path / "run").write_text("q Q0 d 1 1 t\n" + "x" * 5000)
     with pytest.raises(
         lines.SourceError, match=r"run has a line of more than 1,023 bytes; is it a text file\?"
     ):
-        lines.read_lines(tmp_path / "run", _scan_run, "a line")
+        lines.read_lines(tmp_path / "run", _scan_run, "a line", sizes=lines.Sizes(block=64, longest=1000))
 
 
 def test_the_shortest_lines(tmp_path):

@@ -267,11 +267,10 @@ def test_any_number(tmp_path_factory, numbers):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_progress(both, write, packed, monkeypatch):
+def test_progress(both, write, packed):
     """In bytes on disk, rising to all of them, whatever reads the file in however many threads."""
-    monkeypatch.setattr(lines, "_BLOCK", 1 << 10)
-    monkeypatch.setattr(lines, "_PART", 1 << 12)
-    text = "".join(f"301 Q0 d{row} 1 {row * 0.37:.4f} t\n" for row in range(3000))
+    tag = "t" * 6000  # of so many bytes that there are parts, of many blocks
+    text = "".join(f"301 Q0 d{row} 1 {row * 0.37:.4f} {tag}\n" for row in range(3000))
     qrels, run = both(run=gzip.compress(text.encode()) if packed else text)
     total = qrels.stat().st_size + run.stat().st_size
     for threads in (1, 4):
@@ -296,7 +295,7 @@ def test_progress(both, write, packed, monkeypatch):
     assert told[-1] == (6000, 6000)
 
 
-def test_files_are_read_in_parts_and_blocks_of_any_size(both, monkeypatch):
+def test_files_are_read_in_parts_and_blocks_of_any_size(both):
     generator = np.random.default_rng(0)
     run = "".join(
         f"q{i // 7} Q0 doc{'x' * int(generator.integers(0, 60))}-{i} {i} {generator.normal():.6f} t\n"
@@ -304,12 +303,20 @@ def test_files_are_read_in_parts_and_blocks_of_any_size(both, monkeypatch):
     )
     run = run.replace("\nq3", "\n# comment\nq3")
     qrels, run = both("".join(f"q{i} 0 doc-{i * 7} 1\n" for i in range(100)), run)
-    whole = facts(read_trec(qrels, run, threads=1))
-    assert len(whole["docs"]) == 700
+
+    def read(threads, sizes):
+        for path, fields in ((qrels, 4), (run, 6)):
+            found = lines.read_lines(path, trec._scanner(fields), "a line", threads=threads, sizes=sizes)
+            for column in found[1:]:
+                yield column.tolist() if hasattr(column, "tolist") else column
+            yield [found.line_of(row) for row in range(len(found.values))]
+
+    whole = list(read(1, lines.Sizes()))
+    assert whole[-1] == [
+        number for number, line in enumerate(run.read_text().splitlines(), 1) if line[0] == "q"
+    ]
     for block, part, threads in ((16, 1 << 30, 1), (100, 1000, 3), (1 << 20, 64, 5), (33, 33, 2)):
-        monkeypatch.setattr(lines, "_BLOCK", block)
-        monkeypatch.setattr(lines, "_PART", part)
-        assert facts(read_trec(qrels, run, threads=threads)) == whole
+        assert list(read(threads, lines.Sizes(block, part=part))) == whole
 
 
 # ---- URIs ----
@@ -1037,21 +1044,20 @@ def test_faulty_files(both, qrels, run, message):
         read_trec(*both(qrels, run))
 
 
-def test_the_line_of_a_fault_in_a_later_part(both, monkeypatch):
-    monkeypatch.setattr(lines, "_BLOCK", 64)
-    monkeypatch.setattr(lines, "_PART", 256)
+def test_the_line_of_a_fault_in_a_later_part(write):
     rows = [f"q Q0 d{i} 1 0.5 t" for i in range(100)]
     for line, text, message in (
         (77, "q Q0 d", "3 fields"),
         (90, "q Q0 d 1 x t", "not a number"),
-        (95, "q Q0 d3 1 1 t", "twice, first at .*line 4"),
     ):
         broken = [*rows[: line - 1], text, *rows[line:]]
         with pytest.raises(InputError, match=rf"run, line {line}: .*{message}"):
-            read_trec(
-                *both(run="\n".join(broken) + "\n"), threads=3
-            ) if "twice" not in message else read_trec(
-                *both("q 0 x 1\n", run="\n".join(broken) + "\n"), threads=3
+            lines.read_lines(
+                write("run", "\n".join(broken) + "\n"),
+                trec._scanner(6),
+                trec.RUN_LINE,
+                threads=3,
+                sizes=lines.Sizes(64, part=256),
             )
 
 

@@ -267,10 +267,10 @@ def results(task: Task, table: pa.Table) -> pa.Table:
     return pa.table(columns, names=task.results)
 
 
-def whole_queries(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Tables of whole queries, from batches that cut queries anywhere and in which the rows of a query follow one another.
+def whole_queries(task: Task, batches: Iterable[pa.RecordBatch], at_once: int = _ROWS) -> Iterator[pa.Table]:
+    """Tables of whole queries, of about `at_once` rows, from batches that cut queries anywhere.
 
-    A batch of lists is whole already.
+    The rows of a query follow one another. A batch of lists is whole already.
     """
     waiting: list[pa.Table] = []
     rows = 0
@@ -289,7 +289,7 @@ def whole_queries(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         last = ids[-1]
         waiting.append(pa.table(batch))
         rows += batch.num_rows
-        if cut >= _ROWS:
+        if cut >= at_once:
             table = pa.concat_tables(waiting)
             yield table.slice(0, cut)
             waiting, rows, cut = [table.slice(cut)], rows - cut, 0
@@ -332,12 +332,12 @@ def unpack(task: Task, batch: pa.RecordBatch) -> pa.Table:
     return pa.table({name: columns[name] for name in task.names})
 
 
-def join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Tables of about a million rows, or the rest."""
+def join_batches(batches: Iterable[pa.RecordBatch], at_once: int = _ROWS) -> Iterator[pa.Table]:
+    """Tables of about `at_once` rows, or the rest."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(map(len, waiting)) >= _ROWS:
+        if sum(map(len, waiting)) >= at_once:
             yield pa.Table.from_batches(waiting)
             waiting = []
     if waiting:

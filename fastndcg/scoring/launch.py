@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.scoring.plan import Coding
 
-# documents of a chunk, for which working memory is made anew: that of small chunks took a twelfth of the time; queries of a chunk
-# with a long list are scored one by one, which took half as long again where few lists are long and chunks are large
-_CHUNK, _CHUNK_OF_LONG = 1 << 18, 1 << 15
-# documents of a thread that are cast together, so that casts need little memory: to bytes, or to columns of 8 bytes
-_CAST, _CAST_WIDE = 1 << 18, 1 << 17
 _WORTH_THREADS = 100_000  # documents below which starting threads costs more than it saves
 _TOLD = 1 << 25  # documents after which it is told how far scoring is, where nothing need be cast
 
@@ -49,7 +44,24 @@ _SHARES = 8  # runs of chunks for each Python thread, so that none waits long fo
 _one_at_a_time = threading.Lock()
 
 
-def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> npt.NDArray[np.float64]:
+class Sizes(NamedTuple):
+    """Documents that are handed to a kernel, and cast, together."""
+
+    # of a chunk, for which working memory is made anew: that of small chunks took a twelfth of the time; queries of a chunk with a
+    # long list are scored one by one, which took half as long again where few lists are long and chunks are large
+    chunk: int = 1 << 18
+    chunk_of_long: int = 1 << 15
+    # of a thread, so that casts need little memory: to bytes, or to columns of 8 bytes
+    cast: int = 1 << 18
+    cast_wide: int = 1 << 17
+
+
+_SIZES = Sizes()
+
+
+def score(
+    measures: tuple[Measure, ...], rankings: Rankings, threads: int | None, sizes: Sizes = _SIZES
+) -> npt.NDArray[np.float64]:
     """Values of all measures, float64 (n_measures, n_queries); NaN where a query has no value. Raises as `plan.build` does."""
     tables, coding = plan.build(measures, rankings)
     out = np.empty((len(measures), rankings.n_queries))
@@ -57,9 +69,9 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
     size = _size(rankings, len(measures))
     wanted = 1 if threads is None and rankings.n_docs < _WORTH_THREADS else threads_of(threads)
     with Task("Scoring") if rankings.n_docs >= _WORTH_THREADS else nullcontext() as task:
-        for first, last in _runs(rankings, coding, wanted):
+        for first, last in _runs(rankings, coding, wanted, sizes):
             documents = _documents(rankings, coding, first, last)
-            arguments = (_chunks(rankings, first, last, wanted), documents, tables, out)
+            arguments = (_chunks(rankings, first, last, wanted, sizes), documents, tables, out)
             serial = worlds.compiled(name, size, arguments)
             if serial is None:
                 worlds.run_plain(name, size, arguments)
@@ -81,7 +93,7 @@ def run_one(tables: Plan, coding: Coding, rankings: Rankings, out: npt.NDArray[n
     worlds.run(
         _driver_of(coding),
         size,
-        _chunks(rankings, 0, n, 1),
+        _chunks(rankings, 0, n, 1, _SIZES),
         _documents(rankings, coding, 0, n),
         tables,
         out,
@@ -120,10 +132,10 @@ def threads_of(threads: int | None) -> int:
 # ---- cutting ----
 
 
-def _runs(rankings: Rankings, coding: Coding, threads: int) -> Iterator[tuple[int, int]]:
+def _runs(rankings: Rankings, coding: Coding, threads: int, sizes: Sizes) -> Iterator[tuple[int, int]]:
     """Runs of queries that are cast and scored together: many of them where nothing need be cast."""
     is_narrow = coding.levels and rankings.scores.dtype in _COMPARED
-    together = threads * (_CAST if is_narrow else _CAST_WIDE)
+    together = threads * (sizes.cast if is_narrow else sizes.cast_wide)
     if not _needs_cast(rankings, coding):
         together = _TOLD
     if rankings.n_docs <= together:
@@ -137,9 +149,9 @@ def _runs(rankings: Rankings, coding: Coding, threads: int) -> Iterator[tuple[in
         first = last
 
 
-def _chunks(rankings: Rankings, first: int, last: int, threads: int) -> npt.NDArray[np.int64]:
+def _chunks(rankings: Rankings, first: int, last: int, threads: int, sizes: Sizes) -> npt.NDArray[np.int64]:
     """First query of each chunk, and the last one's end: chunks of about equally many documents."""
-    offsets, size = rankings.offsets, _CHUNK if rankings._longest <= HELD else _CHUNK_OF_LONG
+    offsets, size = rankings.offsets, sizes.chunk if rankings._longest <= HELD else sizes.chunk_of_long
     base = int(offsets[first])
     documents = int(offsets[last]) - base
     n_chunks = min(last - first, max(documents // size, _SHARES * (threads - 1)))

@@ -273,7 +273,7 @@ def runs_of(column: pa.ChunkedArray) -> tuple[Int64, pa.ChunkedArray]:
     return np.concatenate(starts), pa.chunked_array(values, column.type.value_type)
 
 
-def _changes(column: pa.ChunkedArray, most: int) -> Int64 | None:
+def _changes(column: pa.ChunkedArray, most: int, worth: int = WORTH_COMPILING) -> Int64 | None:
     """Rows that may differ from the row before: all that do, the first of each chunk, and equal entries of a dictionary.
 
     None where the type has no quick comparison, and where there are more than `most`.
@@ -284,7 +284,7 @@ def _changes(column: pa.ChunkedArray, most: int) -> Int64 | None:
     for chunk in column.chunks:
         if pa.types.is_dictionary(kind) or is_number(kind):
             changes = _changes_of_numbers(
-                view(chunk.indices if pa.types.is_dictionary(kind) else chunk), most
+                view(chunk.indices if pa.types.is_dictionary(kind) else chunk), most, worth
             )
         elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
             import pyarrow.compute as pc
@@ -302,9 +302,9 @@ def _changes(column: pa.ChunkedArray, most: int) -> Int64 | None:
     return np.concatenate(found)
 
 
-def _changes_of_numbers(values: Array, most: int) -> Int64 | None:
-    """Rows that differ from the row before; None where there are more than `most`."""
-    if len(values) < WORTH_COMPILING or values.dtype.kind not in "iu" or values.dtype.itemsize < 4:
+def _changes_of_numbers(values: Array, most: int, worth: int) -> Int64 | None:
+    """Rows that differ from the row before, by a kernel from `worth` rows on; None where there are more than `most`."""
+    if len(values) < worth or values.dtype.kind not in "iu" or values.dtype.itemsize < 4:
         return _listed(values[1:] != values[:-1], most)
     from fastndcg.kernels import worlds
 

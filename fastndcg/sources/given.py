@@ -79,9 +79,14 @@ def open_tables(paths: list[Path_], threads: int | None, kind: Format | None = N
 
 
 def rankings_or_stream(
-    data: Any, roles: Roles, *, threads: int | None = None, with_doc_id: bool = False
+    data: Any,
+    roles: Roles,
+    *,
+    threads: int | None = None,
+    with_doc_id: bool = False,
+    in_memory: int = IN_MEMORY,
 ) -> Rankings | RankingsStream:
-    """Rankings of a table or of files; a stream of those files that are too large to be read at once.
+    """Rankings of a table or of files; a stream of files of more than `in_memory` bytes.
 
     Raises as `read_parquet`, `read_csv` and `Rankings.from_arrow` do.
     """
@@ -89,7 +94,7 @@ def rankings_or_stream(
         return rankings_from_arrow(data, roles, with_doc_id=with_doc_id)
     chosen = open_tables(parquet.as_list(data), threads).choose(roles, with_doc_id=with_doc_id)
     stream = scan_chosen(chosen, threads)
-    return chosen.read(threads) if stream is None or stream.nbytes <= IN_MEMORY else stream
+    return chosen.read(threads) if stream is None or stream.nbytes <= in_memory else stream
 
 
 def scan_chosen(chosen: Chosen, threads: int | None, memory: int | None = None) -> FileStream | None:

@@ -38,12 +38,20 @@ PathLike = str | os.PathLike[str]
 # a compiled scanner: block, columns, how far they are filled -> -1 or where a malformed line begins
 Scanner = Callable[[Array, "TextColumns", Array], int]
 
-_BLOCK = 1 << 20  # bytes: with what is made of them they stay in the second-level cache
-_LONGEST = 1 << 29  # bytes of a line: places in a block are 32 bits wide
-_PART = 8 << 20  # bytes of a plain file for which another thread is worth while
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 _UNBOUNDED = 1 << 62  # where the last part ends: a file may be a pipe, or packed
 _FEWEST_BYTES = 2  # of a line with a row on it
+
+
+class Sizes(NamedTuple):
+    """How a file is cut, in bytes."""
+
+    block: int = 1 << 20  # with what is made of it it stays in the second-level cache
+    longest: int = 1 << 29  # of a line: places in a block are 32 bits wide
+    part: int = 8 << 20  # of a plain file for which another thread is worth while
+
+
+_SIZES = Sizes()
 
 
 class Lines(NamedTuple):
@@ -202,7 +210,9 @@ def cannot_read(path: str, error: BaseException) -> SourceError:
     return SourceError(f"{path} cannot be read: {reason}. Is it complete, and may you read it?")
 
 
-def read_lines(path: PathLike, scan: Scanner, wanted: str, *, threads: int | None = None) -> Lines:
+def read_lines(
+    path: PathLike, scan: Scanner, wanted: str, *, threads: int | None = None, sizes: Sizes = _SIZES
+) -> Lines:
     """Columns of all lines of a file.
 
     Parameters
@@ -213,6 +223,8 @@ def read_lines(path: PathLike, scan: Scanner, wanted: str, *, threads: int | Non
         What a line should look like, for messages.
     threads : int, optional
         Default: as many as this process may use.
+    sizes : Sizes
+        Of blocks, of lines, and of what is worth a thread.
 
     Raises
     ------
@@ -220,8 +232,8 @@ def read_lines(path: PathLike, scan: Scanner, wanted: str, *, threads: int | Non
         A file that cannot be read, or a malformed line, with its number and text.
     """
     path = path_of(path, "path")
-    cuts, meter = _cuts(path, threads or processors()), _meter.get()
-    parts = [_Part(path, scan, wanted, start, stop, meter) for start, stop in pairwise(cuts)]
+    cuts, meter = _cuts(path, threads or processors(), sizes), _meter.get()
+    parts = [_Part(path, scan, wanted, start, stop, meter, sizes) for start, stop in pairwise(cuts)]
     if len(parts) == 1:
         parts[0].read()
     else:
@@ -230,19 +242,19 @@ def read_lines(path: PathLike, scan: Scanner, wanted: str, *, threads: int | Non
     return _joined(path, parts)
 
 
-def _cuts(path: str, threads: int) -> list[int]:
+def _cuts(path: str, threads: int, sizes: Sizes) -> list[int]:
     """Where each part begins, at the beginning of a line, and where the last one ends."""
     stream = open_unpacked(path)
     try:
         if isinstance(stream, pa.NativeFile) or not stream.seekable():
             return [0, _UNBOUNDED]
         size = os.fstat(stream.fileno()).st_size
-        n_parts = max(1, min(threads, size // _PART))
+        n_parts = max(1, min(threads, size // sizes.part))
         cuts = [0]
         for part in range(1, n_parts):
             at = size * part // n_parts
             stream.seek(at)
-            while (block := stream.read(_BLOCK // 16)) and (newline := block.find(b"\n")) < 0:
+            while (block := stream.read(sizes.block // 16)) and (newline := block.find(b"\n")) < 0:
                 at += len(block)
             if block and cuts[-1] < at + newline + 1 < size:
                 cuts.append(at + newline + 1)
@@ -257,11 +269,11 @@ class _Part:
     """Part of a file, from the beginning of a line, and what is read from it."""
 
     def __init__(
-        self, path: str, scan: Scanner, wanted: str, start: int, stop: int, meter: _Meter | None = None
+        self, path: str, scan: Scanner, wanted: str, start: int, stop: int, meter: _Meter | None, sizes: Sizes
     ) -> None:
         from fastndcg.kernels import lines as kernels
 
-        self._meter = meter
+        self._meter, self._sizes = meter, sizes
         self._packed: pa.NativeFile | None = None
 
         self.path, self.scan, self.wanted, self.start, self.stop = path, scan, wanted, start, stop
@@ -314,11 +326,11 @@ class _Part:
             if self.start:
                 stream.seek(self.start)
             left = self.stop - self.start
-            buffer = bytearray(_BLOCK)
+            buffer = bytearray(self._sizes.block)
             kept, first = 0, self.start == 0  # bytes of a line that has no end yet
             while True:
                 if kept + 1 >= len(buffer):
-                    if kept >= _LONGEST:
+                    if kept >= self._sizes.longest:
                         raise SourceError(
                             f"{self.path} has a line of more than {kept:,} bytes; is it a text file? Wanted {self.wanted}"
                         )
@@ -453,7 +465,7 @@ def _newlines_before(path: str, stop: int) -> int:
     total = 0
     if stop:
         with Path(path).open("rb") as stream:
-            while stop > 0 and (block := stream.read(min(_BLOCK, stop))):
+            while stop > 0 and (block := stream.read(min(_SIZES.block, stop))):
                 total += block.count(b"\n")
                 stop -= len(block)
     return total

@@ -49,11 +49,16 @@ def check_resamples(resamples: object, seed: object) -> tuple[int, int]:
 
 
 def sign_flips(
-    differences: Float64, clusters: Int64 | None, resamples: int, seed: int, threads: int | None = None
+    differences: Float64,
+    clusters: Int64 | None,
+    resamples: int,
+    seed: int,
+    threads: int | None = None,
+    exact: int = EXACT,
 ) -> float:
     """p of the randomisation test: how often a sum is as far from 0 when signs are random, of whole clusters if any.
 
-    Of up to 20 values that are not 0 all signs are tried, and p is exact. Otherwise it is (1 + those as far) / (1 + resamples).
+    Of up to `exact` values that are not 0 all signs are tried, and p is exact. Otherwise it is (1 + those as far) / (1 + resamples).
     """
     values = _whole(differences, float(np.abs(differences).sum()))
     if clusters is not None:
@@ -63,7 +68,7 @@ def sign_flips(
     # the same for any order of queries, and whichever system is the baseline
     sizes = np.sort(np.abs(values))
     least = observed - _roundings(len(differences))
-    if len(sizes) <= EXACT:
+    if len(sizes) <= exact:
         sums = np.zeros(1, np.int64)
         for size in sizes:
             sums = np.concatenate([sums - size, sums + size])
@@ -222,12 +227,20 @@ def _drawn(column: Float64, resamples: int, seed: int, threads: int | None) -> F
 # ---- threads ----
 
 
-def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, threads: int | None) -> Int64:
-    """What a kernel finds for each resample; `work`: additions for one of them."""
+def _run(
+    kernel: str,
+    values: Int64,
+    work: float,
+    resamples: int,
+    seed: int,
+    threads: int | None,
+    at_once: int = _SUMS,
+) -> Int64:
+    """What a kernel finds for each resample, `at_once` of a thread together; `work`: additions for one of them."""
     name, found = f"resampling.{kernel}", np.empty(resamples, np.int64)
     if threads is None:
         threads = worlds.cores() if work * resamples >= _WORTH_THREADS else 1
-    size = max(1, min(_SUMS, -(-resamples // threads)))
+    size = max(1, min(at_once, -(-resamples // threads)))
     runs = [(first, found[first : first + size]) for first in range(0, resamples, size)]
     arguments = [(name, work * resamples, seed, first, values, part) for first, part in runs]
     with Task("Resampling", "resamples") as task:

@@ -286,15 +286,15 @@ def _between(found: dict[int, float], place: float, n: int) -> float:
     return one + (other - one) * share if share < 0.5 else other - (other - one) * (1 - share)
 
 
-def _sum_of_digits(*factors: Float64) -> Fraction:
+def _sum_of_digits(*factors: Float64, at_once: int = _BETWEEN_CARRIES) -> Fraction:
     """The same sums, by the kernels."""
     from fastndcg.kernels import exact
 
     add = "exact.add_values" if len(factors) == 1 else "exact.add_products"
     total = 0
-    for start in range(0, factors[0].size, _BETWEEN_CARRIES):
+    for start in range(0, factors[0].size, at_once):
         digits = np.zeros(exact.DIGITS, np.int64)
-        parts = (factor[start : start + _BETWEEN_CARRIES] for factor in factors)
+        parts = (factor[start : start + at_once] for factor in factors)
         worlds.run(
             add, math.inf, *(np.ascontiguousarray(part, np.float64).view(np.int64) for part in parts), digits
         )
