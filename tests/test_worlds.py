@@ -202,13 +202,16 @@ def test_a_killed_compiler_leaves_no_lock(tmp_path: Path) -> None:
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
     with start("import time; time.sleep(300)") as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        with start("pass") as waiting:
-            with pytest.raises(subprocess.TimeoutExpired):
-                waiting.wait(timeout=2)
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            with start("pass") as waiting:
+                with pytest.raises(subprocess.TimeoutExpired):
+                    waiting.wait(timeout=2)
+                holder.kill()
+                assert waiting.communicate(timeout=60)[0] == "held\n"
+        finally:
             holder.kill()
-            assert waiting.communicate(timeout=60)[0] == "held\n"
     assert len(list(tmp_path.rglob("compiling.lock"))) == 1
 
 
