@@ -133,3 +133,44 @@ def test_undefined_values_become_what_each_measure_says() -> None:
     undefined, n_infinite = launch.replace_undefined(measures, values)
     assert undefined.tolist() == [[False, True, False]] * 4 and n_infinite == 4
     assert values[[0, 2], 1].tolist() == [0.0, 1.0] and np.isnan(values[[1, 3], 1]).all()
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("threads", [None, 1, 3])
+def test_values_are_in_the_order_of_measures_and_queries(threads: int | None) -> None:
+    rankings = fn.Rankings.from_lists([[0, 2], [], [1, 0]])
+    measures = as_measures(["RR", "DCG", "P@1"])
+    values = launch.score(measures, rankings, threads)
+    assert values[:, [0, 2]] == pytest.approx(np.array([[0.5, 1], [2 / np.log2(3), 1], [0, 1]]), rel=1e-15)
+    tables, coding = plan.build(measures, rankings)
+    again = np.full((3, 3), -1.0)
+    launch.run_one(tables, coding, rankings, again)
+    assert again.tobytes() == values.tobytes()
+
+
+def test_threads_are_no_more_than_there_are() -> None:
+    assert launch.threads_of(1) == 1 and 1 <= launch.threads_of(None) <= launch.threads_of(10_000)
+    for threads in (0, True, 1.5):
+        with pytest.raises(fn.InputError, match="threads must be a positive integer or None"):
+            launch.threads_of(threads)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("notation", "varies"),
+    [
+        ("nDCG(ideal='returned')@1", True),
+        ("nDCG(ideal='returned', ties='input')@1", False),
+        ("nDCG@1", False),
+        ("P@1", False),
+    ],
+)
+def test_ties_decide_what_an_ideal_of_returned_documents_is_made_of(notation: str, varies: bool) -> None:
+    (measure,) = as_measures(notation)
+    assert launch.varies_with_returned(measure) is varies
+    tied = fn.Rankings.from_groups([3], [2, 1, 0], [1.0, 1.0, 1.0])
+    best_first = (
+        1.0 if varies or "input" in notation else 0.5
+    )  # whatever is first is its own ideal, if it is worth anything
+    expected = {"P@1": 2 / 3}.get(notation, 2 / 3 if varies else best_first)
+    assert launch.score((measure,), tied, 1)[0, 0] == pytest.approx(expected)

@@ -104,3 +104,141 @@ def test_queries_without_any_gain_may_be_skipped() -> None:
     assert not built(["nDCG@10", "DCG@10"])[0].skippable
     assert built("nDCG", is_judged=[True, False, True])[0].promising[:, -1].tolist() == [False, False]
     assert tables.JUDGED == 0
+
+
+# ---- functions that other modules call ----
+
+
+def measure_of(notation):
+    (measure,) = as_measures(notation)
+    return measure
+
+
+@pytest.mark.parametrize(
+    ("measure", "gains"),
+    [
+        ("nDCG", [-1, 0, 1, 2.5]),
+        ("nDCG(rel=2)", [0, 0, 0, 2.5]),
+        ("nDCG(gain='exp2')", [-0.5, 0, 1, 2**2.5 - 1]),
+        ("nDCG(gain='binary')", [0, 0, 1, 1]),
+        ("P(rel=2)@5", [0, 0, 0, 1]),
+        ("ERR(max_rel=3)@5", [0, 0, 1 / 8, (2**2.5 - 1) / 8]),
+        ("SDCG(min_rel=0, max_rel=2)@5", [0, 0, 0.5, 1]),
+        ("Bpref", [-1, 0, 1, 1]),
+        (fn.nDCG(gain=[5.0, 7.0]), [math.nan, 5, 7, math.nan]),
+        (fn.nDCG(gain={1: 4.0}), [math.nan, 0, 4, math.nan]),
+        (fn.nDCG(gain=lambda grade: 10 * grade), [-10, 0, 10, 25]),
+    ],
+    ids=str,
+)
+def test_the_gain_of_a_grade(measure, gains) -> None:
+    grades = np.array([-1, 0, 1, 2.5])
+    worth = plan.worth_of(measure_of(measure))
+    assert [plan.gain_of(worth, grade) for grade in grades.tolist()] == pytest.approx(gains, nan_ok=True)
+    assert plan.gains_of_grades(measure_of(measure), grades).tolist() == pytest.approx(gains, nan_ok=True)
+
+
+@pytest.mark.parametrize("rows", [4, 100_000])
+def test_a_function_is_asked_for_each_distinct_grade_once(rows: int) -> None:
+    asked: list[float] = []
+    measure = measure_of(fn.nDCG(gain=lambda grade: asked.append(grade) or grade * 2.0))
+    grades = np.arange(rows) % 3
+    assert (plan.gains_of_grades(measure, grades) == 2 * grades).all()
+    assert sorted(asked) == [0, 1, 2]
+
+
+def test_the_gains_of_documents_are_those_of_no_judgment_where_they_have_none() -> None:
+    some = rankings([3, 1, 2], is_judged=[True, False, True])
+    for notation, gains in (("nDCG", [3, 0, 2]), ("nDCG(unjudged=0.5)", [3, 0.5, 2]), ("Bpref", [1, -2, 1])):
+        assert plan.gains_of_documents(measure_of(notation), some).tolist() == gains
+
+
+@pytest.mark.parametrize(
+    ("notation", "message"),
+    [
+        (
+            "DCG(clip=0.1)",
+            r"cuts propensities that it does not use; take ips=True .* DCG\(ips=True, clip=0.1\)",
+        ),
+        ("IPrec", r"needs a recall level, as in IPrec@0.1"),
+        ("SDCG@5", r"needs max_rel=, the highest grade of its scale, above min_rel=0"),
+        ("SDCG(min_rel=2, max_rel=2)@5", r"needs max_rel=, .* above min_rel=2"),
+        ("nDCG(judged_only=True, unjudged=1)", r"both drops unjudged documents and gives them a grade"),
+    ],
+)
+def test_measures_that_are_not_complete_are_refused(notation: str, message: str) -> None:
+    for refuse in (plan.check_complete, lambda measure: plan.check(measure, rankings([1, 0]))):
+        with pytest.raises(fn.MeasureError, match=message):
+            refuse(measure_of(notation))
+    plan.check(measure_of("nDCG"), rankings([1, 0]))
+
+
+def test_sums_that_are_too_large_are_refused() -> None:
+    with pytest.raises(
+        fn.InputError, match=r"the gain 1e\+307 of grade 9 in DCG is too large to sum over 20 documents"
+    ):
+        plan.check_sum(measure_of("DCG"), 1e307, "grade 9", 20)
+    steep = measure_of(fn.DCG(discount=[1e307] * 20))
+    with pytest.raises(
+        fn.InputError, match=r"the discount 1e\+307 of .* times the gain 30 of grade 9 is too large"
+    ):
+        plan.check_sum(steep, 30.0, "grade 9", 20)
+    plan.check_sum(steep, 0.0, "grade 0", 2)
+
+
+@pytest.mark.parametrize(
+    ("measure", "discounts"),
+    [
+        ("nDCG", [1, 1 / math.log2(3), 0.5]),
+        ("nDCG(discount='jarvelin')", [1, 1, 1 / math.log2(3)]),
+        ("nDCG(discount='reciprocal')", [1, 1 / 2, 1 / 3]),
+        ("nDCG(discount='ln')", [1 / math.log(rank + math.e) for rank in (1, 2, 3)]),
+        (fn.nDCG(discount=3.0), [math.log(3) / math.log(rank + 1) for rank in (1, 2, 3)]),
+        (fn.nDCG(discount=[1.0, 0.25]), [1, 0.25, 0]),
+        (fn.nDCG(discount=lambda rank: 1 / rank**2), [1, 1 / 4, 1 / 9]),
+        ("RBP(p=0.8)", [1, 0.8, 0.64]),
+        ("P@5", [1, 1, 1]),
+    ],
+    ids=str,
+)
+def test_the_discount_of_a_rank(measure, discounts) -> None:
+    table = plan.discount_table(plan.discount_of(measure_of(measure)), 3)
+    assert table.tolist() == pytest.approx(discounts, rel=1e-15) and not table.flags.writeable
+
+
+def test_discounts_that_are_too_few_or_no_numbers_are_refused() -> None:
+    few, odd = (
+        fn.nDCG(discount=[1.0, 0.5]),
+        fn.nDCG(discount=lambda rank: 1 / (3 - rank) if rank < 3 else math.inf),
+    )
+    plan.check_discount(few @ 2, 9)
+    with pytest.raises(fn.MeasureError, match="needs a discount for 4 ranks and was given 2"):
+        plan.check_discount(few @ 4, 9)
+    plan.check_discount(odd, 2)
+    with pytest.raises(fn.MeasureError, match="is inf at rank 3; wanted finite numbers"):
+        plan.check_discount(odd, 3)
+    with pytest.raises(fn.MeasureError, match="returned 'x' for rank 1; a discount is a number"):
+        plan.check_discount(fn.nDCG(discount=lambda rank: "x"), 3)
+
+
+@pytest.mark.parametrize(
+    ("notation", "ranks", "shown"),
+    [
+        ("nDCG", 7, tables.UNCUT),
+        ("nDCG@5", 5, 5),
+        ("nDCG@50", 7, 50),
+        ("nDCG(ideal='full')@50", 50, 50),
+        ("SDCG(max_rel=3)@50", 50, 50),
+        ("P@99999999999", 7, 99999999999),
+    ],
+)
+def test_ranks_that_are_discounted_and_shown(notation: str, ranks: int, shown: int) -> None:
+    assert plan.ranks_discounted(measure_of(notation), 7) == ranks
+    assert plan.ranks_shown(measure_of(notation)) == shown
+
+
+def test_the_best_order_of_judged_documents_is_the_worst_for_their_share() -> None:
+    for ties, judged in (("best", "worst"), ("worst", "best"), ("average", "average"), ("input", "input")):
+        assert plan.ties_of(measure_of(f"Judged(ties='{ties}')@5")) == plan.ties_of(
+            measure_of(f"P(ties='{judged}')@5")
+        )

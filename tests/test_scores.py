@@ -7,10 +7,12 @@ import pickle
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
-from fastndcg.scores import Scores, groups_of
+from fastndcg.scores import Scores, check_kept, groups_of, interval_of, results_file
+from fastndcg.statistics.sums import Moments
 
 pytestmark = pytest.mark.auto
 
@@ -82,3 +84,75 @@ def test_rows_of_one_measure_take_no_other_queries() -> None:
     assert scores.worst("nDCG@10").to_pydict() == {"query_id": [2, 0], "nDCG@10": [0.25, 0.5]}
     assert scores.best("RR", 2).to_pydict() == {"query_id": [0, 1], "RR": [1.0, 0.5]}
     assert scores.best("RR", 0).num_rows == scores.best("RR", -1).num_rows == 0
+
+
+def test_means_are_found_by_any_spelling(scores: fn.Scores) -> None:
+    means = scores.mean()
+    assert means.get("ndcg@2") == means["nDCG@2"] and "NDCG@2" in means
+    assert means.get("RR") is None and means.get("no measure", 7) == 7 and "RR" not in means
+    with pytest.raises(KeyError, match="RR"):
+        means["RR"]
+
+
+def test_columns_that_were_not_kept_are_refused(scores: fn.Scores) -> None:
+    check_kept(["country"], ["country", "lang"])
+    for use in (lambda: check_kept(["contry"], ["country", "lang"]), lambda: scores.by("contry")):
+        with pytest.raises(
+            fn.ColumnError, match=r'no column "contry"; kept were: .*country.*Did you mean "country"'
+        ):
+            use()
+    with pytest.raises(fn.ColumnError, match="no column is named to group by; kept were: .*country"):
+        scores.by([])
+
+
+def test_groups_have_the_means_and_intervals_of_their_queries() -> None:
+    values, n = np.array([[0.5, 1.0, 0.25, 0.75]] * 2), 4
+    queries = pa.table({"query_id": range(n), "lang": ["de", "fr", "de", None]})
+    scores = Scores(MEASURES, values, np.zeros(values.shape, np.bool_), queries, None)
+    by = scores.by("lang", confidence=0.9).to_pydict()
+    assert by["lang"] == ["de", "fr", None] and by["queries"] == [2, 1, 1] and by["small"] == [True] * 3
+    assert by["RR"] == [0.375, 1.0, 0.75] and by["RR_empty"] == [0, 0, 0]
+    end = interval_of(0.375, Moments.of(np.array([0.5, 0.25]), None), 0.9, weighted=False)
+    assert (by["RR_low"][0], by["RR_high"][0]) == (end["low"], end["high"])
+    assert end["high"] - 0.375 == pytest.approx(6.313751514675043 * 0.125)  # Student's t of one degree
+    assert np.isnan(by["RR_low"][1])
+    row = scores.summary(0.9).to_pylist()[1]
+    assert (row["measure"], row["mean"], row["queries"]) == ("RR", 0.625, 4)
+
+
+def test_tables_have_a_column_for_each_measure(scores: fn.Scores, tmp_path) -> None:
+    table = scores.to_arrow()
+    assert table.column_names == ["query_id", "country", "weight", "nDCG@2"]
+    assert scores.to_pandas().equals(table.to_pandas()) and pa.table(scores.to_polars()).num_rows == 2
+    scores.write_parquet(tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet").equals(table)
+    with pytest.raises(fn.SourceError, match="out.parquet"):
+        scores.write_parquet(tmp_path / "no folder" / "out.parquet")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_results_that_are_begun_again_are_those_of_the_second_time(tmp_path, ending: str) -> None:
+    path, table = tmp_path / f"out.{ending}", pa.table({"query_id": range(7), "RR": np.arange(7.0)})
+    with results_file(path, at_once=2) as file:
+        for part in (table, table[:3]):
+            file.write(part)
+        file.restart()
+        for row in range(7):
+            file.write(table[row : row + 1])
+    assert sorted(each.name for each in tmp_path.iterdir()) == [path.name]
+    if ending == "parquet":
+        assert pq.read_table(path).equals(table)
+        assert pq.ParquetFile(path).num_row_groups == 4
+    else:
+        assert len(path.read_text().splitlines()) == 7 + (ending == "csv")
+
+
+def test_results_of_a_call_that_fails_are_not_there(tmp_path) -> None:
+    def fail() -> None:
+        with results_file(tmp_path / "out.parquet", at_once=1) as file:
+            file.write(pa.table({"query_id": [1]}))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
