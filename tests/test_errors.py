@@ -13,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import fastndcg as fn
 from fastndcg import errors
+from fastndcg.cli import app
 from fastndcg.cli.application import in_options
 from fastndcg.errors import Argument, At, Call, Step
 
@@ -305,3 +307,142 @@ def test_every_message_is_one_line_that_ends_a_sentence() -> None:
         message = str(caught.value)
         assert message and "\n" not in message and len(message) < 400
         assert caught.value.__cause__ is None
+
+
+# ---- what no other test reaches ----
+
+
+class Lazy:
+    def __init__(self, name: str) -> None:
+        setattr(self, name, lambda: None)
+
+
+PAIR = {
+    name: R.from_lists([grades, [1]], queries={"lang": langs})
+    for name, grades, langs in (("a", [1, 0], ["de", "fr"]), ("b", [0, 1], ["de", "en"]))
+}
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (
+            lambda: R.from_arrow(Lazy("collect")),
+            fn.InputTypeError,
+            r"is a .*Lazy; wanted a table: .*Call \.collect\(\) first",
+        ),
+        (
+            lambda: R.from_arrow(Lazy("compute")),
+            fn.InputTypeError,
+            r"wanted a table: .*Call \.compute\(\) first",
+        ),
+        (
+            lambda: R.from_groups([1], [1], [1], query_ids=[{1}, 2]),
+            fn.InputTypeError,
+            "query_ids is not a column of ids",
+        ),
+        (
+            lambda: R.from_groups([1], [1], [1], queries=[1]),
+            fn.InputTypeError,
+            "queries is a list that is not a table",
+        ),
+        (
+            lambda: R.from_offsets(np.array([0, 2**63], np.uint64), [1], [1]),
+            fn.InputError,
+            f"offsets holds {2**63}; wanted numbers of rows",
+        ),
+        (
+            lambda: fn.compare(
+                {name: R.from_lists([[1], [1, 0]], weight=[1, 2]) for name in "ab"},
+                measures="RR",
+                test="wilcoxon",
+            ),
+            fn.InputError,
+            'test="wilcoxon" knows no weights; use test="t"',
+        ),
+        (
+            lambda: fn.compare(PAIR, measures="RR").slices([]),
+            fn.ColumnError,
+            r'no column is named to group by; .* slices\("country"\)',
+        ),
+        (
+            lambda: fn.compare(PAIR, measures="RR", paired=False).slices("lang"),
+            fn.InputError,
+            r"\"b\" has no query where lang='fr'; leave such queries out",
+        ),
+        (
+            lambda: fn.compare(PAIR, measures="RR", paired=False).queries_needed(0.1),
+            fn.InputError,
+            "number of queries is that of a paired test; compare with paired=True",
+        ),
+        (
+            lambda: fn.judgment_range(PAIR["a"], "DCG")["nDCG"],
+            fn.MeasureError,
+            "nDCG was not asked for; these were: DCG",
+        ),
+    ],
+)
+def test_mistakes_that_are_rare(
+    call: Callable[[], Any],
+    kind: type[Exception],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(kind, match=message):
+        call()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "compare a.parquet b.parquet --no-worse-than a --queries ids --unpaired",
+            "independent samples share no query",
+        ),
+        (
+            "compare a.parquet b.parquet --no-worse-than a --queries empty",
+            "--queries: empty holds no ids; give one a line",
+        ),
+        (
+            "compare a.parquet b.parquet --no-worse-than a --queries latin",
+            "--queries: latin is not UTF-8 text",
+        ),
+        (
+            "compare a.parquet b.parquet --no-worse-than a --queries nowhere",
+            "--queries: nowhere cannot be read",
+        ),
+        (
+            "report a.parquet --qrels q --run r --out p.html",
+            "PATH a.parquet is given beside --qrels and --run",
+        ),
+        ("report a.parquet --score score --score score --out p.html", 'two systems are called "score"'),
+        ("score c.csv --intents label", "--intents names a column of lists, which CSV has not"),
+        ("report a.parquet --out a.parquet", "--out: a.parquet is the input itself; name another file"),
+    ],
+)
+def test_mistakes_on_the_command_line_that_are_rare(
+    words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"qid": [1, 1], "label": [1, 0], "score": [0.5, 0.1]}), f"{name}.parquet")
+    (tmp_path / "c.csv").write_text("qid,label,score\n1,1,0.5\n")
+    for name, data in (
+        ("ids", b"1\n"),
+        ("q", b"1 0 d 1\n"),
+        ("r", b"1 Q0 d 1 1 t\n"),
+        ("empty", b" \n\n"),
+        ("latin", "é".encode("latin-1")),
+    ):
+        (tmp_path / name).write_bytes(data)
+    before = (tmp_path / "a.parquet").read_bytes()
+    result = CliRunner().invoke(app, words.split())
+    assert (
+        message in " ".join(result.stderr.split())
+        and result.exit_code == (3 if message.startswith("--queries:") else 2)
+        and not result.stdout
+    )
+    assert (tmp_path / "a.parquet").read_bytes() == before

@@ -148,8 +148,6 @@ def _found(
             f"baseline={baseline!r} is not one of the systems: {', '.join(rankings)}.{suggest(baseline, rankings)}"
         )
     asked = as_measures(measures)
-    if not asked:
-        raise InputError('no measure is given; wanted one or several, as in measures=["nDCG@10"]')
     main, longest = asked[0], max(each._longest for each in rankings.values())
     curve = []
     if main.definition.cut == "rank" and longest > 1:
