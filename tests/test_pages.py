@@ -211,15 +211,11 @@ def test_pages_that_windows_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert left == set()
 
 
-def test_row_groups_that_are_read_in_steps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: set[str]
-) -> None:
-    from fastndcg.sources import scan
-
-    monkeypatch.setattr(scan, "_LEAST_MEMORY", 1)
-    table = rows().append_column("lang", pa.array(["de"] * len(rows())))
+def test_row_groups_that_are_read_in_steps(tmp_path: Path, left: set[str]) -> None:
+    table = rows(3000)
+    table = table.append_column("lang", pa.array(["de"] * len(table)))
     pq.write_table(table, tmp_path / "a.parquet", data_page_size=3000)
-    stream = scan_parquet(tmp_path / "a.parquet", grouped=True, memory=200_000, keep="lang")
+    stream = scan_parquet(tmp_path / "a.parquet", grouped=True, memory="1 MB", keep="lang")
     parts = list(stream)
     assert len(parts) > 3
     assert np.concatenate([part.scores for part in parts]).tobytes() == table["score"].to_numpy().tobytes()
@@ -247,14 +243,9 @@ def test_what_is_rare_is_left(
     assert left == expected
 
 
-def test_a_column_is_left_in_the_middle(
-    tmp_path: Path, left: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_column_is_left_in_the_middle(tmp_path: Path, left: set[str]) -> None:
     """Pages are read until the one that has a null; pyarrow goes on from there, and the message knows the row."""
-    from fastndcg.sources import scan
-
-    monkeypatch.setattr(scan, "_LEAST_MEMORY", 1)
-    table = rows()
+    table = rows(3000)
     labels = [*table["label"].to_pylist()[:-1], None]
     table = table.set_column(1, "label", pa.array(labels, pa.uint8()))
     path = tmp_path / "a.parquet"
@@ -263,7 +254,7 @@ def test_a_column_is_left_in_the_middle(
     with pytest.raises(InputError, match=message):
         read_parquet(path)
     with pytest.raises(InputError, match=message):
-        fn.evaluate(scan_parquet(path, grouped=True, memory=100_000), "nDCG@5")
+        fn.evaluate(scan_parquet(path, grouped=True, memory="1 MB"), "nDCG@5")
     assert left == {"label"}
 
 
