@@ -1,7 +1,7 @@
-"""Every error and warning of this package: each message says what was got, what was wanted and the next step.
+"""Every error and warning of this package. Each message says what was got, what was wanted and the next step.
 
-A message is made of parts: plain words, and what reads differently depending on who asks, such as an argument of a function, which
-on the command line is an option. `str(error)` has the words of Python; `error.said` puts the same parts into others.
+A message is a list of parts. Most are text. Arguments and calls are parts of their own, since the command line names an option where
+Python names an argument. `str(error)` is the message for Python; `error.said` is the same message in other words.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Argument(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of a function of Python."""
+    """A call of a Python function."""
 
     text: str
 
@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Words that propose an argument or a call: left out where there is no such thing."""
+    """Advice to use an argument or a call. It is left out where the caller has no such argument or call."""
 
     before: str
     proposed: Argument | Call
@@ -47,7 +47,7 @@ class Step(NamedTuple):
 
 
 class At(NamedTuple):
-    """Where in the data something is; `first` says that it is the first of several.
+    """The row and query that a message is about; `first` says that it is the first of several.
 
     >>> str(At(17, '"q-204"')), str(At(None, '"q-204"', first=True)), str(At(3, "7", position=2))
     (' at row 17, query "q-204"', '; the first is in query "q-204"', ' at position 2 of row 3, query 7')
@@ -72,7 +72,7 @@ Part = str | Argument | Call | Step | At
 
 
 class Message:
-    """What an error or a warning says.
+    """The message of an error or a warning.
 
     >>> InputError("scores has 3 NaN values. Drop them", Step(" or pass ", Argument("nan", "last")), ".").said(lambda _: None)
     'scores has 3 NaN values. Drop them.'
@@ -88,7 +88,7 @@ class Message:
         return type(self), self.parts
 
     def said(self, words: Callable[[Argument | Call], str | None]) -> str:
-        """The message with other words for arguments and calls; None leaves out the steps that propose one."""
+        """The message with other words for arguments and calls. Where `words` returns None, advice is left out."""
         said = []
         for part in self.parts:
             of_step = words(part.proposed) if isinstance(part, Step) else None
@@ -99,12 +99,12 @@ class Message:
         return "".join(said)
 
     def within(self, before: str, after: str = "") -> Self:
-        """The same error, with words before and after its message."""
+        """The same error with text before and after its message."""
         return type(self)(before, *self.parts, after)
 
 
 class FastndcgError(Message, Exception):
-    """Root of the package's errors; catch it to catch them all."""
+    """Base class of all errors of this package."""
 
 
 class InputError(FastndcgError, ValueError):
@@ -112,21 +112,21 @@ class InputError(FastndcgError, ValueError):
 
 
 class InputTypeError(FastndcgError, TypeError):
-    """An argument of a type that has no meaning here."""
+    """An argument of the wrong type."""
 
 
 class MeasureError(FastndcgError, ValueError):
-    """A measure, parameter or cutoff that does not exist, or that the data cannot bear."""
+    """A measure, parameter or cutoff that does not exist, or that is not defined for the data."""
 
 
 class ConventionError(MeasureError, KeyError):
-    """A convention that does not exist, or that cannot be reproduced: on this data, or at all."""
+    """A convention that does not exist, or that cannot be reproduced, for this data or at all."""
 
     __str__ = Exception.__str__  # KeyError would show the message in quotes
 
 
 class ColumnError(InputError):
-    """A column that is missing, or a role that several columns could play."""
+    """A column that is missing, or several columns that could have one role."""
 
 
 class SourceError(InputError):
@@ -134,11 +134,11 @@ class SourceError(InputError):
 
 
 class ExtraError(FastndcgError, ImportError):
-    """A library that is not installed, and the extra of this package that brings it."""
+    """A library that is not installed. The message names the extra that installs it."""
 
 
 def library(module: str, name: str, extra: str, what: str) -> Any:
-    """A module of a library that an extra installs. Raises `ExtraError`, with the command to install it, where it is not there."""
+    """Import a module of an optional library. Raises `ExtraError`, with the command that installs it, where it is missing."""
     from importlib import import_module
 
     try:
@@ -152,11 +152,11 @@ def library(module: str, name: str, extra: str, what: str) -> Any:
 
 
 class FastndcgWarning(Message, UserWarning):
-    """Something that is probably not meant, or takes longer than it needs to, though the values that come out are right."""
+    """Input that is probably a mistake, or a slow way to ask. The values are correct."""
 
 
 def warn(*parts: Part) -> None:
-    """Warn at the line that called the package, once for each such line."""
+    """Warn, once for each line of the caller's code."""
     import inspect
     import warnings
 
@@ -169,7 +169,7 @@ def warn(*parts: Part) -> None:
 
 
 def suggest(word: str, candidates: Iterable[str]) -> str:
-    """A closing question with the nearest candidate, or nothing where none is near.
+    """A question that names the most similar candidate, or an empty string where none is similar.
 
     >>> suggest("nDGC", ["nDCG", "DCG"])
     ' Did you mean "nDCG"?'
@@ -184,7 +184,7 @@ def suggest(word: str, candidates: Iterable[str]) -> str:
 
 
 def check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
-    """Refuse an argument that is none of these values.
+    """Raise `InputError` for an argument that is not one of these values.
 
     >>> check_choice("nan", "lats", ("refuse", "last"))
     Traceback (most recent call last):
@@ -198,13 +198,13 @@ def check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse an argument that is neither True nor False."""
+    """Raise `InputTypeError` for an argument that is not True or False."""
     if not isinstance(value, bool):
         raise InputTypeError(f"{name}={value!r} is not known; wanted True or False")
 
 
 def check_length(name: str, found: int, wanted: int, noun: str) -> None:
-    """Refuse an argument that has not one value for each of something.
+    """Raise `InputError` for an argument with too few or too many values.
 
     >>> check_length("weight", 2, 1, "query")
     Traceback (most recent call last):
@@ -217,7 +217,7 @@ def check_length(name: str, found: int, wanted: int, noun: str) -> None:
 
 
 def count_of(number: int, noun: str) -> str:
-    """A number and what it counts.
+    """A number and its noun, in the plural where it needs one.
 
     >>> count_of(1, "entry"), count_of(1200, "entry"), count_of(2, "null")
     ('1 entry', '1,200 entries', '2 nulls')

@@ -1,4 +1,4 @@
-"""Numbers about values of queries: how sure a mean is, and which of several systems is better.
+"""Statistics of the values of queries: means, confidence intervals, and tests of which system is better.
 
 sums          exact sums and correctly rounded means; those of parts merge into exactly those of the whole
 intervals     confidence intervals of means

@@ -1,4 +1,4 @@
-"""How far two rankings agree, and how far judges do."""
+"""Agreement of two rankings, and of judges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 def tau_b(a: Float64, b: Float64) -> float:
-    """Kendall's tau-b of two scores of the same items, by SciPy; NaN where one of them ties them all."""
+    """Kendall's tau-b of two scores of the same items, by SciPy; NaN where all items tie in one of them."""
     stats = scipy("stats", 'method="tau_b"')
     return float(stats.kendalltau(a, b).statistic) if len(a) > 1 else math.nan
 
@@ -52,7 +52,7 @@ def tau_ap(a: Float64, b: Float64) -> float:
 
 
 class _Place(NamedTuple):
-    """Where an item is: below so many others, in a group of so many that tie."""
+    """The place of an item: the number of items above it, and of items in its tied group."""
 
     above: int
     size: int
@@ -104,7 +104,7 @@ def rbo(a: Mapping[Any, float], b: Mapping[Any, float], p: float) -> float:
 
 
 def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
-    """Cohen's kappa: how far two judges agree beyond chance; 1 where always, 0 where as chance would have it.
+    """Cohen's kappa: agreement of two judges beyond chance; 1 for full agreement, 0 for that of chance.
 
     1 - (disagreement found) / (disagreement expected, were the judges independent).
 
@@ -163,7 +163,7 @@ def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
 
 
 def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
-    """Krippendorff's alpha: how far any number of judges agree beyond chance, where some judged only some items.
+    """Krippendorff's alpha: agreement of any number of judges beyond chance; not all need judge every item.
 
     1 - (disagreement found within items) / (disagreement expected between all grades).
 
@@ -227,7 +227,7 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
 
 
 def _apart(levels: Float64, given: Float64, metric: str) -> Float64:
-    """How much any two levels disagree, (n_levels, n_levels)."""
+    """Disagreement of each pair of levels, (n_levels, n_levels)."""
     one, other = levels[:, None], levels[None, :]
     if metric == "nominal":
         return np.sign(np.abs(one - other))

@@ -1,4 +1,4 @@
-"""Two samples of values: how far apart their means are, how sure that is, and how much it is.
+"""Two samples of values: the difference of their means, its significance, and its effect size.
 
 Arrays in, numbers out. `fastndcg.comparison` has the systems, queries and tables around them.
 """
@@ -23,7 +23,7 @@ NAN = float("nan")
 
 
 class Spread(NamedTuple):
-    """A mean and how far it may be off."""
+    """A mean and its standard error."""
 
     n: int
     mean: float
@@ -70,7 +70,7 @@ class Spread(NamedTuple):
 
 
 def _direction(middle: float, values: Float64) -> float:
-    """1 or -1, and the other for the values with their signs turned."""
+    """1 or -1, and the opposite for the negated values."""
     if middle:
         return math.copysign(1.0, middle)
     ascending = np.sort(values)
@@ -79,7 +79,7 @@ def _direction(middle: float, values: Float64) -> float:
 
 
 class Difference(NamedTuple):
-    """How far the means of two samples are apart."""
+    """The difference of the means of two samples."""
 
     queries: int
     difference: float
@@ -104,13 +104,13 @@ class Difference(NamedTuple):
         return cls(n, sample.mean - baseline.mean, std, error, freedom)
 
     def p(self) -> float:
-        """Of the t-test: how often means would be so far apart, or farther, if there were no difference; never 0."""
+        """The p-value of the t-test; never 0."""
         if not self.error:
             return t_two_sided(math.inf, 1) if self.difference else 1.0
         return t_two_sided(self.difference / self.error, self.freedom)
 
     def numbers(self, confidence: float) -> dict[str, float]:
-        """Interval, effect size with its interval, and the difference that would be found in 4 of 5 experiments."""
+        """Interval, effect size with its interval, and the difference that is detected with a power of 0.8."""
         low, high = t_interval(self.difference, self.error, self.freedom, confidence)
         effect = effect_low = effect_high = NAN
         if self.std > 0:
@@ -129,7 +129,7 @@ class Difference(NamedTuple):
         }
 
     def queries_needed(self, difference: float, confidence: float, power: float) -> int | None:
-        """Queries so that a test finds such a difference so often; None where values do not vary."""
+        """Queries that a test needs to detect this difference with this power; None where values do not vary."""
         if not self.std > 0 or not self.error > 0:
             return None
         std = self.error * math.sqrt(self.queries)
@@ -157,7 +157,7 @@ def queries_needed(effect: float, confidence: float, power: float) -> int:
         beyond = special.nctdtr(n - 1, shift, bound) - special.nctdtr(n - 1, shift, -bound)
         return float(1 - beyond)
 
-    # the normal distribution asks for a little less, and for large n for the same
+    # the normal distribution gives a little less, and the same for large n
     usual = (_normal_sum(confidence, power) / effect) ** 2
     if usual > 1e6:
         return math.ceil(usual)
@@ -171,7 +171,7 @@ def queries_needed(effect: float, confidence: float, power: float) -> int:
 
 
 def noncentralities(t: float, freedom: float, confidence: float) -> tuple[float, float]:
-    """The least and the greatest noncentrality under which t is not surprising."""
+    """The least and the greatest noncentrality that t does not contradict."""
     special = scipy("special", "The interval of an effect size")
     outside = (1 - confidence) / 2
     if not math.isfinite(t) or not freedom > 0:
@@ -181,7 +181,7 @@ def noncentralities(t: float, freedom: float, confidence: float) -> tuple[float,
 
 
 def wilcoxon(differences: Float64) -> float:
-    """p of Wilcoxon's signed ranks, zeros left out; 1 where all are zero."""
+    """p-value of Wilcoxon's signed-rank test without zeros; 1 where all are zero."""
     stats = scipy("stats", "Wilcoxon's test")
     nonzero = differences[differences != 0]
     if not len(nonzero):
@@ -190,7 +190,7 @@ def wilcoxon(differences: Float64) -> float:
 
 
 def holm(p: list[float]) -> list[float]:
-    """Adjusted so that the chance of any false finding among them is bounded (Holm 1979).
+    """p-values adjusted for the family-wise error rate (Holm 1979).
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -203,7 +203,7 @@ def holm(p: list[float]) -> list[float]:
 
 
 def benjamini_hochberg(p: list[float]) -> list[float]:
-    """Adjusted so that the share of false findings among all is bounded (Benjamini and Hochberg 1995).
+    """p-values adjusted for the false discovery rate (Benjamini and Hochberg 1995).
 
     >>> [round(each, 3) for each in benjamini_hochberg([0.01, 0.04, 0.03, 0.005])]
     [0.02, 0.04, 0.04, 0.02]

@@ -22,7 +22,7 @@ class Interval(NamedTuple):
 
 
 def check_confidence(confidence: object) -> float:
-    """The confidence as a float. Raises `InputError` or `InputTypeError` for what is not between 0 and 1."""
+    """The confidence as a float. Raises `InputError` or `InputTypeError` where it is not between 0 and 1."""
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
         raise InputTypeError(
             Argument("confidence", confidence),
@@ -41,7 +41,7 @@ def check_confidence(confidence: object) -> float:
 
 
 def t_interval(mean: float, error: float, freedom: float, confidence: float) -> Interval:
-    """mean ± t(freedom, 1 - (1 - confidence) / 2) * error; NaN where there is no error, for want of values.
+    """mean ± t(freedom, 1 - (1 - confidence) / 2) * error; NaN where there are too few values for an error.
 
     >>> t_interval(0.5, 0.1, 9, 0.95)
     Interval(low=0.27378428372..., high=0.72621571627...)
@@ -53,7 +53,7 @@ def t_interval(mean: float, error: float, freedom: float, confidence: float) -> 
 
 
 def t_two_sided(t: float, freedom: float) -> float:
-    """Probability that Student's t with so many degrees of freedom is as far from 0 as `t`, or farther.
+    """Two-sided p-value: the probability that Student's t is at least as far from 0 as `t`.
 
     It is never 0: where it is too small for a float64, the smallest normal one is returned.
 
@@ -83,7 +83,7 @@ def t_density(t: float, freedom: float) -> float:
 
 @cache
 def _nodes() -> list[tuple[float, float]]:
-    """Places from 0 to infinity and weights, by which smooth functions are integrated to a float64's precision.
+    """Nodes from 0 to infinity and weights that integrate smooth functions to the precision of float64.
 
     Steps of h along u = exp(pi / 2 sinh x) (Takahasi and Mori, 1974).
     """
@@ -97,7 +97,7 @@ def _nodes() -> list[tuple[float, float]]:
 
 @lru_cache(64)
 def t_quantile(outside: float, freedom: float) -> float:
-    """The t beyond whose absolute value lies the share `outside` of Student's distribution.
+    """The t with probability `outside` beyond its absolute value.
 
     >>> round(t_quantile(0.05, 9), 9)
     2.262157163
@@ -122,7 +122,7 @@ _LEAST = 2.2250738585072014e-308  # the smallest normal float64
 
 
 def _gamma_ratio(a: float) -> float:
-    """gamma(a + 1/2) / gamma(a), which the difference of two logarithms would round away for large a."""
+    """gamma(a + 1/2) / gamma(a); a difference of logarithms would lose it to rounding for large a."""
     ratio = 1.0
     while a < 40:
         ratio *= a / (a + 0.5)

@@ -30,7 +30,7 @@ _MOST = 1 << 31  # values that a random number of 32 bits can name
 
 
 def check_resamples(resamples: object, seed: object) -> tuple[int, int]:
-    """How many resamples, and the seed. Raises `InputError` or `InputTypeError` for what is none."""
+    """The number of resamples and the seed. Raises `InputError` or `InputTypeError` where one is not valid."""
     for name, value in (("resamples", resamples), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise InputTypeError(f"{name}={value!r} is not a whole number")
@@ -56,7 +56,7 @@ def sign_flips(
     threads: int | None = None,
     exact: int = EXACT,
 ) -> float:
-    """p of the randomisation test: how often a sum is as far from 0 when signs are random, of whole clusters if any.
+    """p-value of the randomisation test: how often a sum with random signs is as far from 0. Clusters share one sign.
 
     Of up to `exact` values that are not 0 all signs are tried, and p is exact. Otherwise it is (1 + those as far) / (1 + resamples).
     """
@@ -85,13 +85,13 @@ def tukey(
     seed: int,
     threads: int | None = None,
 ) -> Callable[[int, int], float]:
-    """p of pairs of systems by randomised Tukey: (n_systems, n_queries) values to a function of two numbers of systems.
+    """p-values of pairs of systems by randomised Tukey, from values (n_systems, n_queries); a function of two row numbers.
 
     Systems are permuted within each query, or each cluster. p is how often the greatest difference of two means is then as large as that of
     the pair: (1 + those as large) / (1 + resamples) (Carterette 2012).
     """
     weighted = values if weight is None else values * weight
-    # a query that all systems do alike on says nothing, whatever its level
+    # only differences between systems count, not how hard a query is
     weighted = weighted - weighted.min(axis=0)
     rows = _whole(weighted, float(weighted.max(axis=0, initial=0).sum())).T
     n_rounded = len(rows)
@@ -120,7 +120,7 @@ def bootstrap_interval(
     seed: int,
     threads: int | None = None,
 ) -> Interval:
-    """The interval of a mean from means of queries that are drawn with replacement; NaN for fewer than two, or a NaN among them."""
+    """The bootstrap interval of a mean; NaN for fewer than two values, or a NaN among them."""
     if len(values) < 2 or np.isnan(values).any() or (weight is not None and np.count_nonzero(weight) < 2):
         return Interval(math.nan, math.nan)
     if len(values) >= _MOST:
@@ -157,7 +157,7 @@ def bootstrap_interval(
 
 
 def _bca(values: Float64, w: Float64, mean: float, means: Float64, outside: float) -> Interval:
-    """Percentiles corrected for bias and for an error that varies with the mean (Efron 1987)."""
+    """BCa: percentiles corrected for bias and skewness (Efron 1987)."""
     from statistics import NormalDist  # here, because it brings random
 
     normal = NormalDist()
@@ -185,12 +185,12 @@ def _whole(values: Float64, largest: float) -> Int64:
     return np.rint(np.ldexp(values, 61 - math.frexp(largest)[1])).astype(np.int64)
 
 
-# how far sums, of which the largest fills 61 bits, may be apart by roundings of what was given: differences of two float64, say
+# how far two equal sums may differ by the rounding of the input, such as differences of float64; the largest sum fills 61 bits
 _GIVEN = 1 << 17
 
 
 def _roundings(n: int) -> int:
-    """How far two sums of n values may be apart by roundings alone: of each to a whole number, and of what was given."""
+    """How far two equal sums of n values may differ by rounding: of each value to a whole number, and of the input."""
     return n + _GIVEN
 
 
@@ -205,7 +205,7 @@ def _sums_of_clusters(rows: Int64, clusters: Int64) -> Int64:
 
 
 def means_of_clusters(values: Float64, weight: Float64 | None, clusters: Int64) -> tuple[Float64, Float64]:
-    """The mean of each cluster, and what it weighs among the others: the sum of its weights, or how many values it has."""
+    """The mean of each cluster, and its weight: the sum of its weights, or its number of values."""
     order = np.lexsort((values, clusters))
     starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min(initial=0) - 1))
     w = np.ones(len(values)) if weight is None else weight[order]
@@ -217,7 +217,7 @@ def means_of_clusters(values: Float64, weight: Float64 | None, clusters: Int64) 
 
 
 def _drawn(column: Float64, resamples: int, seed: int, threads: int | None) -> Float64:
-    """Sums of as many values as there are, drawn with replacement, (resamples,)."""
+    """Sums of samples of the same size, drawn with replacement, (resamples,)."""
     largest = float(np.abs(column).max()) * len(column)
     sums = _run("draw_sums", _whole(column, largest), float(len(column)), resamples, seed, threads)
     scaled: Float64 = np.ldexp(sums.astype(np.float64), math.frexp(largest)[1] - 61)
@@ -236,7 +236,7 @@ def _run(
     threads: int | None,
     at_once: int = _SUMS,
 ) -> Int64:
-    """What a kernel finds for each resample, `at_once` of a thread together; `work`: additions for one of them."""
+    """Run a kernel for each resample, `at_once` of them in a call; `work` is the number of additions of one resample."""
     name, found = f"resampling.{kernel}", np.empty(resamples, np.int64)
     if threads is None:
         threads = worlds.cores() if work * resamples >= _WORTH_THREADS else 1
@@ -251,7 +251,7 @@ def _run(
             return found
         from concurrent.futures import ThreadPoolExecutor
 
-        # threads of Python: safe in every host, and kernels let them run
+        # threads of Python: safe in every host, and kernels release the GIL
         with ThreadPoolExecutor(threads) as pool:
             running = [pool.submit(worlds.run, *each) for each in arguments]
             for (first, part), future in zip(runs, running, strict=True):

@@ -1,4 +1,4 @@
-"""Means that are correctly rounded, and the few other numbers of a summary.
+"""Correctly rounded means, and the other numbers of a summary.
 
 A float64 is a whole number times a power of two, so sums of them are fractions, exactly. They do not depend on the order of
 the values, nor on how the values were split among batches, threads or machines: fractions of parts add up to that of the whole.
@@ -27,7 +27,7 @@ _BLOCK = 1 << 20  # values summed at a time: 2**20 parts of 27 bits stay exact i
 
 
 def exact_sum(values: npt.ArrayLike, largest: float | None = None) -> Fraction:
-    """The sum of finite values, without rounding; `largest`: their greatest size, where it is known.
+    """The exact sum of finite values; `largest` is their greatest absolute value, where it is known.
 
     >>> float(exact_sum([1e100, 1.0, -1e100]))
     1.0
@@ -43,7 +43,7 @@ def exact_sum(values: npt.ArrayLike, largest: float | None = None) -> Fraction:
 
 
 def exact_sum_of_products(left: Float64, right: Float64, largest: float | None = None) -> Fraction:
-    """The sum of left[i] * right[i], without rounding; `largest`: the greatest size in the left, where it is known.
+    """The exact sum of left[i] * right[i]; `largest` is the greatest absolute value of left, where it is known.
 
     >>> float(exact_sum_of_products(np.array([0.1, 0.2]), np.array([3.0, 1.0]))) == 0.5
     True
@@ -109,7 +109,7 @@ class Moments(NamedTuple):
     weights: Fraction  # 0 where there are no weights, as is the next
     weighted: Fraction
     weighing: int  # values whose weight is not 0
-    # sums over w^2, w * wv and wv * wv, for how far the weighted mean may be off; wv is weight times value, rounded
+    # sums over w^2, w * wv and wv * wv, for the error of the weighted mean; wv is weight times value, rounded
     weight_squares: Fraction
     weights_by_weighted: Fraction
     weighted_squares: Fraction
@@ -205,7 +205,7 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
 
 
 def _sum_of_parts(values: Float64, largest: float | None) -> Fraction | None:
-    """The same sum where all values lie close together, in a tenth of the time; None where they do not."""
+    """The same sum in a tenth of the time, where the exponents of all values are close; otherwise None."""
     from fastndcg.kernels import windows
 
     values = np.ascontiguousarray(values)
@@ -224,7 +224,7 @@ def _sum_of_parts(values: Float64, largest: float | None) -> Fraction | None:
 
 
 def _sum_of_squared_parts(values: Float64, largest: float | None) -> Fraction | None:
-    """The sum of squares where all values lie close together; None where they do not."""
+    """The sum of squares where the exponents of all values are close; otherwise None."""
     from fastndcg.kernels import windows
 
     values = np.ascontiguousarray(values)
@@ -251,7 +251,7 @@ def _shift(values: Float64, largest: float | None, bits: int) -> int | None:
 
 
 def _selected_quartiles(values: Float64) -> tuple[float, float, float] | None:
-    """Quartiles without a sort: of those bins that hold them. None where there is no number to cut bins by."""
+    """Quartiles without a full sort: only the bins that hold them are sorted. None where the range cannot be cut into bins."""
     from fastndcg.kernels import windows
 
     low, high, n = float(values.min()), float(values.max()), values.size
