@@ -1,4 +1,4 @@
-"""Is 0.75 good? What the order of the returned documents could have made of it: worst, random and best, and what they lack.
+"""Anchors: the values of the worst, a random and the best order of the returned documents, beside the actual one.
 
 Three orders of the same documents are three rules for ties where all documents are tied, so every number here is of the same kernels as
 the value itself.
@@ -35,7 +35,7 @@ _ROUNDING = 1e-12  # what two orders of one sum can differ by
 
 
 class Anchor(NamedTuple):
-    """What one measure could have been, float64 (n_queries,) each."""
+    """Anchors of one measure, float64 (n_queries,) each."""
 
     worst: Float64
     random: Float64
@@ -67,7 +67,7 @@ class Anchors:
         return self._scores.n_queries
 
     def __getitem__(self, measure: object) -> Anchor:
-        """What one measure could have been. Raises `MeasureError` for one that was not asked for."""
+        """Anchors of one measure. Raises `MeasureError` for one that was not asked for."""
         wanted = as_measure(measure)
         if wanted not in self.measures:
             names = [str(known) for known in self.measures]
@@ -130,7 +130,7 @@ class Anchors:
 def anchors(
     rankings: Rankings | RankingsStream, measures: Measures, *, threads: int | None = None
 ) -> Anchors:
-    """What the returned documents could have made of a measure: in the worst order, a random one, and the best.
+    """Values of the worst, a random and the best order of the returned documents.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float
 
 
 def _kind(measure: Measure) -> Any:
-    """What decides which documents gain anything; None where their value says nothing about what could be reached."""
+    """The rule for documents with a gain; None where it does not bound what could be reached."""
     params, definition = measure.params, measure.definition
     as_many_as_returned = params.get("ideal") == "full" or definition.worth == "scaled"
     counts_judgments = definition.worth == "unjudged" or definition.ranking == "none"

@@ -178,7 +178,7 @@ def evaluate_part(
     convention: str | Convention | None,
     threads: int | None,
 ) -> Scores:
-    """What `evaluate` returns of rankings that may be a part of others; it does not warn, since only all parts can be odd."""
+    """As `evaluate`, for a part of the rankings. It does not warn, since only all parts together can show an oddity."""
     if convention is None:
         return scoring.score(measures, rankings, threads)
     from fastndcg.convention.evaluation import evaluate_by_convention

@@ -1,4 +1,4 @@
-"""Why a query has its value: rank by rank, from the numbers that the kernels summed."""
+"""Explanations of the value of a query, rank by rank, from the numbers that the kernels sum."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ class Explanation:
 
     @property
     def folded(self) -> float:
-        """What the contributions come to, added as the kernels add them; NaN where the query is empty."""
+        """The sum of the contributions, in the order of the kernels; NaN where the query is empty."""
         return math.nan if self.is_empty else self._last()
 
     @property
@@ -319,7 +319,7 @@ class Explanation:
         return said
 
     def notes(self) -> list[str]:
-        """What the table does not say by itself."""
+        """Notes below the table."""
         notes = []
         if self._table["tie_group"].null_count < len(self._table):
             ties = self.measure.params.get("ties", "average")

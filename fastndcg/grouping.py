@@ -60,12 +60,12 @@ class Grouped:
             # no row is out of range: to clip them took 8 ns a row, to check them 10
             rows: Any = self.rows
             return one.take(rows, 0, mode="clip"), other.take(rows, 0, mode="clip")
-        # of whatever they are: each dtype is a kernel to compile
+        # unsigned, since each dtype is a kernel to compile
         columns = [
             read_only(np.ascontiguousarray(column).view(f"u{column.itemsize}")) for column in (one, other)
         ]
         placed = [np.empty_like(column) for column in columns]
-        # of Arrow's memory, which stays where NumPy's has to be faulted in anew
+        # from Arrow's allocator, which keeps memory that NumPy's would have to fault in anew
         held = [
             np.frombuffer(pa.allocate_buffer(column.nbytes), column.dtype)
             for column in (self.codes, *columns)

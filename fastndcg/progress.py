@@ -1,4 +1,4 @@
-"""How far a long call is, in terminals and notebooks: `Task`; and `tell`, through which messages of one line go.
+"""Progress of long calls in terminals and notebooks: `Task`; and `tell`, for messages of one line.
 
 A task that takes more than a second is shown on stderr until it ends, by rich or tqdm, whichever is installed: what is done, how much
 there is, how fast it goes, and the time left. Nothing is shown where nobody looks: where stderr is neither a terminal's nor a notebook's,
@@ -62,11 +62,11 @@ class Task:
 
     @property
     def is_heard(self) -> bool:
-        """Whether anybody is told how far it is."""
+        """Whether the progress is shown."""
         return callable(self._progress) or self in _shown.tasks
 
     def advance(self, done: int, total: int) -> None:
-        """So much of so much is done; from any thread."""
+        """Set how much of how much is done; from any thread."""
         self.done, self.total = done, total
         if callable(self._progress):
             self._progress(done, total)
@@ -84,7 +84,7 @@ class Task:
 
 
 def advance(done: int, total: int) -> None:
-    """So much of so much is done of the task that was begun last, if there is one."""
+    """Set how much of how much is done of the task that was begun last, if there is one."""
     if _shown.tasks and _in_main_thread():
         _shown.tasks[-1].advance(done, total)
 
@@ -100,7 +100,7 @@ def tell(message: str) -> None:
 
 
 def is_watched() -> bool:
-    """Whether somebody looks at what the main thread writes to stderr."""
+    """Whether stderr of the main thread is a terminal or a notebook."""
     if not _in_main_thread() or os.environ.get("FASTNDCG_PROGRESS") == "0":
         return False
     try:
@@ -135,7 +135,7 @@ def _short(number: float) -> str:
 
 
 def _time(seconds: float) -> str:
-    """Seconds as people say them.
+    """Seconds in words.
 
     >>> [_time(seconds) for seconds in (0.4, 75, 7_300)]
     ['0 s', '1 min 15 s', '2 h 1 min']

@@ -1,4 +1,4 @@
-"""How far a measure could move: by the order of tied documents, and by what was never judged."""
+"""How far a measure could move, by the order of tied documents and by unjudged documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Scores`: what comes out. Values of each measure for each query, and the ways to look at them."""
+"""`Scores`: the values of each measure for each query, their means, summaries and tables."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Scores:
             state, values=read_only(values), weight=None if weight is None else read_only(weight)
         )
 
-    # ---- parts of something larger ----
+    # ---- parts ----
 
     def _of(self, queries: pa.Table) -> Scores:
         """The same scores with another table of their queries."""
@@ -135,7 +135,7 @@ class Scores:
         return row
 
     def _asked(self, measure: object) -> Measure:
-        """The measure as it was asked for."""
+        """The measure in the spelling it was asked for."""
         wanted = as_measure(measure)
         for known in self.measures:
             if known == wanted:
@@ -332,7 +332,7 @@ class Scores:
 
     @property
     def _weight(self) -> Float64 | None:
-        """Weights that a mean heeds."""
+        """The weights that means use."""
         return self.weight
 
     @property
@@ -469,12 +469,12 @@ class ResultsFile:
             self._flush()
 
     def restart(self) -> None:
-        """Forget all that was written."""
+        """Drop everything that was written."""
         self._waiting.clear()
         self.close()
 
     def close(self) -> None:
-        """Write what waits, and the footer."""
+        """Write the rest, and the footer."""
         if self._waiting:
             self._flush()
         if self._writer is not None:
@@ -538,7 +538,7 @@ class Summary(Table):
 
     @cached_property
     def _arrow(self) -> pa.Table:
-        """Made when it is asked for: pyarrow imports pandas to make it."""
+        """Made on demand, since pyarrow imports pandas for it."""
         types = (
             dict.fromkeys(self._labels, pa.string())
             | dict.fromkeys(self._numbers, pa.float64())

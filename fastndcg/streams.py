@@ -30,7 +30,7 @@ class NotGroupedError(InputError):
 
 
 class ReadAgainError(Exception):
-    """What was read of a stream was of other types than all of it is; read from its beginning it has the right ones."""
+    """A later part changed the types of the columns; the stream has to be read again from its beginning."""
 
 
 class RankingsStream(ABC):
@@ -76,7 +76,7 @@ class Sink(Protocol):
         """The next queries."""
 
     def restart(self) -> None:
-        """Forget all that was written."""
+        """Drop everything that was written."""
 
 
 def evaluate_stream(
@@ -130,7 +130,7 @@ _TOGETHER = 16
 
 
 class _Parts:
-    """Scores of parts, joined again and again, so that what is kept does not lie scattered among what is not.
+    """Scores of parts, joined from time to time, so that they do not fragment memory.
 
     Scattered, the ids of 4.6 million queries kept twice their size from being given back.
     """

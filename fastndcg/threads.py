@@ -1,4 +1,4 @@
-"""How many threads: the one rule for `threads=`."""
+"""The one rule for `threads=`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of several systems is better, by how much, and how sure that is: `compare`, and the `Comparison` that it returns.
+"""`compare`: which of several systems is better, by how much, and how significant that is.
 
 matching  scores of each system to values of the same queries, side by side
 result    numbers of each measure and pair: `Comparison`

@@ -1,4 +1,4 @@
-"""Scores of several systems to the values of the same queries, side by side."""
+"""Scores of several systems, matched by query."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def apart(scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any) 
 
 
 def _ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
-    """Ids of a system's queries, each there once; `known`: those of another system, which were looked at."""
+    """Unique ids of a system's queries; `known` are those of another system, already checked."""
     column = decoded(scores.queries[scores.queries.column_names[0]])
     if pa.types.is_integer(column.type) and column.type != pa.uint64():
         column = column.cast(pa.int64())
@@ -127,7 +127,7 @@ def _ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
 
 
 def _ascend(ids: pa.Array) -> bool:
-    """Whether ids are whole numbers that rise, and so none of them is there twice."""
+    """Whether ids are increasing whole numbers, and so unique."""
     if ids.null_count or not pa.types.is_integer(ids.type):
         return False
     numbers = array_of(ids)
@@ -200,7 +200,7 @@ def _check_missing(missing: object) -> None:
 
 
 def _places(every: pa.Array, own: pa.Array) -> Int64:
-    """Where each of all ids is among one's own; -1 where it is not."""
+    """The place of each id among the system's own ids; -1 where it has none."""
     if own.equals(every):
         return np.arange(len(every))
     found: Int64 = array_of(pc.index_in(every, own), -1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""`Comparison`: the numbers of each measure and pair of systems, and what can be asked of them."""
+"""`Comparison`: the numbers of each measure and pair of systems, and questions about them."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Comparison:
         return _counted(one.values[place], counts), _counted(other.values[place], counts), counts
 
     def _mean(self, place: int, name: str, values: Float64, weight: Float64 | None) -> float:
-        """Of the queries that count for a pair, which mostly are all that count for the system."""
+        """Sums over the queries that count for a pair; mostly all that count for the system."""
         whole = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
         return self.means[str(self.measures[place])][name] if whole else sums.mean(values, weight)
 
@@ -168,7 +168,7 @@ class Comparison:
         return {"low": low, "high": high}
 
     def _p(self, differences: Float64, weight: Float64 | None, counts: Bools, found: Difference) -> float:
-        """p of a pair by itself."""
+        """The p-value of one pair."""
         test, _, resamples, seed, threads = self._options.test, *self._options[5:9]
         if test == "t" or math.isnan(found.difference):
             return found.p()
@@ -223,7 +223,7 @@ class Comparison:
 
     @property
     def confidence(self) -> float:
-        """Of all intervals."""
+        """The confidence of all intervals."""
         return self._options.confidence
 
     @property
@@ -243,7 +243,7 @@ class Comparison:
         return str(wanted)
 
     def pair(self, system: str | None = None, baseline: str | None = None) -> tuple[str, str]:
-        """The system and the baseline that are meant where one of them, or both, are not named."""
+        """The system and the baseline, where one or both are not named."""
         for name in (system, baseline):
             if name is not None and name not in self.systems:
                 raise InputError(
@@ -506,7 +506,7 @@ class Comparison:
 
 
 def _counted(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
-    """The part that counts, which mostly is all, and then not copied."""
+    """The values that count; not copied where all do."""
     return column if column is None or counts.all() else column[counts]
 
 

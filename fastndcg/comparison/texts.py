@@ -88,7 +88,7 @@ def markdown(compared: Comparison) -> str:
 
 
 def anchor_rows(compared: Comparison) -> list[dict[str, Any]]:
-    """Of each measure and system, where its mean stands between a random and the best order."""
+    """For each measure and system, the place of its mean between a random and the best order."""
     means = {system: found.means() for system, found in compared.anchors.items()}
     return [
         {"measure": measure, "system": system, **of_system[measure]}

@@ -1,4 +1,4 @@
-"""Anybody's number: how each established tool computes its nDCG, by name.
+"""Conventions: how each established tool computes its nDCG, by name.
 
     fn.conventions["lightgbm"]                                    what LightGBM does
     fn.nDCG(like="lightgbm") @ 10                                 its parameters: nDCG(gain='exp2', ties='input', ...)@10

@@ -1,4 +1,4 @@
-"""All tools side by side on one data set, and the way from one tool's number to another's."""
+"""All tools side by side on one data set, and the choices that lead from one tool's number to another's."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Convention:
     caveats: tuple[str, ...] = ()
 
     def measure(self, cutoff: int | None = None) -> Measure:
-        """nDCG with this convention's parameters: all of it that a measure can say."""
+        """nDCG with this convention's parameters, as far as a measure has them."""
         measure = nDCG(
             gain=self.gain,
             discount=self.discount,
@@ -107,7 +107,7 @@ class Convention:
 
     @property
     def beyond_measure(self) -> dict[str, Any]:
-        """What the tool does that no parameter of a measure says; `evaluate(..., convention=)` does it too.
+        """What the tool does beyond the parameters of a measure; `evaluate(..., convention=)` does it too.
 
         >>> conventions["trec_eval"].beyond_measure
         {'ties': 'docid_desc', 'rounding': Rounding(decimals=4, when='printed'), 'missing': 'skip', 'unjudged': 'skip', 'weights': 'ignored'}
@@ -154,7 +154,7 @@ class Convention:
 
 
 class Conventions(Mapping[str, Convention]):
-    """All conventions by name; immutable. Asked for what cannot be reproduced, it says why.
+    """All conventions by name; immutable. For a tool that cannot be reproduced the error says why.
 
     >>> conventions["catboost"].ties
     'worst'
@@ -166,7 +166,7 @@ class Conventions(Mapping[str, Convention]):
 
     @property
     def refused(self) -> dict[str, str]:
-        """What tools do that cannot be reproduced, and the reason."""
+        """Tools that cannot be reproduced, each with the reason."""
         return dict(self._refused)
 
     def __getitem__(self, name: str) -> Convention:

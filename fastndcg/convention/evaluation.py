@@ -1,4 +1,4 @@
-"""One tool's values, what it reports of them, and their mean."""
+"""Values as one tool computes and reports them, and their mean."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Reported(NamedTuple):
-    """Values of one measure: what the tool reports for each query, NaN where nothing, and what it takes the mean of."""
+    """Values of one measure: those that the tool reports, NaN where it reports none, and those that enter its mean."""
 
     values: Float64
     averaged: Float64

@@ -1,4 +1,4 @@
-"""One data set as one tool sees it: its precision of scores, its order of ties, the queries that it leaves out."""
+"""Data prepared as a tool does: its precision of scores, its order of ties, the queries that it leaves out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def prepare(rankings: Rankings, convention: Convention) -> Rankings:
     if convention.ties == "numba_argsort":
         from fastndcg.kernels import worlds
 
-        # which order that is, only Numba's own function knows
+        # the order of Numba's own function, which is not documented
         scores = np.ascontiguousarray(rankings.scores, np.float64)
         rows = worlds.run("rows.argsort_falling", math.inf, rankings.offsets, scores)
         return _with_rows(rankings, rows, rankings.scores)
@@ -76,7 +76,7 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
 
 
 def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longest: int) -> None:
-    """Refuse data where documents of different gains are tied in lists of more than `longest` documents."""
+    """Raise where documents of different gains tie in lists of more than `longest` documents."""
     gains = plan.gains_of_grades(convention.measure(), rankings.relevance)
     if rankings.is_judged is not None:
         gains = np.where(rankings.is_judged, gains, 0.0)

@@ -55,7 +55,7 @@ _TOGETHER = 16  # cutoffs of a column that are evaluated at once
 
 
 def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
-    """Values of measures of which some have a cutoff for each query: those at every cutoff that occurs, of which each query takes its own."""
+    """Values of measures, some with a cutoff for each query: evaluated at every cutoff that occurs, each query takes its own."""
     out = np.empty((len(measures), rankings.n_queries))
     with hold_functions(measures):
         for column in dict.fromkeys(measure.cutoff_column for measure in measures):
@@ -76,7 +76,7 @@ def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: 
 
 
 def own_cutoffs(column: str, rankings: Rankings) -> npt.NDArray[np.int64]:
-    """The cutoff of each query, as a kept column has it. Raises `ColumnError` and `InputError` where there is none, or no cutoff."""
+    """The cutoff of each query, from a kept column. Raises `ColumnError` without the column, `InputError` without valid cutoffs."""
     kept = rankings.queries.column_names
     if column not in kept:
         raise ColumnError(
@@ -103,7 +103,7 @@ def own_cutoffs(column: str, rankings: Rankings) -> npt.NDArray[np.int64]:
 
 
 def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None) -> Scores:
-    """`values`, with what each measure says of queries without a value in place of NaN."""
+    """`values`, with each measure's `empty` in place of NaN."""
     from fastndcg.scores import Scores
 
     return Scores(measures, *defined_values(measures, rankings, threads), rankings, rankings.weight)
@@ -112,7 +112,7 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
 def defined_values(
     measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None
 ) -> tuple[Float64, npt.NDArray[np.bool_]]:
-    """Such values, and where they stand for none."""
+    """Values with each measure's `empty` in place of NaN, and where it was put."""
     found = values(measures, rankings, threads)
     empty, n_infinite = launch.replace_undefined(measures, found)
     if n_infinite:
@@ -121,7 +121,7 @@ def defined_values(
 
 
 def _too_many_orders(measures: tuple[Measure, ...], found: Float64, rankings: Rankings) -> InputError:
-    """The error for an expectation that was given up, which left its value infinite."""
+    """The error for an expectation with too many terms, whose value the kernels left infinite."""
     row, query = np.argwhere(np.isinf(found))[0]
     return InputError(
         f"{measures[row]} has too many ways to order the tied documents of query {rankings._name_of(int(query))} for an exact expectation. "
@@ -145,7 +145,7 @@ _MODULES = {"laid out": "ideals", "intents": "by_intent", "propensities": "prope
 
 
 def _by_way(way: str, measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
-    """Values of measures that are computed in one way, whose module is imported on its first use."""
+    """Values of measures that one module computes; it is imported on first use."""
     if way not in _WAYS:
         _WAYS[way] = import_module(f"fastndcg.scoring.{_MODULES[way]}").values
     return _WAYS[way](measures, rankings, threads)

@@ -79,7 +79,7 @@ def unjudged_of(rankings: Rankings) -> Unjudged:
 
 
 def grades_of_scale(rankings: Rankings, top: float | None) -> Float64:
-    """0, every grade that occurs, and `top`, above which nothing is."""
+    """0, every grade that occurs, and `top`, the largest grade."""
     grades = np.asarray(rankings._distinct_grades, np.float64)
     if top is None:
         if not len(grades):
@@ -95,7 +95,7 @@ def grades_of_scale(rankings: Rankings, top: float | None) -> Float64:
 
 
 def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
-    """Refuse a measure whose least and greatest values would not be exact, or that does not look at grades."""
+    """Raise for a measure whose bounds would not be exact, or that does not depend on grades."""
     definition, params = measure.definition, measure.params
     plan.check_complete(measure)
     if measure.cutoff_column is not None:
@@ -152,12 +152,12 @@ def scale_of(measure: Measure, grades: Float64) -> Scale:
 
 
 def _is_normalised(measure: Measure) -> bool:
-    """Whether it is divided by the sum of what its documents gain."""
+    """Whether the measure is divided by a sum of gains."""
     return measure.params.get("ips") == "snips"
 
 
 def depends_on_number(measure: Measure) -> bool:
-    """Whether more relevant documents may lower it."""
+    """Whether more relevant documents may lower the measure."""
     definition = measure.definition
     return (
         definition.over in ("relevant", "weighted", "set")
@@ -277,7 +277,7 @@ def extreme_grades(
 
 
 def _moving(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> Int64:
-    """How many of the first unjudged documents of each query count, in the ranking or in the ideal."""
+    """The number of unjudged documents of each query that count, in the ranking or in the ideal."""
     if measure.ideal != "returned" or measure.cutoff is None:
         return unjudged.lengths
     places = unjudged.places
@@ -467,7 +467,7 @@ def _weights(
     place: Int64,
     high: Int64,
 ) -> Float64:
-    """What DCG gains by the next unjudged document above a threshold, (n_thresholds, n_moving)."""
+    """The increase of DCG by the next unjudged document above a threshold, (n_thresholds, n_moving)."""
     cut: Float64 = np.zeros(max(int((unjudged.first + unjudged.size).max(initial=0)), len(discounts)) + 1)
     shown = len(discounts) if measure.cutoff is None else min(measure.cutoff, len(discounts))
     cut[:shown] = discounts[:shown]

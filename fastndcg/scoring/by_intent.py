@@ -164,7 +164,7 @@ def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
 
 
 def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, float]]) -> IntentDocuments:
-    """Documents with those of their entries that are worth anything: of matrices of grades that is a small part."""
+    """Documents with their entries that are not worthless: a small part of a matrix of grades."""
     from fastndcg.kernels.intents import IntentDocuments
 
     distinct, places = _code_grades(intents.grades)
@@ -199,7 +199,7 @@ def _above(grades: npt.NDArray[Any], lowest: int) -> npt.NDArray[Any]:
 
 
 def _worth(measure: Measure) -> tuple[Worth, float]:
-    """What a grade is worth to an intent: its gain, or the probability that the intent is satisfied; and a factor."""
+    """The worth of a grade to an intent (its gain, or the probability that it satisfies the intent), and a factor."""
     kind, params = measure.definition.worth, measure.params
     if kind == "novel":
         return Worth("relevant", measure.rel), measure.alpha or 1.0
@@ -213,7 +213,7 @@ def _worth(measure: Measure) -> tuple[Worth, float]:
 
 
 def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> None:
-    """Refuse grades that the measure has no gain for, or that it cannot bear."""
+    """Raise for grades that the measure has no gain for, or that it is not defined for."""
     worth, _ = _worth(measure)
     occurring = np.unique(np.concatenate([_code_grades(side.grades)[0] for side in sides]))
     for grade in occurring.tolist():

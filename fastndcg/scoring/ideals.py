@@ -1,4 +1,4 @@
-"""Ideal rankings whose length is not the measure's cutoff: they are rankings of their own, and their DCG divides.
+"""Ideal rankings whose length is not the measure's cutoff. They are built as rankings, and their DCG is the divisor.
 
     "judged_uncut"      all judged documents, whatever the cutoff
     "judged_returned"   the best judged documents, as many as were returned, up to the cutoff
@@ -26,7 +26,7 @@ _ROUNDING = 1e-12  # what two orders of one sum can differ by
 
 
 def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
-    """DCG over the DCG of an ideal that is laid out, (n_measures, n_queries); NaN where the latter is 0.
+    """DCG over the DCG of an ideal that is built as a ranking, (n_measures, n_queries); NaN where the latter is 0.
 
     Raises `InputError` for a grade whose gain a measure cannot bear.
     """
@@ -58,7 +58,7 @@ def _best(
 
 
 def divisor(measure: Measure, rankings: Rankings) -> float:
-    """What DCG of the only query is divided by."""
+    """The divisor of DCG of the only query."""
     return float(_best(measure, rankings, *judged_documents(rankings, measure), 1)[0])
 
 
@@ -70,7 +70,7 @@ def gains_by_rank(measure: Measure, rankings: Rankings) -> Float64:
 
 
 def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
-    """The DCG, or another kind of sum, that an nDCG is made of."""
+    """The measure of the numerator of an nDCG: DCG, or another sum."""
     taken = {name: value for name, value in measure.params.items() if name in kind.params and name != "empty"}
     return kind(**taken) if measure.cutoff is None else kind(**taken) @ measure.cutoff
 

@@ -101,7 +101,7 @@ def run_one(tables: Plan, coding: Coding, rankings: Rankings, out: npt.NDArray[n
 
 
 def _size(rankings: Rankings, rows: int) -> int:
-    """Work of a plain driver: to begin a query takes as long as 40 documents."""
+    """Work of a plain driver, in documents; the start of a query costs as much as 40 of them."""
     return (rankings.n_docs + 40 * rankings.n_queries) * rows
 
 
@@ -112,7 +112,7 @@ def _driver_of(coding: Coding) -> str:
 def replace_undefined(
     measures: tuple[Measure, ...], values: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.bool_], int]:
-    """Put what each measure says of queries without a value in place of NaN; which these are, and how many values are infinite."""
+    """Put each measure's `empty` in place of NaN. Returns where, and how many values are infinite."""
     empty = [measure.params.get("empty", 0.0) for measure in measures]
     instead = np.array([np.nan if isinstance(value, str) else value for value in empty], np.float64)
     undefined = np.zeros(values.shape, np.bool_)
@@ -120,11 +120,11 @@ def replace_undefined(
 
 
 def threads_of(threads: int | None) -> int:
-    """How many threads score; all that Numba has where nothing is asked for."""
+    """The number of threads that score: by default all that Numba has."""
     threads, limit = check_threads(threads), worlds.cores()
     if threads is not None:
         return min(threads, limit)
-    # what the host told Numba, if it did
+    # as the host set it, if it did
     numba = sys.modules.get("numba")
     return limit if numba is None or _layer() is None else int(numba.get_num_threads())
 
@@ -249,7 +249,7 @@ def varies_with_returned(measure: Measure) -> bool:
 
 
 def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
-    """Such an expectation has a kernel of its own, that nobody else waits for to compile."""
+    """Such an expectation has its own kernel, so that other calls need not compile it."""
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged

@@ -120,7 +120,7 @@ def _documents(
 def _sum_found(
     measure: Measure, documents: _Documents, there: Array, from_top: bool
 ) -> tuple[Float64, Int64]:
-    """What is found when the unjudged documents up to one, or down to one, are relevant, and their number; 0 at other documents."""
+    """The sum where unjudged documents up to one, or from one on, are relevant, and their number; 0 at other documents."""
     d = documents
     base, delta = d.reward * d.n_relevant / d.size, d.reward / d.size
 
@@ -156,7 +156,7 @@ def _sum_found(
 
 
 def _ratio(measure: Measure, found: Float64, relevant: Int64, shown: Int64) -> Float64:
-    """What is found over what is there, as the measure divides; `relevant` may be 0 where no value is looked at."""
+    """The sum divided as the measure does; `relevant` may be 0 where the value is not used."""
     over, params = measure.definition.over, measure.params
     with np.errstate(divide="ignore", invalid="ignore"):
         if over == "weighted":

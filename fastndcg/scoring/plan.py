@@ -97,7 +97,7 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
         longest = max(longest, ranks)
         if isinstance(discount := measure.params.get("discount"), Function):
             asked[discount] = max(needed, asked.get(discount, 0))
-    # a function may answer differently in a later call, so tables made by asking one are not kept
+    # a function may return something else in a later call, so its tables are not kept
     asks = asked or any(isinstance(worth.gain, Function) for worth in worths)
     make_tables = _tables.__wrapped__ if asks else _tables
     return make_tables(measures, coding, distinct, _round_up(longest), tuple(asked.items())), coding
@@ -132,7 +132,7 @@ def worth_of(measure: Measure) -> Worth:
 
 
 def gains_of_grades(measure: Measure, grades: npt.NDArray[Any]) -> Float64:
-    """Gain of each grade; a function is asked for each distinct one once."""
+    """Gain of each grade; a function is called once for each distinct grade."""
     if grades.dtype.kind in "iu" and len(grades) > _SORTED:
         import pyarrow as pa
 
@@ -234,7 +234,7 @@ def _check_gains(
 
 
 def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int = 0) -> None:
-    """Refuse a gain that is too large to be summed over so many ranks, or terms, or is made so by a discount."""
+    """Raise for a gain whose sum over this many ranks or terms would overflow, or that overflows by a discount."""
     ranks = max(longest, ranks_discounted(measure, longest), terms)
     if abs(gain) * ranks > _MOST_GAIN:
         raise InputError(
@@ -270,14 +270,14 @@ def _first(rankings: Rankings, grade: float) -> At | str:
 
 
 def check(measure: Measure, rankings: Rankings) -> None:
-    """Refuse a measure that is not complete, and grades that it has no gain for or cannot bear. Raises as `build` does."""
+    """Raise for a measure that is not complete, and for grades that it is not defined for. Raises as `build` does."""
     check_complete(measure)
     distinct = tuple(rankings._distinct_grades.tolist())
     _check_gains(measure, worth_of(measure), rankings._grades, distinct, rankings)
 
 
 def check_complete(measure: Measure) -> None:
-    """Refuse parameters that have no default, and those that contradict each other; functions are asked anew."""
+    """Raise for missing parameters and for those that contradict each other; functions are called anew."""
     params = measure.params
     for value in params.values():
         if isinstance(value, Function):
@@ -378,7 +378,7 @@ def check_discount(measure: Measure, longest: int) -> None:
 
 
 class _Keys(list[Any]):
-    """A list of distinct keys that tells the index of each."""
+    """Distinct keys, and the index of each."""
 
     def index_of(self, key: Any) -> int:
         if key not in self:
@@ -392,7 +392,7 @@ def _round_up(ranks: int) -> int:
 
 
 class _List(NamedTuple):
-    """A list of what each rank adds: columns of `Plan.lists`, and its fold's parameter."""
+    """A list of the contributions of ranks: columns of `Plan.lists`, and the parameter of its fold."""
 
     table: int
     ties: int
@@ -404,7 +404,7 @@ class _List(NamedTuple):
 
 
 class _Entries(NamedTuple):
-    """What the rows of a plan refer to by number; rows that need the same share it."""
+    """The tables that rows of a plan refer to by number; equal tables are shared."""
 
     worths: _Keys
     lists: _Keys
@@ -413,7 +413,7 @@ class _Entries(NamedTuple):
     totals: _Keys
 
     def row_of(self, out: int, measure: Measure) -> tuple[int, ...]:
-        """The row of a measure whose values go to row `out` of the result."""
+        """The row of a plan for a measure whose values go to row `out` of the result."""
         definition = measure.definition
         worth = worth_of(measure)
         total = nonrelevant = ranking = ideal = -1
@@ -455,7 +455,7 @@ def _list_of(measure: Measure, table: int, total: int, nonrelevant: int) -> _Lis
 
 
 def _depths(rows: Sequence[tuple[int, ...]], ideals: _Keys, longest: int) -> tuple[int, int]:
-    """Ranks that some row looks at, of rankings and of ideals."""
+    """The number of ranks that any row needs, of rankings and of ideals."""
     depth = min(max(tables.UNCUT if row[3] == tables.AT_RELEVANT else row[3] for row in rows), longest)
     full = [
         min(row[3], 1 << 40)
@@ -484,7 +484,7 @@ def _tables(
     longest: int,
     asked: tuple[tuple[Function, int], ...],
 ) -> Plan:
-    """Tables for lists up to `longest`; users' functions are asked for the ranks of their own measures and no other."""
+    """Tables for lists up to `longest`; users' functions are called only for ranks that their measures need."""
     entries = _Entries(_Keys(), _Keys(), _Keys(), _Keys(), _Keys())
     weighted = sorted(
         (entries.row_of(out, measure), _weight(measure)) for out, measure in enumerate(measures)
@@ -554,7 +554,7 @@ def _leave_out_unjudged(ideals: list[Any], lists: list[_List], worths: list[Wort
 def _promising(
     gains: npt.NDArray[np.float64], ideals: list[Any], leave_out: list[bool]
 ) -> npt.NDArray[np.bool_]:
-    """Which levels, and "unjudged", gain something in an ideal of the scored, and in one of the judged."""
+    """Which levels, "unjudged" among them, have a gain in an ideal of the scored documents, and in one of the judged."""
     promising = np.zeros((2, gains.shape[1] - 1), np.bool_)
     for (table, source, *_), leaves in zip(ideals, leave_out, strict=True):
         if source in (tables.SCORED, tables.JUDGED):
@@ -618,7 +618,7 @@ def _cutoff(measure: Measure) -> int:
 
 
 def ranks_shown(measure: Measure) -> int:
-    """The measure's cutoff as kernels take it."""
+    """The measure's cutoff in the form that kernels take."""
     return tables.UNCUT if measure.cutoff is None else min(measure.cutoff, tables.UNCUT - 1)
 
 

@@ -1,4 +1,4 @@
-"""What each rank of one query adds to a measure, read from the lists that the kernels make.
+"""The contribution of each rank of one query to a measure, from the lists that the kernels make.
 
 The plan of the measure is run with other rows: one for each rank of its list, and one for each of its ideal ranking. So what comes out is
 what the kernels summed, and nothing here ranks, averages ties or asks for a gain a second time.
@@ -30,7 +30,7 @@ _MOST_TRUNCATED = 20_000_000  # documents of lists that end at each tied group
 
 
 class Ranks(NamedTuple):
-    """What a measure sums for one query."""
+    """The terms of a measure for one query."""
 
     added: Float64  # (n_ranks,): what the kernels hold for each rank that counts
     discount: Float64  # (n_ranks,): 1 where they hold what is summed
@@ -43,7 +43,7 @@ class Ranks(NamedTuple):
 
 
 def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
-    """What each rank of the only query adds. Raises `MeasureError` for measures that are not sums over ranks."""
+    """The contribution of each rank of the only query. Raises `MeasureError` for measures that are not sums over ranks."""
     _check(measure)
     divisor = None
     if measure.way == "laid out":
@@ -161,7 +161,7 @@ def _scale(
     weight: float,
     divisor: float | None,
 ) -> tuple[float, float | None]:
-    """What a sum is multiplied by, and then divided by, as `kernels.sums.divide` does; nothing where that is None."""
+    """The factor and the divisor of a sum, as in `kernels.sums.divide`; None for none."""
     if divisor is not None or over == tables.BY_IDEAL:
         return 1.0, best
     if over in (tables.AS_IS, tables.LEFT):
