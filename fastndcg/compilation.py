@@ -18,7 +18,7 @@ _QUERIES, _LENGTH = 1500, 100  # more documents than are worth threads
 
 
 class Compiled(NamedTuple):
-    """What `compile_kernels` made: where it lies, what it took, and the environment of processes that are to find it."""
+    """The result of `compile_kernels`: its folder, its size and time, and the environment of processes that will use it."""
 
     folder: Path
     n_kernels: int

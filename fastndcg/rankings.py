@@ -1,4 +1,4 @@
-"""`Rankings`: what is evaluated. All checking of input happens here, once; everything after it trusts its arrays."""
+"""`Rankings`: grades, scores and ids of many queries. All input is checked here, once; later code trusts its arrays."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _TOGETHER = 1 << 16  # rows whose documents are compared together: their table s
 
 
 class Grades(NamedTuple):
-    """What the kernels need to know of all grades, scored and judged, together."""
+    """Facts about all grades, scored and judged, that kernels need."""
 
     lowest: float
     highest: float
@@ -650,7 +650,7 @@ class Rankings:
         return (self.relevance,) if self.judged is None else (self.relevance, self.judged.relevance)
 
     def _judged_grades(self) -> tuple[Array, ...]:
-        """Grades that mean something: what an unjudged document holds in `relevance` is never looked at."""
+        """Grades of judged documents; `relevance` of unjudged documents is never used."""
         scored, *pool = self._grade_arrays()
         return (scored if self.is_judged is None else scored[self.is_judged], *pool)
 
@@ -838,7 +838,7 @@ class Rankings:
             )
 
     def _check_doc_ids(self) -> None:
-        """Refuse a document that is in the ranking of its query twice; null is not a document's id."""
+        """Raise for a document that is twice in the ranking of its query; null is not an id."""
         if self.doc_ids is None:
             return
         first = 0
@@ -867,7 +867,7 @@ class Rankings:
         return self
 
     def _with_query_name(self, name: str | None) -> Self:
-        """The same rankings, whose query ids are called as the user calls them."""
+        """The same rankings, with the user's name for query ids."""
         if name is not None:
             self.__dict__["_query_name"] = name
         return self
@@ -878,7 +878,7 @@ class Rankings:
         return self
 
     def _check_probabilities(self) -> None:
-        """Refuse a query with an intent that has no probability."""
+        """Raise for a query with an intent without probability."""
         chances = self.intent_probabilities
         if chances is None:
             return

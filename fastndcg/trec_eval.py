@@ -101,7 +101,7 @@ class Ranked:
 
 
 def _ratio(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> Float64:
-    """The quotient, and 0 where there is nothing to divide by."""
+    """The quotient; 0 where the divisor is 0."""
     out: Float64 = np.zeros(len(numerator))
     np.divide(numerator, denominator, out=out, where=denominator != 0)
     return out
@@ -280,7 +280,7 @@ def _rndcg(ranked: Ranked, named: Gains) -> Float64:
 
 
 def _g(ranked: Ranked, named: Gains) -> Float64:
-    """Gains over the logarithm of what was missed so far; a rank of the ideal ranking costs 1 at least."""
+    """Gains over the logarithm of the gains missed so far; a rank of the ideal ranking costs at least 1."""
     gained = _gained(ranked, named)
     within = ranked.place < np.diff(gained.ideal_offsets)[ranked.query]
     cost = np.ones(len(ranked.place))

@@ -1,4 +1,4 @@
-"""Engines and tools that people already have, on the outside looking in: nothing in the package imports them.
+"""Adapters of engines and tools. Nothing else in the package imports them.
 
 parts       what a worker of any engine does with its part of the data
 spark       Spark DataFrames

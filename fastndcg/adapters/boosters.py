@@ -1,4 +1,4 @@
-"""What the adapters of boosters share: a data set is read once, and its measures are computed whenever its scores change."""
+"""Shared by the adapters of boosters: a data set is read once, and its measures are computed whenever its scores change."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Meter:
         return type(self), (self.measures, self.like, self.threads)
 
     def rankings(self, data: Any, read: Callable[[], Rankings]) -> Rankings:
-        """What `read` says of a data set, asked once."""
+        """The result of `read` for a data set, which is called once."""
         key = id(data)
         known, found = self._read.get(key, (None, None))
         if known is None or found is None or known() is not data:

@@ -1,4 +1,4 @@
-"""What a worker of any engine does with its part of the data: score whole queries on one thread, add up exact sums.
+"""Shared by the engines: a worker scores the whole queries of its part on one thread, and adds up exact sums.
 
     engine's table -> make_task in the driver -> Task -> rows of a query in one part -> whole_queries -> results, or Sums
 
@@ -138,7 +138,7 @@ class Keywords(RoleKeywords, total=False):
 
 @dataclass(frozen=True)
 class Options(Roles):
-    """What all engines are told beside data and measures. `Keywords` has the same fields."""
+    """Options of all engines beside data and measures. `Keywords` has the same fields."""
 
     order: str | None = None
     convention: str | Convention | None = None
@@ -157,7 +157,7 @@ def of_engine(function: Function) -> Function:
 
 
 class Task(NamedTuple):
-    """What is asked of every part; engines send it to their workers."""
+    """The task of every part, which engines send to their workers."""
 
     measures: tuple[Measure, ...]
     notations: tuple[str, ...]  # names of the measures here: a worker may name a user's function otherwise
@@ -176,7 +176,7 @@ class Task(NamedTuple):
 
     @property
     def results(self) -> list[str]:
-        """Columns that come out, in order."""
+        """Columns of the results, in order."""
         weight = [] if self.columns.weight is None else ["weight"]
         return [self.query, *self.columns.keep, *weight, *self.notations]
 
@@ -389,7 +389,7 @@ def _without_rows(note: str = "") -> Iterator[None]:
 
 
 class Sums(NamedTuple):
-    """What the queries of a part add to a summary; those of parts add up to exactly those of the whole."""
+    """Sums over the queries of a part; those of all parts add up to exactly those of the whole."""
 
     queries: int
     empty: tuple[int, ...]  # queries without a value, by each measure
@@ -462,12 +462,12 @@ def summary_of(task: Task, sums: Sums, *, values: bool, confidence: float | None
 
 
 def pickle_row(found: Any) -> pa.Table:
-    """A table of one row that holds what a part found; workers send nothing else to the driver."""
+    """A table of one row with the result of a part; workers send nothing else to the driver."""
     return pa.table({"found": pa.array([pickle.dumps(found)], pa.binary())})
 
 
 def unpickle_rows(rows: Iterable[Any]) -> list[Any]:
-    """What all parts found, from the rows of `pickle_row`."""
+    """The results of all parts, from the rows of `pickle_row`."""
     return [pickle.loads(row["found"]) for row in rows]  # noqa: S301 - our own
 
 

@@ -138,7 +138,7 @@ class RankingMetric(Metric):
         self._rows = 0
 
     def _numbered(self, preds: torch.Tensor) -> torch.Tensor:
-        """A query for each row, of numbers that no other process gives."""
+        """A query for each row, numbered so that no other process uses the same numbers."""
         known = torch.distributed.is_available() and torch.distributed.is_initialized()
         rank, world = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if known else (0, 1)
         rows = torch.arange(self._rows, self._rows + len(preds), device=preds.device)

@@ -1,4 +1,4 @@
-"""A page of everything that is known of rankings, to send to others: one HTML file that needs no network. It needs the extra `report`.
+"""A report about rankings: one HTML file that needs no network. It needs the extra `report`.
 
 page      `report`: what is computed, and the file
 facts     what was evaluated: documents, queries, grades, ties

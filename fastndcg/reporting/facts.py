@@ -1,4 +1,4 @@
-"""What was evaluated, in numbers: documents, queries, grades, ties."""
+"""Numbers about the data: documents, queries, grades, ties."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Found(NamedTuple):
 
 
 def sections_of(found: Found, command: str) -> Iterator[Section]:
-    """All sections that there is something to say in, in their order."""
+    """All sections with content, in their order."""
     yield Section("evaluated", "What was evaluated", _evaluated(found))
     yield Section("summary", "Summary", _summary(found))
     if found.comparison is not None:

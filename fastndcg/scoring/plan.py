@@ -41,7 +41,7 @@ class Coding(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """What fixes a gain table.
+    """The key of a gain table.
 
     Besides a measure's own gain there are "relevant" (1 from the grade `rel` on), "nonrelevant" (1 below it), "judgment" (1
     relevant, 0 not, -1 in the pool and not judged, -2 outside it), "unjudged" (1 without a judgment), "stop" (probability to

@@ -112,7 +112,7 @@ class _Decoders:
                 return reading.decoded.get(timeout=_PATIENCE)
 
     def _decode_one(self) -> bool:
-        """Decode a table that is wanted, if there is one."""
+        """Decode the next table that is waited for, if any."""
         try:
             self._tokens.get_nowait()
         except Empty:

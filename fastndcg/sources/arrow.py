@@ -1,4 +1,4 @@
-"""Anything that speaks Arrow to `Rankings`: long form (a row for each document) or list columns (a row for each query)."""
+"""Arrow tables to `Rankings`, in long form (a row for each document) or as list columns (a row for each query)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def table_of(data: Any, names: Sequence[str]) -> pa.Table:
 
 
 def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Ids of a text file as integers where each is written as one writes an integer, so that no two become the same.
+    """Ids of a text file as integers, where each is the canonical text of an integer, so that different texts stay different.
 
     >>> integers_if_written_so(pa.array(["7", "10"])).type, integers_if_written_so(pa.array(["7", "007"])).type
     (DataType(int64), DataType(string))
@@ -338,7 +338,7 @@ def _take(column: pa.ChunkedArray, rows: Int64) -> pa.ChunkedArray:
 
 
 def _take_of(chunk: pa.Array, rows: Int64) -> pa.Array:
-    """NumPy takes numbers in half the time of Arrow, which it spends on what may be null."""
+    """Take rows. NumPy needs half the time of Arrow, which also looks after nulls."""
     if is_number(chunk.type) and not chunk.null_count:
         return column_of(view(chunk)[rows], chunk.type)
     return chunk.take(column_of(rows))
@@ -380,7 +380,7 @@ class _QueryLevel:
         )  # first rows ascend, as queries stand in order of first appearance
 
     def _surely_constant(self, column: pa.ChunkedArray) -> bool:
-        """The quick look that is enough for nearly all columns of grouped rows."""
+        """A quick check that is enough for nearly all columns of grouped rows."""
         most = len(self._starts) + column.num_chunks
         changes = _changes(column, most) if self._grouped.rows is None else None
         if changes is None:
@@ -480,7 +480,7 @@ def several_rows_of_lists(query: pa.Scalar, columns: Columns) -> InputError:
 
 
 def _first_repeated(ids: pa.ChunkedArray) -> int | None:
-    """The first row whose id a row before it has."""
+    """The first row whose id occurred in an earlier row."""
     codes = array_of(decoded(ids).combine_chunks().dictionary_encode().indices)
     new = np.zeros(len(codes), np.bool_)
     new[np.unique(codes, return_index=True)[1]] = True
@@ -525,7 +525,7 @@ def _ragged(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> t
 def _more(
     columns: Columns, values_of: Callable[[str], tuple[pa.ChunkedArray, Callable[[int], At]]], documents: int
 ) -> dict[str, Any]:
-    """Columns that few rankings have, as `Rankings.from_offsets` takes them."""
+    """Optional columns, in the form that `Rankings.from_offsets` takes."""
     found: dict[str, Any] = {}
     if columns.intents is not None:
         column, _ = values_of(columns.intents)

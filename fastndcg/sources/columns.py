@@ -104,14 +104,14 @@ class Roles:
         return cls(**keywords)
 
     def keeping(self, names: Sequence[str]) -> Roles:
-        """The same roles, these columns kept besides."""
+        """The same roles, and more columns to keep."""
         kept = (self.keep,) if isinstance(self.keep, str) else tuple(self.keep)
         return replace(self, keep=(*kept, *names)) if names else self
 
 
 @dataclass(frozen=True)
 class Columns(Roles):
-    """The columns that play the roles: all that is read of a table, and how. `query` is None where rows are numbered."""
+    """The column of each role, which is all that is read of a table. `query` is None where rows are numbered."""
 
     relevance: str = ""
     score: str = ""

@@ -86,7 +86,7 @@ def read_csv(
 
 
 class Opened(NamedTuple):
-    """What a path names: its files, listed once, and the header of each, read once."""
+    """The files of a path, listed once, and the header of each, read once."""
 
     paths: list[Path_]
     files: list[File]
@@ -103,7 +103,7 @@ class Opened(NamedTuple):
 
     @property
     def first_row(self) -> int:
-        """What messages call the first row: of one file the header is row 1; rows of several are counted on from 0."""
+        """The number of the first row in messages. In one file the header is row 1; rows of several files count from 0."""
         return 2 if len(self.files) == 1 else 0
 
     def table(
@@ -119,7 +119,7 @@ class Opened(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of all files, as they lie there."""
+        """Bytes of all files on disk."""
         return sum(file.stamp().size or 0 for file in self.files)
 
     @property
@@ -204,7 +204,7 @@ def header_of(file: File) -> Header:
 
 
 def _first_line(file: File) -> bytes:
-    """What stands before the first end of a line, of Unix, Windows or classic Mac OS."""
+    """The text before the first end of a line, of Unix, Windows or classic Mac OS."""
     pieces, size = [], 0
     with stream_of(file) as stream:
         while more := stream.read(1 << 16):
@@ -264,7 +264,7 @@ def read_columns(
 
 
 def check_names(file: File, header: Header, names: Sequence[str]) -> None:
-    """Raise `ColumnError` where a file has a column not once."""
+    """Raise `ColumnError` where a file has a column more than once, or not at all."""
     for name in names:
         if name not in header.names:
             raise ColumnError(f'{file.path} has no column "{name}", which other files have')
@@ -366,7 +366,7 @@ def _malformed() -> Iterator[None]:
 
 
 class MalformedError(Exception):
-    """What pyarrow says of a row, kept apart from what it says of a file that cannot be read."""
+    """An error of pyarrow about a row, as opposed to one about a file that cannot be read."""
 
     @property
     def is_of_length(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the footer of a Parquet file says, from its own bytes, and whether its parts agree.
+"""Footers of Parquet files: read from their bytes, and checked for consistency.
 
 pyarrow ends the process where it is asked for a column of a row group whose footer is damaged. So a footer is read here: first by
 pyarrow, which refuses most damage, then once more from the same bytes, without believing any of them. `Footer.check` compares what
@@ -75,7 +75,7 @@ class Footer(NamedTuple):
         return np.where((dictionary > 0) & (dictionary < data), dictionary, data)
 
     def check(self, names: Collection[str]) -> None:
-        """Raise `ArrowInvalid` where what it says of the named columns cannot be."""
+        """Raise `ArrowInvalid` where the footer contradicts itself about the named columns."""
         schema = self.metadata.schema
         rows = np.array(self.rows, np.int64)
         for place in self.places_of(names):

@@ -1,4 +1,4 @@
-"""What a file is: by its first bytes, and by its name where they are text that could be several things."""
+"""The format of a file: by its first bytes, and by its name where they are text of several possible formats."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def check_alike(paths: Iterable[Any]) -> None:
 
 
 def stream_of(file: File) -> pa.NativeFile:
-    """What is in a file, unpacked."""
+    """The unpacked content of a file."""
     return unpacked(file.filesystem.open_input_file(file.path))[0]
 
 
@@ -154,7 +154,7 @@ def start_of(file: File) -> tuple[bytes, bool]:
 
 
 def unpacked_file(file: File) -> File:
-    """A packed file with what is in it in memory, for formats that are read from their end."""
+    """A packed file, unpacked into memory, for formats that are read from their end."""
 
     def read() -> bytes:
         with stream_of(file) as stream:

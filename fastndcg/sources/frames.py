@@ -23,7 +23,7 @@ class Source(NamedTuple):
 
 
 def is_table(data: Any) -> bool:
-    """Whether an iterable is a table, and no list of rows."""
+    """Whether an iterable is a table, as opposed to a list of rows."""
     pandas = sys.modules.get("pandas")
     return (
         hasattr(data, "__arrow_c_stream__")

@@ -1,4 +1,4 @@
-"""What a function is given in place of rankings: a table of any kind, or the path of files."""
+"""Arguments in place of rankings: tables of any kind, or paths of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of lines: opened by what they are, read in blocks of whole lines, and scanned into columns by the kernels.
+"""Text files: opened, unpacked, read in blocks of whole lines, and scanned into columns by the kernels.
 
 A file may be plain or packed by gzip, bzip2 or Zstandard; its first bytes say which, not its name. A plain file of more
 than a few megabytes is scanned in as many parts as there are threads.
@@ -193,7 +193,7 @@ def unpacked(file: pa.NativeFile) -> tuple[pa.NativeFile, pa.NativeFile | None]:
 
 
 def codec_of(start: bytes) -> str | None:
-    """What a file that begins so is packed by."""
+    """The compression of a file with these first bytes."""
     return next((codec for magic, codec in _PACKED.items() if start.startswith(magic)), None)
 
 
@@ -311,7 +311,7 @@ class _Part:
                 told_of = now
 
     def _room(self) -> int:
-        """Bytes that there is made room for: the first part takes in the others."""
+        """Bytes to make room for: the first part takes in the others."""
         if self.start and self.stop < _UNBOUNDED:
             return self.stop - self.start
         try:

@@ -31,7 +31,7 @@ _FALLING = re.compile(r"(^|_)(distance|dist|rank|ranking|position)$")
 
 
 class Oddities:
-    """What is odd in all parts of a set of rankings. Parts are added as they are read, and `warn` is called after the last one.
+    """Oddities of a set of rankings. Parts are added as they are read, and `warn` is called after the last one.
 
     >>> import pytest
     >>> from fastndcg import FastndcgWarning, Rankings
@@ -61,7 +61,7 @@ class Oddities:
         return rankings
 
     def warn(self) -> None:
-        """Warn, with `FastndcgWarning`, of what is probably not meant.
+        """Warn, with `FastndcgWarning`, of data that is probably a mistake.
 
         These are: a score column whose name ends in distance, dist, rank, ranking or position; fractions as grades beside small
         whole numbers as scores; all scores equal; one document for each query; no grade above 0; fewer than a tenth of the
@@ -111,7 +111,7 @@ class Oddities:
 
 
 def warn_of_oddities(rankings: Rankings, columns: Columns) -> Rankings:
-    """Warn of what is odd in rankings that are read at once, and return them."""
+    """Warn of oddities in rankings that are read at once, and return them."""
     found = Oddities(columns)
     found.add(rankings)
     found.warn()

@@ -40,7 +40,7 @@ _FEW_RUNS = 16  # rows of a run, so that the first look has room for those of mo
 
 
 class NotReadError(Exception):
-    """The pages hold something else than what is read here; it is left to pyarrow."""
+    """The pages hold something that is not read here, and that pyarrow reads instead."""
 
 
 class Leaf(NamedTuple):
@@ -53,7 +53,7 @@ class Leaf(NamedTuple):
 
 
 def is_worth_it(rows: int) -> bool:
-    """Whether so many rows are read sooner from pages than by pyarrow, with what it takes to load or compile that."""
+    """Whether this many rows are read sooner from pages than by pyarrow, the time to load or compile kernels included."""
     return worlds.pays("pages.values_of_pages", rows)
 
 
@@ -386,7 +386,7 @@ def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) ->
 
 
 def _check(data: Bytes, headers: Array) -> None:
-    """Raise `NotReadError` for a page that is not what its checksum says."""
+    """Raise `NotReadError` for a page that does not match its checksum."""
     is_known = headers[:, kernels.PAGE_CHECKSUM] != kernels.ABSENT
     for header in headers[is_known] if is_known.any() else ():
         start, levels = header[kernels.PAGE_START], header[kernels.PAGE_LEVELS]

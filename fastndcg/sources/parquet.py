@@ -166,7 +166,7 @@ def as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
 
 
 class Part(NamedTuple):
-    """A file and what its footer says."""
+    """A file and its footer."""
 
     file: File
     footer: Footer
@@ -186,7 +186,7 @@ class Part(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """What a path names, before it is known which columns are read."""
+    """The files of a path, before the columns to read are known."""
 
     paths: list[Path_]
     parts: list[Part]
@@ -224,7 +224,7 @@ class Opened(NamedTuple):
 
     @property
     def keys(self) -> list[str]:
-        """Columns that stand in the names of folders alone."""
+        """Columns that occur only in the names of folders."""
         first = self.parts[0]
         return [key for key in first.file.partition if key not in first.schema.names]
 
@@ -718,7 +718,7 @@ def _in_order(function: Callable[[Item], Result], items: Sequence[Item], threads
 
 @contextmanager
 def naming(paths: list[Path_]) -> Iterator[None]:
-    """Put the path before messages about what is in it."""
+    """Put the path before messages about its content."""
     try:
         yield
     except SourceError:

@@ -1,4 +1,4 @@
-"""Which files a path names, and what changes when one of them is written anew."""
+"""The files of a path, and how to notice that one of them was rewritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored results: what `Scores.write_parquet` and `fastndcg score --out` wrote, as `Scores` again."""
+"""Stored results, written by `Scores.write_parquet` or `fastndcg score --out`, as `Scores` again."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def scan_parquet(
 
 
 def threads_ahead(threads: int | None) -> int:
-    """How many threads decode ahead."""
+    """The number of threads that decode ahead."""
     return min(int(pa.cpu_count()), 4) if threads is None else parquet.threads_of(threads)
 
 
@@ -252,7 +252,7 @@ class FileStream(RankingsStream):
             yield self._rankings(begun[0], done - len(begun[0]), queries)
 
     def _stands_grouped(self) -> bool:
-        """Whether rows are grouped, seen from the query ids alone where no pass over all columns has shown it yet."""
+        """Whether rows are grouped; found from the query ids alone, unless an earlier pass over all columns has shown it."""
         if not (self.grouped or self._known_grouped):
             groups = _Groups(self)
             try:
@@ -451,7 +451,7 @@ def _copied_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def bytes_of(memory: int | str | None) -> int:
-    """A number of bytes, as a number or as people write it.
+    """A number of bytes, from a number or a text such as "2GB".
 
     >>> bytes_of("512 MB"), bytes_of("1.5g")
     (536870912, 1610612736)
@@ -500,7 +500,7 @@ def _read(
 
 
 def _bytes_of_a_row(dataset: parquet.Dataset) -> float:
-    """About how much a decoded row takes, judged by the first row groups."""
+    """About how many bytes a decoded row takes, by the first row groups."""
     total, rows = 0.0, 0
     for part in dataset.parts[:8]:
         rows += sum(part.footer.rows[:8])
@@ -524,7 +524,7 @@ def _bytes_of_a_chunk(kind: pa.DataType, chunk: Int64) -> float:
 
 
 class _Groups:
-    """Watches that no query returns after it ended.
+    """Finds queries that return after they ended.
 
     As long as ids rise from query to query none can, and nothing is remembered but the last one: of five million queries with
     ids of text that is a hundred megabytes less. When they cease to rise, the ids before are read once more.

@@ -419,7 +419,7 @@ _OF_TABLES = {"relevance": ("grades", "keep", "weight"), "score": ("rank",)}
 
 
 def _refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
-    """Refuse what is said of columns where there are none."""
+    """Raise for names of columns where the input has none."""
     for argument in _OF_TABLES[role]:
         if not getattr(roles, argument):
             continue
@@ -911,7 +911,7 @@ def _taken(ids: pa.Array, rows: Array, threads: int | None) -> pa.Array:
 
 
 def _check_values(side: Side, what: Literal["grade", "score"]) -> None:
-    """Refuse what no ranking can hold here, where file and line are still known."""
+    """Raise for values that rankings cannot hold, while file and line are still known."""
     if side.values.dtype.kind not in "buif":
         raise InputTypeError(f"{side.name} has {what}s of dtype {side.values.dtype}; wanted numbers")
     if side.values.dtype.kind != "f":

@@ -1,4 +1,4 @@
-"""Columns of Arrow as arrays of NumPy: numbers, flags, ids, and what is refused in them."""
+"""Columns of Arrow as arrays of NumPy: numbers, flags, ids, and their checks."""
 
 from __future__ import annotations
 

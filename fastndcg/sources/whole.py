@@ -35,7 +35,7 @@ _BLANK = re.compile(r"\s*")
 
 
 class Opened(NamedTuple):
-    """What a path names: files of JSON Lines or Arrow, the columns of the first, and what reads some of them of all."""
+    """Files of JSON Lines or Arrow, the columns of the first, and a function that reads some columns of all."""
 
     paths: list[Path_]
     format: Format
