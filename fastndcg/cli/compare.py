@@ -71,10 +71,10 @@ ScoreOption = Annotated[
     list[str] | None,
     typer.Option(help="Column of scores; of one PATH repeatable, a system each."),
 ]
-ConfidenceOption = Annotated[float, typer.Option(help="Of all intervals.")]
+ConfidenceOption = Annotated[float, typer.Option(help="Confidence of all intervals.")]
 AnchorsOption = Annotated[
     bool,
-    typer.Option("--anchors", help="Show where each system stands between a random and the best order."),
+    typer.Option("--anchors", help="Show each mean between those of a random and the best order."),
 ]
 MissingOption = Annotated[
     str,
@@ -104,7 +104,9 @@ MarginOption = Annotated[
 ]
 QueriesOption = Annotated[
     Path | None,
-    typer.Option(help="Text file, an id a line: none of these may lose more than --margin itself."),
+    typer.Option(
+        help="Text file with a query id on each line; none of these queries may lose more than --margin."
+    ),
 ]
 FormatOption = Annotated[Layout, typer.Option("--format", help="How results are written to stdout.")]
 
@@ -121,18 +123,20 @@ class Statistics:
             show_default="each with each",
         ),
     ] = None
-    test: Annotated[Test, typer.Option(help="What p is of; t is the paired t-test.")] = Test.t
+    test: Annotated[Test, typer.Option(help="The test that gives p; t is the paired t-test.")] = Test.t
     correction: Annotated[
-        Correction | None, typer.Option(help="For several pairs: Holm's, or Benjamini and Hochberg's.")
+        Correction | None,
+        typer.Option(help="Correction for several pairs: Holm's, or Benjamini and Hochberg's."),
     ] = None
     confidence: ConfidenceOption = 0.95
     interval: Annotated[
-        Interval, typer.Option(help="Of a difference: Student's t, or by the bootstrap from --resamples.")
+        Interval,
+        typer.Option(help="Method for intervals of differences: Student's t, or a bootstrap of --resamples."),
     ] = Interval.t
-    tolerance: Annotated[float, typer.Option(min=0.0, help="Differences up to it are ties.")] = 0.0
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Differences up to this size are ties.")] = 0.0
     cluster: Annotated[
         str | None,
-        typer.Option(help="Column of what queries depend on, as their user: errors are those of clusters."),
+        typer.Option(help="Column of clusters, such as users, whose queries are not independent."),
     ] = None
     missing: MissingOption = "refuse"
     unpaired: Annotated[
@@ -140,9 +144,9 @@ class Statistics:
         typer.Option("--unpaired", help="Independent samples, whose queries are not the same: Welch's t."),
     ] = False
     resamples: Annotated[
-        int, typer.Option(help="Of randomisation, tukey and the bootstrap: how often to draw.")
+        int, typer.Option(help="The number of draws of randomisation, tukey and the bootstrap.")
     ] = 100_000
-    seed: Annotated[int, typer.Option(help="Of what is drawn: what the draws depend on.")] = 0
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0
 
     def compare(
         self, systems: dict[str, Scores], no_worse_than: str | None, threads: int | None

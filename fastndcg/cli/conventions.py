@@ -43,7 +43,7 @@ def conventions(
             help="Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, a URI that pyarrow knows, or - for standard input.",
         ),
     ] = None,
-    cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="Ranks that count.")] = 10,
+    cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="The cutoff.")] = 10,
     uncut: Annotated[bool, typer.Option("--uncut", help="No cutoff but the tools' own.")] = False,
     name: Annotated[
         list[str] | None,
@@ -64,7 +64,7 @@ def conventions(
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
 ) -> None:
-    """Everybody's nDCG: list how each tool computes it, or score data as all of them do.
+    """List how each tool computes nDCG, or score data as all of them do.
 
     With PATH it shows each tool's number, and which choices (gain, ideal, ties, empty queries, ...) move it from the first
     one's by how much: the first value and the effects add up to the value.

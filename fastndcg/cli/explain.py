@@ -38,7 +38,9 @@ RunOption = Annotated[
     list[str] | None,
     typer.Option(help="With --qrels: a TREC or MS MARCO run or a table; repeatable, a system each."),
 ]
-OneMeasureOption = Annotated[str, typer.Option("--measure", "-m", help="As in nDCG(gain='exp2')@10.")]
+OneMeasureOption = Annotated[
+    str, typer.Option("--measure", "-m", help="A measure, such as nDCG(gain='exp2')@10.")
+]
 ScoreOption = Annotated[
     list[str] | None, typer.Option(help="Column of scores; of one PATH repeatable, a system each.")
 ]
@@ -53,7 +55,7 @@ RandomOption = Annotated[int, typer.Option(metavar="N", min=0, help="N queries a
 MoversOption = Annotated[
     int, typer.Option(metavar="N", min=0, help="The N queries whose values differ most between two systems.")
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Of --random: what the choice depends on.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of --random.")]
 SwapsOption = Annotated[
     int, typer.Option(metavar="N", min=0, help="Show the N exchanges of two documents that would gain most.")
 ]

@@ -85,7 +85,7 @@ MeasureOption = Annotated[
     typer.Option(
         "--measure",
         "-m",
-        help="As in nDCG(gain='exp2')@1-3,5,all, or @COLUMN of cutoffs; repeatable.",
+        help="Measures, such as nDCG(gain='exp2')@1-3,5,all; @COLUMN takes cutoffs from a column; repeatable.",
         show_default="nDCG@10",
     ),
 ]
@@ -96,7 +96,7 @@ MemoryOption = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="As in 512MB. PATH that takes more is scored a part at a time: same values, any size.",
+        help="Memory for files, such as 512MB. Larger files are scored a part at a time, with the same values.",
         show_default="1GB",
     ),
 ]

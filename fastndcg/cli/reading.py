@@ -88,7 +88,7 @@ class Reading:
         None
     )
     ascending: Annotated[
-        bool, typer.Option("--ascending", help="The lowest score is the best, as of a distance.")
+        bool, typer.Option("--ascending", help="The lowest score is the best, as for distances.")
     ] = False
     unjudged: Annotated[
         Unjudged, typer.Option(help="Documents with a null grade: refused, or taken as not judged.")
@@ -97,7 +97,7 @@ class Reading:
         str | None,
         typer.Option(
             metavar="WORD=GRADE,...",
-            help='Where grades are words, as in "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0".',
+            help='Grades of words, such as "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0".',
         ),
     ] = None
     doc_id: DocIdOption = None

@@ -44,7 +44,9 @@ BaselineOption = Annotated[
 ByOption = Annotated[
     list[str] | None, typer.Option(help="Query-level column: a slice of each of its values; repeatable.")
 ]
-TitleOption = Annotated[str | None, typer.Option(help="Of the page.", show_default="measure and systems")]
+TitleOption = Annotated[
+    str | None, typer.Option(help="Title of the page.", show_default="measure and systems")
+]
 
 
 @command

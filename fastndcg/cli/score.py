@@ -93,7 +93,9 @@ KeepOption = Annotated[
 ]
 ConventionOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="As this tool computes nDCG; `fastndcg conventions` lists them."),
+    typer.Option(
+        metavar="NAME", help="Compute nDCG as this tool does; `fastndcg conventions` lists the tools."
+    ),
 ]
 OutOption = Annotated[
     Path | None,
@@ -112,11 +114,13 @@ AnchorsOption = Annotated[
     ),
 ]
 ConfidenceOption = Annotated[
-    float | None, typer.Option(help="As in 0.95: adds the interval of each mean, low to high.")
+    float | None, typer.Option(help="Add a confidence interval for each mean; for example 0.95.")
 ]
 FailUnderOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="MEASURE=NUMBER", help="Exit with 1 if the mean is below it, or NaN; repeatable."),
+    typer.Option(
+        metavar="MEASURE=NUMBER", help="Exit with 1 if a mean is below this number, or NaN; repeatable."
+    ),
 ]
 
 
@@ -145,7 +149,7 @@ def score(
     """Score predictions and print the means.
 
     PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual names are found
-    by themselves; stderr says which. A file is known by its first bytes, and may be packed by gzip, bzip2 or Zstandard. CSV has the
+    by themselves; stderr says which. A file's format is found from its first bytes; it may be packed by gzip, bzip2 or Zstandard. CSV has the
     names of columns in its first line.
 
     With --qrels, each PATH is a run, as --run is; judgments, which are read once, and predictions are joined on query and document id. Documents of equal score are ordered by
