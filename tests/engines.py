@@ -51,7 +51,9 @@ class imported_later:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith(("__", "pytest")):  # which pytest asks of all that a module of tests holds
+        if attribute.startswith(
+            ("_", "pytest")
+        ):  # pytest asks for such attributes of all that a test module holds
             raise AttributeError(attribute)
         return getattr(importlib.import_module(self._name), attribute)
 

@@ -16,7 +16,7 @@ from fastndcg.cli import app
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r'^```(\w+)(?: title="([^"]*)")?\n(.*?)^```$', flags=re.DOTALL | re.MULTILINE)
-_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 class Block(NamedTuple):
@@ -67,7 +67,7 @@ def _run_doctest(block: Block, names: dict[str, Any], page: Path) -> None:
     test = doctest.DocTestParser().get_doctest(block.text, {}, page.name, str(page), block.line)
     test.globs = names
     report: list[str] = []
-    failed, _ = doctest.DocTestRunner(optionflags=_FLAGS).run(test, out=report.append, clear_globs=False)
+    failed, _ = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append, clear_globs=False)
     assert not failed, "".join(report)
 
 
@@ -81,7 +81,7 @@ def _run_console(block: Block, page: Path) -> None:
                 f"{page.name}: exit code {code} before {shlex.join(command.words)}; show it with echo $?"
             )
             shown, code = _run(command.words)
-        assert doctest.OutputChecker().check_output(command.printed, shown, _FLAGS), (
+        assert doctest.OutputChecker().check_output(command.printed, shown, FLAGS), (
             f"{page.name}, line {block.line}: {shlex.join(command.words)} printed\n{shown}\nwanted\n{command.printed}"
         )
     assert not code, f"{page.name}, line {block.line}: exit code {code} at the end; show it with echo $?"

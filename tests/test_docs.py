@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import importlib.util
 import inspect
 import re
@@ -43,6 +44,12 @@ def help_text(*command: str) -> str:
 def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     examples.run_page(page)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "fastndcg/adapters").glob("[a-z]*.py")))
+def test_examples_of_adapters(name: str) -> None:
+    module = importlib.import_module(f"fastndcg.adapters.{name}")
+    assert doctest.testmod(module, optionflags=examples.FLAGS).failed == 0
 
 
 def test_programs_are_those_that_tests_of_hosts_run() -> None:
