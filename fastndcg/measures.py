@@ -28,52 +28,6 @@ from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
 if TYPE_CHECKING:
     from fastndcg.tables import Table
 
-__all__ = [
-    "AP",
-    "CG",
-    "DCG",
-    "DEFINITIONS",
-    "ERR",
-    "ERR_IA",
-    "IDCG",
-    "MAP",
-    "MRR",
-    "NDCG",
-    "RBP",
-    "RR",
-    "SDCG",
-    "Bpref",
-    "F",
-    "IPrec",
-    "Judged",
-    "Measure",
-    "MeasureLike",
-    "Measures",
-    "NumRel",
-    "NumRet",
-    "P",
-    "R",
-    "RBPresidual",
-    "Rprec",
-    "SetAP",
-    "SetF",
-    "SetP",
-    "SetR",
-    "StRecall",
-    "Success",
-    "alpha_DCG",
-    "alpha_nDCG",
-    "as_measure",
-    "as_measures",
-    "infAP",
-    "nDCG",
-    "nDCG_IA",
-    "nERR_IA",
-    "parse",
-    "parse_many",
-    "table",
-]  # fmt: skip
-
 
 # ---- values of parameters: each has one canonical, hashable form that prints as it is read ----
 
@@ -103,11 +57,10 @@ class Function:
     __slots__ = ("__weakref__", "_answers", "_holders", "call", "name", "number")
     _alive: ClassVar[dict[str, weakref.WeakValueDictionary[int, Function]]] = {}
 
-    call: Callable[[Any], Any]
-    name: str
-    number: int
-    _answers: dict[float, Any]
-    _holders: int
+    def __init__(self, call: Callable[[Any], Any], name: str, number: int) -> None:
+        self.call, self.name, self.number = call, name, number
+        self._answers: dict[float, Any] = {}
+        self._holders = 0
 
     @classmethod
     def of(cls, call: Callable[[Any], Any]) -> Function:
@@ -117,9 +70,7 @@ class Function:
         for function in alive.values():
             if function.call is call:
                 return function
-        new = cls()
-        new.call, new.name, new.number, new._answers = call, name, max(alive, default=0) + 1, {}
-        new._holders = 0
+        new = cls(call, name, max(alive, default=0) + 1)
         alive[new.number] = new
         return new
 
@@ -200,9 +151,8 @@ class Parameter(NamedTuple):
     read: Callable[[Any], Any]
     meaning: str
     values: tuple[tuple[str, str], ...] = ()  # what it takes, as it is written, and what each means
-    ways: tuple[
-        tuple[Any, str], ...
-    ] = ()  # values with which a measure is computed another way, see `Definition.way`
+    # values with which a measure is computed another way, see `Definition.way`
+    ways: tuple[tuple[Any, str], ...] = ()
 
 
 def _refuse(name: str, got: object, wanted: str, hint: str = "") -> NoReturn:
@@ -230,13 +180,14 @@ def _suggest_word(word: str, choices: Iterable[str]) -> str:
     return f' Did you mean "{other}"?' if other is not None and other in choices else suggest(word, choices)
 
 
-def _choice(name: str, *choices: str) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        if isinstance(value, str) and value in choices:
-            return _as_str(value)
-        _refuse(name, value, "one of " + ", ".join(map(repr, choices)), _suggest_word(str(value), choices))
+def _read_word(name: str, value: Any, words: Iterable[str], wanted: str) -> str:
+    if isinstance(value, str) and value in words:
+        return _as_str(value)
+    _refuse(name, value, wanted, _suggest_word(str(value), words))
 
-    return read
+
+def _choice(name: str, *words: str) -> Callable[[Any], str]:
+    return lambda value: _read_word(name, value, words, "one of " + ", ".join(map(repr, words)))
 
 
 def _one_of(name: str, words: Mapping[str, str], meaning: str) -> Parameter:
@@ -282,23 +233,26 @@ _DISCOUNTS = {
 }
 
 
-def _read_gain(value: Any) -> str | Numbers | GradeGains | Function:
-    wanted = "'linear', 'exp2', 'binary', a sequence or mapping grade -> gain, or a function of the grade"
+def _read_table(name: str, value: Any, words: Iterable[str], wanted: str) -> str | Numbers | Function:
+    """A value for each grade or rank: by one of some words, as a sequence, or as a function."""
     if isinstance(value, str):
-        return (
-            _as_str(value)
-            if value in _GAINS
-            else _refuse("gain", value, wanted, _suggest_word(value, _GAINS))
-        )
-    if isinstance(value, GradeGains | Numbers | Function):
+        return _read_word(name, value, words, wanted)
+    if isinstance(value, Numbers | Function):
         return value
-    if isinstance(value, Mapping):
-        return _grade_gains("gain", value, overrides=False)
     if callable(value):
         return Function.of(value)
     if isinstance(value, Iterable) and not isinstance(value, bytes | Set):
-        return _sequence("gain", value)
-    return _refuse("gain", value, wanted)
+        return _sequence(name, value)
+    _refuse(name, value, wanted)
+
+
+def _read_gain(value: Any) -> str | Numbers | GradeGains | Function:
+    if isinstance(value, GradeGains):
+        return value
+    if isinstance(value, Mapping):
+        return _grade_gains("gain", value, overrides=False)
+    wanted = "'linear', 'exp2', 'binary', a sequence or mapping grade -> gain, or a function of the grade"
+    return _read_table("gain", value, _GAINS, wanted)
 
 
 def _grade_gains(name: str, value: Any, *, overrides: bool) -> GradeGains:
@@ -310,86 +264,23 @@ def _grade_gains(name: str, value: Any, *, overrides: bool) -> GradeGains:
 
 def _read_discount(value: Any) -> str | float | Numbers | Function:
     wanted = "'log2', 'jarvelin', 'reciprocal', 'ln', a base of the logarithm above 1, a sequence, or a function of the rank"
-    if isinstance(value, str):
-        return (
-            _as_str(value)
-            if value in _DISCOUNTS
-            else _refuse("discount", value, wanted, suggest(value, _DISCOUNTS))
-        )
-    if isinstance(value, Numbers | Function):
-        return value
-    if isinstance(value, bool):
-        return _refuse("discount", value, wanted)
-    if callable(value):
-        return Function.of(value)
-    if isinstance(value, Iterable) and not isinstance(value, bytes | Set):
-        return _sequence("discount", value)
+    if isinstance(value, bool | str | Iterable | Function) or callable(value):
+        return _read_table("discount", value, _DISCOUNTS, wanted)
     base = _finite("discount", value)
     return base if base > 1 else _refuse("discount", value, wanted)
 
 
 def _read_empty(value: Any) -> str | float:
-    if isinstance(value, str):
-        return (
-            _as_str(value)
-            if value in ("nan", "skip")
-            else _refuse("empty", value, "a number, 'nan' or 'skip'", suggest(value, ("nan", "skip")))
-        )
+    wanted = "a number, 'nan' or 'skip'"
     if isinstance(value, float) and math.isnan(value):
         return "nan"
-    return (
-        _refuse("empty", value, "a number, 'nan' or 'skip'")
-        if isinstance(value, bool)
-        else _finite("empty", value)
-    )
+    if isinstance(value, str):
+        return _read_word("empty", value, ("nan", "skip"), wanted)
+    return _refuse("empty", value, wanted) if isinstance(value, bool) else _finite("empty", value)
 
 
 def _read_flag(name: str) -> Callable[[Any], bool]:
-    def read(value: Any) -> bool:
-        return bool(value) if value in (True, False) else _refuse(name, value, "True or False")
-
-    return read
-
-
-def _read_grade(name: str, *, none: bool) -> Callable[[Any], float | None]:
-    def read(value: Any) -> float | None:
-        if value is None and none:
-            return None
-        return (
-            _refuse(name, value, "a grade")
-            if value is None or isinstance(value, bool)
-            else _finite(name, value)
-        )
-
-    return read
-
-
-def _read_between(name: str, low: float, high: float) -> Callable[[Any], float]:
-    """Numbers above `low` and below `high`."""
-
-    def read(value: Any) -> float:
-        number = math.nan if isinstance(value, bool) else _finite(name, value)
-        if low < number < high:
-            return number
-        _refuse(
-            name,
-            value,
-            f"a number above {_number(low)}" + (f" and below {_number(high)}" if math.isfinite(high) else ""),
-        )
-
-    return read
-
-
-def _read_recall(value: Any) -> float | None:
-    if value is None:
-        return None
-    number = math.nan if isinstance(value, bool) else _finite("recall", value)
-    return number if 0 <= number <= 1 else _refuse("recall", value, "a number from 0 to 1")
-
-
-def _read_alpha(value: Any) -> float:
-    number = math.nan if isinstance(value, bool) else _finite("alpha", value)
-    return number if 0 <= number <= 1 else _refuse("alpha", value, "a number from 0 to 1")
+    return lambda value: bool(value) if value in (True, False) else _refuse(name, value, "True or False")
 
 
 def _read_ips(value: Any) -> bool | str:
@@ -398,9 +289,22 @@ def _read_ips(value: Any) -> bool | str:
     return bool(value) if value in (True, False) else _refuse("ips", value, "True, False or 'snips'")
 
 
-def _read_clip(value: Any) -> float:
-    number = math.nan if isinstance(value, bool) else _finite("clip", value)
-    return number if 0 <= number <= 1 else _refuse("clip", value, "a probability: a number from 0 to 1")
+def _read_number(
+    name: str, wanted: str, fits: Callable[[float], bool] = math.isfinite, *, none: bool = False
+) -> Callable[[Any], Any]:
+    """A reader of the numbers that fit, and of None where that is a value."""
+
+    def read(value: Any) -> float | None:
+        if value is None and none:
+            return None
+        number = math.nan if value is None or isinstance(value, bool) else _finite(name, value)
+        return number if fits(number) else _refuse(name, value, wanted)
+
+    return read
+
+
+def _is_share(number: float) -> bool:
+    return 0 <= number <= 1
 
 
 def _read_ties_of_intents(value: Any) -> str:
@@ -412,9 +316,8 @@ def _read_ties_of_intents(value: Any) -> str:
     return _choice("ties", "average", "input")(value)
 
 
-def _read_max_rel(value: Any) -> float:
-    number = math.nan if isinstance(value, bool) else _finite("max_rel", value)
-    return number if 0 < number <= 53 else _refuse("max_rel", value, "a grade above 0 and up to 53")
+def _read_max_rel(*, none: bool) -> Callable[[Any], float | None]:
+    return _read_number("max_rel", "a grade above 0 and up to 53", lambda grade: 0 < grade <= 53, none=none)
 
 
 GAIN = Parameter(
@@ -478,19 +381,35 @@ JUDGED_ONLY = Parameter(
     "judged_only", False, _read_flag("judged_only"), "drop unjudged documents before ranking"
 )
 REL = Parameter(
-    "rel", None, _read_grade("rel", none=True), "smallest grade that counts; with None every gain counts"
+    "rel",
+    None,
+    _read_number("rel", "a grade", none=True),
+    "smallest grade that counts; with None every gain counts",
 )
-RELEVANT = Parameter("rel", 1.0, _read_grade("rel", none=False), "smallest grade that counts as relevant")
+RELEVANT = Parameter("rel", 1.0, _read_number("rel", "a grade"), "smallest grade that counts as relevant")
 UNJUDGED = Parameter(
     "unjudged",
     None,
-    _read_grade("unjudged", none=True),
+    _read_number("unjudged", "a grade", none=True),
     "grade that documents without a judgment are taken to have",
 )
-BETA = Parameter("beta", 1.0, _read_between("beta", 0, 1e100), "how much recall weighs beside precision")
-PERSISTENCE = Parameter("p", 0.8, _read_between("p", 0, 1), "probability of going on to the next document")
+BETA = Parameter(
+    "beta",
+    1.0,
+    _read_number("beta", "a number above 0 and below 1e+100", lambda beta: 0 < beta < 1e100),
+    "how much recall weighs beside precision",
+)
+PERSISTENCE = Parameter(
+    "p",
+    0.8,
+    _read_number("p", "a number above 0 and below 1", lambda p: 0 < p < 1),
+    "probability of going on to the next document",
+)
 RECALL = Parameter(
-    "recall", None, _read_recall, "recall from which on the best precision counts; written IPrec@0.1"
+    "recall",
+    None,
+    _read_number("recall", "a number from 0 to 1", _is_share, none=True),
+    "recall from which on the best precision counts; written IPrec@0.1",
 )
 DENOMINATOR = _one_of(
     "denominator",
@@ -503,12 +422,15 @@ DENOMINATOR = _one_of(
 RELATIVE = Parameter(
     "relative", False, _read_flag("relative"), "divide by the most that so many documents could have"
 )
-MAX_REL = Parameter("max_rel", 4.0, _read_max_rel, "highest grade of the scale")
+MAX_REL = Parameter("max_rel", 4.0, _read_max_rel(none=False), "highest grade of the scale")
 SCALE_TOP = Parameter(
-    "max_rel", None, _read_grade("max_rel", none=True), "highest grade of the scale; it must be named"
+    "max_rel",
+    None,
+    _read_number("max_rel", "a grade", none=True),
+    "highest grade of the scale; it must be named",
 )
 SCALE_BOTTOM = Parameter(
-    "min_rel", 0.0, _read_grade("min_rel", none=False), "lowest grade of the scale, worth nothing"
+    "min_rel", 0.0, _read_number("min_rel", "a grade"), "lowest grade of the scale, worth nothing"
 )
 IPS = Parameter(
     "ips",
@@ -523,10 +445,16 @@ IPS = Parameter(
     ways=((True, "propensities"), ("snips", "propensities")),
 )
 CLIP = Parameter(
-    "clip", 0.0, _read_clip, "smaller propensities count as this: less variance, a bias towards 0"
+    "clip",
+    0.0,
+    _read_number("clip", "a probability: a number from 0 to 1", _is_share),
+    "smaller propensities count as this: less variance, a bias towards 0",
 )
 ALPHA = Parameter(
-    "alpha", 0.5, _read_alpha, "how much of its worth an intent loses with each relevant document above"
+    "alpha",
+    0.5,
+    _read_number("alpha", "a number from 0 to 1", _is_share),
+    "how much of its worth an intent loses with each relevant document above",
 )
 TIES_OF_INTENTS = Parameter(TIES.name, TIES.default, _read_ties_of_intents, TIES.meaning, TIES.values[:2])
 PERFECT = _one_of(
@@ -537,7 +465,7 @@ PERFECT = _one_of(
 GRADED = Parameter(
     "max_rel",
     None,
-    lambda value: None if value is None else _read_max_rel(value),
+    _read_max_rel(none=True),
     "highest grade of the scale; with None a grade from `rel` on stops with probability 1/2 and no other",
 )
 
@@ -554,22 +482,21 @@ class Definition(NamedTuple):
     name: str
     worth: str  # what a document counts by its grade, see `plan.worth_of`
     over: str  # what the sum is divided by, see `plan.OVER`
-    undefined: (
-        str  # when a query has no value: "no ideal" gain, "no relevant" document, "no documents", or "never"
-    )
+    # when a query has no value: "no ideal" gain, "no relevant" document, "no documents", or "never"
+    undefined: str
     parameters: tuple[Parameter, ...]
     summary: str
     formula: str
-    range: str
     source: str
+    range: str = "0 to 1"
     # "system": documents by falling score; "ideal": the ideal ranking; "none": the pool alone
     ranking: str = "system"
     fold: str = "gain"  # what a rank adds to the sum, see `plan.FOLD`
     discount: str = "none"  # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1)
-    cut: str = "rank"  # what @ means: "rank" a cutoff, "recall" a recall level, nothing for "none" and "relevant", a cutoff at n_relevant
-    way: str = (
-        "kernels"  # how values are computed, unless a parameter says another way, see `fastndcg.scoring`
-    )
+    # what @ means: "rank" a cutoff, "recall" a recall level, nothing for "none" and "relevant", a cutoff at n_relevant
+    cut: str = "rank"
+    # how values are computed, unless a parameter says another way, see `fastndcg.scoring`
+    way: str = "kernels"
 
 
 _JARVELIN = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
@@ -621,105 +548,90 @@ DEFINITIONS: dict[str, Definition] = {
             "SDCG", "scaled", "ideal", "no documents", (SCALE_TOP, SCALE_BOTTOM, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED), discount="parameter",
             summary="scaled discounted cumulative gain: the ideal ranking is k documents of the highest grade of the scale",
             formula="sum over i <= k of g_i * discount(i) / sum over i <= k of discount(i), g = (grade - min_rel) / (max_rel - min_rel)",
-            range="0 to 1",
             source="Moffat, Bailey, Scholer and Thomas, Incorporating user expectations and behavior into the measurement of search effectiveness, TOIS 35(3), 2017",
         ),
         Definition(
             "AP", "relevant", "relevant", "no relevant", (*_BINARY, DENOMINATOR), fold="hits",
             summary="average precision",
             formula="sum over ranks i <= k of relevant documents of P@i, / n_relevant or / min(n_relevant, k)",
-            range="0 to 1",
             source="Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992; trec_eval, map and map_cut",
         ),
         Definition(
             "RR", "relevant", "nothing", "no relevant", _BINARY, fold="first",
             summary="reciprocal rank",
             formula="1 / rank of the first relevant document; 0 where it is beyond k",
-            range="0 to 1",
             source="Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000; trec_eval, recip_rank",
         ),
         Definition(
             "P", "relevant", "cutoff", "no documents", _BINARY, fold="count",
             summary="precision",
             formula="relevant documents on the ranks i <= k / k; without a cutoff / documents returned",
-            range="0 to 1",
             source=_RIJSBERGEN,
         ),
         Definition(
             "R", "relevant", "relevant", "no relevant", _BINARY, fold="count",
             summary="recall",
             formula="relevant documents on the ranks i <= k / n_relevant",
-            range="0 to 1",
             source=_RIJSBERGEN,
         ),
         Definition(
             "F", "relevant", "weighted", "no relevant", (*_BINARY, BETA), fold="count",
             summary="weighted harmonic mean of precision and recall",
             formula="(1 + beta^2) P@k R@k / (beta^2 P@k + R@k) = (1 + beta^2) hits / (beta^2 n_relevant + k)",
-            range="0 to 1",
             source=_RIJSBERGEN,
         ),
         Definition(
             "Rprec", "relevant", "relevant", "no relevant", _BINARY, fold="count", cut="relevant",
             summary="precision at rank n_relevant",
             formula="relevant documents on the ranks i <= n_relevant / n_relevant",
-            range="0 to 1",
             source=_BUCKLEY,
         ),
         Definition(
             "Success", "relevant", "nothing", "no relevant", _BINARY, fold="reached",
             summary="whether any relevant document was returned; its expectation is a probability",
             formula="1 where a rank i <= k holds a relevant document, else 0",
-            range="0 to 1",
             source="trec_eval, success",
         ),
         Definition(
             "ERR", "stop", "nothing", "no documents", (MAX_REL, TIES, EMPTY, JUDGED_ONLY, UNJUDGED), fold="stop",
             summary="expected reciprocal rank of the document where a user stops",
             formula="sum over ranks i <= k of 1/i * s_i * product over j < i of (1 - s_j), s = (2^grade - 1) / 2^max_rel",
-            range="0 to 1",
-            source="Chapelle, Metlzer, Zhang and Grinspan, Expected reciprocal rank for graded relevance, CIKM 2009; gdeval",
+            source=f"{_CHAPELLE}; gdeval",
         ),
         Definition(
             "RBP", "relevant", "power", "no documents", (PERSISTENCE, *_BINARY), discount="power",
             summary="rank-biased precision",
             formula="(1 - p) * sum over ranks i <= k of relevant documents of p^(i - 1)",
-            range="0 to 1",
             source=_MOFFAT,
         ),
         Definition(
             "RBPresidual", "unjudged", "residual", "no documents", (PERSISTENCE, TIES, EMPTY), discount="power",
             summary="residual of rank-biased precision: what it could still gain from unjudged ranks and those beyond the list",
             formula="(1 - p) * sum over unjudged ranks i <= k of p^(i - 1) + p^min(k, documents)",
-            range="0 to 1",
             source=_MOFFAT,
         ),
         Definition(
             "Bpref", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="preference", cut="none",
             summary="binary preference: judged documents that are not relevant, above relevant ones",
             formula="1/R * sum over relevant documents of 1 - min(n above, R) / min(N, R), n judged and not relevant, N of them in all",
-            range="0 to 1",
             source="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004; trec_eval, bpref",
         ),
         Definition(
             "infAP", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="inferred", cut="none", way="pooled",
             summary="inferred average precision; a negative grade, judged or not, is a document of the pool that was not judged",
             formula="1/R * sum over relevant ranks i of (1 + pool_above * (rel_above + e) / (judged_above + 2e)) / i, e = 0.00001",
-            range="0 to 1",
             source="Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, CIKM 2006; trec_eval, infAP",
         ),
         Definition(
             "IPrec", "relevant", "nothing", "no relevant", (RECALL, *_BINARY), fold="interpolated", cut="recall",
             summary="interpolated precision at a recall level",
             formula="largest P@i over the ranks i whose hits are at least int(recall * n_relevant + 0.9)",
-            range="0 to 1",
             source="trec_eval, iprec_at_recall",
         ),
         Definition(
             "Judged", "unjudged", "judged", "no documents", (TIES, EMPTY), fold="count",
             summary="share of the first k documents that were judged",
             formula="judged documents on the ranks i <= k / min(k, documents)",
-            range="0 to 1",
             source="ir_measures, Judged",
         ),
         Definition(
@@ -740,28 +652,24 @@ DEFINITIONS: dict[str, Definition] = {
             "SetP", "relevant", "cutoff", "no documents", (RELATIVE, *_BINARY), fold="count", cut="none",
             summary="precision of all returned documents",
             formula="relevant documents returned / documents returned; relative=True: / min(documents returned, n_relevant)",
-            range="0 to 1",
             source="trec_eval, set_P and set_relative_P",
         ),
         Definition(
             "SetR", "relevant", "relevant", "no relevant", _BINARY, fold="count", cut="none",
             summary="recall of all returned documents",
             formula="relevant documents returned / n_relevant",
-            range="0 to 1",
             source="trec_eval, set_recall",
         ),
         Definition(
             "SetF", "relevant", "weighted", "no relevant", (*_BINARY, BETA), fold="count", cut="none",
             summary="weighted harmonic mean of SetP and SetR",
             formula="(1 + beta^2) hits / (beta^2 n_relevant + documents returned)",
-            range="0 to 1",
             source="trec_eval, set_F",
         ),
         Definition(
             "SetAP", "relevant", "set", "no relevant", _BINARY, fold="count", cut="none",
             summary="precision times recall of all returned documents",
             formula="SetP * SetR",
-            range="0 to 1",
             source="trec_eval, set_map",
         ),
         Definition(
@@ -785,7 +693,6 @@ DEFINITIONS: dict[str, Definition] = {
             way="intents", fold="stop", discount="reciprocal",
             summary="expected ERR over the intents of a query",
             formula="sum over intents of P(intent) * ERR@k of its grades, / ERR@k of perfect documents",
-            range="0 to 1",
             source=f"{_CHAPELLE}; ndeval, ERR-IA, which at a cutoff of 1 leaves the division out",
         ),
         Definition(
@@ -809,7 +716,6 @@ DEFINITIONS: dict[str, Definition] = {
             way="intents", fold="stop",
             summary="subtopic recall: share of the intents that have a relevant document on the first ranks",
             formula="intents with a relevant document on a rank i <= k / intents with a relevant document",
-            range="0 to 1",
             source="Zhai, Cohen and Lafferty, Beyond independent relevance, SIGIR 2003; ndeval, strec",
         ),
     )
@@ -1165,15 +1071,14 @@ def table() -> Table:
             f"{parameter.name}={_show(parameter.default)}" for parameter in definition.parameters
         )
         at = {"rank": "@k", "recall": "@recall"}.get(definition.cut, "")
+        meanings = (f"{parameter.name}: {parameter.meaning}" for parameter in definition.parameters)
         rows.append(
             {
                 "name": definition.name,
                 "notation": f"{definition.name}({defaults}){at}",
                 "summary": definition.summary,
                 "formula": definition.formula,
-                "parameters": "; ".join(
-                    f"{parameter.name}: {parameter.meaning}" for parameter in definition.parameters
-                ),
+                "parameters": "; ".join(meanings),
                 "range": definition.range,
                 "source": definition.source,
             }
@@ -1388,20 +1293,18 @@ def as_measure(measure: object) -> Measure:
     )
 
 
-def as_measures(measures: object) -> tuple[Measure, ...]:
+def as_measures(measures: Any) -> tuple[Measure, ...]:
     """One or several measures, each as `as_measure` reads it; a string may list several. Repeated ones are kept once.
 
     >>> as_measures(["nDCG@1,3", CG @ 3, "nDCG@3"])
     (nDCG@1, nDCG@3, CG@3)
     """
-    if isinstance(measures, str):
-        return tuple(dict.fromkeys(parse_many(measures)))
     if (
-        isinstance(measures, Measure)
+        isinstance(measures, str | Measure)
         or not isinstance(measures, Iterable)
         or type(measures).__module__.startswith("ir_measures")
     ):
-        return (as_measure(measures),)
+        measures = (measures,)
     several = [
         read
         for measure in measures
