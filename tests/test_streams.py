@@ -111,6 +111,28 @@ def test_a_file(tmp_path: Path, spool: Path, memory: int | None, text: bool, mix
         )
 
 
+@pytest.mark.parametrize("text", [False, True], ids=["int", "string"])
+def test_rows_in_any_order_are_decoded_once_where_they_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bool
+) -> None:
+    table = shuffled(rows(400, text=text)).select(["qid", "label", "score"])
+    path = write(table, tmp_path / "a.parquet", row_group_size=1000)
+    decoded, read = [], scan._read
+
+    def counted(*arguments: Any) -> Any:
+        for part in read(*arguments):
+            decoded.append(len(part))
+            yield part
+
+    monkeypatch.setattr(scan, "_LOOK", 300)
+    monkeypatch.setattr(scan, "_read", counted)
+    monkeypatch.delattr(scan._Spill, "add")
+    stream = scan_parquet(path, memory=45 * len(table))  # grades of eight bytes, scores of four
+    assert_same(stream, fn.read_parquet(path))
+    assert sum(decoded) <= scan._LOOK < len(table)
+    assert_same(scan_parquet(path, memory=45 * len(table), threads=1), Rankings.from_arrow(table))
+
+
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_queries_cut_by_row_groups_and_files(tmp_path: Path, size: int) -> None:
     table = rows(20, text=True, longest=40)

@@ -6,13 +6,14 @@ import re
 from abc import abstractmethod
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrow_types import array_of, is_number
+from fastndcg.arrow_types import array_of, column_of, combined, is_number
 from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.grouping import Grouped
 from fastndcg.progress import Progress, advance
@@ -50,6 +51,7 @@ _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _SCORING = 24
 # rows of a cut query for which each table has room, to have them put before its own instead of being copied behind them
 _ROOM = 1 << 14
+_LOOK = 1 << 16  # rows that tell, as a rule, whether those of a query stand together
 _WHOLE = 48  # the same where all are read at once: numbers of their queries, and copies in the new order
 _GROUPING = 64  # the same where rows are sorted by query: codes, orders and a copy in the new order
 
@@ -414,18 +416,39 @@ class ParquetStream(FileStream):
     def _readers(self, names: list[str], most: int) -> Iterator[Reader]:
         return (_read(self._dataset, span, names, most) for span in _spans(self._dataset, most))
 
+    def _in_order(self) -> Generator[Rankings, None, None]:
+        name = self.columns.query
+        if not (name is None or self.grouped or self._known_grouped):
+            # rows in any order are noticed by a few of them, before threads decode others in vain
+            for tables in islice(self._readers([name], _LOOK), 1):
+                with closing(tables):
+                    _Groups(self).of(next(tables), 0)
+        yield from super()._in_order()
+
     def _regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
-        if 0 < (self._per_row + _WHOLE) * self.n_rows <= self._memory:
+        if 0 < self._bytes_of_a_row_of_all() * self.n_rows <= self._memory:
             self._tell(0)
             yield self._whole()
         else:
             yield from super()._regrouped()
+
+    def _bytes_of_a_row_of_all(self) -> float:
+        """About how many bytes of a row it takes to bring all into query order at once."""
+        of_query, *others = (self._types[name] for name in self.columns.names)
+        is_short = is_number(of_query) or pa.types.is_dictionary(of_query)
+        if len(others) > 2 or not (is_short and all(map(is_number, others))):
+            return self._per_row + _WHOLE
+        # the number of its query, twice, and its columns as they are read, halfway and in order
+        return 8.0 + 3 * sum(float(kind.bit_width) / 8 for kind in others)
 
     def _whole(self) -> tuple[Rankings, Int64]:
         """All rankings at once, of rows that the memory holds."""
         table = parquet.read_table(self._dataset, self._progress)
         with parquet.naming(self._paths):
             grouped = grouped_rows(table, self.columns)
+        if grouped.codes is not None and not self.columns.keep:  # which are shorter than the ids
+            ids = pa.DictionaryArray.from_arrays(column_of(grouped.codes), combined(grouped.query_ids))
+            table = table.set_column(table.column_names.index(self.columns.query), self.columns.query, ids)
         return warn_of_oddities(self._rankings(table, 0, grouped), self.columns), grouped.first_rows
 
     def _with_categories(self, table: pa.Table) -> pa.Table:
