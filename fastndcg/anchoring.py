@@ -273,7 +273,7 @@ def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float
         if kind[0] is None:
             continue
         laid_out = _laid_out(measures[rows[0]], rankings)
-        asked = [_of_judged(measures[row]) for row in rows]
+        asked = [_measure_of_judged(measures[row]) for row in rows]
         scores = scoring.score(as_measures(asked), laid_out, threads)
         for row, measure in zip(rows, asked, strict=True):
             # where nothing gains, it is what the measure says of such a query, or 0
@@ -295,7 +295,7 @@ def _kind(measure: Measure) -> Any:
     return "intents" if definition.way == "intents" else plan.worth_of(measure)
 
 
-def _of_judged(measure: Measure) -> Measure:
+def _measure_of_judged(measure: Measure) -> Measure:
     given: dict[str, Any] = {"ties": "best", "judged_only": False, "unjudged": None}
     return measure(**{name: value for name, value in given.items() if name in measure.params})
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrow_types import array_of, combined
+from fastndcg.arrow_types import array_of, combine
 from fastndcg.errors import Argument, InputError, InputTypeError, Step, check_choice, check_length, count_of
 from fastndcg.later import is_arrow, pa
 
@@ -38,13 +38,13 @@ def runs_of(starts: Int64 | int, lengths: Int64) -> Int64:
     return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
 
 
-def unmasked(name: str, values: Any, unjudged: str = "refuse") -> Any:
+def unmask(name: str, values: Any, unjudged: str = "refuse") -> Any:
     """Values as they are, but for masked arrays of NumPy, their data where nothing is masked, and tensors, which come to the processor.
 
     With unjudged="null", what is masked, null or None makes all of them floats, and is NaN. Otherwise raises `InputError` for a
     masked value.
 
-    >>> unmasked("relevance", [3, None], "null"), unmasked("relevance", np.ma.masked_equal([3, 0], 0), "null")
+    >>> unmask("relevance", [3, None], "null"), unmask("relevance", np.ma.masked_equal([3, 0], 0), "null")
     (array([ 3., nan]), array([ 3., nan]))
     """
     check_choice("unjudged", unjudged, ("refuse", "null"))
@@ -71,7 +71,7 @@ def _with_nan(name: str, values: Any, *, is_masked: bool) -> Any:
     if is_arrow(values):
         if not values.null_count:
             return values
-        floats = combined(values).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        floats = combine(values).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         is_exact = pa.types.is_floating(values.type)
     elif is_masked:
         if not np.ma.is_masked(values):
@@ -112,7 +112,7 @@ def _on_processor(values: Any) -> Any:
 
 
 def as_array(name: str, values: Any, unjudged: str = "refuse") -> Array:
-    values = unmasked(name, values, unjudged)
+    values = unmask(name, values, unjudged)
     if isinstance(values, np.ndarray):
         array = values
     elif is_arrow(values):
@@ -122,7 +122,7 @@ def as_array(name: str, values: Any, unjudged: str = "refuse") -> Array:
                 *(OR_UNJUDGED if name in ("relevance", "y_true") else ()),
                 ".",
             )
-        array = array_of(combined(values))
+        array = array_of(combine(values))
     else:
         try:
             array = np.asarray(values)
@@ -203,7 +203,7 @@ def read_only(array: Array) -> Array:
 
 
 def arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | pa.ChunkedArray:
-    column = values = unmasked(name, values)
+    column = values = unmask(name, values)
     if not is_arrow(values):
         try:
             if hasattr(values, "__arrow_c_stream__"):

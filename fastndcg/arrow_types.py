@@ -18,7 +18,7 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def decoded(column: Any) -> Any:
+def decode(column: Any) -> Any:
     """The values of a dictionary column, or the column as it is."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
@@ -30,7 +30,7 @@ def plain_strings(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedAr
     return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
 
 
-def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def combine(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(column, pa.ChunkedArray):
         return column
     if column.num_chunks == 1:
@@ -52,7 +52,7 @@ def array_of(column: pa.Array | pa.ChunkedArray, null: int | None = None) -> Arr
     array([-1,  9])
     """
     if isinstance(column, pa.ChunkedArray):
-        column = combined(column) if column.num_chunks else pa.array([], column.type)
+        column = combine(column) if column.num_chunks else pa.array([], column.type)
     kind, missing = column.type, column.null_count
     if is_number(kind) and (not missing or null is not None):
         held = column.buffers()[1] or b""

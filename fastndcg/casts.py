@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrays import as_array, negate, read_only, unmasked
-from fastndcg.arrow_types import array_of, combined
+from fastndcg.arrays import as_array, negate, read_only, unmask
+from fastndcg.arrow_types import array_of, combine
 from fastndcg.errors import InputError, InputTypeError, check_flag, check_length, count_of
 from fastndcg.later import pa
 
@@ -157,7 +157,7 @@ def flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Arr
     if isinstance(lists, pa.Array | pa.ChunkedArray):
         import pyarrow.compute as pc
 
-        column = combined(lists)
+        column = combine(lists)
         return array_of(pc.list_value_length(column)).astype(np.int64), as_array(
             name, column.flatten(), unjudged
         )
@@ -166,8 +166,8 @@ def flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Arr
             f"{name} is a {type(lists).__name__}; wanted a list for each query, as in [[3, 0], [1, 2, 0]]"
         )
     arrays = [
-        np.asarray(unmasked(f"{name} of query {query}", values, unjudged))
-        for query, values in enumerate(unmasked(name, lists))
+        np.asarray(unmask(f"{name} of query {query}", values, unjudged))
+        for query, values in enumerate(unmask(name, lists))
     ]
     for query, array in enumerate(arrays):
         if array.ndim != 1:
@@ -178,11 +178,11 @@ def flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Arr
     lengths = np.fromiter((array.size for array in arrays), np.int64, len(arrays))
     flat = np.concatenate(filled) if filled else np.empty(0, np.float64)
     if flat.dtype.kind == "f":
-        _check_widened(name, arrays)
+        _check_widening(name, arrays)
     return lengths, flat
 
 
-def _check_widened(name: str, arrays: list[Array]) -> None:
+def _check_widening(name: str, arrays: list[Array]) -> None:
     """Refuse whole numbers that lose digits as float64, which lists of several dtypes are joined to."""
     for query, array in enumerate(arrays):
         if array.dtype.kind in "iu" and array.size and (array.max() > 2**53 or array.min() < -(2**53)):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fastndcg import statistics
 from fastndcg.api import evaluate
-from fastndcg.arrays import unmasked
+from fastndcg.arrays import unmask
 from fastndcg.errors import InputError
 from fastndcg.measures import DCG, Measure, nDCG
 from fastndcg.rankings import Rankings
@@ -138,7 +138,7 @@ def _mean_of_rows(
     values = evaluate(Rankings.from_dense(true, score), measure if k is None else measure @ k).values[0]
     if sample_weight is None:
         return statistics.mean(values)
-    weight = np.asarray(unmasked("sample_weight", sample_weight), dtype=np.float64)
+    weight = np.asarray(unmask("sample_weight", sample_weight), dtype=np.float64)
     if not statistics.exact_sum(weight):
         raise ZeroDivisionError(
             "sample_weight adds up to zero, so there is no weighted mean; give at least one weight that is not 0"
@@ -156,7 +156,7 @@ def _discount_of_base(base: float, ranks: int) -> Any:
 
 
 def _dense(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    values = unmasked(name, values)
+    values = unmask(name, values)
     try:
         array = np.asarray(values)
     except (TypeError, ValueError):

@@ -74,7 +74,7 @@ Part = str | Argument | Call | Step | At
 class Message:
     """The message of an error or a warning.
 
-    >>> InputError("scores has 3 NaN values. Drop them", Step(" or pass ", Argument("nan", "last")), ".").said(lambda _: None)
+    >>> InputError("scores has 3 NaN values. Drop them", Step(" or pass ", Argument("nan", "last")), ".").in_words(lambda _: None)
     'scores has 3 NaN values. Drop them.'
     """
 
@@ -87,7 +87,7 @@ class Message:
     def __reduce__(self) -> tuple[type[Self], tuple[Part, ...]]:
         return type(self), self.parts
 
-    def said(self, words: Callable[[Argument | Call], str | None]) -> str:
+    def in_words(self, words: Callable[[Argument | Call], str | None]) -> str:
         """The message with other words for arguments and calls. Where `words` returns None, advice is left out."""
         said = []
         for part in self.parts:

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg import scoring
-from fastndcg.arrow_types import combined, decoded
+from fastndcg.arrow_types import combine, decode
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.measures import Measure, as_measure, hold_functions
 from fastndcg.rankings import Rankings
 from fastndcg.scoring import ideals, plan
 from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers
-from fastndcg.tables import Table, fitted, html_table, paged, terminal_width, text_table
+from fastndcg.tables import Table, cut_to_pages, fit, html_table, terminal_width, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,11 +98,11 @@ def explain(
     if isinstance(rankings, Mapping):
         if not rankings:
             raise InputError("no system is given to explain; give a mapping of names to Rankings")
-        return Explanations({str(name): _explained(each, wanted, query) for name, each in rankings.items()})
-    return _explained(rankings, wanted, query)
+        return Explanations({str(name): _explain(each, wanted, query) for name, each in rankings.items()})
+    return _explain(rankings, wanted, query)
 
 
-def _explained(rankings: object, measure: Measure, query: object) -> Explanation:
+def _explain(rankings: object, measure: Measure, query: object) -> Explanation:
     if not isinstance(rankings, Rankings):
         raise InputTypeError(
             f"rankings is a {type(rankings).__name__}; wanted Rankings, as read_parquet returns them"
@@ -114,7 +114,7 @@ def _explained(rankings: object, measure: Measure, query: object) -> Explanation
 
 def row_of(rankings: Rankings, query: object) -> int:
     """Number of the query of an id. Raises `InputError`, with the nearest ids, where there is none."""
-    ids = decoded(combined(rankings.query_ids))
+    ids = decode(combine(rankings.query_ids))
     try:
         row = int(pc.index(ids, pa.scalar(query).cast(ids.type)).as_py())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError):
@@ -153,32 +153,32 @@ class Explanation:
         self._ranks = _NOTHING if self.is_empty else ranks_of(measure, rankings)
         self._gains = _gains(measure, rankings)
         self._order, self._n_ranked = _order(measure, rankings, self._gains)
-        self._table = self._made()
+        self._table = self._make_table()
 
-    def _made(self) -> pa.Table:
+    def _make_table(self) -> pa.Table:
         rankings, ranks, order, n = self._rankings, self._ranks, self._order, self._n_ranked
         counted = len(ranks.added)
         rows = np.arange(max(len(order), len(ranks.ideal_gain)))
         is_document, is_ranked = rows < len(order), rows < n
         taken = pa.array(np.append(order, np.zeros(len(rows) - len(order), np.int64)), mask=~is_document)
         judged = np.ones(len(order), np.bool_) if rankings.is_judged is None else rankings.is_judged[order]
-        grade = _padded(rankings.relevance[order].astype(np.float64), len(rows))
+        grade = _pad(rankings.relevance[order].astype(np.float64), len(rows))
         grade[: len(order)][~judged] = np.nan
         running = np.append(ranks.running, np.full(max(len(rows) - counted, 0), self._last()))[: len(rows)]
-        parts = _padded(ranks.contribution, len(rows), 0.0)
+        parts = _pad(ranks.contribution, len(rows), 0.0)
         columns = {
             "rank": pa.array(rows + 1, mask=~(is_ranked | ~is_document)),
-            "doc_id": None if rankings.doc_ids is None else combined(rankings.doc_ids).take(taken),
-            "grade": _defined(grade),
+            "doc_id": None if rankings.doc_ids is None else combine(rankings.doc_ids).take(taken),
+            "grade": _null_where_nan(grade),
             "score": pa.array(rankings.scores).take(taken),
-            "gain": _defined(_padded(self._gains[order], len(rows))),
-            "discount": _defined(_padded(ranks.discount, len(rows))),
+            "gain": _null_where_nan(_pad(self._gains[order], len(rows))),
+            "discount": _null_where_nan(_pad(ranks.discount, len(rows))),
             "contribution": pa.array(parts, mask=~is_ranked),
             "cumulative": pa.array(running, mask=~is_ranked),
-            "ideal_grade": _defined(_padded(self._ideal_grades(), len(rows))),
-            "ideal_contribution": _defined(_padded(ranks.ideal_contribution, len(rows))),
+            "ideal_grade": _null_where_nan(_pad(self._ideal_grades(), len(rows))),
+            "ideal_contribution": _null_where_nan(_pad(ranks.ideal_contribution, len(rows))),
             "tie_group": _tie_groups(rankings.scores[order], len(rows)),
-            "expected_gain": _defined(_padded(ranks.added, len(rows))),
+            "expected_gain": _null_where_nan(_pad(ranks.added, len(rows))),
         }
         columns["doc_id"] = pa.nulls(len(rows)) if columns["doc_id"] is None else columns["doc_id"]
         return pa.table(columns)
@@ -209,7 +209,7 @@ class Explanation:
         `at_top` is what the value would gain if one of them stood above all others.
         """
         rankings = self._rankings
-        grades, counts = _missed(rankings)
+        grades, counts = _missed_grades(rankings)
         worth = plan.worth_of(self.measure) if self.measure.way != "intents" else None
         gains = np.array([plan.gain_of(worth, grade) for grade in grades.tolist()]) if worth else grades
         order = np.argsort(-gains, kind="stable")
@@ -247,7 +247,7 @@ class Explanation:
         """
         order, ranked = self._order[: self._n_ranked], self._n_ranked
         pairs = _pairs(self._gains[order], len(self._ranks.added), ranked)
-        gains = np.empty(0) if self.is_empty else self._exchanged(order, pairs) - self.value
+        gains = np.empty(0) if self.is_empty else self._exchange_pairs(order, pairs) - self.value
         best = [place for place in np.argsort(-gains, kind="stable")[: max(n, 0)] if gains[place] > _ROUNDING]
         return Table(
             pa.table(
@@ -259,7 +259,7 @@ class Explanation:
             )
         )
 
-    def _exchanged(self, order: Int64, pairs: list[tuple[int, int]]) -> Float64:
+    def _exchange_pairs(self, order: Int64, pairs: list[tuple[int, int]]) -> Float64:
         """The value with each pair of documents exchanged."""
         rankings, size = self._rankings, len(order)
         values, step = [np.empty(0)], max(_MOST_EXCHANGED // max(size, 1), 1)
@@ -352,7 +352,7 @@ class Explanation:
 
     def __repr__(self) -> str:
         more = len(self._table) - _SHOWN
-        lines = [self.heading(), fitted(self._texts(), 0, _DROPS, terminal_width())]
+        lines = [self.heading(), fit(self._texts(), 0, _DROPS, terminal_width())]
         lines += [f"... and {more:,} more"] if more > 0 else []
         return "\n".join([*(line.rstrip() for line in "\n".join(lines).splitlines()), *self.notes()])
 
@@ -413,7 +413,7 @@ class Explanations(dict[str, Explanation]):
     def __repr__(self) -> str:
         texts, width = self._texts(), terminal_width()
         of_systems = [[name for name in texts[0] if name.startswith(f"{system} ")] for system in self]
-        pages = paged(texts, 1, of_systems, width)
+        pages = cut_to_pages(texts, 1, of_systems, width)
         blocks = [text_table(pages[0], left=0)]
         if len(pages) > 1:  # one a system, which need not be named in each column
             blocks = []
@@ -421,7 +421,7 @@ class Explanations(dict[str, Explanation]):
                 places = [0, *map(texts[0].index, names)]
                 header = ["rank", *(name.removeprefix(f"{system} ") for name in names)]
                 rows = [[row[place] for place in places] for row in texts[1:]]
-                blocks.append(f"{system}\n{fitted([header, *rows], 0, _DROPS, width)}")
+                blocks.append(f"{system}\n{fit([header, *rows], 0, _DROPS, width)}")
         lines = [self.heading(), "\n\n".join(blocks)]
         return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines())
 
@@ -459,11 +459,11 @@ def _order(measure: Measure, rankings: Rankings, gains: Float64) -> tuple[Int64,
     return order, int((~dropped).sum())
 
 
-def _padded(values: Float64, n: int, by: float = math.nan) -> Float64:
+def _pad(values: Float64, n: int, by: float = math.nan) -> Float64:
     return np.append(values[:n], np.full(max(n - len(values), 0), by))
 
 
-def _defined(values: Float64) -> pa.Array:
+def _null_where_nan(values: Float64) -> pa.Array:
     return pa.array(values, mask=np.isnan(values))
 
 
@@ -479,7 +479,7 @@ def _tie_groups(scores: npt.NDArray[Any], n: int) -> pa.Array:
     return pa.array(numbers + [None] * (n - len(numbers)), pa.int64())
 
 
-def _missed(rankings: Rankings) -> tuple[Float64, Int64]:
+def _missed_grades(rankings: Rankings) -> tuple[Float64, Int64]:
     """Grades of judged documents that were not returned, and how many there are of each."""
     if rankings.judged is None:
         return np.empty(0), np.empty(0, np.int64)

@@ -28,7 +28,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield draft
         draft.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
         if handle is not None:
-            draft = _named(draft, target)
+            draft = _give_name(draft, target)
         draft.replace(target)
     except OSError as error:
         _refuse(target, error, draft)
@@ -84,7 +84,7 @@ def _nameless(folder: Path) -> int | None:
     return None
 
 
-def _named(draft: Path, target: Path) -> Path:
+def _give_name(draft: Path, target: Path) -> Path:
     """The draft under a name of its own beside the target, which it can then replace."""
     # without a folder's handle Python calls link(), which on Linux does not follow the link that a handle is seen as
     folder = os.open(_HANDLES, os.O_RDONLY)

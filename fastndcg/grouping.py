@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import arrow_column, read_only
-from fastndcg.arrow_types import array_of, column_of, combined, decoded, plain_strings
+from fastndcg.arrow_types import array_of, column_of, combine, decode, plain_strings
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.kernels import worlds
 from fastndcg.later import pa
@@ -104,7 +104,7 @@ def group_by_query(query_ids: Any) -> Grouped:
     offsets = np.append(0, np.cumsum(counts))
     if (codes[1:] >= codes[:-1]).all():
         return Grouped(found, offsets)
-    return Grouped(decoded(found), offsets, codes, first_rows)
+    return Grouped(decode(found), offsets, codes, first_rows)
 
 
 class Numbers(NamedTuple):
@@ -187,7 +187,7 @@ def _plain_ids(query_ids: Any) -> pa.Array:
             f"query_ids has {count_of(column.null_count, 'null')}; the first is at row {first}. Drop those rows or name their query."
         )
     if pa.types.is_dictionary(column.type):
-        column = combined(column)
+        column = combine(column)
         import pyarrow.compute as pc
 
         values = plain_strings(column.dictionary)
@@ -197,7 +197,7 @@ def _plain_ids(query_ids: Any) -> pa.Array:
     column = plain_strings(column)
     if pa.types.is_string(column.type) and column.nbytes >= 2**31:
         column = column.cast(pa.large_string())
-    return combined(column)
+    return combine(column)
 
 
 def _run_codes(ids: pa.Array) -> Array:

@@ -75,7 +75,7 @@ class Function:
         return new
 
     @classmethod
-    def named(cls, name: str, number: int = 1) -> Function:
+    def function_named(cls, name: str, number: int = 1) -> Function:
         known = cls._alive.get(name)
         function = None if known is None else known.get(number)
         if function is None:
@@ -91,12 +91,12 @@ class Function:
         return self._answers[argument]
 
     def forget(self) -> None:
-        """Ask anew, since a function may answer differently in a later call; not while its answers are held."""
+        """Ask anew, since a function may answer differently in a later call; not while its answers are kept."""
         if not self._holders:
             self._answers.clear()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def keep_answers(self) -> Iterator[None]:
         """Keep the answers: what is evaluated meanwhile, in parts, is one call."""
         self.forget()
         self._holders += 1
@@ -120,7 +120,7 @@ def hold_functions(measures: Iterable[Measure]) -> Iterator[None]:
         for measure in measures:
             for value in measure.params.values():
                 if isinstance(value, Function):
-                    stack.enter_context(value.held())
+                    stack.enter_context(value.keep_answers())
         yield
 
 
@@ -192,10 +192,10 @@ def _choice(name: str, *words: str) -> Callable[[Any], str]:
 
 def _one_of(name: str, words: Mapping[str, str], meaning: str) -> Parameter:
     """A parameter that takes one of some words, the default first."""
-    return Parameter(name, next(iter(words)), _choice(name, *words), meaning, _quoted(words))
+    return Parameter(name, next(iter(words)), _choice(name, *words), meaning, _quote(words))
 
 
-def _quoted(words: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _quote(words: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((repr(word), meaning) for word, meaning in words.items())
 
 
@@ -326,7 +326,7 @@ GAIN = Parameter(
     _read_gain,
     "what a grade is worth",
     (
-        *_quoted(_GAINS),
+        *_quote(_GAINS),
         ("a sequence", "the gains of the grades 0, 1, 2, ..."),
         ("a mapping", "grade -> gain"),
         ("a function", "of the grade; it is called once for each grade"),
@@ -338,7 +338,7 @@ DISCOUNT = Parameter(
     _read_discount,
     "what a gain is worth at a rank",
     (
-        *_quoted(_DISCOUNTS),
+        *_quote(_DISCOUNTS),
         ("a number b", "1 / log_b(i + 1)"),
         ("a sequence", "the discounts of the ranks 1, 2, 3, ..."),
         ("a function", "of the rank; it is called once for each rank"),
@@ -950,11 +950,11 @@ def _spelling(name: str, value: object) -> str:
 def _restore(
     name: str, parameters: dict[str, Any], cutoff: int | str | None, label: str | None = None
 ) -> Measure:
-    measure = _named(name)(**parameters)
-    return _labelled(measure if cutoff is None else measure @ cutoff, label)
+    measure = _measure_named(name)(**parameters)
+    return _with_label(measure if cutoff is None else measure @ cutoff, label)
 
 
-def _labelled(measure: Measure, label: str | None) -> Measure:
+def _with_label(measure: Measure, label: str | None) -> Measure:
     if label is None:
         return measure
     return Measure(measure.definition, measure._values, measure.cutoff, label, measure.cutoff_column)
@@ -1022,7 +1022,7 @@ StRecall = _default("StRecall")
 _MEASURES = {name: _default(name) for name in DEFINITIONS}
 
 
-def _named(name: str) -> Measure:
+def _measure_named(name: str) -> Measure:
     if name not in _MEASURES:
         nearest = spellings.nearest(name, _BY_KEY)
         raise MeasureError(f'no measure is called "{name}".{nearest} There are: {", ".join(DEFINITIONS)}.')
@@ -1184,12 +1184,12 @@ def _read_notation(text: str) -> Iterator[Measure]:
             of = _read_measure(named, text)
             label = asked[place] if asked[place : place + 1] != spelt[place : place + 1] else ""
         if cutoff is None:
-            yield _labelled(of, label)
+            yield _with_label(of, label)
             of = None
             continue
         for measure in _cut(of, cutoff, text):
             at = measure.params.get("recall") if of.definition.cut == "recall" else measure.cutoff
-            yield _labelled(
+            yield _with_label(
                 measure, label if cutoff is not node and _is_one(cutoff) else spellings.with_cutoff(label, at)
             )
 
@@ -1246,13 +1246,13 @@ def _no_notation(text: str) -> MeasureError:
 
 def _read_measure(node: ast.expr, text: str) -> Measure:
     if isinstance(node, ast.Name):
-        return _named(node.id)
+        return _measure_named(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
         parameters = {
             keyword.arg: _read_value(keyword.value, text) for keyword in node.keywords if keyword.arg
         }
         if len(parameters) == len(node.keywords):
-            return _named(node.func.id)(**parameters)
+            return _measure_named(node.func.id)(**parameters)
     raise _no_notation(text)
 
 
@@ -1260,9 +1260,9 @@ def _read_value(node: ast.expr, text: str) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "function":
         match [_read_value(argument, text) for argument in node.args]:
             case [str(name)]:
-                return Function.named(name)
+                return Function.function_named(name)
             case [str(name), int(number)]:
-                return Function.named(name, number)
+                return Function.function_named(name, number)
         raise MeasureError(
             f"{ast.unparse(node)} in {text!r} names no function; pass the function itself, as in nDCG(gain=function)"
         )

@@ -16,9 +16,9 @@ from fastndcg.arrays import (
     offsets_from,
     read_only,
     split_unjudged,
-    unmasked,
+    unmask,
 )
-from fastndcg.arrow_types import array_of, combined, decoded, plain_strings
+from fastndcg.arrow_types import array_of, combine, decode, plain_strings
 from fastndcg.casts import JudgedPool as JudgedPool  # noqa: PLC0414 - a public name of this module, too
 from fastndcg.casts import (
     cast_flags,
@@ -50,7 +50,7 @@ from fastndcg.grouping import group_by_query
 from fastndcg.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
 from fastndcg.later import pa
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles
-from fastndcg.tables import shortened
+from fastndcg.tables import shorten
 
 if TYPE_CHECKING:
     from typing import Self
@@ -216,7 +216,7 @@ class Rankings:
         array([1, 2])
         """
         checked = cast_offsets("offsets", offsets)
-        self = cls._checked(
+        self = cls._check(
             checked,
             cast_relevance("relevance", relevance, unjudged),
             cast_scores(scores, ascending=ascending),
@@ -344,15 +344,15 @@ class Rankings:
         >>> Rankings.from_dense([[1, 0, 2], [0, 1, 0]], [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
         Rankings(2 queries, 6 documents, relevance int64, scores float64)
         """
-        true = np.asarray(unmasked("y_true", y_true, columns.get("unjudged", "refuse")))
-        score = np.asarray(unmasked("y_score", y_score))
+        true = np.asarray(unmask("y_true", y_true, columns.get("unjudged", "refuse")))
+        score = np.asarray(unmask("y_score", y_score))
         if true.ndim != 2 or true.shape != score.shape:
             raise InputError(
                 f"y_true has shape {true.shape} and y_score {score.shape}; wanted two equal shapes (n_queries, n_docs_per_query)"
             )
         n_queries, width = true.shape
         if mask is not None:
-            kept = np.asarray(unmasked("mask", mask))
+            kept = np.asarray(unmask("mask", mask))
             if kept.shape != true.shape or kept.dtype != np.bool_:
                 raise InputError(
                     f"mask has shape {kept.shape} and dtype {kept.dtype}; wanted True and False in the shape of y_true, {true.shape}"
@@ -494,7 +494,7 @@ class Rankings:
         return rankings_from_qrels_run(qrels, run, named, missing, ties, intents)
 
     @classmethod
-    def _checked(
+    def _check(
         cls,
         offsets: Int64,
         grades: Array,
@@ -846,7 +846,7 @@ class Rankings:
             last = int(np.searchsorted(self.offsets, self.offsets[first] + _TOGETHER, side="right")) - 1
             last = max(last, first + 1)
             start, stop = int(self.offsets[first]), int(self.offsets[last])
-            coded = combined(plain_strings(decoded(self.doc_ids[start:stop])).dictionary_encode())
+            coded = combine(plain_strings(decode(self.doc_ids[start:stop])).dictionary_encode())
             codes = array_of(coded.indices, -1)
             query = np.repeat(np.arange(last - first), np.diff(self.offsets[first : last + 1]))
             keys = query * len(coded.dictionary) + codes
@@ -856,7 +856,7 @@ class Rankings:
                 of_query, code = divmod(int(keys[twice[0]]), len(coded.dictionary))
                 name = coded.dictionary[code].as_py()
                 raise InputError(
-                    f"document {_quoted(name)} of query {self._name_of(first + of_query)} is there twice. A document has one entry for a "
+                    f"document {_quote(name)} of query {self._name_of(first + of_query)} is there twice. A document has one entry for a "
                     "query: drop one of the two."
                 )
             first = last
@@ -910,7 +910,7 @@ class Rankings:
 
     def _name_of(self, query: int) -> str:
         """Id of a query as messages show it: strings in quotes."""
-        return _quoted(self.query_ids[query].as_py())
+        return _quote(self.query_ids[query].as_py())
 
 
 _STATE = [
@@ -964,5 +964,5 @@ def _all_whole(values: Array) -> bool:
     )
 
 
-def _quoted(name: object) -> str:
-    return f'"{shortened(name)}"' if isinstance(name, str) else shortened(str(name))
+def _quote(name: object) -> str:
+    return f'"{shorten(name)}"' if isinstance(name, str) else shorten(str(name))

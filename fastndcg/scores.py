@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastndcg import statistics
 from fastndcg.arrays import read_only
-from fastndcg.arrow_types import array_of, decoded
+from fastndcg.arrow_types import array_of, decode
 from fastndcg.errors import (
     Argument,
     ColumnError,
@@ -29,7 +29,7 @@ from fastndcg.measures import Measure, as_measure
 from fastndcg.statistics.intervals import SMALL, check_confidence, t_interval
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 from fastndcg.statistics.sums import Moments
-from fastndcg.tables import Table, fitted, polars_of
+from fastndcg.tables import Table, fit, polars_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,13 +105,13 @@ class Scores:
         return Scores(self.measures, self.values, self._empty, queries, self.weight)
 
     @staticmethod
-    def _joined(parts: Sequence[Scores], queries: pa.Table, weight: Float64 | None) -> Scores:
+    def _join(parts: Sequence[Scores], queries: pa.Table, weight: Float64 | None) -> Scores:
         """Scores of the queries of all parts, one part after the other."""
         values = np.concatenate([part.values for part in parts], axis=1)
         empty = np.concatenate([part._empty for part in parts], axis=1)
         return Scores(parts[0].measures, values, empty, queries, weight)
 
-    def _ordered(self, order: npt.NDArray[np.int64], queries: pa.Table, weight: Float64 | None) -> Scores:
+    def _reorder(self, order: npt.NDArray[np.int64], queries: pa.Table, weight: Float64 | None) -> Scores:
         """The same queries in another order."""
         return Scores(self.measures, self.values[:, order], self._empty[:, order], queries, weight)
 
@@ -131,10 +131,10 @@ class Scores:
 
     def __getitem__(self, measure: object) -> Float64:
         """Values of one measure, (n_queries,). Raises `MeasureError` for a measure that was not evaluated."""
-        row: Float64 = self.values[self.measures.index(self._asked(measure))]
+        row: Float64 = self.values[self.measures.index(self._spelling_asked_for(measure))]
         return row
 
-    def _asked(self, measure: object) -> Measure:
+    def _spelling_asked_for(self, measure: object) -> Measure:
         """The measure in the spelling it was asked for."""
         wanted = as_measure(measure)
         for known in self.measures:
@@ -188,7 +188,7 @@ class Scores:
             check_confidence(confidence)
         rows = []
         for row, measure in enumerate(self.measures):
-            values, weight = self._counted(row)
+            values, weight = self._values_that_count(row)
             moments = Moments.of(values, weight)
             numbers: dict[str, Any] = {"measure": str(measure), "mean": self._mean_of(moments, row)}
             if confidence is not None and method == "t":
@@ -257,7 +257,7 @@ class Scores:
             pages[-1] += [f"{name}_low", f"{name}_high", f"{name}_empty"]
             ends = []
             for mean, part in zip(means, parts, strict=True):
-                values, weight = self._counted(row, part)
+                values, weight = self._values_that_count(row, part)
                 weighted = weight is not None
                 ends.append(interval_of(mean, Moments.of(values, weight), confidence, weighted=weighted))
             for end in ("low", "high"):
@@ -305,16 +305,16 @@ class Scores:
         defined = np.flatnonzero(~np.isnan(values))
         chosen = defined[np.argsort(sign * values[defined], kind="stable")[: max(n, 0)]]
         table = self.queries.take(pa.array(chosen))
-        return Table(table.append_column(self._asked(measure).label, pa.array(values[chosen])))
+        return Table(table.append_column(self._spelling_asked_for(measure).label, pa.array(values[chosen])))
 
     def _mean(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> float:
-        return statistics.mean(*self._counted(row, part))
+        return statistics.mean(*self._values_that_count(row, part))
 
     def _mean_of(self, moments: Moments, row: int) -> float:  # noqa: ARG002 - conventions need the row alone
         """The mean of a measure whose sums are known."""
         return moments.mean(weighted=self._weight is not None)
 
-    def _counted(
+    def _values_that_count(
         self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)
     ) -> tuple[Float64, Float64 | None]:
         """Values that count in the mean, and their weights."""
@@ -440,7 +440,7 @@ def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[
     """
     codes, plain = np.zeros(len(columns[0]), np.int64), []
     for given in columns:
-        plain.append(pa.chunked_array(decoded(given)).combine_chunks())
+        plain.append(pa.chunked_array(decode(given)).combine_chunks())
         found = plain[-1].dictionary_encode(null_encoding="encode")
         codes = codes * len(found.dictionary) + array_of(found.indices)
         codes = np.unique(codes, return_inverse=True)[1]  # small again, however many columns there are
@@ -571,4 +571,4 @@ class Summary(Table):
         """The table for so many columns of a terminal: measures and means whole, the rest as far as there is room; 0 leaves
         nothing out.
         """
-        return fitted(self._texts(), len(self._labels), self._DROPS, width)
+        return fit(self._texts(), len(self._labels), self._DROPS, width)

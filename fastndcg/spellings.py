@@ -69,10 +69,10 @@ def key(name: str) -> str:
 _BY_KEY = {key(name): notation for name, notation in ALIASES.items()}
 
 
-def named(name: str, known: dict[str, str]) -> str | None:
+def notation_of(name: str, known: dict[str, str]) -> str | None:
     """The notation that a name stands for, None where no measure has it; `known` are the measures' own names by key.
 
-    >>> named("hit_rate", {}), named("NDCG", {"ndcg": "nDCG"}), named("what", {})
+    >>> notation_of("hit_rate", {}), notation_of("NDCG", {"ndcg": "nDCG"}), notation_of("what", {})
     ('Success', 'nDCG', None)
     """
     return known.get(key(name)) or _BY_KEY.get(key(name))
@@ -87,7 +87,7 @@ def canonical(element: str, known: dict[str, str]) -> str:
     match = _WORDS.fullmatch(element)
     if match is None or (match[1] in known.values() and not match[2].startswith(".")):
         return element
-    notation = named(match[1], known)
+    notation = notation_of(match[1], known)
     if notation is not None:
         if notation.endswith(")") and match[2].startswith(
             "("
@@ -96,7 +96,7 @@ def canonical(element: str, known: dict[str, str]) -> str:
         if not match[2].startswith("."):
             return notation + match[2]
     tail = _TAILS.fullmatch(element.strip())
-    notation = None if tail is None else named(tail[1], known)
+    notation = None if tail is None else notation_of(tail[1], known)
     if tail is None or notation is None or notation in _NO_RANKS:
         return element
     return f"{notation}@{tail[2]}"
@@ -143,11 +143,11 @@ def nearest(name: str, known: dict[str, str]) -> str:
     import difflib
 
     tail = _TAILS.fullmatch(name) or re.fullmatch(r"(.*?)([0-9]+)", name)
-    if tail is not None and named(tail[1], known):
-        return f' Did you mean "{named(tail[1], known)}@{tail[2]}"?'
+    if tail is not None and notation_of(tail[1], known):
+        return f' Did you mean "{notation_of(tail[1], known)}@{tail[2]}"?'
     spelt = {**known, **{key(alias): alias for alias in reversed(ALIASES) if key(alias) not in known}}
     near = difflib.get_close_matches(key(name), spelt, n=1, cutoff=0.5)
     if not near:
         return ""
-    found, own = spelt[near[0]], named(near[0], known)
+    found, own = spelt[near[0]], notation_of(near[0], known)
     return f' Did you mean "{found}"?' if found == own else f' Did you mean "{found}", which is {own} here?'

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrow_types import decoded
+from fastndcg.arrow_types import decode
 from fastndcg.errors import InputError
 from fastndcg.later import pa
 from fastndcg.progress import Progress, Task
@@ -61,7 +61,7 @@ class RankingsStream(ABC):
         """All rankings, in order; raises `NotGroupedError` as soon as a query returns after it ended."""
 
     @abstractmethod
-    def _regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
+    def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
         """All rankings, in any order, whatever the order of the rows; and the first row of each query."""
 
     @abstractmethod
@@ -89,23 +89,23 @@ def evaluate_stream(
     with Task("Reading and scoring", "rows", stream._progress):
         while True:
             try:
-                return _evaluated(stream, score, sink)
+                return _evaluate(stream, score, sink)
             except ReadAgainError:
                 if sink is not None:
                     sink.restart()
 
 
-def _evaluated(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None) -> Scores:
+def _evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None) -> Scores:
     try:
         parts = _Parts()
         with closing(stream._in_order()) as whole:
             for rankings in whole:
-                scored = _detached(score(rankings))
+                scored = _detach(score(rankings))
                 del rankings  # or they would stay while the next are waited for
                 parts.add(scored)
                 if sink is not None:
                     sink.write(scored.to_arrow())
-        scores = parts.joined() or score(stream._nothing())
+        scores = parts.join_all() or score(stream._nothing())
         if sink is not None and not parts:
             sink.write(scores.to_arrow())
         return scores
@@ -115,12 +115,12 @@ def _evaluated(stream: RankingsStream, score: Callable[[Rankings], Scores], sink
     if sink is not None:
         sink.restart()
     parts, first_rows = _Parts(), []
-    with closing(stream._regrouped()) as regrouped:
+    with closing(stream._regroup()) as regrouped:
         for rankings, rows in regrouped:
-            parts.add(_detached(score(rankings)))
+            parts.add(_detach(score(rankings)))
             first_rows.append(rows)
-    whole_scores = parts.joined() or score(stream._nothing())
-    scores = _ordered(whole_scores, np.argsort(np.concatenate(first_rows)))
+    whole_scores = parts.join_all() or score(stream._nothing())
+    scores = _reorder(whole_scores, np.argsort(np.concatenate(first_rows)))
     if sink is not None:
         sink.write(scores.to_arrow())
     return scores
@@ -146,16 +146,16 @@ class _Parts:
         self._parts.append(scores)
         self._levels.append(0)
         while self._levels[-_TOGETHER:] == [self._levels[-1]] * _TOGETHER:
-            joined, level = _joined(self._parts[-_TOGETHER:]), self._levels[-1] + 1
+            joined, level = _join(self._parts[-_TOGETHER:]), self._levels[-1] + 1
             self._parts[-_TOGETHER:] = [joined._of(joined.queries.combine_chunks())]
             self._levels[-_TOGETHER:] = [level]
 
-    def joined(self) -> Scores | None:
+    def join_all(self) -> Scores | None:
         """Scores of all parts; None where there are none."""
-        return _joined(self._parts) if self._parts else None
+        return _join(self._parts) if self._parts else None
 
 
-def _detached(scores: Scores) -> Scores:
+def _detach(scores: Scores) -> Scores:
     """The same scores, holding nothing of the documents."""
     queries = scores.queries
     for place, field in enumerate(queries.schema):
@@ -168,10 +168,10 @@ def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A dictionary column that holds no other values than those that occur."""
     if sum(len(chunk.dictionary) for chunk in column.chunks) <= len(column):
         return column
-    return decoded(column).dictionary_encode().cast(column.type)
+    return decode(column).dictionary_encode().cast(column.type)
 
 
-def _joined(parts: list[Scores]) -> Scores:
+def _join(parts: list[Scores]) -> Scores:
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -179,9 +179,9 @@ def _joined(parts: list[Scores]) -> Scores:
     if first.weight is not None:
         weight = np.concatenate([part.weight for part in parts if part.weight is not None])
     queries = pa.concat_tables([part.queries for part in parts]).unify_dictionaries()
-    return first._joined(parts, queries, weight)
+    return first._join(parts, queries, weight)
 
 
-def _ordered(scores: Scores, order: Int64) -> Scores:
+def _reorder(scores: Scores, order: Int64) -> Scores:
     weight = None if scores.weight is None else scores.weight[order]
-    return scores._ordered(order, scores.queries.take(pa.array(order)), weight)
+    return scores._reorder(order, scores.queries.take(pa.array(order)), weight)

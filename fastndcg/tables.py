@@ -100,7 +100,7 @@ class Table:
         _, *rows = _only(texts, [*keys, *page])
         header = [*keys, "mean", *(name.removeprefix(f"{measure}_") for name in page[1:])]
         n_names = len([name for name in keys if name not in ("queries", "small")])
-        return f"{measure}\n" + fitted([header, *rows], n_names, _DROPS_OF_GROUPS, width)
+        return f"{measure}\n" + fit([header, *rows], n_names, _DROPS_OF_GROUPS, width)
 
     def _left(self) -> set[str]:
         """Columns that start at the left."""
@@ -151,13 +151,13 @@ def shown_value(value: object) -> str:
         if math.isnan(value):
             return "NaN"
         return f"{value:.6f}" if value == 0 or 1e-4 <= abs(value) < 1e7 else f"{value:.6g}"
-    return shortened(str(value))
+    return shorten(str(value))
 
 
-def shortened(text: str, longest: int = _LONGEST) -> str:
+def shorten(text: str, longest: int = _LONGEST) -> str:
     """A text on one line and without its middle where it is too long.
 
-    >>> shortened("x" * 50 + "y" * 50, 20)
+    >>> shorten("x" * 50 + "y" * 50, 20)
     'xxxxxxxxx...yyyyyyyy'
     """
     line = " ".join(text.split()) if len(text.splitlines()) > 1 else text
@@ -186,7 +186,7 @@ def _width_of(rows: Texts) -> int:
     return sum(max(map(len, column)) for column in zip(*rows, strict=True)) + 2 * (len(rows[0]) - 1)
 
 
-def fitted(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) -> str:
+def fit(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) -> str:
     """Rows of texts in so many columns of a terminal: names at the left, `left` of them, then the mean, which always stay.
 
     Parameters
@@ -201,7 +201,7 @@ def fitted(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int)
             break
         rows = _without(rows, names)
     if width and _width_of(rows) > width:
-        return "\n".join(_stacked(rows, left))
+        return "\n".join(_stack(rows, left))
     return text_table(rows, left)
 
 
@@ -210,7 +210,7 @@ def _without(rows: Texts, names: Collection[str]) -> Texts:
     return [[row[place] for place in kept] for row in rows]
 
 
-def _stacked(rows: Texts, left: int) -> Iterable[str]:
+def _stack(rows: Texts, left: int) -> Iterable[str]:
     """The names of each row on a line, and under it a line for each number."""
     header, *others = rows
     size = max(map(len, header[left:]), default=0)
@@ -219,7 +219,7 @@ def _stacked(rows: Texts, left: int) -> Iterable[str]:
         yield from (f"  {name:<{size}}  {text}" for name, text in zip(header[left:], row[left:], strict=True))
 
 
-def paged(rows: Texts, keys: int, pages: Sequence[Sequence[str]], width: int) -> list[Texts]:
+def cut_to_pages(rows: Texts, keys: int, pages: Sequence[Sequence[str]], width: int) -> list[Texts]:
     """Columns side by side as far as they fit; others follow as further tables, which begin with the same `keys` columns."""
     if not width or _width_of(rows) <= width or len(pages) < 2:
         return [rows]
@@ -236,7 +236,7 @@ def paged(rows: Texts, keys: int, pages: Sequence[Sequence[str]], width: int) ->
 
 def in_columns(rows: Texts, keys: int, left: Collection[str], width: int) -> str:
     """Rows of texts on as many pages as they need, columns of the names in `left` at the left; as entries where a page of texts does not fit."""
-    pages = paged(rows, keys, [[name] for name in rows[0][keys:]], width)
+    pages = cut_to_pages(rows, keys, [[name] for name in rows[0][keys:]], width)
     if not width or 2 * len(left) <= len(rows[0]) or all(_width_of(page) <= width for page in pages):
         places = [{place for place, name in enumerate(page[0]) if name in left} for page in pages]
         return "\n\n".join(map(text_table, pages, places))

@@ -84,7 +84,7 @@ class Ranked:
         best = np.maximum.accumulate(keys[::-1])[::-1] - (self.n_queries - self.hit_query) * len(values)
         return values[best]
 
-    def counted(self, of_documents: Bools) -> Int64:
+    def count_within(self, of_documents: Bools) -> Int64:
         """How many such documents there are up to and with each document, within its query."""
         counts = offsets_from(of_documents)
         within: Int64 = counts[1:] - counts[self.offsets[:-1]][self.query]
@@ -160,17 +160,17 @@ class Gained(NamedTuple):
 def _once(compute: Callable[[Ranked, Gains], Any]) -> Callable[[Ranked, Gains], Any]:
     """The function, computed once for a ranking and gains."""
 
-    def known(ranked: Ranked, named: Gains) -> Any:
+    def compute_once(ranked: Ranked, named: Gains) -> Any:
         key = compute, *sorted(named.items())
         if key not in ranked.known:
             ranked.known[key] = compute(ranked, named)
         return ranked.known[key]
 
-    return known
+    return compute_once
 
 
 @_once
-def _gained(ranked: Ranked, named: Gains) -> Gained:
+def _gains_of_documents(ranked: Ranked, named: Gains) -> Gained:
     """A grade is its own gain unless another is named for it; -1 and -2 stand for unjudged documents."""
     highest = max(int(ranked.pool.max(initial=0)), int(ranked.grades.max(initial=0)))
     gains = np.maximum(np.arange(UNJUDGED, highest + 1), 0).astype(np.float64)
@@ -189,19 +189,19 @@ def _gained(ranked: Ranked, named: Gains) -> Gained:
     return Gained(gains[ranked.grades - UNJUDGED], -levels[level], query, offsets)
 
 
-def _discounted(gains: Float64, place: Int64) -> Float64:
+def _discount(gains: Float64, place: Int64) -> Float64:
     return gains / _log2(place + 2)
 
 
 def _dcg(ranked: Ranked, named: Gains) -> Float64:
-    gained = _gained(ranked, named)
+    gained = _gains_of_documents(ranked, named)
     rows = np.flatnonzero(gained.of_documents)  # adding 0 changes no sum
-    return ranked.total(ranked.query[rows], _discounted(gained.of_documents[rows], ranked.place[rows]))
+    return ranked.total(ranked.query[rows], _discount(gained.of_documents[rows], ranked.place[rows]))
 
 
 def _ideal_dcg(ranked: Ranked, named: Gains) -> Float64:
-    gained = _gained(ranked, named)
-    return ranked.total(gained.ideal_query, _discounted(gained.ideal, gained.ideal_place))
+    gained = _gains_of_documents(ranked, named)
+    return ranked.total(gained.ideal_query, _discount(gained.ideal, gained.ideal_place))
 
 
 def _ndcg(ranked: Ranked, named: Gains) -> Float64:
@@ -209,11 +209,11 @@ def _ndcg(ranked: Ranked, named: Gains) -> Float64:
 
 
 def _ndcg_cut(ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
-    gained = _gained(ranked, {})
+    gained = _gains_of_documents(ranked, {})
     rows = np.flatnonzero(gained.of_documents)  # adding 0 changes no sum
     query, place = ranked.query[rows], ranked.place[rows]
-    gain = _discounted(gained.of_documents[rows], place)
-    ideal = _discounted(gained.ideal, gained.ideal_place)
+    gain = _discount(gained.of_documents[rows], place)
+    ideal = _discount(gained.ideal, gained.ideal_place)
     values = []
     for cutoff in cutoffs:
         kept, kept_ideal = place < cutoff, gained.ideal_place < cutoff
@@ -225,10 +225,10 @@ def _ndcg_cut(ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
 @_once
 def _so_far(ranked: Ranked, named: Gains) -> tuple[Float64, Float64]:
     """DCG up to and with each document, and each one of the ideal ranking."""
-    gained = _gained(ranked, named)
+    gained = _gains_of_documents(ranked, named)
     return (
-        _running(_discounted(gained.of_documents, ranked.place), ranked.offsets),
-        _running(_discounted(gained.ideal, gained.ideal_place), gained.ideal_offsets),
+        _running(_discount(gained.of_documents, ranked.place), ranked.offsets),
+        _running(_discount(gained.ideal, gained.ideal_place), gained.ideal_offsets),
     )
 
 
@@ -240,7 +240,7 @@ def _dcg_at(running: Float64, offsets: Int64, query: Int64, ranks: Int64) -> Flo
 
 
 def _ndcg_rel(ranked: Ranked, named: Gains) -> Float64:
-    gained = _gained(ranked, named)
+    gained = _gains_of_documents(ranked, named)
     dcg, ideal = _so_far(ranked, named)
     rows = gained.of_documents > 0
     query, all_queries = ranked.query[rows], np.arange(ranked.n_queries)
@@ -257,7 +257,7 @@ def _ndcg_rel(ranked: Ranked, named: Gains) -> Float64:
 
 def _rndcg(ranked: Ranked, named: Gains) -> Float64:
     """nDCG averaged over the ranks before which the ideal gain changes, and the last rank."""
-    gained = _gained(ranked, named)
+    gained = _gains_of_documents(ranked, named)
     dcg, ideal = _so_far(ranked, named)
     wanted = np.diff(gained.ideal_offsets)
     changes = np.flatnonzero(
@@ -281,7 +281,7 @@ def _rndcg(ranked: Ranked, named: Gains) -> Float64:
 
 def _g(ranked: Ranked, named: Gains) -> Float64:
     """Gains over the logarithm of the gains missed so far; a rank of the ideal ranking costs at least 1."""
-    gained = _gained(ranked, named)
+    gained = _gains_of_documents(ranked, named)
     within = ranked.place < np.diff(gained.ideal_offsets)[ranked.query]
     cost = np.ones(len(ranked.place))
     at = gained.ideal_offsets[:-1][ranked.query[within]] + ranked.place[within]
@@ -363,7 +363,7 @@ def _r_precision(ranked: Ranked) -> Float64:
 def _preference(ranked: Ranked) -> Float64:
     """Of each relevant document, how many judged ones that are not relevant stand below it, of the first so many."""
     judged_not = (ranked.grades >= 0) & ~ranked.is_hit
-    above = ranked.counted(judged_not)[ranked.is_hit]
+    above = ranked.count_within(judged_not)[ranked.is_hit]
     relevant = ranked.relevant
     others = np.bincount(ranked.pool_query[ranked.pool < ranked.level], minlength=ranked.n_queries)
     most, at_most = relevant[ranked.hit_query], np.minimum(others, relevant)[ranked.hit_query]
@@ -382,11 +382,11 @@ def _reciprocal_rank(ranked: Ranked) -> Float64:
     return values
 
 
-def _inferred(ranked: Ranked) -> Float64:
+def _infer(ranked: Ranked) -> Float64:
     hits = ranked.is_hit
     above = ranked.so_far - 1
-    judged_not = ranked.counted((ranked.grades >= 0) & ~hits)[hits]
-    pooled = ranked.counted(ranked.grades == UNJUDGED)[hits]
+    judged_not = ranked.count_within((ranked.grades >= 0) & ~hits)[hits]
+    pooled = ranked.count_within(ranked.grades == UNJUDGED)[hits]
     place = ranked.hit_place.astype(np.float64)
     in_pool = np.divide(above + judged_not + pooled, place, out=np.zeros(len(place)), where=place > 0)
     share = (above + _SHARE) / (above + judged_not + 2 * _SHARE)
@@ -405,7 +405,7 @@ def _hits_needed(shares: float, relevant: Int64, release: Release) -> Int64:
     return rounded
 
 
-def _interpolated(ranked: Ranked, shares: Sequence[float], release: Release) -> list[Float64]:
+def _interpolate(ranked: Ranked, shares: Sequence[float], release: Release) -> list[Float64]:
     """The greatest precision from each level of recall on, the last level first, as they are looked up.
 
     A level above the one before it (which only 11pt_avg can be given) is not met any more, and stands for recall 0.
@@ -434,12 +434,12 @@ def _interpolated(ranked: Ranked, shares: Sequence[float], release: Release) -> 
 
 
 def _iprec_at_recall(ranked: Ranked, shares: Sequence[float], release: Release) -> list[Float64]:
-    return _interpolated(ranked, shares, release)[::-1]
+    return _interpolate(ranked, shares, release)[::-1]
 
 
 def _eleven_points(ranked: Ranked, shares: Sequence[float], release: Release) -> Float64:
     total = np.zeros(ranked.n_queries)
-    for values in _interpolated(ranked, shares, release):
+    for values in _interpolate(ranked, shares, release):
         total = total + values
     return total / float(len(shares))
 
@@ -562,7 +562,7 @@ DECLARED = {
         Declared("P", "precision at cutoffs", _precision, "cutoffs", _CUTOFFS),
         Declared("relstring", "grades of the first documents, for each query", _relstring, "numbers", (10,), summed="none"),
         Declared("recall", "recall at cutoffs", _recall, "cutoffs", _CUTOFFS),
-        Declared("infAP", "inferred average precision", _inferred),
+        Declared("infAP", "inferred average precision", _infer),
         Declared("gm_bpref", "geometric mean of binary preference", _gm_bpref, summed="geometric"),
         Declared("Rprec_mult", "precision at multiples of the number of relevant documents", _rprec_mult, "shares", tuple(fifth / 5 for fifth in range(1, 11))),
         Declared("utility", "worth of documents returned and relevant, returned, relevant, neither", _utility, "numbers", (1.0, -1.0, 0.0, 0.0)),
@@ -638,7 +638,7 @@ def read_names(texts: Sequence[str], release: Release = 10) -> tuple[list[Asked]
             raise MeasureError(f'"{text}" has no parameters after the point; name some, or leave it out')
         names = [each for each in SETS[name] if each in known] if name in SETS else [name]
         if names == [name] and name not in known:
-            raise MeasureError(_unknown(name, known, release))
+            raise MeasureError(_unknown_in_words(name, known, release))
         if name in SETS and parameters:
             notes.append(f"{text}: a set of measures takes no parameters; they have no effect")
         for each in names:
@@ -653,7 +653,7 @@ def read_names(texts: Sequence[str], release: Release = 10) -> tuple[list[Asked]
     return [_with_parameters(known[name], wanted[name]) for name in known if name in wanted], notes
 
 
-def _unknown(name: str, known: dict[str, Declared], release: Release) -> str:
+def _unknown_in_words(name: str, known: dict[str, Declared], release: Release) -> str:
     there_are = f"there are {', '.join(known)}, and the sets {', '.join(SETS)}"
     if name in DECLARED:
         return f'trec_eval {release} has no measure "{name}", release {DECLARED[name].since} has; {there_are}'
@@ -792,7 +792,7 @@ def read(
     if missing.any():
         row = int(np.argmax(missing))
         raise InputError(
-            f"{scored.place(row)}: the score of {trec._named(scored, row)} is NaN; {missing.sum():,} in all. trec_eval leaves the "
+            f"{scored.place(row)}: the score of {trec._name(scored, row)} is NaN; {missing.sum():,} in all. trec_eval leaves the "
             "order of such documents to chance: drop those rows."
         )
     notes = []
@@ -811,7 +811,7 @@ def read(
     names = rankings.query_ids.cast(pa.large_binary())
     order = array_of(pc.sort_indices(names)).astype(np.int64)
     is_returned = np.diff(rankings.offsets)[order] > 0
-    ranked = _ranked(rankings, order, judged_only, level, most, collection, stand_in=release == 10)
+    ranked = _rank(rankings, order, judged_only, level, most, collection, stand_in=release == 10)
     queries = [name.decode("utf-8", "backslashreplace") for name in names.take(column_of(order)).to_pylist()]
     return Run(scored.tag, queries, is_returned, ranked, notes)
 
@@ -826,7 +826,7 @@ def _side(path: PathLike, has_rank: bool, threads: int | None) -> trec.Side:
     return trec._text_side(name, has_rank=has_rank, threads=threads)
 
 
-def _ranked(
+def _rank(
     rankings: Rankings,
     order: Int64,
     judged_only: bool,
@@ -881,7 +881,7 @@ class _Column(NamedTuple):
     overall: str | None
 
 
-def computed(each: Asked, ranked: Ranked, release: Release) -> list[Any]:
+def compute_values(each: Asked, ranked: Ranked, release: Release) -> list[Any]:
     """Values of every query for each name of a measure, as arrays; strings, or None, of measures that are none."""
     arguments: list[Any] = [] if each.declared.takes == "nothing" else [each.parameters]
     if each.declared.differs:
@@ -894,13 +894,13 @@ def _columns(run: Run, wanted: list[Asked], n_judged: int, release: Release) -> 
     columns = []
     for each in wanted:
         declared = each.declared
-        for name, values in zip(each.names, computed(each, run.ranked, release), strict=True):
-            shown = _cleared(name, values, run.is_returned)
+        for name, values in zip(each.names, compute_values(each, run.ranked, release), strict=True):
+            shown = _clear(name, values, run.is_returned)
             columns.append(_Column(declared, name, shown, _overall(declared, shown, run, n_judged)))
     return columns
 
 
-def _cleared(name: str, values: Any, is_returned: Bools) -> Any:
+def _clear(name: str, values: Any, is_returned: Bools) -> Any:
     """What release 10 sets back for queries that the run lacks: by exact name, so that parameters in it keep a value."""
     if is_returned.all() or not (
         name in ("num_ret", "utility", "relstring", "rbp_resid") or name.startswith("unj")
@@ -923,11 +923,11 @@ def _overall(declared: Declared, values: Any, run: Run, n_judged: int) -> str | 
     total = float(np.cumsum(values)[-1])
     if declared.summed == "geometric":
         total += (n_judged - len(values)) * math.log(_LEAST)
-        return _printed(math.exp(total / n_judged))
-    return _printed(total / n_judged)
+        return _print_value(math.exp(total / n_judged))
+    return _print_value(total / n_judged)
 
 
-def _printed(value: float) -> str:
+def _print_value(value: float) -> str:
     # 0/0, which is negative on the processors that trec_eval is built for
     return "  -nan" if math.isnan(value) else f"{value:6.4f}"
 
@@ -980,7 +980,7 @@ def report(
     # release 9 shows no query that the run lacks, and divides by their number all the same
     n_judged = len(scored.queries)
     if release == 9:
-        scored = _of_returned(scored)
+        scored = _run_of_returned(scored)
     columns = _columns(scored, wanted, n_judged, release)
     if per_query:
         shown = [column for column in columns if column.declared.is_shown_for_queries]
@@ -992,7 +992,7 @@ def report(
         )
 
 
-def _of_returned(run: Run) -> Run:
+def _run_of_returned(run: Run) -> Run:
     if run.is_returned.all():
         return run
     ranked, kept = run.ranked, np.flatnonzero(run.is_returned)
@@ -1021,7 +1021,7 @@ def _lines_of_queries(columns: list[_Column], queries: list[str], start: int) ->
         if isinstance(values, list):
             shown = [f"'{text}'" for text in values]
         elif values.dtype.kind == "f":
-            shown = [_printed(value) for value in values.tolist()]
+            shown = [_print_value(value) for value in values.tolist()]
         else:
             shown = [str(value) for value in values.tolist()]
         texts.append(

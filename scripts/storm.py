@@ -76,7 +76,7 @@ class Parts(RankingsStream):
         for first in range(0, self._rankings.n_queries, self._step):
             yield self._rankings[first : first + self._step]
 
-    def _regrouped(self) -> Generator[Any, None, None]:
+    def _regroup(self) -> Generator[Any, None, None]:
         raise NotImplementedError
 
     def _nothing(self) -> fn.Rankings:

@@ -51,9 +51,8 @@ class imported_later:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith(
-            ("_", "pytest")
-        ):  # pytest asks for such attributes of all that a test module holds
+        # pytest asks all that a module of tests holds for such attributes
+        if attribute.startswith(("_", "pytest")):
             raise AttributeError(attribute)
         return getattr(importlib.import_module(self._name), attribute)
 

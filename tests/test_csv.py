@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import fastndcg as fn
 from fastndcg.cli import app
 from fastndcg.errors import ColumnError, FastndcgError, SourceError
-from fastndcg.sources.formats import CSV, format_named
+from fastndcg.sources.formats import CSV, format_of_name
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 TEXT = "qid,label,score\na,1,0.5\nb,0,0.25\na,2,0.75\n"
@@ -84,7 +84,7 @@ def test_packed_files_are_known_by_their_bytes(tmp_path: Path, packer: str, name
     ],
 )
 def test_names_of_csv(name: str, expected: bool) -> None:
-    assert (format_named(name) is CSV) is (format_named(Path(name)) is CSV) is expected
+    assert (format_of_name(name) is CSV) is (format_of_name(Path(name)) is CSV) is expected
 
 
 def test_quoted_fields_and_empty_ones(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_columns_of_views(tmp_path: Path, kind: pa.DataType, in_lists: bool) -> 
     pq.write_table(table, path, row_group_size=1 if in_lists else 7)
     wanted = fn.Rankings.from_arrow(table, keep="lang", doc_id="docid")
     stream = scan_parquet(path, keep="lang", doc_id="docid", threads=1)
-    streamed = [list(stream), [part for part, _ in stream._regrouped()]] if not in_lists else [list(stream)]
+    streamed = [list(stream), [part for part, _ in stream._regroup()]] if not in_lists else [list(stream)]
     for parts in ([read_parquet(path, keep="lang", doc_id="docid")], *streamed):
         queries = [row for part in parts for row in part.queries.to_pylist()]
         documents = [document for part in parts for document in part.doc_ids.to_pylist()]

@@ -46,11 +46,11 @@ def left(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
     class Spy(parquet._ByPyarrow):
         @staticmethod
-        def _decoded(dataset: Any, span: Any, source: Any, names: list[str], most: int) -> Iterator[pa.Table]:
+        def _decode(dataset: Any, span: Any, source: Any, names: list[str], most: int) -> Iterator[pa.Table]:
             asked.update(names)
             yield from parquet_decoded(dataset, span, source, names, most)
 
-    parquet_decoded = parquet._ByPyarrow._decoded
+    parquet_decoded = parquet._ByPyarrow._decode
     monkeypatch.setattr(parquet, "_ByPyarrow", Spy)
     return asked
 

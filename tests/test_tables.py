@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import fastndcg as fn
 from fastndcg.cli import app
 from fastndcg.scores import Summary
-from fastndcg.tables import Table, fitted, markdown_table, shortened, terminal_width
+from fastndcg.tables import Table, fit, markdown_table, shorten, terminal_width
 
 pytestmark = pytest.mark.auto
 
@@ -198,7 +198,7 @@ def test_long_tables_and_texts_are_shortened() -> None:
     table = Table(pa.table({"id": ["q" * 500] * 1000, "RR": [0.5] * 1000}))
     lines = table.text(80).splitlines()
     assert lines[-1] == "... and 960 more rows" and max(map(len, lines)) <= 80
-    assert shortened("a\nb") == "a b" and len(shortened("x" * 1000)) == 60
+    assert shorten("a\nb") == "a b" and len(shorten("x" * 1000)) == 60
 
 
 def test_markdown_escapes() -> None:
@@ -209,7 +209,7 @@ def test_text_that_nobody_reads_in_a_terminal_is_whole(monkeypatch: pytest.Monke
     monkeypatch.setenv("COLUMNS", "40")
     assert terminal_width() == 0
     assert "q25" in repr(scores().summary())
-    assert fitted([["a", "mean"], ["b", "1"]], 1, [("mean",)], 0) == "a  mean\nb     1"
+    assert fit([["a", "mean"], ["b", "1"]], 1, [("mean",)], 0) == "a  mean\nb     1"
 
 
 def test_messages_shorten_long_ids() -> None:

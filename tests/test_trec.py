@@ -432,7 +432,7 @@ def test_rows_of_long_queries_are_sorted_whatever_bits_of_their_keys_vary(seed, 
         keys[generator.integers(n)] = 2**64 - 1
     rows, ids = generator.permutation(n), generator.permutation(n)
     ordered = np.empty(n, np.int64)
-    joining.order_documents(np.array([0, n]), rows, keys, trec._digested(pa.array(ids), 1), True, ordered)
+    joining.order_documents(np.array([0, n]), rows, keys, trec._digest(pa.array(ids), 1), True, ordered)
     assert ordered.tolist() == np.lexsort((ids, keys)).tolist()
     half = sort_by_leading_bytes(
         n, np.append(keys, keys), np.empty(2 * n, np.int64), np.empty((4, 256), np.int64)
@@ -449,13 +449,13 @@ def test_rows_of_long_queries_are_sorted_whatever_bits_of_their_keys_vary(seed, 
 def test_ids_of_any_length_are_taken_and_encoded_as_pyarrow_does(runs, kind, cut, seed):
     ids = pa.array([text for text, length in runs for _ in range(length)], pa.string()).cast(kind)[cut:]
     rows = np.random.default_rng(seed).integers(0, max(len(ids), 1), len(ids) * 2)
-    encoded, wanted = trec._encoded(ids).combine_chunks(), ids.dictionary_encode()
+    encoded, wanted = trec._encode(ids).combine_chunks(), ids.dictionary_encode()
     assert encoded.indices.equals(wanted.indices) or not len(ids)
     assert encoded.cast(kind).equals(ids)
     with pytest.MonkeyPatch.context() as patch:
         for part in (1 << 20, 7):
             patch.setattr(trec, "_PART", part)
-            taken = trec._taken(ids.cast(pa.large_binary()), rows, 3)
+            taken = trec._take(ids.cast(pa.large_binary()), rows, 3)
             taken.validate(full=True)
             assert taken.equals(ids.cast(pa.large_binary()).take(pa.array(rows)))
 
@@ -973,10 +973,10 @@ def test_a_join_of_many_documents(monkeypatch, part):
 
 @pytest.mark.pure
 def test_ids_of_one_hash_are_told_apart(monkeypatch):
-    digest = trec._digested
+    digest = trec._digest
     monkeypatch.setattr(
         trec,
-        "_digested",
+        "_digest",
         lambda ids, threads: digest(ids, threads)._replace(hashes=np.zeros(len(ids), np.int64)),
     )
     qrels = {"q": {f"d{i}": i for i in range(20)}}

@@ -259,7 +259,7 @@ def test_drivers_of_one_call_may_be_of_both_worlds(
     monkeypatch.setenv("FASTNDCG_KERNELS", "plain")
     wanted = answers()
     monkeypatch.setenv("FASTNDCG_KERNELS", "compiled")
-    calls, find = [], worlds.compiled
+    calls, find = [], worlds.compiled_driver
 
     def take_turns(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
         """The first call of a driver in one world, the next in the other."""

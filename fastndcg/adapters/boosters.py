@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
-def unscored(offsets: Any, relevance: Any, weight: Any = None) -> Rankings:
+def unscored_rankings(offsets: Any, relevance: Any, weight: Any = None) -> Rankings:
     """Rankings of a data set that wait for scores; copied, as a booster's arrays may be views of memory that it frees."""
     grades = np.array(relevance)
     if grades.dtype.kind == "f" and len(grades) and grades.min() >= 0 and grades.max() < 255:
@@ -50,7 +50,7 @@ class Meter:
         self.measures = as_measures(measures)
         self.like = None if like is None else as_convention(like)
         self.threads = check_threads(threads)
-        self.names = [printed(measure) for measure in self.measures]
+        self.names = [printable_name(measure) for measure in self.measures]
         self._read: dict[int, tuple[weakref.ref[Any], Rankings]] = {}
         if self.like is not None:
             resolve_all(self.measures, self.like)  # a measure without a convention is refused before training
@@ -83,6 +83,6 @@ class Meter:
         return list(zip(self.names, self.scores(rankings, predictions).mean().values(), strict=True))
 
 
-def printed(measure: Any) -> str:
+def printable_name(measure: Any) -> str:
     """A measure's notation as boosters can print it: XGBoost and LightGBM take their lines apart at spaces and colons."""
     return str(measure).replace(" ", "").replace(":", "=")

@@ -17,7 +17,7 @@ import catboost
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.adapters.boosters import Meter, offsets_of, printed, unscored
+from fastndcg.adapters.boosters import Meter, offsets_of, printable_name, unscored_rankings
 from fastndcg.adapters.parts import one_measure
 from fastndcg.errors import InputError
 from fastndcg.grouping import group_by_query
@@ -78,7 +78,7 @@ def metric(
 
 def _of(measure: Any, held: tuple[_Sizes, ...], like: Any, threads: int | None) -> Metric:
     """CatBoost shows a metric under the name of its class."""
-    kind: type[Metric] = type(printed(measure), (Metric,), {"held": held})
+    kind: type[Metric] = type(printable_name(measure), (Metric,), {"held": held})
     return kind(measure, like, threads)
 
 
@@ -164,4 +164,4 @@ def _queries(sizes: _Sizes, label: Array, weight: Any) -> Rankings:
     if weight is not None:
         first = sizes.offsets[:-1]
         of_query = np.where(first < len(label), np.asarray(weight)[np.minimum(first, len(label) - 1)], 0.0)
-    return unscored(sizes.offsets, label, of_query)
+    return unscored_rankings(sizes.offsets, label, of_query)

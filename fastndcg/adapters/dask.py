@@ -24,7 +24,7 @@ from dask.dataframe import from_delayed
 
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
-from fastndcg.arrow_types import decoded
+from fastndcg.arrow_types import decode
 from fastndcg.errors import ColumnError
 from fastndcg.sources.arrow import table_of
 from fastndcg.sources.values import is_list
@@ -73,7 +73,7 @@ def evaluate(
     if is_apart:
         pieces = _pieces(rows, task, None)
         found = [piece[0] for piece in pieces] + [
-            _delayed(_at_edges)([piece[1] for piece in pieces], task, None)
+            _delay(_at_edges)([piece[1] for piece in pieces], task, None)
         ]
         with dask.config.set({"dataframe.convert-string": False}):  # or objects, as of bytes, become text
             return from_delayed(found, meta=meta, verify_meta=False)
@@ -105,7 +105,7 @@ def summary(
     task, rows, is_apart = _rows(df, measures, parts.Options.of({**options, "keep": ()}, "summary"))
     if is_apart:
         pieces = _pieces(rows, task, quartiles)
-        edges = _delayed(_at_edges)([piece[1] for piece in pieces], task, quartiles)
+        edges = _delay(_at_edges)([piece[1] for piece in pieces], task, quartiles)
         found = [*dask.compute(*(piece[0] for piece in pieces), edges)]
     else:
         found = _of_each_partition(_sums, rows, task, quartiles)
@@ -172,8 +172,8 @@ def _at_edges(
     """Results, or sums, of the queries at edges; no query may be within a partition and anywhere else."""
     runs = [run for _, of_partition in pieces for run in of_partition]
     rows = pd.concat(runs, ignore_index=True) if runs else pd.DataFrame(columns=task.names)
-    scored = [decoded(ids) for ids, _ in pieces if len(ids)]
-    cut = decoded(table_of(rows, [task.query])[task.query])
+    scored = [decode(ids) for ids, _ in pieces if len(ids)]
+    cut = decode(table_of(rows, [task.query])[task.query])
     if scored:
         together.check_ids(task, pa.chunked_array([chunk for ids in scored for chunk in ids.chunks]), cut)
     return _results(rows, task) if quartiles is None else _sums(rows, task, quartiles)
@@ -181,7 +181,7 @@ def _at_edges(
 
 def _groups(frame: pd.DataFrame, asked: parts.Means) -> tuple[list[pa.DataType], parts.Groups]:
     table = table_of(frame, asked.names)
-    return [decoded(table[name]).type for name in asked.by], parts.sums_by(asked, table)
+    return [decode(table[name]).type for name in asked.by], parts.sums_by(asked, table)
 
 
 # ---- in the client ----
@@ -224,15 +224,15 @@ def _schema(df: DataFrame) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _delayed(function: Any, **options: Any) -> Any:
+def _delay(function: Any, **options: Any) -> Any:
     return dask.delayed(function, pure=False, **options)
 
 
 def _pieces(rows: DataFrame, task: parts.Task, quartiles: bool | None) -> list[Any]:
-    piece = _delayed(_piece, nout=2)
+    piece = _delay(_piece, nout=2)
     return [piece(part, task, quartiles) for part in rows.to_delayed()]
 
 
 def _of_each_partition(function: Any, rows: DataFrame, *arguments: Any) -> list[Any]:
-    delayed = _delayed(function)
+    delayed = _delay(function)
     return list(dask.compute(*(delayed(part, *arguments) for part in rows.to_delayed())))

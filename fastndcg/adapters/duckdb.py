@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.api import evaluate
-from fastndcg.arrow_types import combined
+from fastndcg.arrow_types import combine
 from fastndcg.errors import InputError
 from fastndcg.measures import nDCG
 from fastndcg.rankings import Rankings
@@ -57,7 +57,7 @@ def register(connection: duckdb.DuckDBPyConnection, *, name: str = "ndcg", **par
     measure = nDCG(**parameters)
 
     def ndcg(labels: Any, scores: Any, k: Any) -> pa.Array:
-        return _values(measure, *map(combined, (labels, scores, k)))
+        return _values(measure, *map(combine, (labels, scores, k)))
 
     connection.create_function(
         name, ndcg, ["DOUBLE[]", "DOUBLE[]", "BIGINT"], "DOUBLE",

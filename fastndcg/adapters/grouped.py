@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from fastndcg.adapters import parts
 from fastndcg.adapters.parts import Sums, Task
-from fastndcg.arrow_types import decoded
+from fastndcg.arrow_types import decode
 from fastndcg.errors import InputError
 from fastndcg.sources.values import shown
 
@@ -81,7 +81,7 @@ def _of_table(
     cut = runs_at_edges(table[task.query], edges)
     bounds = np.concatenate([[0], cut.ravel(), [len(table)]]).reshape(-1, 2)
     within = pa.concat_tables([table.slice(start, stop - start) for start, stop in bounds.tolist()])
-    found = _scored(task, within, values)
+    found = _score(task, within, values)
     if len(within):
         yield found
     if len(cut):
@@ -89,11 +89,11 @@ def _of_table(
         columns = {field.name: pa.nulls(len(rows), field.type) for field in found.schema}
         ids = found.schema.field(0)
         columns[ids.name] = table[task.query].take(pa.array(cut[:, 0])).cast(ids.type)
-        columns[ROWS] = pa.array([_packed(each) for each in rows], pa.binary())
+        columns[ROWS] = pa.array([_pack(each) for each in rows], pa.binary())
         yield pa.table(columns)
 
 
-def _scored(task: Task, table: pa.Table, values: bool | None) -> pa.Table:
+def _score(task: Task, table: pa.Table, values: bool | None) -> pa.Table:
     if values is None:
         found = parts.results(task, table)
         return found.append_column(ROWS, pa.nulls(len(found), pa.binary()))
@@ -103,7 +103,7 @@ def _scored(task: Task, table: pa.Table, values: bool | None) -> pa.Table:
     return pa.table([ids, pa.nulls(len(ids), pa.binary()), pa.array(sums, pa.binary())], names=SUMMED)
 
 
-def _packed(rows: pa.Table) -> bytes:
+def _pack(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
@@ -112,7 +112,7 @@ def _packed(rows: pa.Table) -> bytes:
 
 def whole(task: Task, table: pa.Table) -> pa.Table:
     """Results of all queries of pieces that were brought together by their ids."""
-    within, rows = _checked(task, table)
+    within, rows = _check(task, table)
     within = within.drop_columns([ROWS])
     return (
         within if rows is None else pa.concat_tables([within, parts.results(task, rows).cast(within.schema)])
@@ -121,18 +121,18 @@ def whole(task: Task, table: pa.Table) -> pa.Table:
 
 def whole_sums(task: Task, table: pa.Table, *, values: bool) -> Sums:
     """Sums of all queries of pieces that were brought together by their ids."""
-    within, rows = _checked(task, table)
+    within, rows = _check(task, table)
     found = [pickle.loads(each) for each in within[SUMS].drop_null().to_pylist()]  # noqa: S301 - our own
     if rows is not None:
         found.append(parts.add_up(task, [rows], values=values))
     return Sums.total(len(task.measures), found)
 
 
-def _checked(task: Task, table: pa.Table) -> tuple[pa.Table, pa.Table | None]:
+def _check(task: Task, table: pa.Table) -> tuple[pa.Table, pa.Table | None]:
     """Queries that were scored, each of which is there once, and the rows of the others."""
     at_edge = table[ROWS].is_valid()
     within, cut = table.filter(pc.invert(at_edge)), table.filter(at_edge)
-    check_ids(task, decoded(within[0]), decoded(cut[0]))
+    check_ids(task, decode(within[0]), decode(cut[0]))
     if not len(cut):
         return within, None
     rows = [pa.ipc.open_stream(each).read_all() for each in cut[ROWS].to_pylist()]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import lightgbm
 import numpy as np
 
-from fastndcg.adapters.boosters import Meter, offsets_of, unscored
+from fastndcg.adapters.boosters import Meter, offsets_of, unscored_rankings
 from fastndcg.errors import InputError, count_of
 from fastndcg.grouping import group_by_query
 
@@ -90,7 +90,7 @@ def _queries(label: Any, weight: Any, sizes: Any) -> Rankings:
         starts = (np.cumsum(sizes) - sizes)[filled]
         of_query[filled] = np.add.reduceat(np.asarray(weight, np.float64), starts) / sizes[filled]
         weight = of_query
-    return unscored(offsets_of(sizes), label, weight)
+    return unscored_rankings(offsets_of(sizes), label, weight)
 
 
 class Ranker(lightgbm.LGBMRanker):
@@ -133,14 +133,14 @@ class Ranker(lightgbm.LGBMRanker):
             )
         if grouped.rows is not None:
             X, y, sample_weight, init_score = (
-                _taken(each, grouped.rows) for each in (X, y, sample_weight, init_score)
+                _take(each, grouped.rows) for each in (X, y, sample_weight, init_score)
             )
         sizes = np.diff(grouped.offsets)
         super().fit(X, y, group=sizes, sample_weight=sample_weight, init_score=init_score, **options)
         return self
 
 
-def _taken(columns: Any, rows: Any) -> Any:
+def _take(columns: Any, rows: Any) -> Any:
     if columns is None:
         return None
     return columns.iloc[rows] if hasattr(columns, "iloc") else columns[rows]

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from fastndcg import errors
 from fastndcg.api import evaluate_part
-from fastndcg.arrow_types import decoded
+from fastndcg.arrow_types import decode
 from fastndcg.convention.declarations import Convention, as_convention
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.errors import At, ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
@@ -359,7 +359,7 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
             f'column "{task.order}" has {unordered:,} null{"s" * (unordered > 1)}; order numbers every document of a query'
         )
     # a dictionary is sorted by its values
-    keys = [decoded(table[name]) for name in (task.query, str(task.order))]
+    keys = [decode(table[name]) for name in (task.query, str(task.order))]
     rows = pc.sort_indices(
         pa.table(keys, names=["query", "order"]), [("query", "ascending"), ("order", "ascending")]
     )
@@ -399,7 +399,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, scores: Scores, *, values: bool = False) -> Sums:
-        counted = [scores._counted(row) for row in range(len(scores.measures))]
+        counted = [scores._values_that_count(row) for row in range(len(scores.measures))]
         return cls(
             scores.n_queries,
             tuple(scores._empty.sum(axis=1).tolist()),
@@ -415,7 +415,7 @@ class Sums(NamedTuple):
         """The sums of all parts, of which there may be none."""
         moments = [Moments.of(np.empty(0))] * measures
         for part in parts:
-            moments = list(map(Moments.merged, moments, part.moments))
+            moments = list(map(Moments.merge, moments, part.moments))
         listed = [part.values for part in parts if part.values is not None]
         means = [part.means for part in parts if part.means is not None]
         return cls(
@@ -423,7 +423,7 @@ class Sums(NamedTuple):
             tuple(sum(part.empty[row] for part in parts) for row in range(measures)),
             tuple(moments),
             tuple(map(np.concatenate, zip(*listed, strict=True))) if listed else None,
-            tuple(reduce(MeanSums.merged, of_measure) for of_measure in zip(*means, strict=True))
+            tuple(reduce(MeanSums.merge, of_measure) for of_measure in zip(*means, strict=True))
             if means
             else None,
         )

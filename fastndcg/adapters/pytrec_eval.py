@@ -43,7 +43,7 @@ def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
     >>> parse_run(["301 Q0 A 1 2.5 me"])
     {'301': {'A': 2.5}}
     """
-    return _parsed(f_run, 6, 4, float, "a line of a TREC run: query Q0 doc rank score tag")
+    return _parse(f_run, 6, 4, float, "a line of a TREC run: query Q0 doc rank score tag")
 
 
 def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
@@ -52,7 +52,7 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
     >>> parse_qrel(["301 0 A 1", "301 0 B 2"])
     {'301': {'A': 1, 'B': 2}}
     """
-    return _parsed(f_qrel, 4, 3, int, "a line of a TREC qrels file: query iteration doc grade")
+    return _parse(f_qrel, 4, 3, int, "a line of a TREC qrels file: query iteration doc grade")
 
 
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
@@ -105,7 +105,7 @@ class RelevanceEvaluator:
         if relevance_level < 1:
             raise InputError(f"relevance_level={relevance_level} is not known; wanted a grade, 1 or more")
         self._level, self._judged_only = relevance_level, judged_docs_only_flag
-        self._wanted = _asked(measures)
+        self._wanted = _measures_asked_for(measures)
         self._names = list(chain.from_iterable(map(_names, self._wanted)))
         self._pools = _pools(query_relevance)
         self._numbers = {query: number for number, query in enumerate(self._pools)}
@@ -129,9 +129,7 @@ class RelevanceEvaluator:
         queries = [query for query in _mapping("the run", scores) if query in self._numbers]
         if not queries:
             return {}
-        ranked = self._ranked(
-            queries, [_mapping(f"the run of {query!r}", scores[query]) for query in queries]
-        )
+        ranked = self._rank(queries, [_mapping(f"the run of {query!r}", scores[query]) for query in queries])
         columns = list(chain.from_iterable(_values(each, ranked) for each in self._wanted))
         if not columns:
             return {query: {} for query in queries}
@@ -140,7 +138,7 @@ class RelevanceEvaluator:
             query: dict(zip(self._names, row, strict=True)) for query, row in zip(queries, rows, strict=True)
         }
 
-    def _ranked(self, queries: list[str], lists: list[Mapping[str, float]]) -> Ranked:
+    def _rank(self, queries: list[str], lists: list[Mapping[str, float]]) -> Ranked:
         offsets = offsets_from([len(documents) for documents in lists])
         pool, pool_offsets = self._pool, self._pool_offsets
         if queries != [*self._numbers]:
@@ -160,7 +158,7 @@ class RelevanceEvaluator:
 # ---- measures ----
 
 
-def _asked(measures: Iterable[str]) -> list[Asked]:
+def _measures_asked_for(measures: Iterable[str]) -> list[Asked]:
     """Measures in trec_eval's order; of one that is named with different parameters, all."""
     parameters: dict[str, set[str]] = {}
     for measure in measures:
@@ -195,7 +193,7 @@ def _values(each: Asked, ranked: Ranked) -> list[Float64]:
         return [np.ones(ranked.n_queries)]
     if each.declared.summed == "none":  # texts, for which pytrec_eval has 0
         return [np.zeros(ranked.n_queries)]
-    return [values.astype(np.float64) for values in trec_eval.computed(each, ranked, 9)]
+    return [values.astype(np.float64) for values in trec_eval.compute_values(each, ranked, 9)]
 
 
 # ---- judgments ----
@@ -357,9 +355,7 @@ def _check_id(of: str, value: Any) -> None:
         )
 
 
-def _parsed(
-    lines: Iterable[str], width: int, place: int, read: Any, wanted: str
-) -> dict[str, dict[str, Any]]:
+def _parse(lines: Iterable[str], width: int, place: int, read: Any, wanted: str) -> dict[str, dict[str, Any]]:
     parsed: dict[str, dict[str, Any]] = {}
     for line in lines:
         fields = line.split()

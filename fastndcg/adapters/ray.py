@@ -93,9 +93,9 @@ def summary(
     task, rows, blocks = _rows(dataset, measures, parts.Options.of({**options, "keep": ()}, "summary"))
     if blocks is not None:
         pieces = _pieces(task, rows, blocks, quartiles)
-        found = _received(pieces, lambda table: together.whole_sums(task, table, values=quartiles))
+        found = _collect(pieces, lambda table: together.whole_sums(task, table, values=quartiles))
     else:
-        found = _received(rows, lambda table: parts.add_up(task, [table], values=quartiles))
+        found = _collect(rows, lambda table: parts.add_up(task, [table], values=quartiles))
     return parts.summary_of(
         task, parts.Sums.total(len(task.measures), found), values=quartiles, confidence=confidence
     )
@@ -120,7 +120,7 @@ def means(
     with plain_errors():
         schema = _schema(scores)
     asked = parts.check_means(schema.names, measures, by=by, weight=weight, confidence=confidence)
-    found = _received(scores.select_columns(asked.names), lambda table: parts.sums_by(asked, table))
+    found = _collect(scores.select_columns(asked.names), lambda table: parts.sums_by(asked, table))
     return parts.means_of(asked, [schema.field(name).type for name in asked.by], found)
 
 
@@ -193,7 +193,7 @@ def _of_each_block(rows: Dataset, function: Callable[[pa.Table], pa.Table]) -> D
     return rows.map_batches(function, batch_size=None, batch_format="pyarrow")
 
 
-def _received(rows: Dataset, function: Callable[[pa.Table], Any]) -> list[Any]:
+def _collect(rows: Dataset, function: Callable[[pa.Table], Any]) -> list[Any]:
     with plain_errors():
         return parts.unpickle_rows(
             _of_each_block(rows, lambda table: parts.pickle_row(function(table))).take_all()

@@ -64,7 +64,7 @@ class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
         confidence: float | None = 0.95,
         **options: Any,
     ) -> None:
-        self._grades = {query: _graded(query, documents) for query, documents in relevant_docs.items()}
+        self._grades = {query: _grades_of(query, documents) for query, documents in relevant_docs.items()}
         relevant = {
             query: {document for document, grade in grades.items() if grade > 0}
             for query, grades in self._grades.items()
@@ -106,7 +106,7 @@ class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
         )
 
 
-def _graded(query: Any, documents: Any) -> dict[Any, float]:
+def _grades_of(query: Any, documents: Any) -> dict[Any, float]:
     if isinstance(documents, Mapping):
         return dict(documents)
     if isinstance(documents, set | frozenset | list | tuple):

@@ -86,11 +86,11 @@ def evaluate(
             asked.partitions,
         )
 
-        def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for table in _whole_partition(batches, [*task.results, together.ROWS]):
                 yield from together.whole(task, table).to_batches()
 
-        return pieces.mapInArrow(joined, schema)
+        return pieces.mapInArrow(join, schema)
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in parts.whole_queries(task, _read(task, batches, is_packed)):
@@ -126,7 +126,7 @@ def summary(
         tables = parts.whole_queries(task, _read(task, batches, is_packed))
         yield from parts.pickle_row(parts.add_up(task, tables, values=quartiles)).to_batches()
 
-    sums = parts.Sums.total(len(task.measures), _received(rows, of_partition))
+    sums = parts.Sums.total(len(task.measures), _collect(rows, of_partition))
     return parts.summary_of(task, sums, values=quartiles, confidence=confidence)
 
 
@@ -142,14 +142,14 @@ def means(
     """{means}"""
     _check_frame("scores", scores)
     asked = parts.check_means(scores.columns, measures, by=by, weight=weight, confidence=confidence)
-    rows = _selected(scores, asked.names)
+    rows = _select(scores, asked.names)
     kinds = [_arrow_field(scores.schema[name]).type for name in asked.by]
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in parts.join_batches(_named(batches, asked.names)):
+        for table in parts.join_batches(_rename(batches, asked.names)):
             yield from parts.pickle_row(parts.sums_by(asked, table)).to_batches()
 
-    return parts.means_of(asked, kinds, _received(rows, of_partition))
+    return parts.means_of(asked, kinds, _collect(rows, of_partition))
 
 
 def plain_errors() -> AbstractContextManager[None]:
@@ -205,7 +205,7 @@ def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse"
     def value(relevance: Any, score: Any, query: Any = None) -> float | None:
         return parts.value_of_group(asked, relevance, score, query, nan)
 
-    return _user_defined(value, form, "value")
+    return _user_defined_function(value, form, "value")
 
 
 def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse") -> Callable[..., Any]:
@@ -228,7 +228,7 @@ def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse")
         lists = pa.array(list(relevance)), pa.array(list(score))  # of a Series NaN would become null
         return pd.Series(parts.values_of_lists(asked, *lists, ids, nan))
 
-    return _user_defined(pandas if _form(form) == "pandas" else arrow, form, "column")
+    return _user_defined_function(pandas if _form(form) == "pandas" else arrow, form, "column")
 
 
 def _form(form: str | None) -> str:
@@ -241,7 +241,9 @@ def _form(form: str | None) -> str:
     return form
 
 
-def _user_defined(function: Callable[..., Any], form: str | None, returns: str) -> Callable[..., Any]:
+def _user_defined_function(
+    function: Callable[..., Any], form: str | None, returns: str
+) -> Callable[..., Any]:
     """A user-defined function whose kind Spark reads from its annotations."""
     if _form(form) == "arrow":
         column, make = pa.Array, F.arrow_udf
@@ -279,21 +281,21 @@ def _column(name: str) -> Any:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _selected(df: DataFrame, names: Sequence[str]) -> DataFrame:
+def _select(df: DataFrame, names: Sequence[str]) -> DataFrame:
     """The named columns under their numbers, since `mapInArrow` takes a name with a dot in it for a path."""
     return df.select(*(_column(name).alias(str(number)) for number, name in enumerate(names)))
 
 
-def _named(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+def _rename(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
     return (batch.rename_columns(names) for batch in batches)
 
 
 def _read(task: parts.Task, batches: Iterator[pa.RecordBatch], is_packed: bool) -> Iterator[pa.RecordBatch]:
     """Batches with a row for each document, whether documents came so or in lists."""
     if not is_packed:
-        yield from _named(batches, task.names)
+        yield from _rename(batches, task.names)
         return
-    for batch in _named(batches, parts.packed_names(task)):
+    for batch in _rename(batches, parts.packed_names(task)):
         yield from parts.unpack(task, batch).to_batches()
 
 
@@ -308,19 +310,19 @@ def _rows(
     partitions = options.partitions
     schema = pa.schema([_arrow_field(field) for field in df.schema.fields])
     task = parts.make_task(schema, measures, options)
-    rows = _selected(df, task.names)
+    rows = _select(df, task.names)
     if is_list(schema.field(task.columns.relevance).type):
         return task, rows if partitions is None else rows.repartition(partitions), None, False
     if options.grouped:
         return task, *_with_splits(df, task), False
     if tuple(map(int, df.sparkSession.version.split(".")[:2])) >= _BOUNDS_BATCHES:
-        return task, _packed(task, rows, partitions), None, True
+        return task, _pack(task, rows, partitions), None, True
     query, *by = (str(task.names.index(name)) for name in (task.query, task.order) if name is not None)
     rows = rows.repartition(query) if partitions is None else rows.repartition(partitions, query)
     return task, rows.sortWithinPartitions(query, *by), None, False
 
 
-def _packed(task: parts.Task, rows: DataFrame, partitions: int | None) -> DataFrame:
+def _pack(task: parts.Task, rows: DataFrame, partitions: int | None) -> DataFrame:
     """A row for each query, with its number of rows and a list for each other column.
 
     Spark 4.3 spends 700 ns on each row that it hands to Python, most of them on the size of the batch so far. A list leaves out
@@ -341,7 +343,7 @@ def _with_splits(df: DataFrame, task: parts.Task) -> tuple[DataFrame, str]:
     """The rows with a number of the part of a file that each was read from: a task reads several, in an order of Spark's own."""
     name = str(len(task.names))
     file = F.xxhash64(F.input_file_name(), F.input_file_block_start())
-    selected = _selected(df, task.names)
+    selected = _select(df, task.names)
     try:
         numbered = selected.withColumn(name, file)
         numbered.schema  # noqa: B018, Spark Connect analyses it now
@@ -357,21 +359,21 @@ def _pieces(
     names = [*task.names, split]
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in together.pieces(task, _named(batches, names), split=split, values=values):
+        for table in together.pieces(task, _rename(batches, names), split=split, values=values):
             yield from table.to_batches()
 
-    found = _selected(rows.mapInArrow(of_partition, schema), schema.names)
+    found = _select(rows.mapInArrow(of_partition, schema), schema.names)
     return found.repartition("0") if partitions is None else found.repartition(partitions, "0")
 
 
 def _whole_partition(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
     """All of a partition in one table, if it has rows."""
-    found = [batch for batch in _named(batches, names) if batch.num_rows]
+    found = [batch for batch in _rename(batches, names) if batch.num_rows]
     if found:
         yield pa.Table.from_batches(found)
 
 
-def _received(
+def _collect(
     rows: DataFrame, of_partition: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 ) -> list[Any]:
     with plain_errors():

@@ -104,7 +104,7 @@ class RankingMetric(Metric):
                 raise InputError(
                     f"preds has shape {tuple(preds.shape)} and there are no indexes; give the query of each document, as indexes="
                 )
-            indexes = self._numbered(preds)
+            indexes = self._number_queries(preds)
         for name, values in (("target", target), ("indexes", indexes), ("mask", mask)):
             if values is not None and values.shape != preds.shape:
                 raise InputError(
@@ -137,7 +137,7 @@ class RankingMetric(Metric):
         super().reset()
         self._rows = 0
 
-    def _numbered(self, preds: torch.Tensor) -> torch.Tensor:
+    def _number_queries(self, preds: torch.Tensor) -> torch.Tensor:
         """A query for each row, numbered so that no other process uses the same numbers."""
         known = torch.distributed.is_available() and torch.distributed.is_initialized()
         rank, world = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if known else (0, 1)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xgboost
 
-from fastndcg.adapters.boosters import Meter, unscored
+from fastndcg.adapters.boosters import Meter, unscored_rankings
 from fastndcg.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Metric(Meter):
         if data.num_row():
             scores = self.scores(self.rankings(data, lambda: _queries(data)), predictions)
             for row, mean in enumerate(scores.mean().values()):
-                values, weight = scores._counted(row)
+                values, weight = scores._values_that_count(row)
                 share = len(values) if weight is None else weight.sum()
                 totals[:, row] = mean * share if share else 0.0, share
         sums, shares = xgboost.collective.allreduce(totals.ravel(), xgboost.collective.Op.SUM).reshape(2, -1)
@@ -169,7 +169,7 @@ def _queries(data: xgboost.DMatrix) -> Rankings:
         raise InputError(
             f"the DMatrix has {data.num_row()} rows and no queries; make it with qid= or group=, the size of each query"
         )
-    return unscored(offsets, _here(data.get_label()), weight if len(weight) else None)
+    return unscored_rankings(offsets, _here(data.get_label()), weight if len(weight) else None)
 
 
 def _here(array: Any) -> Any:

@@ -38,14 +38,14 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; ends the process with its exit code."""
-    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         app(prog_name="fastndcg")
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-def _terminated(*_: object) -> NoReturn:
+def _terminate(*_: object) -> NoReturn:
     sys.exit(143)  # an exception, unlike the signal itself, removes drafts on its way
 
 
@@ -98,7 +98,7 @@ def in_options(message: Message, options: dict[str, str]) -> str:
         is_word = not isinstance(value, str) or re.fullmatch(r"[\w.+-]+", value)
         return f"{name} {value}" if is_word else f'{name} "{value}"'
 
-    return message.said(option)
+    return message.in_words(option)
 
 
 def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
@@ -112,7 +112,7 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
         return in_options(message, _options_of(function))
 
     @functools.wraps(function)
-    def guarded(*arguments: P.args, **options: P.kwargs) -> None:
+    def run_guarded(*arguments: P.args, **options: P.kwargs) -> None:
         for name, block in blocks.items():
             options[name] = block(**{field.name: options.pop(field.name) for field in fields(block)})
         try:
@@ -132,9 +132,9 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
         except KeyboardInterrupt:
             end(130, "Interrupted.")
 
-    guarded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    guarded.__annotations__ = {each.name: each.annotation for each in parameters}
-    return app.command(cls=_Once, **settings)(guarded)
+    run_guarded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run_guarded.__annotations__ = {each.name: each.annotation for each in parameters}
+    return app.command(cls=_Once, **settings)(run_guarded)
 
 
 @contextmanager

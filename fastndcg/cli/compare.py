@@ -46,7 +46,7 @@ from fastndcg.measures import Measure
 from fastndcg.scores import Scores
 from fastndcg.sources.results import find_stored
 from fastndcg.statistics.intervals import SMALL
-from fastndcg.tables import fitted, shown_value, terminal_width
+from fastndcg.tables import fit, shown_value, terminal_width
 
 if TYPE_CHECKING:
     from fastndcg.comparison.result import Comparison
@@ -281,7 +281,7 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
     return systems
 
 
-def _counted(scores: Scores, convention: Convention | None) -> Any:
+def _count_queries(scores: Scores, convention: Convention | None) -> Any:
     """Queries that a convention does not leave out of any mean."""
     if convention is None:
         return np.ones(scores.n_queries, np.bool_)
@@ -328,7 +328,7 @@ def _of_runs(
     has: dict[str, Any] = {}
     for run, (rankings, taken) in zip(to_read, each, strict=True):
         has[run] = np.diff(rankings.offsets) > 0
-        fresh[run] = how.scored(rankings, asked, taken, names[run])
+        fresh[run] = how.score(rankings, asked, taken, names[run])
     nobody = ~np.logical_or.reduce(list(has.values())) if has else np.zeros(0, np.bool_)
     counted = number_or_word(missing)
     if nobody.any() and isinstance(counted, str) and not stored:
@@ -343,7 +343,7 @@ def _of_runs(
             yield from (each._replace(run=each.run or names[run]) for each in results)
         else:
             scores = fresh[run].scores
-            rows, values = has[run] & _counted(scores, how.convention), scores.values.copy()
+            rows, values = has[run] & _count_queries(scores, how.convention), scores.values.copy()
             if not isinstance(counted, str):
                 rows, values[:, nobody] = rows | nobody, counted
             queries = scores.queries.filter(pa.array(rows))
@@ -426,4 +426,4 @@ def _movers_text(measure: str, system: str, baseline: str, queries: pa.Table) ->
         [shown_value(value) for value in row]
         for row in zip(*(column.to_pylist() for column in queries.columns), strict=True)
     ]
-    return f"{measure}, {system} against {baseline}:\n{fitted([names, *rows], len(names) - 3, (), terminal_width())}"
+    return f"{measure}, {system} against {baseline}:\n{fit([names, *rows], len(names) - 3, (), terminal_width())}"

@@ -110,11 +110,11 @@ def explain(
     if movers and len(systems) != 2:
         end(2, f"--movers is of two systems, and there {'is 1' if len(systems) == 1 else 'are'} given")
     (asked,) = chosen_measures
-    ids = list(dict.fromkeys([*(id or []), *_found(systems, asked, worst, best, random, movers, seed)]))
-    _report([_explained(systems, asked, each) for each in ids], swaps, format)
+    ids = list(dict.fromkeys([*(id or []), *_find(systems, asked, worst, best, random, movers, seed)]))
+    _report([_explain(systems, asked, each) for each in ids], swaps, format)
 
 
-def _explained(systems: dict[str, Rankings], measure: Measure, query: object) -> Explanation | Explanations:
+def _explain(systems: dict[str, Rankings], measure: Measure, query: object) -> Explanation | Explanations:
     from fastndcg.explanation import explain
 
     return explain(next(iter(systems.values())) if len(systems) == 1 else systems, measure, query)
@@ -123,7 +123,7 @@ def _explained(systems: dict[str, Rankings], measure: Measure, query: object) ->
 # ---- queries ----
 
 
-def _found(
+def _find(
     systems: dict[str, Rankings], measure: Measure, worst: int, best: int, random: int, movers: int, seed: int
 ) -> list[Any]:
     """Ids of the queries that are asked for otherwise than by id."""

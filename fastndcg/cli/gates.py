@@ -42,11 +42,11 @@ class Gate(NamedTuple):
             if low >= -self.margin:
                 continue
             if math.isnan(low):
-                yield f"{name} has no interval: {_counted(row['queries'])}, mean difference {row['difference']:.6g}"
+                yield f"{name} has no interval: {_queries_in_words(row['queries'])}, mean difference {row['difference']:.6g}"
             else:
                 yield (
                     f"{name} may lose {-low:.6g} to {self.baseline}, {-low - self.margin:.6g} more than the margin {self.margin:g} "
-                    f"(difference {row['difference']:.6g}, interval {low:.6g} to {row['high']:.6g}, {_counted(row['queries'])})"
+                    f"(difference {row['difference']:.6g}, interval {low:.6g} to {row['high']:.6g}, {_queries_in_words(row['queries'])})"
                 )
 
     def _of_queries(self, compared: Comparison) -> Iterator[str]:
@@ -89,7 +89,7 @@ def in_a_line(failed: list[str]) -> str:
     return "; ".join([*failed[:_MOST], f"and {more:,} more"] if more > 0 else failed)
 
 
-def _counted(queries: int) -> str:
+def _queries_in_words(queries: int) -> str:
     return f"{queries:,} quer{'y' if queries == 1 else 'ies'}"
 
 

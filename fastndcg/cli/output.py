@@ -51,11 +51,11 @@ def write_summary(
 
 def shown_as(format: Format, rows: list[list[str]], left: int, drops: Any) -> str:  # noqa: A002
     """Rows of texts as Markdown, or in the columns that the terminal has; where none reads, all of them."""
-    from fastndcg.tables import fitted, markdown_table, terminal_width
+    from fastndcg.tables import fit, markdown_table, terminal_width
 
     if format is Format.markdown:
         return markdown_table(rows, left)
-    return "\n".join(line.rstrip() for line in fitted(rows, left, drops, terminal_width()).splitlines())
+    return "\n".join(line.rstrip() for line in fit(rows, left, drops, terminal_width()).splitlines())
 
 
 def write_json(whole: Any) -> None:
@@ -104,12 +104,12 @@ def slices_texts(rows: Rows, left: int) -> list[list[str]]:
     names = [name for name in rows[0] if name != "small"]
     texts = [[*names, ""]]
     for row in rows:
-        numbers = [_shown(row[name]) for name in names[left:]]
+        numbers = [_text_of(row[name]) for name in names[left:]]
         texts.append([*(str(row[name]) for name in names[:left]), *numbers, "small" if row["small"] else ""])
     return texts
 
 
-def _shown(number: float | None) -> str:
+def _text_of(number: float | None) -> str:
     if number is None:
         return ""
     return f"{number:.6f}" if isinstance(number, float) else f"{number:,}"

@@ -357,10 +357,10 @@ def read_qrels_runs(
     of_intents = roles.intents is not None or any(measure.way == "intents" for measure in measures)
     each = trec.read_qrels_runs(qrels, runs, roles, missing.value, intents=of_intents, threads=threads)
     for rankings, judged, scored in each:
-        yield rankings, _taken(judged or {}, scored or {}, roles)
+        yield rankings, _columns_taken(judged or {}, scored or {}, roles)
 
 
-def _taken(judged: dict[str, str], scored: dict[str, str], roles: Roles) -> dict[str, str | None]:
+def _columns_taken(judged: dict[str, str], scored: dict[str, str], roles: Roles) -> dict[str, str | None]:
     """The column of each role, or that of each file where they differ."""
     taken: dict[str, str | None] = {}
     for role in ("query", "doc_id", "relevance", "score"):

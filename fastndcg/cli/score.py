@@ -236,7 +236,7 @@ def _of_runs(
             yield from (each._replace(run=each.run or name) for each in results)
         else:
             rankings, columns = next(fresh)
-            yield how.scored(rankings, measures, columns, name)
+            yield how.score(rankings, measures, columns, name)
 
 
 def check_stored(path: str, options: dict[str, Any]) -> None:
@@ -311,7 +311,7 @@ class How(NamedTuple):
         """End the command where stored results would have to be evaluated again."""
         check_stored(path, {"--anchors": self.anchored, "--convention": self.convention})
 
-    def scored(
+    def score(
         self,
         rankings: Rankings,
         measures: list[Measure],
@@ -337,7 +337,7 @@ class How(NamedTuple):
         if stream is not None:
             scores, documents = _score_stream(stream, measures, self.convention, out)
             return Scored(scores, documents, taken, anchors=self._anchors(stream, measures))
-        scored = self.scored(read_rankings(chosen, self.threads), measures, taken)
+        scored = self.score(read_rankings(chosen, self.threads), measures, taken)
         if out is not None:
             _write_out(out, [scored])
         return scored._replace(has_one_intent=False)  # only judgments may have meant none

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastndcg.anchoring import Anchors
 from fastndcg.anchoring import anchors as anchors_of
-from fastndcg.comparison.matching import apart, common_measures, matched, scores_of_systems
+from fastndcg.comparison.matching import apart, common_measures, match_queries, scores_of_systems
 from fastndcg.comparison.result import Comparison, Options
 from fastndcg.errors import Argument, InputError, check_choice, suggest
 from fastndcg.rankings import Rankings
@@ -166,7 +166,7 @@ def compare(
         interval,
     )
     asked = common_measures(scored, measures)
-    found = matched(scored, asked, cluster, missing) if paired else apart(scored, asked, cluster)
+    found = match_queries(scored, asked, cluster, missing) if paired else apart(scored, asked, cluster)
     if test == "wilcoxon" and any(sample.weight is not None for sample in found.samples.values()):
         raise InputError(Argument("test", "wilcoxon"), " knows no weights; use ", Argument("test", "t"))
     compared = Comparison(asked, found, options)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.api import evaluate
-from fastndcg.arrow_types import array_of, decoded
+from fastndcg.arrow_types import array_of, decode
 from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, MeasureError, count_of, suggest
 from fastndcg.measures import Measure, as_measures
 from fastndcg.rankings import Rankings
@@ -111,7 +111,7 @@ def apart(scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any) 
 
 def _ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
     """Unique ids of a system's queries; `known` are those of another system, already checked."""
-    column = decoded(scores.queries[scores.queries.column_names[0]])
+    column = decode(scores.queries[scores.queries.column_names[0]])
     if pa.types.is_integer(column.type) and column.type != pa.uint64():
         column = column.cast(pa.int64())
     elif pa.types.is_string(column.type) or pa.types.is_string_view(column.type):
@@ -134,7 +134,7 @@ def _ascend(ids: pa.Array) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all())
 
 
-def matched(
+def match_queries(
     scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any, missing: str | float
 ) -> Matched:
     """The values of all systems for the same queries in the same order."""
@@ -289,7 +289,7 @@ def _clusters(cluster: Any, queries: pa.Table) -> Int64:
             )
     if column.null_count:
         raise InputError(f"cluster has {count_of(column.null_count, 'null')}; give each query its cluster")
-    codes: Int64 = array_of(decoded(column).combine_chunks().dictionary_encode().indices).astype(np.int64)
+    codes: Int64 = array_of(decode(column).combine_chunks().dictionary_encode().indices).astype(np.int64)
     return codes
 
 

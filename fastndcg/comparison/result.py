@@ -81,8 +81,8 @@ class Comparison:
         self.means = {
             str(measure): {
                 name: sums.mean(
-                    _counted(sample.values[row], sample.counts[row]),
-                    _counted(sample.weight, sample.counts[row]),
+                    _values_that_count(sample.values[row], sample.counts[row]),
+                    _values_that_count(sample.weight, sample.counts[row]),
                 )
                 for name, sample in matched.samples.items()
             }
@@ -113,7 +113,11 @@ class Comparison:
         """Values of two systems, and which count for both."""
         one, other = self._samples[system], self._samples[baseline]
         counts = one.counts[place] & other.counts[place]
-        return _counted(one.values[place], counts), _counted(other.values[place], counts), counts
+        return (
+            _values_that_count(one.values[place], counts),
+            _values_that_count(other.values[place], counts),
+            counts,
+        )
 
     def _mean(self, place: int, name: str, values: Float64, weight: Float64 | None) -> float:
         """Sums over the queries that count for a pair; mostly all that count for the system."""
@@ -122,10 +126,10 @@ class Comparison:
 
     def _paired_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
         own, theirs, counts = self._values(place, system, baseline)
-        weight = _counted(self._samples[system].weight, counts)
+        weight = _values_that_count(self._samples[system].weight, counts)
         differences, measure = own - theirs, str(self.measures[place])
-        clusters = _counted(self._samples[system].clusters, counts)
-        found = Difference.paired(Spread.of(differences, weight, clusters))
+        clusters = _values_that_count(self._samples[system].clusters, counts)
+        found = Difference.of_pairs(Spread.of(differences, weight, clusters))
         self._differences[measure, system, baseline] = found
         tolerance, nonzero = self._options.tolerance, int(np.count_nonzero(differences))
         wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())
@@ -137,7 +141,7 @@ class Comparison:
         p = self._p(differences, weight, counts, found)
         numbers = found.numbers(self._options.confidence)
         if self._options.interval != "t":
-            numbers |= self._bootstrapped(differences, weight, clusters, found.difference)
+            numbers |= self._bootstrap(differences, weight, clusters, found.difference)
         return {
             "measure": measure,
             "system": system,
@@ -154,7 +158,7 @@ class Comparison:
             "queries": len(own),
         }
 
-    def _bootstrapped(
+    def _bootstrap(
         self, differences: Float64, weight: Float64 | None, clusters: Int64 | None, difference: float
     ) -> dict[str, float]:
         """The interval from resamples, the same whichever of the two systems is the baseline."""
@@ -505,7 +509,7 @@ class Comparison:
         return texts.html_of(self)
 
 
-def _counted(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
+def _values_that_count(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
     """The values that count; not copied where all do."""
     return column if column is None or counts.all() else column[counts]
 

@@ -6,7 +6,7 @@ import html
 import math
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.tables import fitted, html_table, terminal_width, text_table
+from fastndcg.tables import fit, html_table, terminal_width, text_table
 
 if TYPE_CHECKING:
     from fastndcg.comparison.result import Comparison
@@ -52,7 +52,7 @@ def plain(compared: Comparison) -> str:
             place = table[0].index(name)
             table = [[*row[:place], *row[place + 1 :]] for row in table]
     else:
-        shown = fitted(table, 3 if "baseline" in table[0] else 2, (), width)
+        shown = fit(table, 3 if "baseline" in table[0] else 2, (), width)
     notes = [f"caution: {caution}" for caution in compared.cautions]
     anchors = ["", text_table(_rows_of_anchors(compared), left=2)] if compared.anchors else []
     return "\n".join([heading(compared), shown, *notes, *anchors])
@@ -66,19 +66,19 @@ def html_of(compared: Comparison) -> str:
 
 def latex(compared: Comparison) -> str:
     lines = [f"\\begin{{tabular}}{{ll{'r' * len(compared.means)}}}", "\\toprule"]
-    lines += [" & ".join(["", "system", *map(_escaped, compared.means)]) + " \\\\", "\\midrule"]
-    for letter, system, cells in _ranked(compared):
+    lines += [" & ".join(["", "system", *map(_escape, compared.means)]) + " \\\\", "\\midrule"]
+    for letter, system, cells in _rank(compared):
         shown = [
             (f"\\textbf{{{mean}}}" if best else mean) + (f"$^{{{beaten}}}$" if beaten else "")
             for mean, beaten, best in cells
         ]
-        lines.append(" & ".join([letter, _escaped(system), *shown]) + " \\\\")
+        lines.append(" & ".join([letter, _escape(system), *shown]) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
 
 
 def markdown(compared: Comparison) -> str:
     lines = [["", "system", *compared.means], ["---", "---", *["---:"] * len(compared.means)]]
-    for letter, system, cells in _ranked(compared):
+    for letter, system, cells in _rank(compared):
         shown = [
             (f"**{mean}**" if best else mean) + (f"<sup>{beaten}</sup>" if beaten else "")
             for mean, beaten, best in cells
@@ -116,7 +116,7 @@ def _rows_of_anchors(compared: Comparison) -> list[list[str]]:
     return [list(rows[0]), *texts]
 
 
-def _ranked(compared: Comparison) -> list[tuple[str, str, list[tuple[str, str, bool]]]]:
+def _rank(compared: Comparison) -> list[tuple[str, str, list[tuple[str, str, bool]]]]:
     """Of each system its letter, its name, and of each measure the mean, the letters of systems that it beats significantly, and if it is best."""
     letters = {name: _letter(place) for place, name in enumerate(compared.systems)}
     beaten: dict[tuple[str, str], str] = {}
@@ -141,7 +141,7 @@ def _letter(place: int) -> str:
     return chr(ord("a") + place) if place < 26 else f"({place + 1})"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Text as LaTeX, its special characters escaped."""
     signs: dict[str, Any] = {sign: f"\\{sign}" for sign in "&%$#_{}"}
     signs |= {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}

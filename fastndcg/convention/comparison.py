@@ -243,7 +243,7 @@ def explain_conventions(
     rows = [{"choice": start.name, "before": None, "after": None, "effect": None, "value": value}]
     for choice, step in walk:
         reached = placed.get(numbers[step], numbers[step])
-        before, after = (_shown(rule, choice) for rule in (at, step))
+        before, after = (_text_of(rule, choice) for rule in (at, step))
         rows.append(
             {"choice": choice, "before": before, "after": after, "effect": reached - value, "value": reached}
         )
@@ -260,7 +260,7 @@ def explain_conventions(
     )
 
 
-def _shown(rule: Convention, choice: str) -> str:
+def _text_of(rule: Convention, choice: str) -> str:
     values = [getattr(rule, name) for name in CHOICES[choice]]
     if choice == "cutoff":
         return str(values[0]).lower()
@@ -281,8 +281,8 @@ def describe() -> Table:
             "name": rule.name,
             "measure": str(rule.measure()),
             "ties": rule.ties,
-            "scores": _shown(rule, "scores"),
-            "rounding": _shown(rule, "rounding"),
+            "scores": _text_of(rule, "scores"),
+            "rounding": _text_of(rule, "rounding"),
             "missing": rule.missing,
             "unjudged": rule.unjudged,
             "weights": rule.weights,

@@ -47,14 +47,12 @@ def report(convention: Convention, measure: Measure, values: Float64, left_out: 
     counted = ~left_out & ~(empty & (measure.empty == "skip"))
     shown = values
     if convention.rounding is not None:
-        shown = np.array(
-            [_rounded(value, convention.rounding) for value in values.tolist()], dtype=np.float64
-        )
+        shown = np.array([_round(value, convention.rounding) for value in values.tolist()], dtype=np.float64)
     stored = convention.rounding is not None and convention.rounding.when == "stored"
     return Reported(shown, shown if stored else values, empty & ~left_out, counted)
 
 
-def _rounded(value: float, rounding: Rounding) -> float:
+def _round(value: float, rounding: Rounding) -> float:
     if math.isnan(value):
         return value
     if rounding.when == "stored":  # Java's Math.round(value * 100) / 100
@@ -82,7 +80,7 @@ class _Share(NamedTuple):
         products = statistics.exact_sum_of_products(values, weight)
         return cls(queries, undefined, total, statistics.exact_sum(weight), products)
 
-    def merged(self, other: _Share) -> _Share:
+    def merge(self, other: _Share) -> _Share:
         return _Share(*map(operator.add, self, other))
 
 
@@ -91,7 +89,7 @@ class MeanSums(NamedTuple):
 
     >>> queries = Rankings.from_lists([[1, 0], [0, 0], [2, 1]], [[0.1, 0.2], [0.3, 0.4], [0.6, 0.6]], weight=[0.5, 2, 1])
     >>> first, rest = (evaluate_by_convention(part, "nDCG", "tf_ranking") for part in (queries[:1], queries[1:]))
-    >>> merged = first._mean_sums(0).merged(rest._mean_sums(0))
+    >>> merged = first._mean_sums(0).merge(rest._mean_sums(0))
     >>> merged.mean(first.convention) == evaluate_by_convention(queries, "nDCG", "tf_ranking").mean()["nDCG"]
     True
     """
@@ -116,12 +114,12 @@ class MeanSums(NamedTuple):
         )
         return cls(valued, empty_with_weight, weightless, has_weights=True)
 
-    def merged(self, other: MeanSums) -> MeanSums:
+    def merge(self, other: MeanSums) -> MeanSums:
         """Sums over the queries of both."""
         return MeanSums(
-            self.valued.merged(other.valued),
-            self.empty.merged(other.empty),
-            self.weightless.merged(other.weightless),
+            self.valued.merge(other.valued),
+            self.empty.merge(other.empty),
+            self.weightless.merge(other.weightless),
             self.has_weights,
         )
 
@@ -150,7 +148,7 @@ class MeanSums(NamedTuple):
                 )
             mean = 1.0
         printed = convention.rounding is not None and convention.rounding.when == "printed"
-        return _rounded(mean, convention.rounding) if printed and convention.rounding else mean
+        return _round(mean, convention.rounding) if printed and convention.rounding else mean
 
 
 class ConventionScores(Scores):
@@ -185,7 +183,7 @@ class ConventionScores(Scores):
         return self._again(self._reported, queries, self.weight)
 
     @staticmethod
-    def _joined(parts: Sequence[Scores], queries: pa.Table, weight: Float64 | None) -> ConventionScores:
+    def _join(parts: Sequence[Scores], queries: pa.Table, weight: Float64 | None) -> ConventionScores:
         theirs = [part for part in parts if isinstance(part, ConventionScores)]
         reported = [
             Reported(*map(np.concatenate, zip(*of_measure, strict=True)))
@@ -193,7 +191,7 @@ class ConventionScores(Scores):
         ]
         return theirs[0]._again(reported, queries, weight)
 
-    def _ordered(self, order: Int64, queries: pa.Table, weight: Float64 | None) -> ConventionScores:
+    def _reorder(self, order: Int64, queries: pa.Table, weight: Float64 | None) -> ConventionScores:
         return self._again([each.part(order) for each in self._reported], queries, weight)
 
     def _again(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import offsets_from
-from fastndcg.arrow_types import array_of, decoded
+from fastndcg.arrow_types import array_of, decode
 from fastndcg.errors import ConventionError
 from fastndcg.rankings import Rankings
 from fastndcg.scoring import ideals, plan
@@ -63,7 +63,7 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
     """Place of each id among the distinct ids in rising order; text is ordered by its UTF-8 bytes, as strcmp does."""
     import pyarrow.compute as pc
 
-    distinct = decoded(pc.unique(ids))
+    distinct = decode(pc.unique(ids))
     comparable = (
         distinct.cast(pa.string()).cast(pa.binary())
         if as_text or pa.types.is_string(distinct.type) or pa.types.is_large_string(distinct.type)
@@ -71,7 +71,7 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
     )
     places = np.empty(len(distinct), np.int64)
     places[array_of(pc.sort_indices(comparable))] = np.arange(len(distinct))
-    of_rows: Int64 = places[array_of(pc.index_in(decoded(ids), distinct))]
+    of_rows: Int64 = places[array_of(pc.index_in(decode(ids), distinct))]
     return of_rows
 
 

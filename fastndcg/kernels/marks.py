@@ -47,14 +47,14 @@ def _by_options(*given: Any, **options: Any) -> Callable[[F], F]:
 
 def _stoppable(function: F) -> F:
     @wraps(function)
-    def watched(*arguments: Any) -> Any:
+    def watch(*arguments: Any) -> Any:
         if thread_time() > deadline.at:
             deadline.at = deadline.last()
             if thread_time() > deadline.at:
                 raise TooSlowError
         return function(*arguments)
 
-    return watched  # type: ignore[return-value]
+    return watch  # type: ignore[return-value]
 
 
 def _as_plain(*, plain: Any = None, **options: Any) -> Callable[[F], F]:

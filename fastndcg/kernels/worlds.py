@@ -90,11 +90,11 @@ def _world(asked: str, disabled: str) -> str:
 
 def run(name: str, size: float, *arguments: Any) -> Any:
     """Run a driver, as in "rows.find_changes"; `size` is what it has to do, in the units of `COSTS`."""
-    driver = compiled(name, size, arguments)
+    driver = compiled_driver(name, size, arguments)
     return run_plain(name, size, arguments) if driver is None else driver(*arguments)
 
 
-def compiled(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
+def compiled_driver(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
     """The compiled driver, where that is the one to run; None where it is the plain one."""
     asked = world()
     if asked == "plain":

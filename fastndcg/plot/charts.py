@@ -22,12 +22,12 @@ from fastndcg.plot.looks import (
     WIDTH,
     WORSE,
     Chart,
+    add_looks,
     altair,
-    coloured,
-    dashed,
+    colours_of,
+    dashes_of,
     data,
-    shaped,
-    themed,
+    shapes_of,
 )
 from fastndcg.rankings import Rankings
 from fastndcg.scoring.plan import discount_of, discount_table, gain_of, worth_of
@@ -85,7 +85,7 @@ def cutoffs(
     asked, rows = as_measure(measure), []
     if asked.definition.cut != "rank":
         raise MeasureError(f"{asked} has no cutoff, so that it has no curve over cutoffs; take nDCG")
-    named = _named(systems)
+    named = _by_name(systems)
     for name, given in named.items():
         scores = given
         if isinstance(given, Rankings):
@@ -110,20 +110,20 @@ def cutoffs(
             scale=alt.Scale(type="log", nice=False),
             axis=alt.Axis(values=sorted({row["cutoff"] for row in rows})),
         ),
-        coloured(list(named)),
+        colours_of(list(named)),
     )
     at_k = f"{_bare(bare)}@k"
     band = base.mark_area(opacity=0.2).encode(alt.Y("low:Q", scale=alt.Scale(zero=False)), alt.Y2("high:Q"))
     line = base.mark_line().encode(
-        alt.Y("mean:Q", title=f"mean {at_k} ({_unit(asked)})"), dashed(list(named))
+        alt.Y("mean:Q", title=f"mean {at_k} ({_unit(asked)})"), dashes_of(list(named))
     )
-    points = base.mark_point(filled=True, size=30).encode(alt.Y("mean:Q"), shaped(list(named)))
+    points = base.mark_point(filled=True, size=30).encode(alt.Y("mean:Q"), shapes_of(list(named)))
     shown = "; ".join(
         f"{name}: "
         + ", ".join(f"{row['mean']:.3f} at {row['cutoff']}" for row in rows if row["system"] == name)
         for name in named
     )
-    return themed(
+    return add_looks(
         alt.layer(band, line, points).properties(width=WIDTH, height=HEIGHT),
         f"{at_k} at each cutoff",
         f"bands: intervals of {100 * confidence:g} %, for each cutoff by itself",
@@ -156,7 +156,7 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
     ExtraError
         Altair is not installed.
     """
-    asked, named = as_measure(measure), _named(systems)
+    asked, named = as_measure(measure), _by_name(systems)
     values = {name: scores[asked] for name, scores in named.items()}
     defined = {name: each[~np.isnan(each)] for name, each in values.items()}
     every = np.concatenate(list(defined.values()))
@@ -175,9 +175,9 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
         ]
     alt, several = altair(), len(named) > 1
     x = alt.X("from:Q", title=f"{asked} ({_unit(asked)})", scale=alt.Scale(zero=False))
-    histogram = alt.Chart(data(bars)).encode(x, alt.Y("queries:Q", title="queries"), coloured(list(named)))
+    histogram = alt.Chart(data(bars)).encode(x, alt.Y("queries:Q", title="queries"), colours_of(list(named)))
     histogram = (
-        histogram.mark_line(interpolate="step-after").encode(dashed(list(named)))
+        histogram.mark_line(interpolate="step-after").encode(dashes_of(list(named)))
         if several
         else histogram.mark_bar().encode(alt.X2("to:Q"), y2=alt.Y2Datum(0))
     )
@@ -187,8 +187,8 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
         .encode(
             alt.X("value:Q", title=f"{asked} ({_unit(asked)})", scale=alt.Scale(zero=False)),
             alt.Y("share:Q", title="share of queries up to it"),
-            coloured(list(named)),
-            dashed(list(named)),
+            colours_of(list(named)),
+            dashes_of(list(named)),
         )
     )
     facts = []
@@ -203,7 +203,7 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
         histogram.properties(width=WIDTH, height=HEIGHT // 2),
         shares.properties(width=WIDTH, height=HEIGHT // 2),
     )
-    return themed(
+    return add_looks(
         chart, f"{asked} of queries", "; ".join(facts), f"How {asked} is distributed. {'; '.join(facts)}."
     )
 
@@ -236,7 +236,7 @@ def slices(
     ExtraError
         Altair is not installed.
     """
-    asked, named = as_measure(measure), _named(systems)
+    asked, named = as_measure(measure), _by_name(systems)
     columns = [by] if isinstance(by, str) else list(by)
     rows, means = [], []
     for name, scores in named.items():
@@ -265,11 +265,11 @@ def slices(
         whole = alt.Chart(data(means)).mark_rule(strokeDash=[4, 4], color=SAME).encode(alt.X("mean:Q"))
         chart = alt.layer(whole, chart).properties(width=WIDTH, height=chart.height)
     worst = min(rows, key=lambda row: (row["mean"] is None, row["mean"]))
-    return themed(
+    return add_looks(
         chart,
         f"{asked} by {', '.join(columns)}",
         f"intervals of {100 * confidence:g} %; hollow: {_size(True)}{left_out}",
-        f"Mean {asked} of {count_of(len(counts), 'group')} by {', '.join(columns)}; lowest: {worst['slice']}, {_shown(worst['mean'])}.",
+        f"Mean {asked} of {count_of(len(counts), 'group')} by {', '.join(columns)}; lowest: {worst['slice']}, {_text_of(worst['mean'])}.",
     )
 
 
@@ -333,7 +333,7 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
             )
         )
     said = f"Kendall's tau-b {tau:.3f} of {count_of(len(values), 'query')}"
-    return themed(
+    return add_looks(
         chart.properties(width=WIDTH, height=HEIGHT),
         f"{asked} and {column}",
         said,
@@ -400,7 +400,7 @@ def differences(
     )
     said = f"better for {count_of(wins, 'query')}, worse for {losses:,}, equal for {len(found) - wins - losses:,}"
     each = f"; a bar is the mean of about {len(found) // bars:,} queries" if bars < len(found) else ""
-    return themed(
+    return add_looks(
         chart,
         f"{asked}: {own} against {theirs}",
         said + each,
@@ -450,10 +450,10 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
     zero = alt.Chart(data([{"none": 0}])).mark_rule(strokeDash=[4, 4], color=SAME).encode(alt.X("none:Q"))
     chart = alt.layer(zero, chart).properties(width=WIDTH, height=chart.height)
     said = "; ".join(
-        f"{row['measure']}, {row['system']}: {_shown(row['mean'])} ({_shown(row['low'])} to {_shown(row['high'])})"
+        f"{row['measure']}, {row['system']}: {_text_of(row['mean'])} ({_text_of(row['low'])} to {_text_of(row['high'])})"
         for row in rows
     )
-    return themed(
+    return add_looks(
         chart,
         "Differences of means",
         f"intervals of {100 * comparison.confidence:g} %",
@@ -558,7 +558,7 @@ def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
     ExtraError
         Altair is not installed.
     """
-    named, rows = _named(systems), []
+    named, rows = _by_name(systems), []
     for name, ranges in named.items():
         for row in ranges.summary().to_pylist():
             low, value, high = (_number(row[key]) for key in list(row)[1:4])
@@ -567,11 +567,11 @@ def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
     measures = list(dict.fromkeys(row["measure"] for row in rows))
     chart = _intervals(rows, measures, "measure", "", "mean (units of the measure)", list(named))
     said = "; ".join(
-        f"{row['measure']}{' of ' + row['system'] if len(named) > 1 else ''}: {_shown(row['low'])}, "
-        f"{_shown(row['mean'])}, {_shown(row['high'])}"
+        f"{row['measure']}{' of ' + row['system'] if len(named) > 1 else ''}: {_text_of(row['low'])}, "
+        f"{_text_of(row['mean'])}, {_text_of(row['high'])}"
         for row in rows
     )
-    return themed(
+    return add_looks(
         chart, ", ".join(words).capitalize(), "means over all queries", f"{', '.join(words)}. {said}."
     )
 
@@ -593,7 +593,7 @@ def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
     ExtraError
         Altair is not installed.
     """
-    named, kinds = _named(systems), ["actual", "best", "random", "worst"]
+    named, kinds = _by_name(systems), ["actual", "best", "random", "worst"]
     rows: list[dict[str, Any]] = []
     said = []
     for name, found in named.items():
@@ -607,10 +607,10 @@ def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
     chart = alt.layer(
         base.mark_line(color=SAME, strokeWidth=2).encode(alt.X("mean:Q", title=x_title), alt.Detail("of:N")),
         base.mark_point(filled=True, size=70, opacity=1).encode(
-            alt.X("mean:Q"), coloured(kinds, "order"), shaped(kinds, "order")
+            alt.X("mean:Q"), colours_of(kinds, "order"), shapes_of(kinds, "order")
         ),
     )
-    return themed(
+    return add_looks(
         chart.properties(width=WIDTH, height=max(28 * len(order), 60)),
         "Worst, random, actual and best order",
         "of the returned documents; means over all queries",
@@ -662,7 +662,7 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
             alt.X("rank:O", title="rank (1 is the first)", axis=alt.Axis(labelAngle=0, labelOverlap=True)),
             alt.XOffset("ranking:N", sort=names),
             alt.Y("contribution:Q", title=f"added to {explanation.measure}"),
-            coloured(names, "ranking"),
+            colours_of(names, "ranking"),
         )
         .properties(width=WIDTH, height=HEIGHT)
     )
@@ -671,7 +671,7 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
         for row in rows
         if row["ranking"] == "predicted" and row["contribution"]
     )
-    return themed(
+    return add_looks(
         chart,
         f"What each rank adds to {explanation.measure}",
         explanation.heading(),
@@ -706,7 +706,7 @@ def grades(rows: list[dict[str, Any]], subtitle: str = "judged documents of each
             alt.X("grade:N", sort=order, title="grade", axis=alt.Axis(labelAngle=0)),
             alt.XOffset("system:N", sort=names),
             alt.Y("documents:Q", title="documents"),
-            coloured(names),
+            colours_of(names),
         )
         .properties(width=WIDTH, height=HEIGHT)
     )
@@ -714,7 +714,7 @@ def grades(rows: list[dict[str, Any]], subtitle: str = "judged documents of each
         (f"{row['system']}, " if len(names) > 1 else "") + f"grade {row['grade']}: {row['documents']:,}"
         for row in rows
     )
-    return themed(chart, "Grades", subtitle, f"Documents of each grade. {said}.")
+    return add_looks(chart, "Grades", subtitle, f"Documents of each grade. {said}.")
 
 
 # ---- parts ----
@@ -726,11 +726,11 @@ def _curves(rows: list[dict[str, Any]], x: str, x_title: str, y: str, y_title: s
     base = alt.Chart(data(rows)).encode(
         alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(zero=False, nice=False)),
         alt.Y(f"{y}:Q", title=y_title),
-        coloured(names),
+        colours_of(names),
     )
     chart = alt.layer(
-        base.mark_line().encode(dashed(names)),
-        base.mark_point(filled=True, size=30).encode(shaped(names)),
+        base.mark_line().encode(dashes_of(names)),
+        base.mark_point(filled=True, size=30).encode(shapes_of(names)),
     )
     said = "; ".join(
         f"{name}: "
@@ -739,7 +739,9 @@ def _curves(rows: list[dict[str, Any]], x: str, x_title: str, y: str, y_title: s
         )
         for name in names
     )
-    return themed(chart.properties(width=WIDTH, height=HEIGHT), title, ", ".join(names), f"{title}. {said}.")
+    return add_looks(
+        chart.properties(width=WIDTH, height=HEIGHT), title, ", ".join(names), f"{title}. {said}."
+    )
 
 
 def _intervals(
@@ -749,20 +751,20 @@ def _intervals(
     alt = altair()
     base = alt.Chart(data(rows)).encode(
         alt.Y(f"{field}:N", sort=order, title=title or None),
-        coloured(names),
+        colours_of(names),
         alt.YOffset("system:N", sort=names),
     )
     rule = base.mark_rule(strokeWidth=2).encode(
         alt.X("low:Q", title=x_title, scale=alt.Scale(zero=False)), alt.X2("high:Q")
     )
     points = base.mark_point(size=50, opacity=1, filled="small" not in rows[0]).encode(
-        alt.X("mean:Q"), shaped(names)
+        alt.X("mean:Q"), shapes_of(names)
     )
     if "small" in rows[0]:
         points = points.encode(
             alt.Fill(
                 "system:N",
-                scale=alt.Scale(domain=names, range=coloured(names).to_dict()["scale"]["range"]),
+                scale=alt.Scale(domain=names, range=colours_of(names).to_dict()["scale"]["range"]),
                 legend=None,
             ),
             fillOpacity=alt.condition(alt.datum.small == _size(True), alt.value(0), alt.value(1)),
@@ -809,7 +811,7 @@ def _edges(values: Float64, most: int) -> Float64:
     return edges
 
 
-def _named(systems: Any) -> dict[str, Any]:
+def _by_name(systems: Any) -> dict[str, Any]:
     if not isinstance(systems, Mapping):
         return {"system": systems}
     if not systems:
@@ -853,5 +855,5 @@ def _size(small: bool) -> str:
     return f"fewer than {SMALL} queries" if small else f"{SMALL} queries or more"
 
 
-def _shown(value: float | None) -> str:
+def _text_of(value: float | None) -> str:
     return "none" if value is None else f"{value:.3f}"

@@ -28,7 +28,7 @@ def altair() -> Any:
     return library("altair", "Altair", "plot", "a picture")
 
 
-def themed(chart: Chart, title: str, subtitle: str, description: str) -> Chart:
+def add_looks(chart: Chart, title: str, subtitle: str, description: str) -> Chart:
     """The chart with a title, what it says in words, and the looks of all pictures."""
     alt, words = altair(), {"labelColor": TEXT, "titleColor": TEXT, "titleFontWeight": "normal"}
     config = {
@@ -55,7 +55,7 @@ def data(rows: list[dict[str, Any]]) -> Any:
     return altair().InlineData(values=rows)
 
 
-def coloured(names: list[str], field: str = "system") -> Any:
+def colours_of(names: list[str], field: str = "system") -> Any:
     """A colour for each name, in their order; one name needs no legend."""
     alt = altair()
     return alt.Color(
@@ -66,7 +66,7 @@ def coloured(names: list[str], field: str = "system") -> Any:
     )
 
 
-def dashed(names: list[str]) -> Any:
+def dashes_of(names: list[str]) -> Any:
     """A dash for each name, for those who do not see colours."""
     alt = altair()
     return alt.StrokeDash(
@@ -74,7 +74,7 @@ def dashed(names: list[str]) -> Any:
     )
 
 
-def shaped(names: list[str], field: str = "system") -> Any:
+def shapes_of(names: list[str], field: str = "system") -> Any:
     """A shape for each name, for those who do not see colours."""
     alt = altair()
     return alt.Shape(

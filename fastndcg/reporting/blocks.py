@@ -94,10 +94,12 @@ def cell_of(value: Any) -> Cell:
 def id_cells(rows: Iterable[dict[str, Any]], columns: Iterable[str]) -> list[dict[str, Any]]:
     """Rows whose ids and kept columns are texts: 1234567 is an id, not a number of things."""
     names = set(columns)
-    return [{name: _named(value) if name in names else value for name, value in row.items()} for row in rows]
+    return [
+        {name: _text_of(value) if name in names else value for name, value in row.items()} for row in rows
+    ]
 
 
-def _named(value: Any) -> str:
+def _text_of(value: Any) -> str:
     return "" if value is None else str(value)
 
 

@@ -91,10 +91,10 @@ def report(
     from fastndcg.reporting.sections import sections_of
 
     check_writable(path)
-    found = _found(systems, measures, baseline, by, confidence, missing, sources, threads)
+    found = _find(systems, measures, baseline, by, confidence, missing, sources, threads)
     names = list(found.rankings)
     queries = max(facts.queries for facts in found.facts.values())
-    text = _rendered(
+    text = _render(
         jinja,
         title=title
         or f"{found.main} of {' and '.join(names) if len(names) < 4 else count_of(len(names), 'system')}",
@@ -112,7 +112,7 @@ def check_extra() -> Any:
     return library("jinja2", "Jinja2", "report", "a report")
 
 
-def _found(
+def _find(
     systems: Any,
     measures: Any,
     baseline: str | None,
@@ -175,7 +175,7 @@ def _found(
     )
 
 
-def _rendered(jinja: Any, **parts: Any) -> str:
+def _render(jinja: Any, **parts: Any) -> str:
     """The page: its template, where all text is escaped, with its style and script, which alone may run."""
     from importlib import resources  # here, because it brings tempfile, and that random
 

@@ -54,7 +54,7 @@ class Found(NamedTuple):
 
 def sections_of(found: Found, command: str) -> Iterator[Section]:
     """All sections with content, in their order."""
-    yield Section("evaluated", "What was evaluated", _evaluated(found))
+    yield Section("evaluated", "What was evaluated", _evaluated_section(found))
     yield Section("summary", "Summary", _summary(found))
     if found.comparison is not None:
         yield Section("comparison", "Comparison", _comparison(found, found.comparison))
@@ -71,7 +71,7 @@ def sections_of(found: Found, command: str) -> Iterator[Section]:
     if found.comparison is not None:
         yield Section("movers", "Largest movers", list(_movers(found, found.comparison)))
     yield Section("measures", "Measures", _measures(found))
-    yield Section("made", "How this page was made", _made(command))
+    yield Section("made", "How this page was made", _made_section(command))
 
 
 def _or_message(make: Callable[[], list[Any]]) -> list[Any]:
@@ -85,7 +85,7 @@ def _or_message(make: Callable[[], list[Any]]) -> list[Any]:
 # ---- sections ----
 
 
-def _evaluated(found: Found) -> list[Any]:
+def _evaluated_section(found: Found) -> list[Any]:
     of_systems = {
         name: {
             "source": found.sources.get(name, "given in Python"),
@@ -223,7 +223,9 @@ def _worst(found: Found) -> list[Any]:
             blocks.append(Text(f"{name}, without {left_out} where {found.main} is undefined:"))
         blocks.append(table_of(f"Lowest {found.main} of {name}", _rows(queries, 1)))
         alone = {name: found.rankings[name]}
-        blocks += [_explained(alone, found.main, query) for query in queries[0][:_EXPLAINED].to_pylist()]
+        blocks += [
+            _explained_section(alone, found.main, query) for query in queries[0][:_EXPLAINED].to_pylist()
+        ]
     return blocks
 
 
@@ -237,7 +239,7 @@ def _movers(found: Found, comparison: Comparison) -> Iterator[Any]:
         yield table_of(f"{found.main}, {system} against {baseline}", _rows(queries, 3), names)
         for query in queries[0][:_EXPLAINED].to_pylist():
             both = {name: found.rankings[name] for name in (baseline, system)}
-            yield _explained(both, found.main, query)
+            yield _explained_section(both, found.main, query)
 
 
 def _measures(found: Found) -> list[Any]:
@@ -280,7 +282,7 @@ def _measures(found: Found) -> list[Any]:
     return [*blocks, *with_gains]
 
 
-def _made(command: str) -> list[Any]:
+def _made_section(command: str) -> list[Any]:
     rows = [{"": "command", "value": command}, {"": "Python", "value": sys.version.split()[0]}]
     for name in ("fastndcg", "numpy", "numba", "pyarrow", "scipy", "altair", "vl-convert-python"):
         try:
@@ -318,7 +320,7 @@ def _rows(queries: pa.Table, numbers: int) -> list[dict[str, Any]]:
     return id_cells(queries.to_pylist(), queries.column_names[:-numbers])
 
 
-def _explained(systems: dict[str, Rankings], measure: Measure, query: Any) -> Folded:
+def _explained_section(systems: dict[str, Rankings], measure: Measure, query: Any) -> Folded:
     """A query rank by rank, for each system."""
     try:
         explanations = explain(systems, measure, query)

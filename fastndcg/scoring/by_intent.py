@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import falling_keys, offsets_from, offsets_of, read_only
-from fastndcg.arrow_types import array_of, decoded
+from fastndcg.arrow_types import array_of, decode
 from fastndcg.errors import Argument, Call, InputError, MeasureError, Step
 from fastndcg.kernels.tables import GAIN, STOP
 from fastndcg.later import pa
@@ -150,7 +150,7 @@ def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
         import pyarrow.compute as pc
 
         query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
-        ids = decoded(rankings.doc_ids.take(pa.array(rows)))
+        ids = decode(rankings.doc_ids.take(pa.array(rows)))
         if not pa.types.is_integer(ids.type):
             ids = ids.cast(pa.large_binary())
         order = pc.sort_indices(

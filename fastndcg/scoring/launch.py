@@ -72,7 +72,7 @@ def score(
         for first, last in _runs(rankings, coding, wanted, sizes):
             documents = _documents(rankings, coding, first, last)
             arguments = (_chunks(rankings, first, last, wanted, sizes), documents, tables, out)
-            serial = worlds.compiled(name, size, arguments)
+            serial = worlds.compiled_driver(name, size, arguments)
             if serial is None:
                 worlds.run_plain(name, size, arguments)
             elif wanted == 1:

@@ -34,7 +34,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
         rows = [row for row, other in enumerate(kinds) if other == kind]
         first = measures[rows[0]]
         plan.check(first, rankings)
-        weighted = _weighted(first, rankings)
+        weighted = _weight(first, rankings)
         sums = launch.score(tuple(_without_ips(measures[row]) for row in rows), weighted, threads)
         total = launch.score((CG(empty="nan"),), weighted, threads)[0]
         for row, summed in zip(rows, sums, strict=True):
@@ -49,7 +49,7 @@ def as_plain(measure: Measure, rankings: Rankings) -> tuple[Rankings, Measure, f
     """Rankings and a measure without propensities that sum to the same, and what snips divides the sum by."""
     _check(measure, rankings)
     plan.check(measure, rankings)
-    weighted = _weighted(measure, rankings)
+    weighted = _weight(measure, rankings)
     if measure.ips != "snips":
         return weighted, _without_ips(measure), None
     return weighted, _without_ips(measure), float(launch.score((CG(empty="nan"),), weighted, None)[0, 0])
@@ -65,7 +65,7 @@ def _check(measure: Measure, rankings: Rankings) -> None:
         )
 
 
-def _weighted(measure: Measure, rankings: Rankings) -> Rankings:
+def _weight(measure: Measure, rankings: Rankings) -> Rankings:
     """The same rankings, whose grades are the measure's gains over propensities."""
     propensity: Any = rankings.propensity
     gains = plan.gains_of_documents(measure, rankings) / np.maximum(propensity, measure.clip)

@@ -91,7 +91,7 @@ class _Decoders:
                 reading.reader.close()
 
     def _next(self, reading: _Reading) -> pa.Table | None:
-        item = self._awaited(reading)
+        item = self._await(reading)
         if isinstance(item, BaseException):
             raise item
         if item is not None:
@@ -99,7 +99,7 @@ class _Decoders:
             self._tokens.put(True)
         return item
 
-    def _awaited(self, reading: _Reading) -> pa.Table | BaseException | None:
+    def _await(self, reading: _Reading) -> pa.Table | BaseException | None:
         while True:
             if reading.decoded.empty():
                 if not any(thread.is_alive() for thread in self._threads):  # as after a fork

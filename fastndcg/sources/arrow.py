@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import combine_flags, read_only
-from fastndcg.arrow_types import array_of, column_of, decoded, is_number
+from fastndcg.arrow_types import array_of, column_of, decode, is_number
 from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, count_of
 from fastndcg.grouping import Grouped, group_by_query
 from fastndcg.intents import intent_grades
@@ -27,7 +27,7 @@ from fastndcg.sources.values import (
     grades_in,
     ids_in,
     is_list,
-    joined,
+    join_arrays,
     numbers_in,
     plain,
     refuse_nulls,
@@ -99,11 +99,11 @@ def rankings_from_table(
     table: pa.Table,
     columns: Columns,
     *,
-    decode: Collection[str] = (),
+    to_decode: Collection[str] = (),
     numbers: int | Int64 = 0,
     grouped: Grouped | None = None,
 ) -> Rankings:
-    """Rankings from columns of a table; `decode` names kept dictionaries that are to come out as plain values.
+    """Rankings from columns of a table; `to_decode` names kept dictionaries that are to come out as plain values.
 
     Where the table is a part of something larger, `numbers` has the number that each of its rows has there, for messages
     and for ids that are row numbers: an array, or that of the first row. `grouped` spares grouping rows a second time.
@@ -118,8 +118,8 @@ def rankings_from_table(
             "lists, a row for each query, or both as numbers, a row for each document"
         )
     if listed:
-        return _from_lists(table, columns, decode, numbers)
-    return _from_long(table, columns, decode, numbers, grouped)
+        return _from_lists(table, columns, to_decode, numbers)
+    return _from_long(table, columns, to_decode, numbers, grouped)
 
 
 def table_of(data: Any, names: Sequence[str]) -> pa.Table:
@@ -150,13 +150,13 @@ def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) ->
     >>> grouped_rows(pa.table({"qid": [7, 7, 3], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]}), columns).offsets
     array([0, 2, 3])
     """
-    grouped = _grouped(checked_ids(table, columns, numbers))
-    return replace(grouped, query_ids=decoded(grouped.query_ids))
+    grouped = _group(checked_ids(table, columns, numbers))
+    return replace(grouped, query_ids=decode(grouped.query_ids))
 
 
 def plain_table(table: pa.Table) -> pa.Table:
     """The same values without dictionaries, views or other types that not every function of pyarrow knows."""
-    columns = [decoded(plain(column)) for column in table.columns]
+    columns = [decode(plain(column)) for column in table.columns]
     return pa.table(columns, names=table.column_names)
 
 
@@ -183,7 +183,7 @@ def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> 
 def _from_long(
     table: pa.Table,
     columns: Columns,
-    decode: Collection[str],
+    to_decode: Collection[str],
     numbers: int | Int64,
     grouped: Grouped | None,
 ) -> Rankings:
@@ -206,10 +206,10 @@ def _from_long(
     doc_ids = None if columns.doc_id is None else doc_ids_in(columns.doc_id, table[columns.doc_id], place)
     more = _more(columns, lambda name: (table[name], place), len(table))
 
-    grouped = _grouped(ids) if grouped is None else grouped
+    grouped = _group(ids) if grouped is None else grouped
     query_level = _QueryLevel(grouped, ids, numbers)
     kept = {name: query_level.column(name, table[name]) for name in columns.keep}
-    kept |= {name: decoded(column) for name, column in kept.items() if name in decode}
+    kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
     if weight is not None and columns.weight is not None:
         weight = query_level.column(columns.weight, pa.chunked_array([pa.array(weight)])).to_numpy()
     relevance, scores = grouped.in_order(relevance, scores)
@@ -217,7 +217,7 @@ def _from_long(
         judged = None if judged is None else judged[grouped.rows]
         doc_ids = None if doc_ids is None else doc_ids.take(pa.array(grouped.rows))
         more = {name: value.take(grouped.rows) for name, value in more.items()}
-    return _checked(
+    return _check(
         grouped.offsets,
         relevance,
         scores,
@@ -225,14 +225,14 @@ def _from_long(
         lambda row: place(row if grouped.rows is None else int(grouped.rows[row])),
         is_judged=judged,
         doc_ids=doc_ids,
-        query_ids=decoded(grouped.query_ids),
+        query_ids=decode(grouped.query_ids),
         weight=weight,
         queries=pa.table(kept) if kept else None,
         **more,
     )
 
 
-def _grouped(ids: pa.ChunkedArray) -> Grouped:
+def _group(ids: pa.ChunkedArray) -> Grouped:
     """`group_by_query` by way of runs of equal ids: where rows stand together, ids are neither joined nor hashed."""
     if pa.types.is_run_end_encoded(ids.type):
         starts, ids_of_runs = runs_of(ids)
@@ -248,7 +248,7 @@ def _grouped(ids: pa.ChunkedArray) -> Grouped:
         if bool((numbers[1:] > numbers[:-1]).all()):
             return Grouped(_whole(ids_of_runs), np.append(starts, len(ids)))
     ends = np.append(starts[1:], len(ids))
-    runs = group_by_query(_whole(decoded(ids_of_runs)))
+    runs = group_by_query(_whole(decode(ids_of_runs)))
     if runs.codes is None:
         return Grouped(runs.query_ids, np.append(starts[runs.offsets[:-1]], len(ids)))
     lengths = ends - starts
@@ -290,7 +290,7 @@ def _changes(column: pa.ChunkedArray, most: int, worth: int = WORTH_COMPILING) -
             import pyarrow.compute as pc
 
             # 3.4 ns a row, where encoding as a dictionary takes 14
-            changes = _listed(view(pc.not_equal(chunk[1:], chunk[:-1])), most)
+            changes = _list(view(pc.not_equal(chunk[1:], chunk[:-1])), most)
         else:
             return None
         most -= 1 if changes is None else len(changes) + 1
@@ -305,7 +305,7 @@ def _changes(column: pa.ChunkedArray, most: int, worth: int = WORTH_COMPILING) -
 def _changes_of_numbers(values: Array, most: int, worth: int) -> Int64 | None:
     """Rows that differ from the row before, by a kernel from `worth` rows on; None where there are more than `most`."""
     if len(values) < worth or values.dtype.kind not in "iu" or values.dtype.itemsize < 4:
-        return _listed(values[1:] != values[:-1], most)
+        return _list(values[1:] != values[:-1], most)
     from fastndcg.kernels import worlds
 
     # signs do not matter here, and each dtype is a kernel to compile
@@ -320,7 +320,7 @@ def _changes_of_numbers(values: Array, most: int, worth: int) -> Int64 | None:
     return rows[:count]
 
 
-def _listed(changes: Array, most: int) -> Int64 | None:
+def _list(changes: Array, most: int) -> Int64 | None:
     if np.count_nonzero(changes) > most:  # to list so many took 10 ns a row
         return None
     return np.flatnonzero(changes) + 1
@@ -392,8 +392,8 @@ class _QueryLevel:
 
     def _differing(self, column: pa.ChunkedArray) -> int | None:
         """The first row, in query order, that differs from the row before it in its query."""
-        encoded = decoded(column).dictionary_encode(null_encoding="encode")
-        codes = joined([view(chunk.indices) for chunk in encoded.chunks], np.int32)
+        encoded = decode(column).dictionary_encode(null_encoding="encode")
+        codes = join_arrays([view(chunk.indices) for chunk in encoded.chunks], np.int32)
         if self._grouped.rows is not None:
             codes = codes[self._grouped.rows]
         changes = codes[1:] != codes[:-1]
@@ -410,14 +410,16 @@ class _QueryLevel:
 def columns_of_queries(table: pa.Table, query: str, names: Sequence[str], first_row: int = 0) -> pa.Table:
     """Columns of one value within each query: a row for each query, in order of first appearance."""
     ids = ids_in(query, table[query])
-    level = _QueryLevel(_grouped(ids), ids, first_row)
+    level = _QueryLevel(_group(ids), ids, first_row)
     return pa.table({name: level.column(name, table[name]) for name in names})
 
 
 # ---- list columns ----
 
 
-def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numbers: int | Int64) -> Rankings:
+def _from_lists(
+    table: pa.Table, columns: Columns, to_decode: Collection[str], numbers: int | Int64
+) -> Rankings:
     ids = None if columns.query is None else checked_ids(table, columns, numbers)
 
     def query_at(row: int) -> str:
@@ -428,10 +430,10 @@ def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numb
 
     if ids is not None and (repeated := _first_repeated(ids)) is not None:
         raise several_rows_of_lists(ids[repeated], columns)
-    offsets, grades = _ragged(columns.relevance, table[columns.relevance], place)
+    offsets, grades = _split_lists(columns.relevance, table[columns.relevance], place)
 
     def values_of(name: str) -> tuple[pa.ChunkedArray, Callable[[int], At]]:
-        own_offsets, values = _ragged(name, table[name], place)
+        own_offsets, values = _split_lists(name, table[name], place)
         if not np.array_equal(own_offsets, offsets):
             row = int(np.argmax(np.diff(own_offsets) != np.diff(offsets)))
             raise InputError(
@@ -456,8 +458,8 @@ def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numb
         else numbers_in(columns.weight, table[columns.weight], "weights", place)
     )
     kept = {name: plain(table[name]) for name in columns.keep}
-    kept |= {name: decoded(column) for name, column in kept.items() if name in decode}
-    return _checked(
+    kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
+    return _check(
         offsets,
         relevance,
         scores,
@@ -465,7 +467,7 @@ def _from_lists(table: pa.Table, columns: Columns, decode: Collection[str], numb
         document,
         is_judged=judged,
         doc_ids=doc_ids,
-        query_ids=_row_numbers(len(table), numbers) if ids is None else decoded(ids),
+        query_ids=_row_numbers(len(table), numbers) if ids is None else decode(ids),
         weight=weight,
         queries=pa.table(kept) if kept else None,
         **more,
@@ -481,7 +483,7 @@ def several_rows_of_lists(query: pa.Scalar, columns: Columns) -> InputError:
 
 def _first_repeated(ids: pa.ChunkedArray) -> int | None:
     """The first row whose id occurred in an earlier row."""
-    codes = array_of(decoded(ids).combine_chunks().dictionary_encode().indices)
+    codes = array_of(decode(ids).combine_chunks().dictionary_encode().indices)
     new = np.zeros(len(codes), np.bool_)
     new[np.unique(codes, return_index=True)[1]] = True
     return None if new.all() else int(np.argmin(new))
@@ -493,7 +495,9 @@ def _row_numbers(rows: int, numbers: int | Int64) -> Int64 | None:
     return numbers
 
 
-def _ragged(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> tuple[Int64, pa.ChunkedArray]:
+def _split_lists(
+    name: str, column: pa.ChunkedArray, place: Callable[[int], At]
+) -> tuple[Int64, pa.ChunkedArray]:
     """Offsets of a list column, and its values end to end."""
     kind = column.type
     if not is_list(kind):
@@ -553,7 +557,7 @@ def _more(
 # ---- checks and messages ----
 
 
-def _checked(
+def _check(
     offsets: Int64,
     relevance: Array,
     scores: Array,

@@ -295,7 +295,7 @@ def find_column(
         )
     raise ColumnError(
         f"no column has a usual name of the {role} ({', '.join(USUAL_NAMES[role])}); "
-        f"the columns are {_listed(names)}. Name it",
+        f"the columns are {_list_in_words(names)}. Name it",
         _as_in(role, "..."),
     )
 
@@ -332,7 +332,7 @@ def check_column(names: Sequence[str], argument: str, name: str) -> str:
         )
     strings = [other for other in names if isinstance(other, str)]
     raise ColumnError(
-        f'there is no column "{name}" for {argument}; the columns are {_listed(names)}.{suggest(name, strings)}'
+        f'there is no column "{name}" for {argument}; the columns are {_list_in_words(names)}.{suggest(name, strings)}'
     )
 
 
@@ -349,7 +349,7 @@ def kept_names(names: Sequence[str], keep: str | Sequence[str]) -> tuple[str, ..
     return tuple(check_column(names, "keep", name) for name in listed)
 
 
-def _listed(names: Sequence[object]) -> str:
+def _list_in_words(names: Sequence[object]) -> str:
     if not names:
         return "none at all"
     shown = ", ".join(f'"{name}"' if isinstance(name, str) else repr(name) for name in names[:_SHOWN])

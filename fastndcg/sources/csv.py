@@ -284,7 +284,7 @@ def _read(
 ) -> pa.Table:
     import pyarrow.csv as pa_csv
 
-    with reading(file.path, "CSV"), stream_of(file) as stream, _malformed():
+    with reading(file.path, "CSV"), stream_of(file) as stream, _raise_malformed():
         return pa_csv.read_csv(stream, *_options(header, names, types, use_threads))
 
 
@@ -305,7 +305,7 @@ def parse(
     with (
         reading(file.path, "CSV"),
         stream_of(file) as stream,
-        _malformed(),
+        _raise_malformed(),
         pa_csv.open_csv(stream, *options) as batches,
     ):
         yield from batches
@@ -355,7 +355,7 @@ def _options(
 
 
 @contextmanager
-def _malformed() -> Iterator[None]:
+def _raise_malformed() -> Iterator[None]:
     try:
         yield
     except pa.ArrowInvalid as error:

@@ -160,7 +160,7 @@ def _check_pages(source: pa.NativeFile, footer: Footer) -> None:
                 if header[3] < 0:
                     raise IndexError
         except (IndexError, KeyError):
-            raise _damaged(f"the pages of column {place} end before they should") from None
+            raise _damage(f"the pages of column {place} end before they should") from None
         if found != values[group, place]:
             raise pa.ArrowInvalid(
                 f"its footer gives column {place} of row group {group} {values[group, place]:,} values, and its pages hold {found:,}"
@@ -218,14 +218,14 @@ _PAGE: dict[int, Any] = {3: _INT32, 5: {1: _INT32}, 8: {1: _INT32}}
 _FOOTER: dict[int, Any] = {3: _INT64, 4: _List(_GROUP)}
 
 
-def _damaged(what: str) -> pa.ArrowInvalid:
+def _damage(what: str) -> pa.ArrowInvalid:
     return pa.ArrowInvalid(f"its footer is damaged: {what}")
 
 
 def _structure(data: bytes, at: int, wanted: dict[int, Any], depth: int = 0) -> tuple[dict[int, Any], int]:
     """The wanted fields of a structure, and where it ends. Raises `ArrowInvalid`, and `IndexError` past the end."""
     if depth > _NESTED:
-        raise _damaged("structures lie in one another too deeply")
+        raise _damage("structures lie in one another too deeply")
     found: dict[int, Any] = {}
     field = 0
     while byte := data[at]:
@@ -234,27 +234,27 @@ def _structure(data: bytes, at: int, wanted: dict[int, Any], depth: int = 0) -> 
         if byte > 15:
             field += byte >> 4
         else:
-            number, at = _unsigned(data, at)
+            number, at = _read_unsigned(data, at)
             field = (number >> 1) ^ -(number & 1)
         if field not in wanted:
             at = _past(data, at, kind, depth)
             continue
         is_known = wanted[field]
         if field in found:
-            raise _damaged(f"field {field} stands there twice")
+            raise _damage(f"field {field} stands there twice")
         if isinstance(is_known, dict) and kind == _STRUCTURE:
             found[field], at = _structure(data, at, is_known, depth + 1)
         elif isinstance(is_known, _List) and kind == _LIST:
             found[field], at = _items(data, at, is_known.of, depth + 1)
         elif kind != is_known:
-            raise _damaged(f"field {field} is of type {kind}")
+            raise _damage(f"field {field} is of type {kind}")
         elif kind == _TEXT:
             at, found[field] = _past(data, at, kind, depth), None
         else:
-            number, at = _unsigned(data, at)
+            number, at = _read_unsigned(data, at)
             found[field] = value = (number >> 1) ^ -(number & 1)
             if kind == _INT32 and not -(1 << 31) <= value < 1 << 31:
-                raise _damaged(f"field {field} is {value}")
+                raise _damage(f"field {field} is {value}")
     return found, at + 1
 
 
@@ -262,7 +262,7 @@ def _items(data: bytes, at: int, of: int | dict[int, Any], depth: int) -> tuple[
     n, kind, at = _head(data, at)
     if kind != (_STRUCTURE if isinstance(of, dict) else of):
         if n:
-            raise _damaged(f"a list holds type {kind}")
+            raise _damage(f"a list holds type {kind}")
         return [], at
     items = []
     for _ in range(n):
@@ -270,7 +270,7 @@ def _items(data: bytes, at: int, of: int | dict[int, Any], depth: int) -> tuple[
         if isinstance(of, dict):
             item, at = _structure(data, at, of, depth + 1)
         else:
-            number, at = _unsigned(data, at)
+            number, at = _read_unsigned(data, at)
             item = (number >> 1) ^ -(number & 1)
         items.append(item)
     return items, at
@@ -279,13 +279,13 @@ def _items(data: bytes, at: int, of: int | dict[int, Any], depth: int) -> tuple[
 def _head(data: bytes, at: int) -> tuple[int, int, int]:
     """How many items a list has, of which kind, and where they begin. Each takes a byte at least."""
     byte = data[at]
-    n, at = (byte >> 4, at + 1) if byte < 0xF0 else _unsigned(data, at + 1)
+    n, at = (byte >> 4, at + 1) if byte < 0xF0 else _read_unsigned(data, at + 1)
     if n > len(data) - at:
-        raise _damaged(f"a list of {n:,} items goes on past its end")
+        raise _damage(f"a list of {n:,} items goes on past its end")
     return n, byte & 15, at
 
 
-def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+def _read_unsigned(data: bytes, at: int) -> tuple[int, int]:
     """A number in groups of seven bits, the lowest first."""
     number, shift = data[at] & 127, 7
     while data[at] > 127:
@@ -295,7 +295,7 @@ def _unsigned(data: bytes, at: int) -> tuple[int, int]:
         if shift > 70:
             break
     if number >> 64:
-        raise _damaged("a number has more than 64 bits")
+        raise _damage("a number has more than 64 bits")
     return number, at + 1
 
 
@@ -312,17 +312,17 @@ def _past(data: bytes, at: int, kind: int, depth: int, *, in_list: bool = False)
     if kind == _FLOAT64:
         return at + 8
     if kind == _TEXT:
-        n, at = _unsigned(data, at)
+        n, at = _read_unsigned(data, at)
         if n > len(data) - at:
-            raise _damaged("a text goes on past its end")
+            raise _damage("a text goes on past its end")
         return at + n
     if kind == _STRUCTURE:
         return _structure(data, at, {}, depth + 1)[1]
     if kind in (_LIST, _SET):
         if depth > _NESTED:
-            raise _damaged("lists lie in one another too deeply")
+            raise _damage("lists lie in one another too deeply")
         n, kind, at = _head(data, at)
         for _ in range(n):
             at = _past(data, at, kind, depth + 1, in_list=True)
         return at
-    raise _damaged(f"a value is of type {kind}")
+    raise _damage(f"a value is of type {kind}")

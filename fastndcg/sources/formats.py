@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.errors import SourceError
-from fastndcg.sources.lines import Held, fields_of, unpacked
+from fastndcg.sources.lines import Held, fields_of, unpack
 from fastndcg.sources.messages import reading
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
     for magic, found in _MAGIC.items():
         if start.startswith(magic):
             return found
-    named, text = format_named(name), start.removeprefix(_BOM).lstrip()
+    named, text = format_of_name(name), start.removeprefix(_BOM).lstrip()
     if _JSON_START.match(text):
         return JSON
     is_text, line = bool(text) and b"\0" not in start, _first_line(text)
@@ -119,10 +119,10 @@ def is_number(text: str | bytes) -> bool:
     return True
 
 
-def format_named(path: Any) -> Format | None:
+def format_of_name(path: Any) -> Format | None:
     """The format of tables that a name says, packed or not; None where it says none.
 
-    >>> format_named("a.CSV.gz").name, format_named("s3://bucket/a.jsonl").name, format_named("a.txt")
+    >>> format_of_name("a.CSV.gz").name, format_of_name("s3://bucket/a.jsonl").name, format_of_name("a.txt")
     ('CSV', 'JSON Lines', None)
     """
     name = _PACKED.sub("", os.fspath(path)).lower()
@@ -131,7 +131,9 @@ def format_named(path: Any) -> Format | None:
 
 def check_alike(paths: Iterable[Any]) -> None:
     """Raise `SourceError` where the names of files say different formats."""
-    (first, kind), *others = [(path, kind) for path in paths if (kind := format_named(path))] or [("", TABLE)]
+    (first, kind), *others = [(path, kind) for path in paths if (kind := format_of_name(path))] or [
+        ("", TABLE)
+    ]
     for path, other in others:
         if other is not kind:
             raise SourceError(f"{first} is {kind.name} and {path} is not; give files of one kind")
@@ -142,13 +144,13 @@ def check_alike(paths: Iterable[Any]) -> None:
 
 def stream_of(file: File) -> pa.NativeFile:
     """The unpacked content of a file."""
-    return unpacked(file.filesystem.open_input_file(file.path))[0]
+    return unpack(file.filesystem.open_input_file(file.path))[0]
 
 
 def start_of(file: File) -> tuple[bytes, bool]:
     """The first bytes of what is in a file, and whether it is packed. Raises `SourceError` where it cannot be read."""
     with reading(file.path, "whole"):
-        stream, packed = unpacked(file.filesystem.open_input_file(file.path))
+        stream, packed = unpack(file.filesystem.open_input_file(file.path))
         with stream:
             return stream.read(LOOK), packed is not None
 

@@ -18,8 +18,8 @@ from fastndcg.sources.formats import (
     TREC,
     Format,
     check_alike,
-    format_named,
     format_of,
+    format_of_name,
     start_of,
     unpacked_file,
 )
@@ -64,7 +64,7 @@ def open_tables(paths: list[Path_], threads: int | None, kind: Format | None = N
     files = find_files(paths, TABLE)
     first, is_packed = files[0], False
     # from afar a name that says Parquet is believed: to look at a file is another request
-    if first.is_local or format_named(first.path) is not PARQUET:
+    if first.is_local or format_of_name(first.path) is not PARQUET:
         start, is_packed = start_of(first)
         kind = kind or format_of(first.path, start)
     if kind in _OTHERS:

@@ -156,22 +156,22 @@ class Held(str):  # noqa: SLOT000 - what is read is kept
         return fs.FileInfo(path, fs.FileType.File, mtime_ns=0, size=self.content.size)
 
 
-def open_unpacked(path: str) -> io.FileIO | pa.NativeFile:
+def open_unpacking(path: str) -> io.FileIO | pa.NativeFile:
     """A stream of the file's unpacked bytes.
 
     Raises `SourceError` where the file cannot be opened.
     """
-    return _opened(path)[0]
+    return _open(path)[0]
 
 
-def _opened(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]:
+def _open(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]:
     """As `open_unpacked`; and the packed file, if it is one."""
     try:
         if isinstance(path, Held):
-            return unpacked(path.open_input_file(path))
+            return unpack(path.open_input_file(path))
         if "://" in path:
             system, inside = file_system(path)
-            return unpacked(system.open_input_file(inside))
+            return unpack(system.open_input_file(inside))
         stream = io.FileIO(path)
         start = stream.read(4) if stream.seekable() else b""
         codec = codec_of(start)
@@ -180,12 +180,12 @@ def _opened(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]
                 stream.seek(0)
             return stream, None
         stream.close()
-        return unpacked(pa.OSFile(path))
+        return unpack(pa.OSFile(path))
     except OSError as error:
         raise cannot_read(path, error) from None
 
 
-def unpacked(file: pa.NativeFile) -> tuple[pa.NativeFile, pa.NativeFile | None]:
+def unpack(file: pa.NativeFile) -> tuple[pa.NativeFile, pa.NativeFile | None]:
     """What is in a file; and the file itself, if it is packed."""
     codec = codec_of(file.read(4))
     file.seek(0)
@@ -239,12 +239,12 @@ def read_lines(
     else:
         with ThreadPoolExecutor(len(parts)) as pool:
             list(pool.map(_Part.read, parts))  # of several errors the one that stands first in the file
-    return _joined(path, parts)
+    return _join(path, parts)
 
 
 def _cuts(path: str, threads: int, sizes: Sizes) -> list[int]:
     """Where each part begins, at the beginning of a line, and where the last one ends."""
-    stream = open_unpacked(path)
+    stream = open_unpacking(path)
     try:
         if isinstance(stream, pa.NativeFile) or not stream.seekable():
             return [0, _UNBOUNDED]
@@ -300,7 +300,9 @@ class _Part:
             rows = self.filled[ROWS]
             malformed = self.scan(block, self.columns, self.filled)
             if malformed >= 0:
-                raise self._malformed(block, malformed, int(self.filled[ROWS] + self.filled[SKIPPED]) + 1)
+                raise self._malformed_error(
+                    block, malformed, int(self.filled[ROWS] + self.filled[SKIPPED]) + 1
+                )
             if self.filled[ODD]:
                 self._read_odd(block)
             if self.filled[ROWS] > rows:
@@ -321,7 +323,7 @@ class _Part:
 
     def _blocks(self) -> Iterator[Array]:
         """Blocks of whole lines; each is overwritten by the next one."""
-        stream, self._packed = _opened(self.path)
+        stream, self._packed = _open(self.path)
         try:
             if self.start:
                 stream.seek(self.start)
@@ -380,7 +382,7 @@ class _Part:
             *(
                 column
                 if len(column) >= used + room
-                else _enlarged(column, int(used), int(used * max(ahead, 2.0)) + room)
+                else _enlarge(column, int(used), int(used * max(ahead, 2.0)) + room)
                 for column, used, room in zip(self.columns, at, more, strict=True)
             )
         )
@@ -410,9 +412,11 @@ class _Part:
                         + 1
                         + int((self.columns.skipped[: self.filled[kernels.SKIPPED]] <= row[0]).sum())
                     )
-                    raise self._malformed(block, start, line, f'"{shown(number)}" is not a number') from None
+                    raise self._malformed_error(
+                        block, start, line, f'"{shown(number)}" is not a number'
+                    ) from None
 
-    def _malformed(self, block: Array, start: int, line: int, reason: str = "") -> SourceError:
+    def _malformed_error(self, block: Array, start: int, line: int, reason: str = "") -> SourceError:
         """The error that names the line beginning at `start` of the block, which is number `line` of this part."""
         data = block.tobytes()
         row = data[start : data.index(b"\n", start)].rstrip(b"\r")
@@ -455,7 +459,7 @@ def _last_fields(block: Array) -> list[bytes]:
         size *= 16
 
 
-def _enlarged(column: Array, used: int, size: int) -> Array:
+def _enlarge(column: Array, used: int, size: int) -> Array:
     larger = np.empty((size, *column.shape[1:]), column.dtype)
     larger[:used] = column[:used]
     return larger
@@ -471,7 +475,7 @@ def _newlines_before(path: str, stop: int) -> int:
     return total
 
 
-def _joined(path: str, parts: list[_Part]) -> Lines:
+def _join(path: str, parts: list[_Part]) -> Lines:
     from fastndcg.kernels import lines as kernels
 
     copies: list[tuple[Array, int, Array]] = []

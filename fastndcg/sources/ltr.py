@@ -26,7 +26,7 @@ from fastndcg.sources.lines import (
     Lines,
     PathLike,
     cannot_read,
-    open_unpacked,
+    open_unpacking,
     path_of,
     read_lines,
     report_progress,
@@ -200,7 +200,7 @@ def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
         return as_array("scores", scores), "scores"
     path = os.fspath(scores)
     try:
-        with open_unpacked(path) as stream:
+        with open_unpacking(path) as stream:
             magic = stream.read(6)
             content = magic + stream.read() if magic == b"\x93NUMPY" else b""
     except OSError as error:
@@ -254,7 +254,7 @@ def _one_number_a_line(path: str, kind: pa.DataType, wanted: str) -> Array:
     import pyarrow.csv as pa_csv
 
     try:
-        with open_unpacked(path) as stream:
+        with open_unpacking(path) as stream:
             table = pa_csv.read_csv(
                 stream,
                 read_options=pa_csv.ReadOptions(column_names=["number"], use_threads=False),

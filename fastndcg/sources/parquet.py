@@ -138,7 +138,7 @@ def read_dataset(dataset: Dataset, progress: Progress = None) -> Rankings:
     """Rankings of all files. Raises as `read_parquet` does."""
     table = read_table(dataset, progress)
     with naming(dataset.paths), Task("Finding the rows of each query", progress=progress is None):
-        rankings = rankings_from_table(table, dataset.columns, decode=dataset.encoded)
+        rankings = rankings_from_table(table, dataset.columns, to_decode=dataset.encoded)
     return warn_of_oddities(rankings, dataset.columns)
 
 
@@ -491,7 +491,7 @@ def read_steps(
 ) -> Generator[pa.Table, None, None]:
     """The named columns of a span, at most so many rows at a time; those from pages have room for rows put before theirs."""
     part = span.part
-    with _opened(part) as source:
+    with _open(part) as source:
         paged = {
             name: _FromPages(dataset, span, source, name, most, room) for name in names if name in part.leaves
         }
@@ -520,7 +520,7 @@ def read_steps(
             yield step(min(most, span.rows - done))  # which no name keeps while the next one is read
 
 
-def joined(begun: pa.Table, table: pa.Table) -> pa.Table:
+def join_tables(begun: pa.Table, table: pa.Table) -> pa.Table:
     """Rows of two tables. Columns of the second that have room take those of the first into it, once, and are not copied."""
     columns = []
     for field, before, column in zip(table.schema, begun.columns, table.columns, strict=True):
@@ -548,7 +548,7 @@ class _ByPyarrow:
     def __init__(
         self, dataset: Dataset, span: Span, source: pa.NativeFile, names: list[str], most: int
     ) -> None:
-        self._tables = self._decoded(dataset, span, source, names, most)
+        self._tables = self._decode(dataset, span, source, names, most)
         self._left: pa.Table | None = None
 
     def read(self, rows: int) -> pa.Table:
@@ -563,7 +563,7 @@ class _ByPyarrow:
         return table.slice(0, rows)
 
     @staticmethod
-    def _checked(table: pa.Table) -> pa.Table:
+    def _check(table: pa.Table) -> pa.Table:
         """A table whose texts are UTF-8 and in their dictionaries, which pyarrow does not find out before it looks at one."""
         for name, column in zip(table.column_names, table.columns, strict=True):
             kind = (
@@ -579,7 +579,7 @@ class _ByPyarrow:
         return table
 
     @staticmethod
-    def _decoded(
+    def _decode(
         dataset: Dataset, span: Span, source: pa.NativeFile, names: list[str], most: int
     ) -> Iterator[pa.Table]:
         import pyarrow.parquet as pq
@@ -598,10 +598,10 @@ class _ByPyarrow:
         )
         groups = list(span.groups)
         if not buffer:
-            yield _ByPyarrow._checked(file.read_row_groups(groups, columns=names, use_threads=False))
+            yield _ByPyarrow._check(file.read_row_groups(groups, columns=names, use_threads=False))
             return
         for batch in file.iter_batches(most, row_groups=groups, columns=names, use_threads=False):
-            yield _ByPyarrow._checked(pa.Table.from_batches([batch]))
+            yield _ByPyarrow._check(pa.Table.from_batches([batch]))
 
 
 class _FromPages:
@@ -637,7 +637,7 @@ class _FromPages:
 
 
 @contextmanager
-def _opened(part: Part) -> Iterator[pa.NativeFile]:
+def _open(part: Part) -> Iterator[pa.NativeFile]:
     """A file that is about to be read. Raises `SourceError` where it is no longer the file that was found."""
     with reading(part.file.path):
         _check_unchanged(part)

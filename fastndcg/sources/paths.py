@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from fastndcg.errors import InputTypeError, SourceError, suggest
-from fastndcg.sources.formats import PARQUET, TABLE, Format, format_named
+from fastndcg.sources.formats import PARQUET, TABLE, Format, format_of_name
 from fastndcg.sources.lines import Held
 from fastndcg.sources.messages import reading
 
@@ -134,7 +134,7 @@ def _only(filesystem: fs.FileSystem, files: list[str], kind: Format) -> list[str
     """
     named: dict[Format, list[str]] = {}
     for file in files:
-        if (found := format_named(file)) is not None:
+        if (found := format_of_name(file)) is not None:
             named.setdefault(found, []).append(file)
     if kind in (PARQUET, TABLE) and PARQUET not in named and not (kind is TABLE and named):
         named[PARQUET] = [

@@ -191,7 +191,7 @@ class FileStream(RankingsStream):
         if self._stands_grouped():
             yield from self._in_order()
         else:
-            for rankings, _ in self._regrouped():
+            for rankings, _ in self._regroup():
                 yield rankings
 
     def _nothing(self) -> Rankings:
@@ -239,14 +239,14 @@ class FileStream(RankingsStream):
                 offsets = np.append(0, offsets[continues:] + len(begun[0]))
                 ids = ids if continues else pa.concat_arrays([begun_id, ids])
             done = first_row + len(table)
-            rows = parquet.joined(begun[0], table) if begun else table
+            rows = parquet.join_tables(begun[0], table) if begun else table
             end = len(ids) if done == self._ends_at else len(ids) - 1
             if end:
                 queries = Grouped(ids[:end], offsets[: end + 1])
                 yield self._rankings(rows.slice(0, int(offsets[end])), done - len(rows), queries)
             begun, begun_id = [rows.slice(int(offsets[end]))], ids[end:]
             if end:
-                begun = [_copied(table) for table in begun]  # so that it does not hold the table that it ends
+                begun = [_copy(table) for table in begun]  # so that it does not hold the table that it ends
             del table, rows  # or they would stay while the next table is waited for
             self._tell(done)
         if begun_id:
@@ -271,7 +271,7 @@ class FileStream(RankingsStream):
 
     # ---- rows of a query are anywhere ----
 
-    def _regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
+    def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
         """All rankings, by the hash of their query; and the first row of each query."""
         self._tell(0)
         spill, n_parts = self._set_aside()
@@ -324,13 +324,13 @@ class FileStream(RankingsStream):
         most = max(1, int(self._memory / (self._per_row * in_flight + _SCORING)))
         readers, done = self._readers(names, most), 0
 
-        def numbered(table: pa.Table) -> tuple[int, pa.Table]:
+        def number(table: pa.Table) -> tuple[int, pa.Table]:
             nonlocal done
             done += len(table)
             return done - len(table), table
 
         with closing(decoded_ahead(readers, self._decoders)) as tables:
-            yield from map(numbered, tables)  # a loop would hold each table while the next is waited for
+            yield from map(number, tables)  # a loop would hold each table while the next is waited for
         self.n_rows = done
 
     def _rankings(
@@ -341,7 +341,7 @@ class FileStream(RankingsStream):
             rankings = rankings_from_table(
                 table,
                 self.columns,
-                decode=self._encoded,
+                to_decode=self._encoded,
                 numbers=numbers,
                 grouped=grouped,
             )
@@ -425,12 +425,12 @@ class ParquetStream(FileStream):
                     _Groups(self).of(next(tables), 0)
         yield from super()._in_order()
 
-    def _regrouped(self) -> Generator[tuple[Rankings, Int64], None, None]:
+    def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
         if 0 < self._bytes_of_a_row_of_all() * self.n_rows <= self._memory:
             self._tell(0)
             yield self._whole()
         else:
-            yield from super()._regrouped()
+            yield from super()._regroup()
 
     def _bytes_of_a_row_of_all(self) -> float:
         """About how many bytes of a row it takes to bring all into query order at once."""
@@ -460,7 +460,7 @@ class ParquetStream(FileStream):
         return table
 
 
-def _copied(table: pa.Table) -> pa.Table:
+def _copy(table: pa.Table) -> pa.Table:
     return pa.table([_copied_column(column) for column in table.columns], names=table.column_names)
 
 
@@ -662,10 +662,10 @@ def keys_of(ids: pa.Array) -> UInt64:
         return keys_of(ids.cast(pa.int64()))
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         ids = ids if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else ids.cast(pa.string())
-    return _hashed(ids.cast(pa.large_binary()))
+    return _hash(ids.cast(pa.large_binary()))
 
 
-def _hashed(texts: pa.Array) -> UInt64:
+def _hash(texts: pa.Array) -> UInt64:
     """Hashes of texts, eight bytes of all of them at a time."""
     if not len(texts):
         return np.empty(0, np.uint64)
@@ -675,7 +675,7 @@ def _hashed(texts: pa.Array) -> UInt64:
     padded = np.concatenate([data[offsets[0] : offsets[-1]], np.zeros(8, np.uint8)])
     words = np.ndarray(len(padded) - 7, np.dtype("<u8"), padded.data, strides=(1,))
     starts, left = offsets[:-1] - offsets[0], np.diff(offsets)
-    hashes = _mixed(left.astype(np.uint64))
+    hashes = _mix(left.astype(np.uint64))
     rows = np.arange(len(texts))
     while len(rows):
         unread = left[rows] > 0
@@ -683,7 +683,7 @@ def _hashed(texts: pa.Array) -> UInt64:
             rows = rows[unread]
         short = np.minimum(left[rows], 8)
         word = words[starts[rows]] & _FIRST_BYTES[short]
-        hashes[rows] = _mixed(hashes[rows] ^ word) + np.uint64(0x9E3779B97F4A7C15)
+        hashes[rows] = _mix(hashes[rows] ^ word) + np.uint64(0x9E3779B97F4A7C15)
         starts[rows] += 8
         left[rows] -= 8
     return hashes
@@ -692,7 +692,7 @@ def _hashed(texts: pa.Array) -> UInt64:
 _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 
 
-def _mixed(values: UInt64) -> UInt64:
+def _mix(values: UInt64) -> UInt64:
     """Another number for each number, all bits of which depend on all bits (the finaliser of SplitMix64)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -712,7 +712,7 @@ def _part_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:
     if pa.types.is_dictionary(ids.type):
         of_rows: npt.NDArray[Any] = _part_of(ids.dictionary, n_parts)[array_of(ids.indices)]
         return of_rows
-    parts = _mixed(keys_of(ids)) % np.uint64(n_parts)
+    parts = _mix(keys_of(ids)) % np.uint64(n_parts)
     # NumPy sorts 16 bits by counting, in linear time
     return parts.astype(np.uint16 if n_parts <= 1 << 16 else np.int64)
 
@@ -736,7 +736,7 @@ class _Spill:
         try:
             self._file = tempfile.TemporaryFile(prefix="fastndcg-", suffix=".arrow")  # noqa: SIM115 - closed by __exit__
         except OSError as error:
-            raise self._refused(error) from None
+            raise self._refusal(error) from None
 
     def __enter__(self) -> Self:
         return self
@@ -766,7 +766,7 @@ class _Spill:
                     self._segments[part].append((self._end, data.size))
                     self._end += data.size
         except OSError as error:
-            raise self._refused(error) from None
+            raise self._refusal(error) from None
 
     def part(self, part: int) -> tuple[pa.Table, Int64]:
         """Rows of a part in their order, and their numbers."""
@@ -788,7 +788,7 @@ class _Spill:
         rows = array_of(table.column(table.num_columns - 1))
         return table.select(range(table.num_columns - 1)), rows
 
-    def _refused(self, error: OSError) -> SourceError:
+    def _refusal(self, error: OSError) -> SourceError:
         import tempfile
 
         return SourceError(

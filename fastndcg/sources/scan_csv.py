@@ -11,7 +11,7 @@ import pyarrow as pa
 from fastndcg.sources import csv
 from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import Roles, with_roles
-from fastndcg.sources.lines import unpacked
+from fastndcg.sources.lines import unpack
 from fastndcg.sources.messages import reading
 from fastndcg.sources.scan import FileStream, StreamOptions, threads_ahead
 from fastndcg.streams import ReadAgainError
@@ -146,7 +146,7 @@ class CsvStream(FileStream):
                 found = batch[name].type
                 self._types[name] = found if found in _NUMBERS else self._last(name)
         with reading(file.path, "CSV"):
-            stream, packed = unpacked(file.filesystem.open_input_file(file.path))
+            stream, packed = unpack(file.filesystem.open_input_file(file.path))
             with stream:
                 read = len(stream.read(_SAMPLE))
                 times = 1.0 if packed is None or not read else read / packed.tell()

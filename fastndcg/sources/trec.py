@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import falling_keys, negate, offsets_from, offsets_of, read_only
-from fastndcg.arrow_types import array_of, column_of, combined, decoded
+from fastndcg.arrow_types import array_of, column_of, combine, decode
 from fastndcg.errors import (
     Argument,
     At,
@@ -60,7 +60,7 @@ from fastndcg.sources.lines import (
     cannot_read,
     fields_of,
     file_system,
-    open_unpacked,
+    open_unpacking,
     path_of,
     read_lines,
     report_progress,
@@ -334,7 +334,7 @@ def _run_side(path: PathLike, roles: Roles, threads: int | None) -> Side:
 
 def _first_fields(name: str) -> list[bytes]:
     """Fields of the first line that is neither empty nor a comment; none of a pipe, from which what is read is gone."""
-    with open_unpacked(name) as stream:
+    with open_unpacking(name) as stream:
         if isinstance(stream, io.FileIO) and not stream.seekable():
             return []
         try:
@@ -391,7 +391,7 @@ def format_of_side(name: str, *, has_rank: bool) -> Format:
     """The format of judgments or a run. Raises `SourceError` for a file that cannot be read."""
     if _is_many(name):
         return TABLE
-    with open_unpacked(name) as stream:
+    with open_unpacking(name) as stream:
         if isinstance(stream, io.FileIO) and not stream.seekable():
             return TREC  # what is read of a pipe is gone
         try:
@@ -572,7 +572,7 @@ def _table_side(
     side = _side(name, query, doc, values, first_row)._replace(
         is_text=is_text, query_name=names[0], **of_queries
     )
-    intents = combined(intent[0]) if intent else None
+    intents = combine(intent[0]) if intent else None
     if graded is not None:
         rows = np.flatnonzero(graded)
         of_row, docs = side.place, side.docs.take(column_of(rows))
@@ -612,14 +612,14 @@ def _side(
     values: Array,
     first_row: int = 0,
 ) -> Side:
-    ids = id_column(_encoded(query))
+    ids = id_column(_encode(query))
     numbers = numbers_of(ids)
     codes = numbers.codes.astype(np.int64, copy=False)
     queries = ids.dictionary.take(ids.indices.take(pa.array(numbers.first_rows)))
     return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row + first_row}", False)
 
 
-def _encoded(ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+def _encode(ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     """Ids as dictionaries. Where rows of a query stand together, only the first of each run is looked up."""
     kind = ids.type
     if isinstance(ids, pa.Array):
@@ -701,7 +701,7 @@ def _find(
 
 def _second_fields(side: Side) -> pa.Array:
     """The second field of each line of a qrels file; `side` has been read from it, so that each line is known to be whole."""
-    with open_unpacked(side.name) as stream:
+    with open_unpacking(side.name) as stream:
         lines = map(fields_of, bytes(stream.read()).removeprefix(b"\xef\xbb\xbf").split(b"\n"))
     fields = [line[1] for line in lines if line and not line[0].startswith(b"#")]
     if len(fields) != len(side.values):
@@ -732,7 +732,7 @@ def _by_document(side: Side, names: pa.Array) -> Side:
     if len(twice):
         first, second = sorted(order[twice[0] : twice[0] + 2].tolist())
         raise InputError(
-            f"{side.place(second)}: {_named(side, second)} has two grades for intent {shown(names[second])}, the first at "
+            f"{side.place(second)}: {_name(side, second)} has two grades for intent {shown(names[second])}, the first at "
             f"{side.place(first)}; drop one of the two"
         )
     starts, values = np.flatnonzero(new), side.values[order]
@@ -787,13 +787,13 @@ def join(
     if missing == "skip":
         qrels, run_codes = _skip_others(qrels, returned, run_codes)
 
-    judged_offsets, judged_rows = _grouped(qrels.codes, len(qrels.queries))
+    judged_offsets, judged_rows = _group(qrels.codes, len(qrels.queries))
     values = qrels.values
     if not _ascends(judged_rows):
         # one look at each id in random order; the join would take several
-        judged_docs, values = _taken(judged_docs, judged_rows, threads), values[judged_rows]
-    offsets, rows = _grouped(run_codes, len(qrels.queries))
-    judged_ids, run_ids = _digested(judged_docs, threads), _digested(run_docs, threads)
+        judged_docs, values = _take(judged_docs, judged_rows, threads), values[judged_rows]
+    offsets, rows = _group(run_codes, len(qrels.queries))
+    judged_ids, run_ids = _digest(judged_docs, threads), _digest(run_docs, threads)
     found, judged_places = np.empty(len(run.values), np.int64), np.arange(len(judged_rows))
 
     def join_part(part: slice) -> tuple[int, int, int]:
@@ -881,13 +881,13 @@ def _of_kind(
     """These rows of document ids, of the type they came in; `ids` are the same ones as they were joined."""
     if not _is_text(original.type) or pa.types.is_binary_view(original.type):
         return original.take(column_of(rows))
-    taken = _taken(ids, rows, threads)
+    taken = _take(ids, rows, threads)
     if not _is_binary(original.type):
         taken = pa.Array.from_buffers(pa.large_string(), len(taken), taken.buffers())
     return taken.cast(original.type)
 
 
-def _taken(ids: pa.Array, rows: Array, threads: int | None) -> pa.Array:
+def _take(ids: pa.Array, rows: Array, threads: int | None) -> pa.Array:
     """`ids.take(rows)` of large binary or of numbers: pyarrow's takes four times as long for text."""
     if not pa.types.is_large_binary(ids.type):
         return ids.take(column_of(rows))
@@ -920,7 +920,7 @@ def _check_values(side: Side, what: Literal["grade", "score"]) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{side.place(row)}: {what} {side.values[row]} of {_named(side, row)}; {bad.sum():,} in all. Drop those rows",
+            f"{side.place(row)}: {what} {side.values[row]} of {_name(side, row)}; {bad.sum():,} in all. Drop those rows",
             Step(" or pass ", Argument("nan", "last")) if what == "score" else "",
             ".",
         )
@@ -952,12 +952,12 @@ def _check_common(qrels: Side, run: Side, common: Array, missing: Missing) -> No
 
 def _duplicate(side: Side, first: int, second: int) -> InputError:
     return InputError(
-        f"{side.place(second)}: {_named(side, second)} is there twice, first at {side.place(first)}. A document has one "
+        f"{side.place(second)}: {_name(side, second)} is there twice, first at {side.place(first)}. A document has one "
         f"{'grade' if side.name == 'qrels' else 'entry'} for a query: drop one of the two."
     )
 
 
-def _named(side: Side, row: int) -> str:
+def _name(side: Side, row: int) -> str:
     return f"document {shown(side.docs[row])} of query {shown(side.queries[int(side.codes[row])])}"
 
 
@@ -1012,13 +1012,13 @@ def _alike(qrels: Side, run: Side, left: Any, right: Any, of: str) -> tuple[pa.A
 
 
 def _plain_ids(ids: Any) -> pa.Array:
-    ids = decoded(ids)
+    ids = decode(ids)
     if not pa.types.is_integer(ids.type):
         ids = ids.cast(pa.large_binary() if _is_binary(ids.type) else pa.large_string())
-    return combined(ids)
+    return combine(ids)
 
 
-def _grouped(codes: Array, n_codes: int) -> tuple[Array, Array]:
+def _group(codes: Array, n_codes: int) -> tuple[Array, Array]:
     """Offsets and rows of the codes below `n_codes`; rows of other codes are left out."""
     if not len(codes) or (codes[1:] >= codes[:-1]).all():
         offsets = np.searchsorted(codes, np.arange(n_codes + 1)).astype(np.int64)
@@ -1055,7 +1055,7 @@ def _each(kernel: Callable[[slice], Any], cuts: list[int]) -> list[Any]:
         return list(pool.map(kernel, parts))
 
 
-def _digested(ids: pa.Array, threads: int | None) -> Ids:
+def _digest(ids: pa.Array, threads: int | None) -> Ids:
     from fastndcg.kernels.joining import Ids
 
     if pa.types.is_integer(ids.type):

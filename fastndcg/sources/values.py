@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import OR_UNJUDGED, negate, split_unjudged
-from fastndcg.arrow_types import array_of, decoded, is_number, plain_strings
+from fastndcg.arrow_types import array_of, decode, is_number, plain_strings
 from fastndcg.errors import Argument, At, InputError, InputTypeError, Part, Step, count_of, suggest
-from fastndcg.tables import shortened
+from fastndcg.tables import shorten
 
 if TYPE_CHECKING:
     from fastndcg.sources.columns import Columns
@@ -33,13 +33,13 @@ _STEPS = {"grades": UNJUDGED, "scores": OR_LAST}
 
 def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[int], At]) -> Array:
     """A column of numbers as one array: a view of its buffer where it is one chunk."""
-    column = decoded(plain(column))
+    column = decode(plain(column))
     kind = column.type
     if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.float64)
     refuse_nulls(name, column, place, *_STEPS.get(wanted, (". Drop those rows or fill them.",)))
     if pa.types.is_decimal(kind):
-        return joined([_undecimal(name, chunk) for chunk in column.chunks], np.float64)
+        return join_arrays([_undecimal(name, chunk) for chunk in column.chunks], np.float64)
     if not (is_number(kind) or pa.types.is_boolean(kind)):
         first = f", beginning with {shown(column[0])}" if len(column) else ""
         raise InputTypeError(
@@ -194,7 +194,7 @@ def flags_in(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> 
             f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
         )
     refuse_nulls(name, column, place, ". Write False for unjudged documents.")
-    return joined([view(chunk) for chunk in column.chunks], np.bool_)
+    return join_arrays([view(chunk) for chunk in column.chunks], np.bool_)
 
 
 def ids_in(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -249,7 +249,7 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         ]
         return pa.chunked_array(chunks, pa.dictionary(kind.index_type, pa.large_string(), kind.ordered))
     if any(chunk.dictionary.null_count for chunk in column.chunks):
-        return decoded(column)  # so that a null is a null wherever it is counted
+        return decode(column)  # so that a null is a null wherever it is counted
     return column
 
 
@@ -258,7 +258,7 @@ def view(array: pa.Array) -> Array:
     return view
 
 
-def joined(arrays: Sequence[Array], dtype: npt.DTypeLike) -> Array:
+def join_arrays(arrays: Sequence[Array], dtype: npt.DTypeLike) -> Array:
     if len(arrays) == 1:
         return arrays[0]
     return np.concatenate(arrays) if arrays else np.empty(0, dtype)
@@ -314,7 +314,7 @@ def shown(scalar: pa.Scalar) -> str:
     value = scalar.as_py()
     if isinstance(value, bytes):
         value = value.decode("utf-8", "backslashreplace")
-    return f'"{shortened(value)}"' if isinstance(value, str) else str(value)
+    return f'"{shorten(value)}"' if isinstance(value, str) else str(value)
 
 
 def first_line(error: BaseException) -> str:

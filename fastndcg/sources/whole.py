@@ -102,11 +102,11 @@ def _json(file: File) -> Columns_:
         rows = None if is_lines else _rows_of_values(file)
         if is_lines:
             _check_depth(file)
-        table = _parsed(file, rows)
+        table = _parse(file, rows)
         # texts that look like times are taken for some, and two of them may then be the same
         fields = {field.name: field.with_type(_without_times(field.type)) for field in table.schema}
         if texts := [field for name, field in fields.items() if field.type != table.schema.field(name).type]:
-            table = _parsed(file, rows, explicit_schema=pa.schema(texts)).select(table.column_names)
+            table = _parse(file, rows, explicit_schema=pa.schema(texts)).select(table.column_names)
     return table.schema, table.select
 
 
@@ -129,7 +129,7 @@ def _check_depth(file: File) -> None:
                 json.loads(line)
 
 
-def _parsed(file: File, rows: pa.Buffer | None, block: int = _BLOCK, **options: Any) -> pa.Table:
+def _parse(file: File, rows: pa.Buffer | None, block: int = _BLOCK, **options: Any) -> pa.Table:
     import pyarrow.json as pa_json
 
     with stream_of(file) if rows is None else pa.BufferReader(rows) as stream:
@@ -142,7 +142,7 @@ def _parsed(file: File, rows: pa.Buffer | None, block: int = _BLOCK, **options: 
         except pa.ArrowInvalid as error:
             if "straddl" not in str(error) or block >= _LARGEST_BLOCK:
                 raise
-    return _parsed(file, rows, block << 4, **options)
+    return _parse(file, rows, block << 4, **options)
 
 
 def _without_times(kind: pa.DataType) -> pa.DataType:
@@ -152,7 +152,7 @@ def _without_times(kind: pa.DataType) -> pa.DataType:
 
 
 def _arrow(file: File) -> Columns_:
-    def opened(stream: pa.NativeFile, **options: Any) -> Any:
+    def open_ipc(stream: pa.NativeFile, **options: Any) -> Any:
         is_file = stream.read(len(ARROW_FILE)) == ARROW_FILE
         stream.seek(0)
         found = pa.ipc.IpcReadOptions(use_threads=True, **options)
@@ -161,8 +161,8 @@ def _arrow(file: File) -> Columns_:
     def read(names: Sequence[str]) -> pa.Table:
         places = [schema.get_field_index(name) for name in names]
         with file.filesystem.open_input_file(file.path) as stream:
-            return opened(stream, included_fields=places).read_all().select(names)
+            return open_ipc(stream, included_fields=places).read_all().select(names)
 
     with reading(file.path, ARROW.name), file.filesystem.open_input_file(file.path) as stream:
-        schema = opened(stream).schema
+        schema = open_ipc(stream).schema
     return schema, read

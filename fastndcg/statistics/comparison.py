@@ -88,7 +88,7 @@ class Difference(NamedTuple):
     freedom: float
 
     @classmethod
-    def paired(cls, differences: Spread) -> Difference:
+    def of_pairs(cls, differences: Spread) -> Difference:
         return cls(*differences)
 
     @classmethod
@@ -151,7 +151,7 @@ def queries_needed(effect: float, confidence: float, power: float) -> int:
     """
     special = scipy("special", "The number of queries that a test needs")
 
-    def reached(n: int) -> float:
+    def power_of(n: int) -> float:
         bound = special.stdtrit(n - 1, (1 + confidence) / 2)
         shift = effect * math.sqrt(n)
         beyond = special.nctdtr(n - 1, shift, bound) - special.nctdtr(n - 1, shift, -bound)
@@ -162,11 +162,11 @@ def queries_needed(effect: float, confidence: float, power: float) -> int:
     if usual > 1e6:
         return math.ceil(usual)
     few, many = 1, max(2, math.ceil(usual) + 8)
-    while reached(many) < power:
+    while power_of(many) < power:
         few, many = many, 2 * many
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (few, middle) if reached(middle) >= power else (middle, many)
+        few, many = (few, middle) if power_of(middle) >= power else (middle, many)
     return many
 
 
@@ -197,7 +197,7 @@ def holm(p: list[float]) -> list[float]:
     """
     adjusted, least = list(p), 0.0
     for rank, place in enumerate(_ascending(p)):
-        least = max(least, (_tested(p) - rank) * p[place])
+        least = max(least, (_count_tested(p) - rank) * p[place])
         adjusted[place] = min(1.0, least)
     return adjusted
 
@@ -210,7 +210,7 @@ def benjamini_hochberg(p: list[float]) -> list[float]:
     """
     adjusted, most = list(p), 1.0
     for rank, place in reversed(list(enumerate(_ascending(p), 1))):
-        most = min(most, p[place] * _tested(p) / rank)
+        most = min(most, p[place] * _count_tested(p) / rank)
         adjusted[place] = most
     return adjusted
 
@@ -222,7 +222,7 @@ def _ascending(p: list[float]) -> list[int]:
     return sorted((place for place, each in enumerate(p) if not math.isnan(each)), key=p.__getitem__)
 
 
-def _tested(p: list[float]) -> int:
+def _count_tested(p: list[float]) -> int:
     return sum(not math.isnan(each) for each in p)
 
 

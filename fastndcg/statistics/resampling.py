@@ -130,13 +130,13 @@ def bootstrap_interval(
     order = np.argsort(values, kind="stable") if weight is None else np.lexsort((weight, values))
     values, weight = values[order], None if weight is None else weight[order]
 
-    def drawn(column: Float64) -> Float64:
-        return _drawn(column, resamples, seed, threads)
+    def draw(column: Float64) -> Float64:
+        return _draw(column, resamples, seed, threads)
 
     n, w = len(values), np.ones(len(values)) if weight is None else weight
-    whole = drawn(w) if weight is not None else np.full(resamples, float(n))
+    whole = draw(w) if weight is not None else np.full(resamples, float(n))
     with np.errstate(divide="ignore", invalid="ignore"):
-        means = drawn(w * values) / whole
+        means = draw(w * values) / whole
     mean = float((w * values).sum() / w.sum())
     outside = (1 - confidence) / 2
     if method == "percentile":
@@ -145,7 +145,7 @@ def bootstrap_interval(
     if method == "bca":
         return _bca(values, w, mean, means, outside)
     # the error of each resample's own mean, as `Moments.error` has it
-    squares = drawn(w * w * values * values) - 2 * means * drawn(w * w * values) + means**2 * drawn(w * w)
+    squares = draw(w * w * values * values) - 2 * means * draw(w * w * values) + means**2 * draw(w * w)
     correction = n / (n - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = np.sqrt(np.maximum(squares, 0) * correction) / whole
@@ -216,7 +216,7 @@ def means_of_clusters(values: Float64, weight: Float64 | None, clusters: Int64) 
     return np.divide(sums, whole, out=np.zeros(len(starts)), where=whole > 0), whole
 
 
-def _drawn(column: Float64, resamples: int, seed: int, threads: int | None) -> Float64:
+def _draw(column: Float64, resamples: int, seed: int, threads: int | None) -> Float64:
     """Sums of samples of the same size, drawn with replacement, (resamples,)."""
     largest = float(np.abs(column).max()) * len(column)
     sums = _run("draw_sums", _whole(column, largest), float(len(column)), resamples, seed, threads)

@@ -98,7 +98,7 @@ class Moments(NamedTuple):
     """Exact sums over some values of one measure; those of parts merge into exactly those of the whole.
 
     >>> values = np.array([0.1, 0.2, 0.7])
-    >>> Moments.of(values[:1]).merged(Moments.of(values[1:])) == Moments.of(values)
+    >>> Moments.of(values[:1]).merge(Moments.of(values[1:])) == Moments.of(values)
     True
     """
 
@@ -147,7 +147,7 @@ class Moments(NamedTuple):
             ]
         )
 
-    def merged(self, other: Moments) -> Moments:
+    def merge(self, other: Moments) -> Moments:
         """Sums over the values of both."""
         sums = map(operator.add, self[:-2], other[:-2])
         return Moments._make([*sums, min(self.low, other.low), max(self.high, other.high)])

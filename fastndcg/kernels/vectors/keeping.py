@@ -251,19 +251,19 @@ def _keep(
     least = splat(builder, bound, lanes)
     found = variable(builder, const(0))
 
-    def compared(offset: Any) -> tuple[Any, Any]:
+    def compare(offset: Any) -> tuple[Any, Any]:
         vector = load(builder, pointer, offset, element.vector(lanes), element.size)
         return vector, builder.not_(element.greater(builder, least, vector))
 
     if not compresses():
-        with for_reached(builder, n, lanes, lambda offset: compared(offset)[1]) as offset:
+        with for_reached(builder, n, lanes, lambda offset: compare(offset)[1]) as offset:
             at = found.read(builder)
             _copy_one(builder, scores, codes, offset, kept, kept_codes, at)
             found.write(builder, builder.add(at, const(1)))
         return found.read(builder)
 
     def keep(offset: Any, fresh: Any = None) -> None:
-        vector, reached = compared(offset)
+        vector, reached = compare(offset)
         if fresh is not None:
             reached = builder.and_(reached, fresh)
         at = found.read(builder)
@@ -286,7 +286,7 @@ def _keep(
     def keep_where_some_are(start: Any, stop: Any, places: Any) -> None:
         count = variable(builder, const(0))
         with for_steps(builder, start, stop, const(lanes)) as offset:
-            reached = builder.bitcast(compared(offset)[1], ir.IntType(lanes))
+            reached = builder.bitcast(compare(offset)[1], ir.IntType(lanes))
             at = count.read(builder)
             places.write(builder, offset, at)
             some = builder.icmp_unsigned("!=", reached, const(0, lanes))
@@ -364,19 +364,19 @@ def find_from(builder: Any, codes: Data, least: Any, rows: Data) -> Any:
     wanted = splat(builder, builder.trunc(least, code), LANES)
     found = variable(builder, const(0))
 
-    def compared(offset: Any) -> Any:
+    def compare(offset: Any) -> Any:
         vector = load(builder, codes.data, offset, ir.VectorType(code, LANES), 1)
         return builder.icmp_unsigned(">=", vector, wanted)
 
     if not compresses():
-        with for_reached(builder, n, LANES, compared) as offset:
+        with for_reached(builder, n, LANES, compare) as offset:
             at = found.read(builder)
             rows.data.write(builder, builder.trunc(offset, ir.IntType(32)), at)
             found.write(builder, builder.add(at, const(1)))
         return found.read(builder)
 
     def find(offset: Any, fresh: Any) -> None:
-        reached = compared(offset)
+        reached = compare(offset)
         reached = reached if fresh is None else builder.and_(reached, fresh)
         numbers = builder.add(
             lane_numbers(LANES), splat(builder, builder.trunc(offset, ir.IntType(32)), LANES)

@@ -89,14 +89,14 @@ def average_side_by_side(
     held = load(builder, kept.data, const(0), numbers, 8)
     total, size = (variable(builder, zero) for _ in range(2))
 
-    def joined(row: Any) -> Any:
+    def read_mask(row: Any) -> Any:
         bits = same.data.read(builder, row)
         return builder.bitcast(bits, ir.VectorType(ir.IntType(1), lanes))
 
     same.data.write(builder, const(0, 8))
     with for_range(builder, rows) as index:
         row, at = index, builder.mul(index, const(lanes))
-        goes_on = joined(row)
+        goes_on = read_mask(row)
         is_document = builder.icmp_signed(">", held, splat(builder, row, lanes))
         for sums, array, own in (
             (total, gains, load(builder, gains.data, at, doubles, 8)),
@@ -112,7 +112,7 @@ def average_side_by_side(
         for sums, array in ((total, gains), (size, sizes)):
             own = load(builder, array.data, at, doubles, 8)
             sums.write(builder, builder.select(ended.read(builder), own, sums.read(builder)))
-        ended.write(builder, builder.not_(joined(row)))
+        ended.write(builder, builder.not_(read_mask(row)))
         with builder.if_then(builder.icmp_signed("<", row, out.shape[0])):
             store(builder, builder.fdiv(total.read(builder), size.read(builder)), out.data, at, 8)
 
