@@ -270,7 +270,7 @@ def test_drivers_of_one_call_may_be_of_both_worlds(
         is_plain = turn == (0 if turns == "plain, compiled" else 1)
         return None if is_plain else find(name, size, arguments)
 
-    monkeypatch.setattr(worlds, "compiled", take_turns)
+    monkeypatch.setattr(worlds, "compiled_driver", take_turns)
     for _ in range(5 if turns == "at random" else 1):
         assert answers() == wanted
     assert calls.count("joining.digest_ids") >= 4

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrow_types import array_of, column_of, combined, is_number
+from fastndcg.arrow_types import array_of, column_of, combine, is_number
 from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.grouping import Grouped
 from fastndcg.progress import Progress, advance
@@ -447,7 +447,7 @@ class ParquetStream(FileStream):
         with parquet.naming(self._paths):
             grouped = grouped_rows(table, self.columns)
         if grouped.codes is not None and not self.columns.keep:  # which are shorter than the ids
-            ids = pa.DictionaryArray.from_arrays(column_of(grouped.codes), combined(grouped.query_ids))
+            ids = pa.DictionaryArray.from_arrays(column_of(grouped.codes), combine(grouped.query_ids))
             table = table.set_column(table.column_names.index(self.columns.query), self.columns.query, ids)
         return warn_of_oddities(self._rankings(table, 0, grouped), self.columns), grouped.first_rows
 
