@@ -16,7 +16,9 @@ import pyarrow as pa
 from fastndcg import scoring, streams
 from fastndcg.arrays import offsets_of
 from fastndcg.errors import MeasureError, count_of, suggest
-from fastndcg.measures import Function, Measure, Numbers, as_measure, as_measures, hold_functions
+from fastndcg.measures import Measure, as_measure, as_measures
+from fastndcg.measures.measure import hold_functions
+from fastndcg.measures.parameters import Function, Numbers
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
 from fastndcg.scoring import by_intent, ideals, plan

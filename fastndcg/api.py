@@ -10,7 +10,8 @@ import numpy.typing as npt
 from fastndcg import scoring, streams
 from fastndcg.arrays import read_only
 from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError
-from fastndcg.measures import Measures, as_measures, hold_functions, nDCG
+from fastndcg.measures import Measures, as_measures, nDCG
+from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings import Rankings
 from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.sources.oddities import Reach

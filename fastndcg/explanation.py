@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from fastndcg import scoring
 from fastndcg.arrow_types import combine, decode
 from fastndcg.errors import InputError, InputTypeError, count_of
-from fastndcg.measures import Measure, as_measure, hold_functions
+from fastndcg.measures import Measure, as_measure
+from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings import Rankings
 from fastndcg.scoring import ideals, plan
 from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers

@@ -10,7 +10,8 @@ import pyarrow as pa
 from fastndcg import statistics
 from fastndcg.api import evaluate
 from fastndcg.errors import MeasureError
-from fastndcg.measures import Measure, as_measure, as_measures, hold_functions
+from fastndcg.measures import Measure, as_measure, as_measures
+from fastndcg.measures.measure import hold_functions
 from fastndcg.scoring import assignments
 from fastndcg.tables import Table
 

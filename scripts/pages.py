@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -26,9 +26,12 @@ import fastndcg as fn
 from bench.tables import markdown
 from fastndcg.cli import app
 from fastndcg.convention.declarations import QUERIES, TIES, WEIGHTS
-from fastndcg.measures import DEFINITIONS, Parameter
+from fastndcg.measures import DEFINITIONS
 from fastndcg.measures import table as measure_table
 from fastndcg.sources.columns import OTHER_NAMES, USUAL_NAMES
+
+if TYPE_CHECKING:
+    from fastndcg.measures.parameters import Parameter
 
 ROOT = Path(__file__).resolve().parent.parent
 ELSEWHERE = {

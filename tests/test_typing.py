@@ -14,6 +14,7 @@ from typing import Any, get_args
 import pytest
 
 from fastndcg import measures, typing
+from fastndcg.measures import parameters
 
 ROOT = Path(__file__).parent.parent
 TYPED = ROOT / "tests" / "typed"
@@ -78,7 +79,7 @@ def test_most_mistakes_are_refused(checker: str) -> None:
     assert len(refused) >= CAUGHT * len(wrong), [lines[number - 1] for number in sorted(wrong - refused)]
 
 
-def words_of(parameter: measures.Parameter) -> set[str]:
+def words_of(parameter: parameters.Parameter) -> set[str]:
     return {word.strip("'") for word, _ in parameter.values if word.startswith("'")}
 
 
@@ -86,15 +87,15 @@ def words_of(parameter: measures.Parameter) -> set[str]:
 @pytest.mark.parametrize(
     ("parameter", "literal"),
     [
-        (measures.TIES, typing.Ties),
-        (measures.IDEAL, typing.Ideal),
-        (measures.EMPTY, get_args(typing.Empty)[1]),
-        (measures.GAIN, get_args(typing.Gain)[0]),
-        (measures.DISCOUNT, get_args(typing.Discount)[0]),
+        (parameters.TIES, typing.Ties),
+        (parameters.IDEAL, typing.Ideal),
+        (parameters.EMPTY, get_args(typing.Empty)[1]),
+        (parameters.GAIN, get_args(typing.Gain)[0]),
+        (parameters.DISCOUNT, get_args(typing.Discount)[0]),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_literals_are_the_declared_words(parameter: measures.Parameter, literal: object) -> None:
+def test_literals_are_the_declared_words(parameter: parameters.Parameter, literal: object) -> None:
     assert set(get_args(literal)) == words_of(parameter)
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg import measures, scoring, statistics
+from fastndcg import scoring, statistics
 from fastndcg.convention.declarations import Convention, Rounding, as_convention
 from fastndcg.convention.preparation import find_left_out, prepare
 from fastndcg.errors import ConventionError, InputTypeError, MeasureError, count_of
 from fastndcg.measures import Measure, Measures, as_measure, as_measures, nDCG
+from fastndcg.measures import measure as measure_module
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores
 
@@ -257,7 +258,7 @@ def resolve_like(measure: Measure, like: object, **parameters: Any) -> Measure:
     return resolve(measure(**_at_defaults(measure)), rule)(**parameters)
 
 
-measures.resolve_like = resolve_like
+measure_module.resolve_like = resolve_like
 
 
 def _at_defaults(measure: Measure) -> dict[str, Any]:

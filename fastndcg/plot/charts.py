@@ -12,7 +12,8 @@ import pyarrow as pa
 from fastndcg.agreement import rank_agreement
 from fastndcg.api import evaluate
 from fastndcg.errors import ColumnError, InputError, MeasureError, count_of, suggest
-from fastndcg.measures import Measure, as_measure, as_measures, hold_functions
+from fastndcg.measures import Measure, as_measure, as_measures
+from fastndcg.measures.measure import hold_functions
 from fastndcg.plot.looks import (
     BETTER,
     HEIGHT,

@@ -20,7 +20,7 @@ import numpy as np
 from fastndcg.arrow_types import array_of
 from fastndcg.errors import ColumnError, InputError, suggest
 from fastndcg.later import pa
-from fastndcg.measures import hold_functions
+from fastndcg.measures.measure import hold_functions
 from fastndcg.scoring import launch
 
 if TYPE_CHECKING:

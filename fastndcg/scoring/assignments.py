@@ -25,7 +25,8 @@ import numpy.typing as npt
 from fastndcg import scoring
 from fastndcg.arrays import offsets_from, runs_of
 from fastndcg.errors import InputError, MeasureError
-from fastndcg.measures import DCG, IDCG, Function, Measure, Numbers
+from fastndcg.measures import DCG, IDCG, Measure
+from fastndcg.measures.parameters import Function, Numbers
 from fastndcg.rankings import Rankings
 from fastndcg.scoring import ideals, numbers, plan
 

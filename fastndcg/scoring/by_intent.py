@@ -23,13 +23,14 @@ from fastndcg.arrow_types import array_of, decode
 from fastndcg.errors import Argument, Call, InputError, MeasureError, Step
 from fastndcg.kernels.tables import GAIN, STOP
 from fastndcg.later import pa
-from fastndcg.measures import Function, Measure
+from fastndcg.measures.parameters import Function
 from fastndcg.scoring import launch, plan
 from fastndcg.scoring.plan import Worth
 
 if TYPE_CHECKING:
     from fastndcg.intents import IntentGrades
     from fastndcg.kernels.intents import IntentDocuments, IntentRows
+    from fastndcg.measures import Measure
     from fastndcg.rankings import Rankings
 
 Float64 = npt.NDArray[np.float64]

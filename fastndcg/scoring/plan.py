@@ -18,9 +18,10 @@ from fastndcg.errors import At, InputError, MeasureError
 from fastndcg.kernels import tables
 from fastndcg.kernels.powers import exp2
 from fastndcg.kernels.tables import Plan
-from fastndcg.measures import Function, GradeGains, Measure, Numbers
+from fastndcg.measures.parameters import Function, GradeGains, Numbers
 
 if TYPE_CHECKING:
+    from fastndcg.measures import Measure
     from fastndcg.rankings import Grades, Rankings
 
 Float64 = npt.NDArray[np.float64]

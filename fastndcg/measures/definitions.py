@@ -1,0 +1,287 @@
+"""Definitions of measures: what a document is worth, how a rank is discounted, what the sum is divided by.
+
+To add a measure, add a `Definition` to `DEFINITIONS`, its name to `fastndcg.measures`, and its definition to `tests/oracle.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fastndcg import spellings
+from fastndcg.measures.parameters import (
+    ALPHA,
+    BETA,
+    CLIP,
+    DENOMINATOR,
+    DISCOUNT,
+    EMPTY,
+    GAIN,
+    GRADED,
+    IDEAL,
+    IPS,
+    JUDGED_ONLY,
+    MAX_REL,
+    PERFECT,
+    PERSISTENCE,
+    RECALL,
+    REL,
+    RELATIVE,
+    RELEVANT,
+    SCALE_BOTTOM,
+    SCALE_TOP,
+    TIES,
+    TIES_OF_INTENTS,
+    UNJUDGED,
+    Parameter,
+)
+
+
+class Definition(NamedTuple):
+    """What a measure is, as data: a list of what each rank is worth, summed to a cutoff and divided by something.
+
+    `plan` reads the fields up to `cut`, and people the others.
+    """
+
+    name: str
+    worth: str  # what a document counts by its grade, see `plan.worth_of`
+    over: str  # what the sum is divided by, see `plan.OVER`
+    # when a query has no value: "no ideal" gain, "no relevant" document, "no documents", or "never"
+    undefined: str
+    parameters: tuple[Parameter, ...]
+    summary: str
+    formula: str
+    source: str
+    range: str = "0 to 1"
+    # "system": documents by falling score; "ideal": the ideal ranking; "none": the pool alone
+    ranking: str = "system"
+    fold: str = "gain"  # what a rank adds to the sum, see `plan.FOLD`
+    discount: str = "none"  # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1)
+    # what @ means: "rank" a cutoff, "recall" a recall level, nothing for "none" and "relevant", a cutoff at n_relevant
+    cut: str = "rank"
+    # how values are computed, unless a parameter says another way, see `fastndcg.scoring`
+    way: str = "kernels"
+
+
+_JARVELIN = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
+_RIJSBERGEN = "van Rijsbergen, Information Retrieval, 2nd edition, Butterworths, 1979"
+_BUCKLEY = "Buckley and Voorhees, Retrieval System Evaluation, in TREC: Experiment and Evaluation in IR, MIT Press, 2005"
+_MOFFAT = (
+    "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27(1), 2008"
+)
+_JOACHIMS = "Joachims, Swaminathan and Schnabel, Unbiased learning-to-rank with biased feedback, WSDM 2017"
+_CLARKE = "Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher and MacKinnon, Novelty and diversity in information retrieval evaluation, SIGIR 2008"
+_AGRAWAL = "Agrawal, Gollapudi, Halverson and Ieong, Diversifying search results, WSDM 2009"
+_CHAPELLE = "Chapelle, Metlzer, Zhang and Grinspan, Expected reciprocal rank for graded relevance, CIKM 2009"
+_GAINS_OF_ALL = (TIES, EMPTY, JUDGED_ONLY, REL, UNJUDGED)
+_BINARY = (RELEVANT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED)
+
+DEFINITIONS: dict[str, Definition] = {
+    definition.name: definition
+    for definition in (
+        Definition(
+            "nDCG", "gain", "ideal", "no ideal", (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED), discount="parameter",
+            summary="normalised discounted cumulative gain",
+            formula="DCG@k / IDCG@k",
+            range="0 to 1 for gains >= 0 and falling discounts",
+            source=_JARVELIN,
+        ),
+        Definition(
+            "DCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, *_GAINS_OF_ALL, IPS, CLIP), discount="parameter",
+            summary="discounted cumulative gain",
+            formula="sum over ranks i <= k of gain(grade_i) * discount(i); with ips of gain(grade_i) / max(propensity_i, clip) * discount(i)",
+            range="0 and above for gains >= 0",
+            source=f"{_JARVELIN}; ips: {_JOACHIMS}",
+        ),
+        Definition(
+            "IDCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED),
+            ranking="ideal", discount="parameter",
+            summary="DCG of the ideal ranking",
+            formula="sum over ranks i <= k of gain(grade_i) * discount(i), documents by falling gain",
+            range="0 and above for gains >= 0",
+            source=_JARVELIN,
+        ),
+        Definition(
+            "CG", "gain", "nothing", "no documents", (GAIN, *_GAINS_OF_ALL, IPS, CLIP),
+            summary="cumulative gain",
+            formula="sum over ranks i <= k of gain(grade_i); with ips of gain(grade_i) / max(propensity_i, clip)",
+            range="0 and above for gains >= 0",
+            source=f"{_JARVELIN}; ips: {_JOACHIMS}",
+        ),
+        Definition(
+            "SDCG", "scaled", "ideal", "no documents", (SCALE_TOP, SCALE_BOTTOM, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED), discount="parameter",
+            summary="scaled discounted cumulative gain: the ideal ranking is k documents of the highest grade of the scale",
+            formula="sum over i <= k of g_i * discount(i) / sum over i <= k of discount(i), g = (grade - min_rel) / (max_rel - min_rel)",
+            source="Moffat, Bailey, Scholer and Thomas, Incorporating user expectations and behavior into the measurement of search effectiveness, TOIS 35(3), 2017",
+        ),
+        Definition(
+            "AP", "relevant", "relevant", "no relevant", (*_BINARY, DENOMINATOR), fold="hits",
+            summary="average precision",
+            formula="sum over ranks i <= k of relevant documents of P@i, / n_relevant or / min(n_relevant, k)",
+            source="Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992; trec_eval, map and map_cut",
+        ),
+        Definition(
+            "RR", "relevant", "nothing", "no relevant", _BINARY, fold="first",
+            summary="reciprocal rank",
+            formula="1 / rank of the first relevant document; 0 where it is beyond k",
+            source="Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000; trec_eval, recip_rank",
+        ),
+        Definition(
+            "P", "relevant", "cutoff", "no documents", _BINARY, fold="count",
+            summary="precision",
+            formula="relevant documents on the ranks i <= k / k; without a cutoff / documents returned",
+            source=_RIJSBERGEN,
+        ),
+        Definition(
+            "R", "relevant", "relevant", "no relevant", _BINARY, fold="count",
+            summary="recall",
+            formula="relevant documents on the ranks i <= k / n_relevant",
+            source=_RIJSBERGEN,
+        ),
+        Definition(
+            "F", "relevant", "weighted", "no relevant", (*_BINARY, BETA), fold="count",
+            summary="weighted harmonic mean of precision and recall",
+            formula="(1 + beta^2) P@k R@k / (beta^2 P@k + R@k) = (1 + beta^2) hits / (beta^2 n_relevant + k)",
+            source=_RIJSBERGEN,
+        ),
+        Definition(
+            "Rprec", "relevant", "relevant", "no relevant", _BINARY, fold="count", cut="relevant",
+            summary="precision at rank n_relevant",
+            formula="relevant documents on the ranks i <= n_relevant / n_relevant",
+            source=_BUCKLEY,
+        ),
+        Definition(
+            "Success", "relevant", "nothing", "no relevant", _BINARY, fold="reached",
+            summary="whether any relevant document was returned; its expectation is a probability",
+            formula="1 where a rank i <= k holds a relevant document, else 0",
+            source="trec_eval, success",
+        ),
+        Definition(
+            "ERR", "stop", "nothing", "no documents", (MAX_REL, TIES, EMPTY, JUDGED_ONLY, UNJUDGED), fold="stop",
+            summary="expected reciprocal rank of the document where a user stops",
+            formula="sum over ranks i <= k of 1/i * s_i * product over j < i of (1 - s_j), s = (2^grade - 1) / 2^max_rel",
+            source=f"{_CHAPELLE}; gdeval",
+        ),
+        Definition(
+            "RBP", "relevant", "power", "no documents", (PERSISTENCE, *_BINARY), discount="power",
+            summary="rank-biased precision",
+            formula="(1 - p) * sum over ranks i <= k of relevant documents of p^(i - 1)",
+            source=_MOFFAT,
+        ),
+        Definition(
+            "RBPresidual", "unjudged", "residual", "no documents", (PERSISTENCE, TIES, EMPTY), discount="power",
+            summary="residual of rank-biased precision: what it could still gain from unjudged ranks and those beyond the list",
+            formula="(1 - p) * sum over unjudged ranks i <= k of p^(i - 1) + p^min(k, documents)",
+            source=_MOFFAT,
+        ),
+        Definition(
+            "Bpref", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="preference", cut="none",
+            summary="binary preference: judged documents that are not relevant, above relevant ones",
+            formula="1/R * sum over relevant documents of 1 - min(n above, R) / min(N, R), n judged and not relevant, N of them in all",
+            source="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004; trec_eval, bpref",
+        ),
+        Definition(
+            "infAP", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="inferred", cut="none", way="pooled",
+            summary="inferred average precision; a negative grade, judged or not, is a document of the pool that was not judged",
+            formula="1/R * sum over relevant ranks i of (1 + pool_above * (rel_above + e) / (judged_above + 2e)) / i, e = 0.00001",
+            source="Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, CIKM 2006; trec_eval, infAP",
+        ),
+        Definition(
+            "IPrec", "relevant", "nothing", "no relevant", (RECALL, *_BINARY), fold="interpolated", cut="recall",
+            summary="interpolated precision at a recall level",
+            formula="largest P@i over the ranks i whose hits are at least int(recall * n_relevant + 0.9)",
+            source="trec_eval, iprec_at_recall",
+        ),
+        Definition(
+            "Judged", "unjudged", "judged", "no documents", (TIES, EMPTY), fold="count",
+            summary="share of the first k documents that were judged",
+            formula="judged documents on the ranks i <= k / min(k, documents)",
+            source="ir_measures, Judged",
+        ),
+        Definition(
+            "NumRel", "relevant", "pool", "never", (RELEVANT, UNJUDGED), ranking="none", cut="none",
+            summary="relevant documents, returned or not",
+            formula="n_relevant",
+            range="0 and above",
+            source="trec_eval, num_rel",
+        ),
+        Definition(
+            "NumRet", "found", "nothing", "never", (TIES, JUDGED_ONLY, REL, UNJUDGED), fold="count",
+            summary="documents returned; with a cutoff the effective k, with rel only those of at least that grade",
+            formula="min(k, documents)",
+            range="0 to k",
+            source="trec_eval, num_ret",
+        ),
+        Definition(
+            "SetP", "relevant", "cutoff", "no documents", (RELATIVE, *_BINARY), fold="count", cut="none",
+            summary="precision of all returned documents",
+            formula="relevant documents returned / documents returned; relative=True: / min(documents returned, n_relevant)",
+            source="trec_eval, set_P and set_relative_P",
+        ),
+        Definition(
+            "SetR", "relevant", "relevant", "no relevant", _BINARY, fold="count", cut="none",
+            summary="recall of all returned documents",
+            formula="relevant documents returned / n_relevant",
+            source="trec_eval, set_recall",
+        ),
+        Definition(
+            "SetF", "relevant", "weighted", "no relevant", (*_BINARY, BETA), fold="count", cut="none",
+            summary="weighted harmonic mean of SetP and SetR",
+            formula="(1 + beta^2) hits / (beta^2 n_relevant + documents returned)",
+            source="trec_eval, set_F",
+        ),
+        Definition(
+            "SetAP", "relevant", "set", "no relevant", _BINARY, fold="count", cut="none",
+            summary="precision times recall of all returned documents",
+            formula="SetP * SetR",
+            source="trec_eval, set_map",
+        ),
+        Definition(
+            "alpha_DCG", "novel", "perfect", "no relevant", (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
+            way="intents", fold="stop", discount="parameter",
+            summary="DCG over several intents, of which each gains less from a relevant document the more of them it has seen",
+            formula="sum over i <= k of discount(i) * sum over intents with a relevant document at i of (1 - alpha)^(relevant above i), / its largest value",
+            range="0 to 1; with denominator='none' 0 and above",
+            source=f"{_CLARKE}; ndeval, alpha-DCG, which at a cutoff of 1 leaves the division out",
+        ),
+        Definition(
+            "alpha_nDCG", "novel", "greedy", "no relevant", (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
+            way="intents", fold="stop", discount="parameter",
+            summary="alpha_DCG over that of the ideal ranking, which takes the document that gains most for each next rank",
+            formula="alpha_DCG@k / alpha_DCG@k of the greedy ideal of the judged documents",
+            range="0 to 1; more where a ranking beats the greedy ideal, which is not always the best",
+            source=f"{_CLARKE}; ndeval, alpha-nDCG",
+        ),
+        Definition(
+            "ERR_IA", "intent stop", "perfect", "no relevant", (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
+            way="intents", fold="stop", discount="reciprocal",
+            summary="expected ERR over the intents of a query",
+            formula="sum over intents of P(intent) * ERR@k of its grades, / ERR@k of perfect documents",
+            source=f"{_CHAPELLE}; ndeval, ERR-IA, which at a cutoff of 1 leaves the division out",
+        ),
+        Definition(
+            "nERR_IA", "intent stop", "greedy", "no relevant", (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
+            way="intents", fold="stop", discount="reciprocal",
+            summary="ERR_IA over that of the greedy ideal ranking",
+            formula="ERR_IA@k / ERR_IA@k of the greedy ideal of the judged documents",
+            range="0 to 1; more where a ranking beats the greedy ideal, which is not always the best",
+            source="ndeval, nERR-IA",
+        ),
+        Definition(
+            "nDCG_IA", "gain", "each ideal", "no relevant", (GAIN, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, REL),
+            way="intents", discount="parameter",
+            summary="expected nDCG over the intents of a query",
+            formula="sum over intents of P(intent) * nDCG@k of its grades",
+            range="0 to 1 for gains >= 0 and falling discounts; 1 only where one ranking is ideal for every intent",
+            source=_AGRAWAL,
+        ),
+        Definition(
+            "StRecall", "first of intent", "intents", "no relevant", (RELEVANT, TIES_OF_INTENTS, EMPTY),
+            way="intents", fold="stop",
+            summary="subtopic recall: share of the intents that have a relevant document on the first ranks",
+            formula="intents with a relevant document on a rank i <= k / intents with a relevant document",
+            source="Zhai, Cohen and Lafferty, Beyond independent relevance, SIGIR 2003; ndeval, strec",
+        ),
+    )
+}  # fmt: skip
+
+NAMES = {spellings.key(name): name for name in DEFINITIONS}

@@ -1,0 +1,343 @@
+"""`Measure`: a definition with the values of its parameters and a cutoff; and a measure of each definition by its name."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from keyword import iskeyword
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+
+from fastndcg import spellings
+from fastndcg.errors import MeasureError, suggest
+from fastndcg.later import pa
+from fastndcg.measures.definitions import DEFINITIONS, NAMES, Definition
+from fastndcg.measures.parameters import (
+    MOST_CUTOFF,
+    RECALL,
+    Function,
+    as_str,
+    read_spellings,
+    show_number,
+    show_value,
+    spelling_of,
+)
+from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
+
+if TYPE_CHECKING:
+    from fastndcg.tables import Table
+
+
+class Measure:
+    """A measure with the values of its parameters and its cutoff; immutable and hashable.
+
+    Make one from the names this package exports, or from notation:
+
+    >>> from fastndcg import nDCG, parse
+    >>> nDCG(gain="exp2") @ 10
+    nDCG(gain='exp2')@10
+    >>> parse("nDCG(gain='exp2')@10") == nDCG(gain="exp2") @ 10
+    True
+    >>> (nDCG @ 10).gain
+    'linear'
+
+    Raises `MeasureError` for an unknown parameter or value and for a cutoff that is not a whole number from 1.
+    """
+
+    __slots__ = ("_hash", "_label", "_values", "cutoff", "cutoff_column", "definition", "params")
+
+    definition: Definition
+    cutoff: int | None
+    cutoff_column: str | None
+    """Query-level column that holds the cutoff of each query; `cutoff` is then None."""
+    params: Mapping[str, Any]
+    """Every parameter's value, defaults included, in the order of the declaration."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        values: tuple[Any, ...],
+        cutoff: int | None = None,
+        label: str | None = None,
+        cutoff_column: str | None = None,
+    ) -> None:
+        set_ = object.__setattr__
+        set_(self, "_label", label)
+        set_(self, "cutoff_column", cutoff_column)
+        set_(self, "definition", definition)
+        set_(self, "_values", values)
+        set_(self, "cutoff", cutoff)
+        names = (parameter.name for parameter in definition.parameters)
+        set_(self, "params", MappingProxyType(dict(zip(names, values, strict=True))))
+        set_(self, "_hash", hash((definition.name, values, cutoff, cutoff_column)))
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def label(self) -> str:
+        """What its column is called in tables of results: the spelling it was asked for, or its notation.
+
+        >>> from fastndcg import R, parse
+        >>> measure = parse("Recall@10")
+        >>> measure, measure.label, measure == R @ 10
+        (R@10, 'Recall@10', True)
+        """
+        return self._label or str(self)
+
+    @property
+    def way(self) -> str:
+        """How its values are computed, see `fastndcg.scoring`."""
+        for parameter, value in zip(self.definition.parameters, self._values, strict=True):
+            for other, way in parameter.ways:
+                if value == other:
+                    return way
+        return self.definition.way
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether something stands after @: a cutoff, a column of them, or the recall of IPrec."""
+        return self._at is not None or (self.definition.cut == "recall" and self.recall is not None)
+
+    @property
+    def _at(self) -> int | str | None:
+        return self.cutoff if self.cutoff_column is None else self.cutoff_column
+
+    def __call__(self, **parameters: Unpack[Parameters]) -> Measure:
+        """This measure with other values of the named parameters; `like="lightgbm"` sets all of them as a convention does.
+
+        `cutoff=10` is as @ 10, and `cutoff="slots"` as @ "slots".
+        """
+        if "cutoff" in parameters:
+            cutoff = parameters.pop("cutoff")
+            return self(**parameters) @ cutoff
+        if "like" in parameters:
+            return resolve_like(self, **parameters)
+        values = dict(self.params)
+        for name, value in read_spellings({**parameters}).items():
+            if name not in values:
+                known = ", ".join(values) or "none"
+                if name in ("ips", "clip") and self.name == "nDCG":
+                    raise MeasureError(
+                        "nDCG has no ips: the ideal order, which it divides by, is not known of documents that were never seen. "
+                        "Take DCG(ips=True), or DCG(ips='snips'), which divides by the gains that were seen."
+                    )
+                raise MeasureError(
+                    f"{self.name} has no parameter {name!r}; it has: {known}.{suggest(name, values)}"
+                )
+            parameter = next(parameter for parameter in self.definition.parameters if parameter.name == name)
+            values[name] = parameter.read(value)
+        if values.get("gain") == "binary" and values["rel"] == 1:
+            values["rel"] = None  # 1 is what "binary" means when no threshold is named
+        return Measure(self.definition, tuple(values.values()), self.cutoff, cutoff_column=self.cutoff_column)
+
+    def __matmul__(self, cutoff: Any) -> Measure:
+        """This measure over the first `cutoff` ranks; for IPrec, at that recall.
+
+        The name of a column of whole numbers gives each query a cutoff of its own, as for pages with different numbers of places.
+
+        >>> from fastndcg import nDCG
+        >>> (nDCG @ "slots").cutoff_column
+        'slots'
+        """
+        if self.definition.cut == "recall":
+            return self(recall=cutoff)
+        if self.definition.cut in ("none", "relevant"):
+            raise MeasureError(
+                f"{self.name} has no cutoff: it looks at all documents; wanted {self}, got {self}@{cutoff}"
+            )
+        if isinstance(cutoff, str) and cutoff.isidentifier() and not iskeyword(cutoff) and cutoff != "all":
+            return Measure(self.definition, self._values, cutoff_column=as_str(cutoff))
+        try:
+            number = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
+        except TypeError:
+            number = 0
+        if not 1 <= number <= MOST_CUTOFF:
+            shown = repr(cutoff) if number <= MOST_CUTOFF else "beyond 10^100"
+            raise MeasureError(
+                f"cutoff {shown} of {self.name} is not a whole number from 1, as in {self.name}@10, nor a word that names a column of them"
+            )
+        return Measure(self.definition, self._values, number)
+
+    if TYPE_CHECKING:  # so that a checker refuses a name that no measure has
+        _hash: int
+        _label: str | None
+        _values: tuple[Any, ...]
+        alpha: float
+        beta: float
+        clip: float
+        denominator: str
+        discount: Any
+        empty: Empty
+        gain: Any
+        ideal: Ideal
+        ips: bool | str
+        judged_only: bool
+        max_rel: Any
+        min_rel: float
+        p: float
+        recall: Any
+        rel: Any
+        relative: bool
+        ties: Ties
+        unjudged: float | None
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in self.__slots__ and name in self.params:
+                return self.params[name]
+            raise AttributeError(f"{type(self).__name__} {self.definition.name} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a measure is immutable; make another one, as in {self.name}({name}=...)")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("a measure is immutable")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Measure):
+            return NotImplemented
+        return (
+            self.definition.name == other.definition.name
+            and self._at == other._at
+            and self._values == other._values
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.name, dict(self.params), self._at, self._label)
+
+    def __str__(self) -> str:
+        shown = ", ".join(
+            f"{spelling_of(parameter.name, value)}={show_value(value)}"
+            for parameter, value in zip(self.definition.parameters, self._values, strict=True)
+            if (value != parameter.default or type(value) is not type(parameter.default))
+            and parameter is not RECALL
+        )
+        at = self.params.get("recall") if self.definition.cut == "recall" else self._at
+        written = at if at is None or isinstance(at, str) else show_number(at)
+        return self.name + (f"({shown})" if shown else "") + ("" if written is None else f"@{written}")
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from fastndcg.tables import html_table
+
+        facts = {"what it is": self.definition.summary, "formula": self.definition.formula}
+        if self.cutoff is not None:
+            facts["cutoff"] = f"{self.cutoff:,}"
+        facts |= {
+            parameter.name: f"{show_value(value)}: {parameter.meaning}"
+            for parameter, value in zip(self.definition.parameters, self._values, strict=True)
+        }
+        return html_table([[str(self), ""], *map(list, facts.items())], 2)
+
+
+MeasureLike = Measure | str | IrMeasure
+"""What may name a measure: a `Measure`, a notation as in `"nDCG@10"`, or an object of ir_measures."""
+Measures = MeasureLike | Iterable[MeasureLike]
+
+
+def resolve_like(measure: Measure, like: object, **_: Any) -> Measure:
+    """`nDCG(like="lightgbm")`; `conventions`, which are made of measures, put their own function here."""
+    raise MeasureError(f"{measure}(like={like!r}) needs fastndcg.convention; import fastndcg itself")
+
+
+def _restore(
+    name: str, parameters: dict[str, Any], cutoff: int | str | None, label: str | None = None
+) -> Measure:
+    measure = measure_named(name)(**parameters)
+    return with_label(measure if cutoff is None else measure @ cutoff, label)
+
+
+def with_label(measure: Measure, label: str | None) -> Measure:
+    if label is None:
+        return measure
+    return Measure(measure.definition, measure._values, measure.cutoff, label, measure.cutoff_column)
+
+
+def _default(name: str) -> Measure:
+    definition = DEFINITIONS[name]
+    return Measure(definition, tuple(parameter.default for parameter in definition.parameters))
+
+
+_MEASURES = {name: _default(name) for name in DEFINITIONS}
+
+
+def measure_named(name: str) -> Measure:
+    if name not in _MEASURES:
+        nearest = spellings.nearest(name, NAMES)
+        raise MeasureError(f'no measure is called "{name}".{nearest} There are: {", ".join(DEFINITIONS)}.')
+    return _MEASURES[name]
+
+
+class _Documentation:
+    """The docstring of the class, and of a measure what its declaration says: `help(nDCG)` shows it."""
+
+    def __init__(self, of_class: str | None) -> None:
+        self._of_class = of_class
+
+    def __get__(self, measure: Measure | None, owner: type) -> str | None:
+        if measure is None:
+            return self._of_class
+        definition, lines = measure.definition, [f"{measure}: {measure.definition.summary}.\n"]
+        lines += [f"    {measure.name} = {definition.formula}", f"    range: {definition.range}"]
+        lines += [f"    source: {definition.source}\n", "Parameters" if definition.parameters else ""]
+        for parameter in definition.parameters:
+            shown = f"{parameter.name} = {show_value(measure.params[parameter.name])}"
+            lines.append(f"    {shown}\n        {parameter.meaning}")
+            lines += [f"        {value}: {meaning}" for value, meaning in parameter.values]
+        at = {"rank": " @ 10 counts the first ten ranks.", "recall": " @ 0.2 is at a recall of 0.2."}
+        example = definition.parameters[0].name if definition.parameters else ""
+        lines.append(
+            f"\n{measure.name}({example and example + '=...'}) sets other values." if example else ""
+        )
+        lines.append(f"{measure.name}{at[definition.cut]}" if definition.cut in at else "")
+        return "\n".join(lines).rstrip()
+
+
+Measure.__doc__ = _Documentation(Measure.__doc__)  # type: ignore[assignment]
+
+
+def table() -> Table:
+    """A row for each measure: name, notation, summary, formula, parameters, range, source. The documentation is made of it.
+
+    >>> [row["notation"] for row in table().to_pylist() if row["name"] == "AP"]
+    ["AP(rel=1, ties='average', empty=0, judged_only=False, unjudged=None, denominator='n_relevant')@k"]
+    """
+    from fastndcg.tables import Table
+
+    rows = []
+    for definition in DEFINITIONS.values():
+        defaults = ", ".join(
+            f"{parameter.name}={show_value(parameter.default)}" for parameter in definition.parameters
+        )
+        at = {"rank": "@k", "recall": "@recall"}.get(definition.cut, "")
+        meanings = (f"{parameter.name}: {parameter.meaning}" for parameter in definition.parameters)
+        rows.append(
+            {
+                "name": definition.name,
+                "notation": f"{definition.name}({defaults}){at}",
+                "summary": definition.summary,
+                "formula": definition.formula,
+                "parameters": "; ".join(meanings),
+                "range": definition.range,
+                "source": definition.source,
+            }
+        )
+    return Table(pa.Table.from_pylist(rows))
+
+
+@contextmanager
+def hold_functions(measures: Iterable[Measure]) -> Iterator[None]:
+    """Ask the functions of these measures once for each grade and rank, however many parts are evaluated."""
+    with ExitStack() as stack:
+        for measure in measures:
+            for value in measure.params.values():
+                if isinstance(value, Function):
+                    stack.enter_context(value.keep_answers())
+        yield

@@ -1,0 +1,241 @@
+"""Notation of measures, `Name(parameter=value)@cutoff`, as ir_measures writes it: `parse(str(measure)) == measure`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from fastndcg import spellings
+from fastndcg.errors import InputTypeError, MeasureError
+from fastndcg.measures.definitions import NAMES
+from fastndcg.measures.measure import Measure, measure_named, with_label
+from fastndcg.measures.parameters import Function
+
+_SHOWN = 200  # characters of a text that is not a notation
+_MOST_OF_RANGE = 1000  # cutoffs of a range
+
+
+@lru_cache(maxsize=1024)
+def _parse_plain(text: str) -> tuple[Measure, ...]:
+    return tuple(_read_notation(text))
+
+
+def parse_many(text: str) -> tuple[Measure, ...]:
+    """The measures of a notation that may list cutoffs, ranges of them and measures with commas.
+
+    A range is as many measures as it has cutoffs; `all` is the measure without a cutoff.
+
+    Parameters
+    ----------
+    text : str
+        Notation of one or several measures.
+
+    Returns
+    -------
+    tuple of Measure
+
+    Raises
+    ------
+    MeasureError
+        The text is not a notation, or names what does not exist.
+
+    See Also
+    --------
+    parse : exactly one measure.
+
+    Examples
+    --------
+    >>> parse_many("nDCG(gain='exp2')@1,3,5")
+    (nDCG(gain='exp2')@1, nDCG(gain='exp2')@3, nDCG(gain='exp2')@5)
+    >>> parse_many("nDCG@1-3,10,all")
+    (nDCG@1, nDCG@2, nDCG@3, nDCG@10, nDCG)
+    >>> parse_many("nDCG@10, CG@5")
+    (nDCG@10, CG@5)
+    """
+    # a function's name can mean another object later, so such a notation is read anew each time
+    return tuple(_read_notation(text)) if "function(" in text else _parse_plain(text)
+
+
+def parse(text: str) -> Measure:
+    """The one measure that a notation names; the inverse of `str`.
+
+    Parameters
+    ----------
+    text : str
+        Notation of one measure, as "nDCG@10".
+
+    Returns
+    -------
+    Measure
+
+    Raises
+    ------
+    MeasureError
+        The text is not a notation, or names what does not exist, or several measures.
+
+    See Also
+    --------
+    parse_many : notations that list cutoffs or several measures.
+
+    Examples
+    --------
+    >>> parse("nDCG(ties='worst')@5").ties
+    'worst'
+    """
+    measures = parse_many(text)
+    if len(measures) != 1:
+        raise MeasureError(
+            f"{text!r} names {len(measures)} measures where one was wanted; use parse_many for several"
+        )
+    return measures[0]
+
+
+def _read_notation(text: str) -> Iterator[Measure]:
+    asked = [element.strip() for element in spellings.elements(text)]
+    spelt = [spellings.canonical(element, NAMES) for element in asked]
+    try:
+        tree = ast.parse(",".join(spelt), mode="eval").body
+        ast.unparse(tree)  # what is nested too deep for it is for no reader
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise _no_notation(text) from None
+    of: Measure | None = None  # what a cutoff that stands alone is a cutoff of
+    label = ""  # of the last measure, where it is spelt otherwise than here
+    for place, node in enumerate(tree.elts if isinstance(tree, ast.Tuple) else [tree]):
+        cutoff: ast.expr | None = node
+        if of is None or not _is_cutoff(node):
+            named, cutoff = _split(node)
+            of = _read_measure(named, text)
+            label = asked[place] if asked[place : place + 1] != spelt[place : place + 1] else ""
+        if cutoff is None:
+            yield with_label(of, label)
+            of = None
+            continue
+        for measure in _cut(of, cutoff, text):
+            at = measure.params.get("recall") if of.definition.cut == "recall" else measure.cutoff
+            yield with_label(
+                measure, label if cutoff is not node and _is_one(cutoff) else spellings.with_cutoff(label, at)
+            )
+
+
+def _is_one(cutoff: ast.expr) -> bool:
+    return isinstance(cutoff, ast.Constant | ast.Name)
+
+
+def _is_cutoff(node: ast.expr) -> bool:
+    """Whether it is a cutoff, a range of them, or "all"."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id == "all")
+
+
+def _split(node: ast.expr) -> tuple[ast.expr, ast.expr | None]:
+    """What stands before @ and after it; `nDCG@1-20` is (nDCG@1) - 20 to Python."""
+    if not isinstance(node, ast.BinOp):
+        return node, None
+    if isinstance(node.op, ast.Sub):
+        of, first = _split(node.left)
+        if first is not None:
+            return of, ast.BinOp(first, node.op, node.right)
+    if isinstance(node.op, ast.MatMult) and not isinstance(node.left, ast.BinOp):
+        return node.left, node.right
+    return node, None
+
+
+def _cut(of: Measure, cutoff: ast.expr, text: str) -> Iterator[Measure]:
+    """A measure with a cutoff, with each one of a range, or with none for "all"."""
+    if of.definition.cut == "rank" and isinstance(cutoff, ast.Name) and cutoff.id == "all":
+        yield Measure(of.definition, tuple(of.params.values()))
+        return
+    if not (isinstance(cutoff, ast.BinOp) and isinstance(cutoff.op, ast.Sub) and of.definition.cut == "rank"):
+        is_word = isinstance(cutoff, ast.Name) and of.definition.cut == "rank"
+        yield of @ (cutoff.id if is_word else _read_value(cutoff, text))  # type: ignore[attr-defined]
+        return
+    first, last = (of @ _read_value(end, text) for end in (cutoff.left, cutoff.right))
+    low, high = int(first.cutoff or 0), int(last.cutoff or 0)
+    if not low < high < low + _MOST_OF_RANGE:
+        raise MeasureError(
+            f"{of.name}@{low}-{high} is not a range of cutoffs; wanted the lower one first, and at most {_MOST_OF_RANGE} of them, as in {of.name}@1-20"
+        )
+    for number in range(low, high + 1):
+        yield of @ number
+
+
+def _no_notation(text: str) -> MeasureError:
+    shown = repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
+    return MeasureError(
+        f"{shown} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10"
+    )
+
+
+def _read_measure(node: ast.expr, text: str) -> Measure:
+    if isinstance(node, ast.Name):
+        return measure_named(node.id)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
+        parameters = {
+            keyword.arg: _read_value(keyword.value, text) for keyword in node.keywords if keyword.arg
+        }
+        if len(parameters) == len(node.keywords):
+            return measure_named(node.func.id)(**parameters)
+    raise _no_notation(text)
+
+
+def _read_value(node: ast.expr, text: str) -> Any:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "function":
+        match [_read_value(argument, text) for argument in node.args]:
+            case [str(name)]:
+                return Function.function_named(name)
+            case [str(name), int(number)]:
+                return Function.function_named(name, number)
+        raise MeasureError(
+            f"{ast.unparse(node)} in {text!r} names no function; pass the function itself, as in nDCG(gain=function)"
+        )
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        raise MeasureError(
+            f"{ast.unparse(node)} in {text!r} is not a value; write numbers plain and words in quotes, as in gain='exp2'"
+        ) from None
+
+
+def as_measure(measure: object) -> Measure:
+    """The measure that a `Measure`, a notation or an ir_measures object stands for.
+
+    >>> as_measure("nDCG@10")
+    nDCG@10
+
+    Raises `MeasureError` for what does not exist here, `InputTypeError` for any other object.
+    """
+    if isinstance(measure, Measure):
+        return measure
+    if isinstance(measure, str):
+        return parse(measure)
+    if type(measure).__module__.partition(".")[0] == "ir_measures":
+        return parse(str(measure))
+    raise InputTypeError(
+        f"{measure!r} is a {type(measure).__name__}; a measure is nDCG@10, a string like 'nDCG@10', or an ir_measures object"
+    )
+
+
+def as_measures(measures: Any) -> tuple[Measure, ...]:
+    """One or several measures, each as `as_measure` reads it; a string may list several. Repeated ones are kept once.
+
+    >>> from fastndcg import CG
+    >>> as_measures(["nDCG@1,3", CG @ 3, "nDCG@3"])
+    (nDCG@1, nDCG@3, CG@3)
+    """
+    if (
+        isinstance(measures, str | Measure)
+        or not isinstance(measures, Iterable)
+        or type(measures).__module__.startswith("ir_measures")
+    ):
+        measures = (measures,)
+    several = [
+        read
+        for measure in measures
+        for read in (parse_many(measure) if isinstance(measure, str) else (as_measure(measure),))
+    ]
+    if not several:
+        raise MeasureError("no measure was given; name at least one, as in ['nDCG@10']")
+    return tuple(dict.fromkeys(several))

@@ -1,0 +1,471 @@
+"""Parameters of measures: a name, a default, and a reader that returns the canonical value or says what was wanted."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from typing import Any, ClassVar, NamedTuple, NoReturn
+
+from fastndcg.errors import MeasureError, suggest
+
+# ---- values of parameters: each has one canonical, hashable form that prints as it is read ----
+
+
+class GradeGains(NamedTuple):
+    """A gain for each listed grade; grades not listed are refused, or keep their own value where `overrides`."""
+
+    gains: tuple[tuple[float, float], ...]
+    overrides: bool
+
+    def __str__(self) -> str:
+        return (
+            "{" + ", ".join(f"{show_number(grade)}: {show_number(gain)}" for grade, gain in self.gains) + "}"
+        )
+
+
+class Numbers(tuple[float, ...]):
+    """Gains of the grades 0, 1, 2, ... or discounts of the ranks 1, 2, 3, ..."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(map(show_number, self)) + "]"
+
+
+class Function:
+    """A callable parameter: equal only to itself, printed by qualified name, numbered where another has that name."""
+
+    __slots__ = ("__weakref__", "_answers", "_holders", "call", "name", "number")
+    _alive: ClassVar[dict[str, weakref.WeakValueDictionary[int, Function]]] = {}
+
+    def __init__(self, call: Callable[[Any], Any], name: str, number: int) -> None:
+        self.call, self.name, self.number = call, name, number
+        self._answers: dict[float, Any] = {}
+        self._holders = 0
+
+    @classmethod
+    def of(cls, call: Callable[[Any], Any]) -> Function:
+        named = call if hasattr(call, "__qualname__") else type(call)
+        name = f"{named.__module__}.{named.__qualname__}"
+        alive = cls._alive.setdefault(name, weakref.WeakValueDictionary())
+        for function in alive.values():
+            if function.call is call:
+                return function
+        new = cls(call, name, max(alive, default=0) + 1)
+        alive[new.number] = new
+        return new
+
+    @classmethod
+    def function_named(cls, name: str, number: int = 1) -> Function:
+        known = cls._alive.get(name)
+        function = None if known is None else known.get(number)
+        if function is None:
+            raise MeasureError(
+                f"no function {name!r} is known here: pass the function itself, as in nDCG(gain=function)"
+            )
+        return function
+
+    def ask(self, argument: float) -> Any:
+        """What the function returns; it is asked once until `forget`."""
+        if argument not in self._answers:
+            self._answers[argument] = self.call(argument)
+        return self._answers[argument]
+
+    def forget(self) -> None:
+        """Ask anew, since a function may answer differently in a later call; not while its answers are kept."""
+        if not self._holders:
+            self._answers.clear()
+
+    @contextmanager
+    def keep_answers(self) -> Iterator[None]:
+        """Keep the answers: what is evaluated meanwhile, in parts, is one call."""
+        self.forget()
+        self._holders += 1
+        try:
+            yield
+        finally:
+            self._holders -= 1
+            self.forget()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Function.of, (self.call,)
+
+    def __str__(self) -> str:
+        return f"function({self.name!r}{f', {self.number}' if self.number > 1 else ''})"
+
+
+MOST_CUTOFF = 10**100  # Python refuses to print integers of some thousand digits
+
+
+def show_number(value: float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    whole = math.isfinite(value) and value == int(value) and abs(value) < 2**53
+    return str(int(value)) if whole else repr(value)
+
+
+def show_value(value: object) -> str:
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return repr(value)
+    return show_number(value) if isinstance(value, int | float) else str(value)
+
+
+# ---- parameters: a name, a default, and a reader that returns the canonical value or says what was wanted ----
+
+
+class Parameter(NamedTuple):
+    """One parameter of a measure."""
+
+    name: str
+    default: Any
+    read: Callable[[Any], Any]
+    meaning: str
+    values: tuple[tuple[str, str], ...] = ()  # what it takes, as it is written, and what each means
+    # values with which a measure is computed another way, see `Definition.way`
+    ways: tuple[tuple[Any, str], ...] = ()
+
+
+def _refuse(name: str, got: object, wanted: str, hint: str = "") -> NoReturn:
+    raise MeasureError(f"{name}={got!r} is not known: {name} is {wanted}.{hint}")
+
+
+def as_str(word: str) -> str:
+    """A subclass of str, such as NumPy's or of an enumeration, as the str that it equals: others print otherwise."""
+    return word if type(word) is str else "".join(word)
+
+
+_OTHER_WORDS = {
+    "exponential": "exp2",
+    "exp": "exp2",
+    "burges": "exp2",
+    "power": "exp2",
+    "identity": "linear",
+    "mean": "average",
+}
+
+
+def _suggest_word(word: str, choices: Iterable[str]) -> str:
+    """As `suggest`, by the words of other tools too."""
+    other = _OTHER_WORDS.get(word.lower())
+    return f' Did you mean "{other}"?' if other is not None and other in choices else suggest(word, choices)
+
+
+def _read_word(name: str, value: Any, words: Iterable[str], wanted: str) -> str:
+    if isinstance(value, str) and value in words:
+        return as_str(value)
+    _refuse(name, value, wanted, _suggest_word(str(value), words))
+
+
+def _choice(name: str, *words: str) -> Callable[[Any], str]:
+    return lambda value: _read_word(name, value, words, "one of " + ", ".join(map(repr, words)))
+
+
+def _one_of(name: str, words: Mapping[str, str], meaning: str) -> Parameter:
+    """A parameter that takes one of some words, the default first."""
+    return Parameter(name, next(iter(words)), _choice(name, *words), meaning, _quote(words))
+
+
+def _quote(words: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((repr(word), meaning) for word, meaning in words.items())
+
+
+def _finite(name: str, value: Any) -> float:
+    try:
+        number = float("no number" if isinstance(value, str | bytes) else value)
+    except (TypeError, ValueError):
+        raise MeasureError(f"{name} holds {value!r}, where a number was wanted") from None
+    except OverflowError:
+        raise MeasureError(
+            f"{name} holds a number beyond float64, where one up to 1.8e308 was wanted"
+        ) from None
+    if not math.isfinite(number):
+        raise MeasureError(f"{name} holds {number}, where a finite number was wanted")
+    return number + 0.0  # -0.0 and 0.0 are one value, and print alike
+
+
+def _sequence(name: str, values: Iterable[Any]) -> Numbers:
+    numbers = Numbers(_finite(name, value) for value in values)
+    if not numbers:
+        raise MeasureError(f"{name}=[] is empty, where at least one number was wanted")
+    return numbers
+
+
+_GAINS = {
+    "linear": "the grade",
+    "exp2": "2^grade - 1",
+    "binary": "1 from the grade `rel` on, 0 below it",
+}
+_DISCOUNTS = {
+    "log2": "1 / log2(i + 1)",
+    "jarvelin": "1 at the ranks 1 and 2, then 1 / log2(i)",
+    "reciprocal": "1 / i",
+    "ln": "1 / ln(i + e)",
+}
+
+
+def _read_table(name: str, value: Any, words: Iterable[str], wanted: str) -> str | Numbers | Function:
+    """A value for each grade or rank: by one of some words, as a sequence, or as a function."""
+    if isinstance(value, str):
+        return _read_word(name, value, words, wanted)
+    if isinstance(value, Numbers | Function):
+        return value
+    if callable(value):
+        return Function.of(value)
+    if isinstance(value, Iterable) and not isinstance(value, bytes | Set):
+        return _sequence(name, value)
+    _refuse(name, value, wanted)
+
+
+def _read_gain(value: Any) -> str | Numbers | GradeGains | Function:
+    if isinstance(value, GradeGains):
+        return value
+    if isinstance(value, Mapping):
+        return _grade_gains("gain", value, overrides=False)
+    wanted = "'linear', 'exp2', 'binary', a sequence or mapping grade -> gain, or a function of the grade"
+    return _read_table("gain", value, _GAINS, wanted)
+
+
+def _grade_gains(name: str, value: Any, *, overrides: bool) -> GradeGains:
+    if not isinstance(value, Mapping) or not value:
+        _refuse(name, value, "a mapping grade -> gain with at least one grade")
+    pairs = {_finite(name, grade): _finite(name, gain) for grade, gain in value.items()}
+    return GradeGains(tuple(sorted(pairs.items())), overrides)
+
+
+def _read_discount(value: Any) -> str | float | Numbers | Function:
+    wanted = "'log2', 'jarvelin', 'reciprocal', 'ln', a base of the logarithm above 1, a sequence, or a function of the rank"
+    if isinstance(value, bool | str | Iterable | Function) or callable(value):
+        return _read_table("discount", value, _DISCOUNTS, wanted)
+    base = _finite("discount", value)
+    return base if base > 1 else _refuse("discount", value, wanted)
+
+
+def _read_empty(value: Any) -> str | float:
+    wanted = "a number, 'nan' or 'skip'"
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    if isinstance(value, str):
+        return _read_word("empty", value, ("nan", "skip"), wanted)
+    return _refuse("empty", value, wanted) if isinstance(value, bool) else _finite("empty", value)
+
+
+def _read_flag(name: str) -> Callable[[Any], bool]:
+    return lambda value: bool(value) if value in (True, False) else _refuse(name, value, "True or False")
+
+
+def _read_ips(value: Any) -> bool | str:
+    if value == "snips":
+        return "snips"
+    return bool(value) if value in (True, False) else _refuse("ips", value, "True, False or 'snips'")
+
+
+def _read_number(
+    name: str, wanted: str, fits: Callable[[float], bool] = math.isfinite, *, none: bool = False
+) -> Callable[[Any], Any]:
+    """A reader of the numbers that fit, and of None where that is a value."""
+
+    def read(value: Any) -> float | None:
+        if value is None and none:
+            return None
+        number = math.nan if value is None or isinstance(value, bool) else _finite(name, value)
+        return number if fits(number) else _refuse(name, value, wanted)
+
+    return read
+
+
+def _is_share(number: float) -> bool:
+    return 0 <= number <= 1
+
+
+def _read_ties_of_intents(value: Any) -> str:
+    if value in ("worst", "best"):
+        raise MeasureError(
+            f"ties={value!r} has no exact value here: which order of tied documents is {value} for several intents together is as "
+            'hard to find as the ideal ranking. Take ties="average", the expectation, or ties="input".'
+        )
+    return _choice("ties", "average", "input")(value)
+
+
+def _read_max_rel(*, none: bool) -> Callable[[Any], float | None]:
+    return _read_number("max_rel", "a grade above 0 and up to 53", lambda grade: 0 < grade <= 53, none=none)
+
+
+GAIN = Parameter(
+    "gain",
+    "linear",
+    _read_gain,
+    "what a grade is worth",
+    (
+        *_quote(_GAINS),
+        ("a sequence", "the gains of the grades 0, 1, 2, ..."),
+        ("a mapping", "grade -> gain"),
+        ("a function", "of the grade; it is called once for each grade"),
+    ),
+)
+DISCOUNT = Parameter(
+    "discount",
+    "log2",
+    _read_discount,
+    "what a gain is worth at a rank",
+    (
+        *_quote(_DISCOUNTS),
+        ("a number b", "1 / log_b(i + 1)"),
+        ("a sequence", "the discounts of the ranks 1, 2, 3, ..."),
+        ("a function", "of the rank; it is called once for each rank"),
+    ),
+)
+TIES = _one_of(
+    "ties",
+    {
+        "average": "the expected value over all orders of tied documents",
+        "input": "tied documents in the order of the data",
+        "worst": "of tied documents, those that gain least first",
+        "best": "of tied documents, those that gain most first",
+    },
+    "the order of documents with equal scores",
+)
+IDEAL = _one_of(
+    "ideal",
+    {
+        "judged": "all judged documents; the scored documents where no others were judged",
+        "scored": "the scored documents",
+        "returned": "the documents on the first k ranks",
+        "full": "k documents of the top grade",
+        "judged_uncut": "all judged documents, whatever the cutoff",
+        "judged_returned": "as many judged documents as were returned",
+    },
+    "what the ideal ranking is made of",
+)._replace(ways=(("judged_uncut", "laid out"), ("judged_returned", "laid out")))
+EMPTY = Parameter(
+    "empty",
+    0.0,
+    _read_empty,
+    "value of a query where the measure is undefined",
+    (
+        ("a number", "that value"),
+        ("'nan'", "NaN, and the mean is NaN"),
+        ("'skip'", "NaN, and the mean leaves the query out"),
+    ),
+)
+JUDGED_ONLY = Parameter(
+    "judged_only", False, _read_flag("judged_only"), "drop unjudged documents before ranking"
+)
+REL = Parameter(
+    "rel",
+    None,
+    _read_number("rel", "a grade", none=True),
+    "smallest grade that counts; with None every gain counts",
+)
+RELEVANT = Parameter("rel", 1.0, _read_number("rel", "a grade"), "smallest grade that counts as relevant")
+UNJUDGED = Parameter(
+    "unjudged",
+    None,
+    _read_number("unjudged", "a grade", none=True),
+    "grade that documents without a judgment are taken to have",
+)
+BETA = Parameter(
+    "beta",
+    1.0,
+    _read_number("beta", "a number above 0 and below 1e+100", lambda beta: 0 < beta < 1e100),
+    "how much recall weighs beside precision",
+)
+PERSISTENCE = Parameter(
+    "p",
+    0.8,
+    _read_number("p", "a number above 0 and below 1", lambda p: 0 < p < 1),
+    "probability of going on to the next document",
+)
+RECALL = Parameter(
+    "recall",
+    None,
+    _read_number("recall", "a number from 0 to 1", _is_share, none=True),
+    "recall from which on the best precision counts; written IPrec@0.1",
+)
+DENOMINATOR = _one_of(
+    "denominator",
+    {
+        "n_relevant": "all relevant documents",
+        "min(n_relevant, k)": "all relevant documents, but at most k",
+    },
+    "what the sum of precisions is divided by",
+)
+RELATIVE = Parameter(
+    "relative", False, _read_flag("relative"), "divide by the most that so many documents could have"
+)
+MAX_REL = Parameter("max_rel", 4.0, _read_max_rel(none=False), "highest grade of the scale")
+SCALE_TOP = Parameter(
+    "max_rel",
+    None,
+    _read_number("max_rel", "a grade", none=True),
+    "highest grade of the scale; it must be named",
+)
+SCALE_BOTTOM = Parameter(
+    "min_rel", 0.0, _read_number("min_rel", "a grade"), "lowest grade of the scale, worth nothing"
+)
+IPS = Parameter(
+    "ips",
+    False,
+    _read_ips,
+    "divide gains by propensities: unbiased, of large variance where some are small; 'snips' also divides the query by its sum of such gains",
+    (
+        ("False", "plain gains"),
+        ("True", "gains divided by propensities"),
+        ("'snips'", "and the query divided by the sum of such gains"),
+    ),
+    ways=((True, "propensities"), ("snips", "propensities")),
+)
+CLIP = Parameter(
+    "clip",
+    0.0,
+    _read_number("clip", "a probability: a number from 0 to 1", _is_share),
+    "smaller propensities count as this: less variance, a bias towards 0",
+)
+ALPHA = Parameter(
+    "alpha",
+    0.5,
+    _read_number("alpha", "a number from 0 to 1", _is_share),
+    "how much of its worth an intent loses with each relevant document above",
+)
+TIES_OF_INTENTS = Parameter(TIES.name, TIES.default, _read_ties_of_intents, TIES.meaning, TIES.values[:2])
+PERFECT = _one_of(
+    "denominator",
+    {"perfect": "the sum of a ranking whose every document is perfect for every intent", "none": "nothing"},
+    "what the sum is divided by",
+)
+GRADED = Parameter(
+    "max_rel",
+    None,
+    _read_max_rel(none=True),
+    "highest grade of the scale; with None a grade from `rel` on stops with probability 1/2 and no other",
+)
+
+
+# ---- spellings of ir_measures ----
+
+
+def spelling_of(name: str, value: object) -> str:
+    return "gains" if isinstance(value, GradeGains) and value.overrides else name
+
+
+def read_spellings(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as ir_measures writes them: `dcg='exp-log2'`, `gains={grade: gain}` over a linear gain."""
+    read = dict(parameters)
+    if "dcg" in read:
+        dcg = _choice("dcg", "log2", "exp-log2")(read.pop("dcg"))
+        gain = "exp2" if dcg == "exp-log2" else "linear"
+        given = read.setdefault("gain", gain)
+        if not isinstance(given, str) or given != gain:
+            raise MeasureError(
+                f"dcg={dcg!r} and gain={given!r} are both given: dcg is ir_measures' word for the gain; take one of them"
+            )
+    if "gains" in read:
+        gains = read.pop("gains")
+        if "gain" in read and read["gain"] != "linear":
+            raise MeasureError(
+                "gain and gains are both given: gain defines every grade, gains overrides single grades of a linear gain"
+            )
+        if gains is not None:
+            read["gain"] = _grade_gains("gains", gains, overrides=True)
+    return read
