@@ -202,7 +202,10 @@ def _scores_of_orders(rankings: Rankings, measures: tuple[Measure, ...], threads
     # of the dtype that is compiled already
     tied = rankings.with_scores(np.zeros(rankings.n_docs, rankings.scores.dtype))
     rules: tuple[Ties, ...] = ("worst", "average", "best")
-    by_rule = [[_with_ties(measure, rule) for measure in measures] for rule in rules]
+    by_rule = [
+        [measure(ties=rule) if "ties" in measure.params else measure for measure in measures]
+        for rule in rules
+    ]
     of_rules = scoring.score(as_measures([measure for each in by_rule for measure in each]), tied, threads)
     worst, random, best = (np.array([of_rules[measure] for measure in each]) for each in by_rule)
     reachable = _reachable(actual, rankings, threads)
@@ -214,10 +217,6 @@ def _scores_of_orders(rankings: Rankings, measures: tuple[Measure, ...], threads
         rankings,
         rankings.weight,
     )
-
-
-def _with_ties(measure: Measure, rule: Ties) -> Measure:
-    return measure(ties=rule) if "ties" in measure.params else measure
 
 
 def _anchor(worst: Any, random: Any, actual: Any, best: Any, reachable: Any) -> Anchor:
@@ -274,7 +273,7 @@ def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float
         rows = [row for row, other in enumerate(kinds) if other == kind]
         if kind[0] is None:
             continue
-        laid_out = _laid_out(measures[rows[0]], rankings)
+        laid_out = _lay_out(measures[rows[0]], rankings)
         asked = [_measure_of_judged(measures[row]) for row in rows]
         scores = scoring.score(as_measures(asked), laid_out, threads)
         for row, measure in zip(rows, asked, strict=True):
@@ -302,19 +301,14 @@ def _measure_of_judged(measure: Measure) -> Measure:
     return measure(**{name: value for name, value in given.items() if name in measure.params})
 
 
-def _laid_out(measure: Measure, rankings: Rankings) -> Rankings:
+def _lay_out(measure: Measure, rankings: Rankings) -> Rankings:
     """Documents as they were judged, those that gain anything, all tied."""
     if measure.definition.way == "intents":
         offsets, intents, _ = by_intent.pool(rankings)
         chances, nothing = rankings.intent_probabilities, np.zeros(int(offsets[-1]), np.int8)
         lists = None if chances is None else pa.LargeListArray.from_arrays(chances.offsets, chances.values)
         return Rankings.from_offsets(
-            offsets,
-            nothing,
-            nothing,
-            intents=intents,
-            intent_probabilities=lists,
-            queries=rankings.queries,
+            offsets, nothing, nothing, intents=intents, intent_probabilities=lists, queries=rankings.queries
         )
     offsets, grades = ideals.judged_documents(rankings, measure)
     gaining = plan.gains_of_grades(measure, grades) > 0

@@ -67,20 +67,20 @@ class Ranges:
 
     def summary(self) -> Table:
         """Means of each measure: `measure`, the three values, and `moves`, whether they differ by more than 0.001."""
-        rows = []
-        for measure, bounds in self._bounds.items():
-            skip = measure.params.get("empty") == "skip"
-            means = [_mean(values, self._rankings.weight, skip) for values in bounds]
-            rows.append(
+        weight = self._rankings.weight
+        means = [
+            [_mean(values, weight, skip=measure.params.get("empty") == "skip") for values in bounds]
+            for measure, bounds in self._bounds.items()
+        ]
+        columns = {name: [each[place] for each in means] for place, name in enumerate(self._names)}
+        return Table(
+            pa.table(
                 {
-                    "measure": str(measure),
-                    **dict(zip(self._names, means, strict=True)),
-                    "moves": abs(means[2] - means[0]) > MOVES,
+                    "measure": pa.array(map(str, self._bounds), pa.string()),
+                    **{name: pa.array(column, pa.float64()) for name, column in columns.items()},
+                    "moves": pa.array([abs(high - low) > MOVES for low, _, high in means], pa.bool_()),
                 }
             )
-        kinds = {"measure": pa.string()} | dict.fromkeys(self._names, pa.float64()) | {"moves": pa.bool_()}
-        return Table(
-            pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()})
         )
 
     def to_arrow(self) -> pa.Table:
@@ -238,7 +238,7 @@ def judgment_range(
     return Ranges(("least", "value", "greatest"), bounds, rankings)
 
 
-def _mean(values: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None, skip: bool) -> float:
+def _mean(values: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None, *, skip: bool) -> float:
     if skip:
         defined = [not math.isnan(value) for value in values.tolist()]
         values, weight = values[defined], None if weight is None else weight[defined]

@@ -216,22 +216,38 @@ class Rankings:
         array([1, 2])
         """
         checked = cast_offsets("offsets", offsets)
-        self = cls._check(
-            checked,
-            cast_relevance("relevance", relevance, unjudged),
-            cast_scores(scores, ascending=ascending),
-            judged,
-            is_judged,
-            doc_ids,
-            query_ids,
-            weight,
-            queries,
-            nan,
-            unjudged,
+        grades = cast_relevance("relevance", relevance, unjudged)
+        values = cast_scores(scores, ascending=ascending)
+        n_queries, n_docs = len(checked) - 1, len(grades)
+        if n_docs != len(values):
+            raise InputError(
+                f"relevance has {count_of(n_docs, 'value')} and scores {len(values):,}; give both for each document"
+            )
+        check_end("offsets", checked, n_docs, "relevance")
+        flags = None if is_judged is None else cast_flags(is_judged, n_docs)
+        if unjudged == "null":
+            grades, flags = split_unjudged(grades, flags)
+        self = object.__new__(cls)
+        self.__dict__.update(
+            offsets=checked,
+            relevance=read_only(grades),
+            scores=values,
+            _query_ids=None if query_ids is None else arrow_column("query_ids", query_ids, n_queries),
+            _query_name="query_id",
+            _kept=cast_queries(queries, n_queries),
+            doc_ids=None if doc_ids is None else arrow_column("doc_ids", doc_ids, n_docs),
+            is_judged=flags,
+            weight=None if weight is None else cast_weight(weight, n_queries),
+            judged=None if judged is None else cast_pool(judged, n_queries),
+            **dict.fromkeys(("intents", "judged_intents", "intent_probabilities", "propensity")),
         )
+        self._check_scores(nan)
+        self._check_grades()
+        self._check_pool()
+        self._check_doc_ids()
         self._add_intents(intents, judged_intents, intent_probabilities)
         if propensity is not None:
-            self.__dict__["propensity"] = _propensity(propensity, self)
+            self.__dict__["propensity"] = _cast_propensity(propensity, self)
         return self
 
     @classmethod
@@ -493,49 +509,6 @@ class Rankings:
         named = Roles.of(roles, "from_qrels_run", OF_ONE_TABLE)
         return rankings_from_qrels_run(qrels, run, named, missing, ties, intents)
 
-    @classmethod
-    def _check(
-        cls,
-        offsets: Int64,
-        grades: Array,
-        values: Array,
-        judged: tuple[npt.ArrayLike, npt.ArrayLike] | None,
-        is_judged: npt.ArrayLike | None,
-        doc_ids: Any,
-        query_ids: Any,
-        weight: npt.ArrayLike | None,
-        queries: Any,
-        nan: NaN,
-        unjudged: Unjudged,
-    ) -> Self:
-        n_queries = len(offsets) - 1
-        if len(grades) != len(values):
-            raise InputError(
-                f"relevance has {count_of(len(grades), 'value')} and scores {len(values):,}; give both for each document"
-            )
-        check_end("offsets", offsets, len(grades), "relevance")
-
-        self = object.__new__(cls)
-        fields = self.__dict__
-        flags = None if is_judged is None else cast_flags(is_judged, len(grades))
-        if unjudged == "null":
-            grades, flags = split_unjudged(grades, flags)
-        fields["offsets"], fields["relevance"], fields["scores"] = offsets, read_only(grades), values
-        fields["_query_ids"] = None if query_ids is None else arrow_column("query_ids", query_ids, n_queries)
-        fields["_query_name"] = "query_id"
-        fields["_kept"] = cast_queries(queries, n_queries)
-        fields["doc_ids"] = None if doc_ids is None else arrow_column("doc_ids", doc_ids, len(grades))
-        fields["is_judged"] = flags
-        fields["weight"] = None if weight is None else cast_weight(weight, n_queries)
-        fields["judged"] = None if judged is None else cast_pool(judged, n_queries)
-        fields["intents"] = fields["judged_intents"] = fields["intent_probabilities"] = None
-        fields["propensity"] = None
-        self._check_scores(nan)
-        self._check_grades()
-        self._check_pool()
-        self._check_doc_ids()
-        return self
-
     def _add_intents(self, intents: Any, judged_intents: Any, intent_probabilities: Any) -> None:
         fields = self.__dict__
         if intents is None:
@@ -612,7 +585,7 @@ class Rankings:
         for values in self._judged_grades():
             if len(values):
                 lowest, highest = min(lowest, values.min().item()), max(highest, values.max().item())
-                whole = whole and (values.dtype.kind != "f" or _all_whole(values))
+                whole = whole and (values.dtype.kind != "f" or _are_whole(values))
         return Grades(lowest, highest, whole) if lowest <= highest else Grades(0, 0, True)
 
     @cached_property
@@ -913,28 +886,14 @@ class Rankings:
         return _quote(self.query_ids[query].as_py())
 
 
-_STATE = [
-    "offsets",
-    "relevance",
-    "scores",
-    "judged",
-    "is_judged",
-    "doc_ids",
-    "weight",
-    "_query_ids",
-    "_query_name",
-    "_kept",
-    "intents",
-    "judged_intents",
-    "intent_probabilities",
-    "propensity",
-]
+# what a pickle holds: the attributes that the class declares, and three of its own
+_STATE = (*Rankings.__annotations__, "_query_ids", "_query_name", "_kept")
 
 
 # ---- small functions ----
 
 
-def _propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.float64]:
+def _cast_propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.float64]:
     array = as_array("propensity", values)
     if array.dtype.kind not in "buif" and len(array):
         raise kind_error("propensity", array, "probabilities")
@@ -957,7 +916,7 @@ def _counts_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
     return np.diff(np.searchsorted(np.flatnonzero(chosen), offsets))
 
 
-def _all_whole(values: Array) -> bool:
+def _are_whole(values: Array) -> bool:
     return all(
         bool((np.floor(values[i : i + _BLOCK]) == values[i : i + _BLOCK]).all())
         for i in range(0, len(values), _BLOCK)

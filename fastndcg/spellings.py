@@ -89,9 +89,8 @@ def canonical(element: str, known: dict[str, str]) -> str:
         return element
     notation = notation_of(match[1], known)
     if notation is not None:
-        if notation.endswith(")") and match[2].startswith(
-            "("
-        ):  # of both, the parameters of the one that is written
+        # of both, the parameters of the one that is written
+        if notation.endswith(")") and match[2].startswith("("):
             return f"{notation[:-1]}, {match[2][1:].lstrip()}" if match[2][1:].strip() != ")" else notation
         if not match[2].startswith("."):
             return notation + match[2]

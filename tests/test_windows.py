@@ -41,7 +41,7 @@ def drawn(seed: int, n: int) -> np.ndarray:
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60))
 def test_sums_in_windows_are_exact_or_refused(seed: int, n: int) -> None:
     values = drawn(seed, n)
-    found, squares = sums._sum_of_parts(values, None), sums._sum_of_squared_parts(values, None)
+    found, squares = (sums._sum_of_close(values, None, squared=squared) for squared in (False, True))
     assert found in (None, sum(map(Fraction, values.tolist())))
     assert squares in (None, sum(Fraction(value) ** 2 for value in values.tolist()))
     if seed % 9 in (0, 1, 6, 7):
@@ -52,7 +52,7 @@ def test_sums_in_windows_are_exact_or_refused(seed: int, n: int) -> None:
 @given(st.integers(0, 2**32 - 1), st.integers(1, 300))
 def test_quartiles_are_those_of_numpy(seed: int, n: int) -> None:
     values = drawn(seed, n)
-    found = sums._selected_quartiles(values)
+    found = sums._select_quartiles(values)
     assert found in (None, tuple(np.quantile(values, [0.25, 0.5, 0.75]).tolist()))
     if seed % 9 in (0, 1, 6, 7):
         assert found is not None
@@ -76,4 +76,4 @@ def test_many_values(seed: int) -> None:
 @pytest.mark.pure
 def test_what_is_not_finite_is_in_no_window() -> None:
     values = np.array([1.0, math.inf])
-    assert sums._sum_of_parts(values, None) is None and sums._selected_quartiles(values) is None
+    assert sums._sum_of_close(values, None, squared=False) is None and sums._select_quartiles(values) is None

@@ -134,9 +134,10 @@ class Comparison:
         tolerance, nonzero = self._options.tolerance, int(np.count_nonzero(differences))
         wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())
         if 0 < nonzero < SMALL:
+            exact = ", which is exact for so few" if nonzero <= EXACT else ""
             self.cautions.append(
                 f"Only {nonzero} of {len(own):,} differences of {measure} between {system} and {baseline} are not zero, too few for an "
-                f"interval to be relied on. Take more queries, or {_instead(nonzero)}."
+                f'interval to be relied on. Take more queries, or test="randomisation"{exact}.'
             )
         p = self._p(differences, weight, counts, found)
         numbers = found.numbers(self._options.confidence)
@@ -512,10 +513,6 @@ class Comparison:
 def _values_that_count(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
     """The values that count; not copied where all do."""
     return column if column is None or counts.all() else column[counts]
-
-
-def _instead(nonzero: int) -> str:
-    return f'test="randomisation"{", which is exact for so few" if nonzero <= EXACT else ""}'
 
 
 def _without_nan(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -133,10 +133,7 @@ class MeanSums(NamedTuple):
         elif convention.weights == "tf_ranking":
             # the tool's mean weight is a float64
             usual = Fraction(float(valued.weights / valued.queries)) if valued.queries else Fraction(1)
-            total, divisor = (
-                valued.weighted + usual * empty.total,
-                valued.weights + usual * empty.queries,
-            )
+            total, divisor = (valued.weighted + usual * empty.total, valued.weights + usual * empty.queries)
         elif convention.weights in ("lightgbm", "xgboost"):
             total = valued.weighted + empty.total + weightless.total
         undefined = valued.undefined or empty.undefined or weightless.undefined

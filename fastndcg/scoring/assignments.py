@@ -501,10 +501,7 @@ def _weights(
 
 
 def bounds(
-    measures: tuple[Measure, ...],
-    rankings: Rankings,
-    top: float | None = None,
-    threads: int | None = None,
+    measures: tuple[Measure, ...], rankings: Rankings, top: float | None = None, threads: int | None = None
 ) -> list[tuple[Float64, Float64, Float64]]:
     """Least value of each measure and query over all assignments, the value as it is, and the greatest, each (n_queries,).
 

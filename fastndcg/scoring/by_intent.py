@@ -155,8 +155,7 @@ def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
         if not pa.types.is_integer(ids.type):
             ids = ids.cast(pa.large_binary())
         order = pc.sort_indices(
-            pa.table({"query": query, "id": ids}),
-            sort_keys=[("query", "ascending"), ("id", "descending")],
+            pa.table({"query": query, "id": ids}), sort_keys=[("query", "ascending"), ("id", "descending")]
         )
         rows = rows[array_of(order)]
     elif judged is None:

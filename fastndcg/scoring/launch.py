@@ -179,9 +179,8 @@ def _documents(rankings: Rankings, coding: Coding, first: int, last: int) -> Doc
     base, end = offsets[first], offsets[last]
     is_judged = None if rankings.is_judged is None else rankings.is_judged[base:end]
     relevance = rankings.relevance[base:end]
-    if (
-        is_judged is not None and relevance.dtype.kind == "f"
-    ):  # what an unjudged document holds may fit no level
+    if is_judged is not None and relevance.dtype.kind == "f":
+        # what an unjudged document holds may fit no level
         relevance = np.where(is_judged, relevance.astype(np.float64, copy=False), coding.lowest)
     relevance = _cast_grades(relevance, coding)
     pool_offsets, pool_relevance, pool_base = _NO_OFFSETS, relevance[:0], 0
@@ -270,10 +269,10 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
         ratio,
         out,
     )
-    documents = (
-        rankings.lengths if rankings.judged is None else rankings.lengths + np.diff(rankings.judged.offsets)
-    )
-    out[documents == 0] = np.nan
+    nothing = rankings.lengths == 0
+    if rankings.judged is not None:
+        nothing &= np.diff(rankings.judged.offsets) == 0
+    out[nothing] = np.nan
 
 
 def _run_parallel(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
@@ -300,10 +299,9 @@ def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
     try:
         if threads != before:  # to set it took 20 microseconds
             numba.set_num_threads(threads)
+        # what failed in a thread is raised here, unless there is memory enough for one
         if score_parallel(address, threads, np.zeros(1, np.int64), *arguments):
-            serial(
-                *arguments
-            )  # what failed in a thread is raised here, unless there is memory enough for one
+            serial(*arguments)
     finally:
         if threads != before:
             numba.set_num_threads(before)

@@ -6,7 +6,7 @@ This is where a measure meets the data for the first time, so the grades that it
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -101,7 +101,9 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     # a function may return something else in a later call, so its tables are not kept
     asks = asked or any(isinstance(worth.gain, Function) for worth in worths)
     make_tables = _tables.__wrapped__ if asks else _tables
-    return make_tables(measures, coding, distinct, _round_up(longest), tuple(asked.items())), coding
+    # the next power of two, so that lists of nearly equal length share tables
+    longest = 1 << max(longest - 1, 15).bit_length()
+    return make_tables(measures, coding, distinct, longest, tuple(asked.items())), coding
 
 
 def _ranks(worth: Worth, rankings: Rankings) -> int:
@@ -161,15 +163,12 @@ def _gain_of_unjudged(worth: Worth) -> float:
 
 
 def _looks_at_each_grade(worth: Worth, coding: Coding) -> bool:
-    if isinstance(worth.gain, str):
-        return not coding.levels and worth.gain in _LOOKED_UP
-    return True
+    return not isinstance(worth.gain, str) or (not coding.levels and worth.gain in _LOOKED_UP)
 
 
 _LOOKED_UP = ("judgment", "nonrelevant", "stop", "scaled")
-
-
 _ONES = ("binary", "relevant", "unjudged")
+_WHOLE_WHEN_CODED = (*_ONES, "judgment", "nonrelevant")
 
 
 def gain_of(worth: Worth, grade: float) -> float:
@@ -207,10 +206,13 @@ def _check_gains(
         gain = gain_of(worth, grade)
         shown = int(grade) if grade == int(grade) else grade
         if math.isnan(gain):
+            listed = (
+                f"the grades 0 to {len(worth.gain) - 1}" if isinstance(worth.gain, Numbers) else worth.gain
+            )
             raise InputError(
                 f"{measure} has no gain for grade {shown}, which occurs",
                 _first(rankings, grade),
-                f"; it has one for {_name_grades(worth.gain)}. Give a gain for each grade that occurs.",
+                f"; it has one for {listed}. Give a gain for each grade that occurs.",
             )
         if math.isinf(gain) or (worth.gain == "linear" and abs(gain) > EXACT):
             raise InputError(
@@ -256,12 +258,6 @@ def _largest_discount(measure: Measure, longest: int) -> float:
         table = discount_table(discount, ranks_discounted(measure, longest))
         return float(np.abs(table).max(initial=0.0)) if np.isfinite(table).all() else 0.0
     return math.log2(discount) if isinstance(discount, float) else 1.0  # that of the first rank
-
-
-def _name_grades(gain: object) -> str:
-    if isinstance(gain, Numbers):
-        return f"the grades 0 to {len(gain) - 1}"
-    return f"{gain}"
 
 
 def _first(rankings: Rankings, grade: float) -> At | str:
@@ -322,28 +318,26 @@ def _ask_for_number(function: Function, argument: float, of: str) -> float:
         ) from None
 
 
+_WEIGHTS: dict[str, Callable[[Any], Any]] = {
+    "none": np.ones_like,
+    "log2": lambda rank: 1 / np.log2(rank + 1),
+    "jarvelin": lambda rank: 1 / np.maximum(np.log2(np.maximum(rank, 2)), 1),
+    "reciprocal": lambda rank: 1 / rank,
+    "ln": lambda rank: 1 / np.log(rank + np.exp(np.longdouble(1))),
+}
+
+
 @lru_cache(maxsize=64)
 def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Float64:
     """Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor."""
     if isinstance(discount, Numbers):
         return freeze([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
-    rank: npt.NDArray[np.floating] = np.arange(1, ranks + 1, dtype=np.longdouble)
-    weights: npt.NDArray[np.floating]
-    if discount == "none":
-        weights = np.ones_like(rank)
-    elif discount == "log2":
-        weights = 1 / np.log2(rank + 1)
-    elif discount == "jarvelin":
-        weights = 1 / np.maximum(np.log2(np.maximum(rank, 2)), 1)
-    elif discount == "reciprocal":
-        weights = 1 / rank
-    elif isinstance(discount, Power):
-        weights = np.longdouble(discount.base) ** (rank - 1)
-    elif discount == "ln":
-        weights = 1 / np.log(rank + np.exp(np.longdouble(1)))
-    else:
-        weights = np.log(np.longdouble(discount)) / np.log(rank + 1)
-    return freeze(weights, np.float64)
+    rank = np.arange(1, ranks + 1, dtype=np.longdouble)
+    if isinstance(discount, str):
+        return freeze(_WEIGHTS[discount](rank), np.float64)
+    if isinstance(discount, Power):
+        return freeze(np.longdouble(discount.base) ** (rank - 1), np.float64)
+    return freeze(np.log(np.longdouble(discount)) / np.log(rank + 1), np.float64)
 
 
 def ranks_discounted(measure: Measure, longest: int) -> int:
@@ -385,11 +379,6 @@ class _Keys(list[Any]):
         if key not in self:
             self.append(key)
         return self.index(key)
-
-
-def _round_up(ranks: int) -> int:
-    """The next power of two, so that lists of nearly equal length share tables."""
-    return 1 << max(ranks - 1, 15).bit_length()
 
 
 class _List(NamedTuple):
@@ -508,7 +497,9 @@ def _tables(
         earning=freeze(np.where((gains >= 0).all(axis=1), (gains > 0).sum(axis=1), gains.shape[1]), np.int64),
         exact=freeze(
             [
-                finite and bool((row == np.floor(row)).all()) and (coding.levels or _whole_when_coded(worth))
+                finite
+                and bool((row == np.floor(row)).all())
+                and (coding.levels or worth.gain in _WHOLE_WHEN_CODED)
                 for worth, row in zip(worths, gains, strict=True)
             ],
             np.bool_,
@@ -567,8 +558,7 @@ def _promising(
 
 def _first_wanted(worthy: npt.NDArray[np.bool_], condensing: bool) -> int:
     first = int(np.argmax(worthy)) if worthy.any() else len(worthy)
-    unjudged = len(worthy) - 2
-    return min(first, unjudged) if condensing else first  # what is dropped must be known
+    return min(first, len(worthy) - 2) if condensing else first  # what is dropped must be known
 
 
 # names in declarations, and what kernels call them
@@ -665,10 +655,6 @@ def _gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None)
         gain_of(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()
     ]
     return np.array([*row, _gain_of_unjudged(worth), 0.0])
-
-
-def _whole_when_coded(worth: Worth) -> bool:
-    return worth.gain in (*_ONES, "judgment", "nonrelevant")
 
 
 def _top(worth: Worth) -> float:

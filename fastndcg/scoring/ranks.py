@@ -153,13 +153,7 @@ def _from_kernels(measure: Measure, rankings: Rankings, divisor: float | None) -
 
 
 def _scale(
-    over: int,
-    best: float,
-    cutoff: int,
-    shown: int,
-    relevant: float,
-    weight: float,
-    divisor: float | None,
+    over: int, best: float, cutoff: int, shown: int, relevant: float, weight: float, divisor: float | None
 ) -> tuple[float, float | None]:
     """The factor and the divisor of a sum, as in `kernels.sums.divide`; None for none."""
     if divisor is not None or over == tables.BY_IDEAL:

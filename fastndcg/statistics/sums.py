@@ -34,7 +34,7 @@ def exact_sum(values: npt.ArrayLike, largest: float | None = None) -> Fraction:
     """
     array = np.asarray(values, dtype=np.float64)
     if array.size >= _COMPILED and worlds.pays("exact.add_values", array.size):
-        close = _sum_of_parts(array, largest)
+        close = _sum_of_close(array, largest, squared=False)
         return _sum_of_digits(array) if close is None else close
     total = Fraction(0)
     for start in range(0, array.size, _BLOCK):
@@ -49,7 +49,7 @@ def exact_sum_of_products(left: Float64, right: Float64, largest: float | None =
     True
     """
     if left.size >= _COMPILED and worlds.pays("exact.add_products", left.size):
-        close = _sum_of_squared_parts(left, largest) if left is right else None
+        close = _sum_of_close(left, largest, squared=True) if left is right else None
         return _sum_of_digits(left, right) if close is None else close
     total = Fraction(0)
     for start in range(0, left.size, _BLOCK):
@@ -197,60 +197,38 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
     if not values.size:
         return float("nan"), float("nan"), float("nan")
     if values.size >= _COMPILED and worlds.pays("windows.count_in_bins", values.size):
-        found = _selected_quartiles(np.ascontiguousarray(values))
+        found = _select_quartiles(np.ascontiguousarray(values))
         if found is not None:
             return found
     q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
     return q25, median, q75
 
 
-def _sum_of_parts(values: Float64, largest: float | None) -> Fraction | None:
-    """The same sum in a tenth of the time, where the exponents of all values are close; otherwise None."""
+def _sum_of_close(values: Float64, largest: float | None, *, squared: bool) -> Fraction | None:
+    """The sum of values, or of their squares, in a tenth of the time, where all exponents are close; otherwise None."""
     from fastndcg.kernels import windows
 
+    if squared:
+        kernel, bits, places = "windows.add_squares", windows.SQUARED, 2 * windows.SQUARED_PARTS - 1
+    else:
+        kernel, bits, places = "windows.add_parts", windows.PART, windows.PARTS
+    at_once = windows.MOST_SQUARED if squared else windows.MOST
     values = np.ascontiguousarray(values)
-    shift = _shift(values, largest, windows.PART)
-    if shift is None:
-        return None
-    total = 0
-    for start in range(0, values.size, windows.MOST):
-        sums = np.zeros(windows.PARTS, np.int64)
-        if worlds.run("windows.add_parts", math.inf, values[start : start + windows.MOST], 2.0**shift, sums):
-            return None
-        total += sum(
-            int(part) << (windows.PART * (windows.PARTS - 1 - place)) for place, part in enumerate(sums)
-        )
-    return Fraction(total) / Fraction(2) ** (shift + windows.PART * (windows.PARTS - 1))
-
-
-def _sum_of_squared_parts(values: Float64, largest: float | None) -> Fraction | None:
-    """The sum of squares where the exponents of all values are close; otherwise None."""
-    from fastndcg.kernels import windows
-
-    values = np.ascontiguousarray(values)
-    shift = _shift(values, largest, windows.SQUARED)
-    if shift is None:
-        return None
-    places, total = 2 * windows.SQUARED_PARTS - 1, 0
-    for start in range(0, values.size, windows.MOST_SQUARED):
-        sums = np.zeros(places, np.int64)
-        if worlds.run(
-            "windows.add_squares", math.inf, values[start : start + windows.MOST_SQUARED], 2.0**shift, sums
-        ):
-            return None
-        total += sum(int(part) << (windows.SQUARED * (places - 1 - place)) for place, part in enumerate(sums))
-    return Fraction(total) / Fraction(2) ** (2 * shift + windows.SQUARED * (places - 1))
-
-
-def _shift(values: Float64, largest: float | None, bits: int) -> int | None:
-    """The power of two that brings all values below 2**bits; None where it is not a normal number."""
     if largest is None:
         largest = max(float(values.max()), -float(values.min()))
-    shift = bits - math.frexp(largest)[1]
-    return shift if math.isfinite(largest) and abs(shift) < _USUAL else None
+    shift = bits - math.frexp(largest)[1]  # the power of two that brings all values below 2**bits
+    if not math.isfinite(largest) or abs(shift) >= _USUAL:
+        return None
+    total = 0
+    for start in range(0, values.size, at_once):
+        sums = np.zeros(places, np.int64)
+        if worlds.run(kernel, math.inf, values[start : start + at_once], 2.0**shift, sums):
+            return None
+        total += sum(int(part) << (bits * (places - 1 - place)) for place, part in enumerate(sums))
+    return Fraction(total) / Fraction(2) ** ((1 + squared) * shift + bits * (places - 1))
 
 
-def _selected_quartiles(values: Float64) -> tuple[float, float, float] | None:
+def _select_quartiles(values: Float64) -> tuple[float, float, float] | None:
     """Quartiles without a full sort: only the bins that hold them are sorted. None where the range cannot be cut into bins."""
     from fastndcg.kernels import windows
 
