@@ -215,6 +215,29 @@ def test_a_query_that_returns(tmp_path: Path) -> None:
     _same(path)
 
 
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_file_that_is_written_to_between_two_passes(tmp_path: Path, suffix: str) -> None:
+    path = _write(tmp_path / f"a.csv{suffix}", _table(2000, shuffled=True))
+    for read in (list, lambda each: evaluate(each, MEASURES)):
+        stream: Any = scan_csv(path)
+        read(stream)
+        _write(path, _table(3000, shuffled=True))
+        with pytest.raises(
+            SourceError, match=r"a\.csv(\.gz)? was replaced or written to while it was read; read it again"
+        ):
+            read(stream)
+    changed = scan_csv(path)
+    passes = changed._set_aside
+
+    def after_a_write() -> Any:
+        _write(path, _table(4000, shuffled=True))  # after the pass in which a query returned
+        return passes()
+
+    changed._set_aside = after_a_write  # type: ignore[method-assign]
+    with pytest.raises(SourceError, match="was replaced or written to"):
+        evaluate(changed, MEASURES)
+
+
 @pytest.mark.parametrize("text", ["qid,label,score\n", "qid,label,score\n\n\n"])
 def test_no_rows(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.csv"

@@ -21,7 +21,7 @@ from fastndcg.sources.values import WORDS
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
-    from fastndcg.sources.paths import File
+    from fastndcg.sources.paths import File, Stamp
     from fastndcg.typing import RoleKeywords
 
 _DELIMITERS = ",\t;"
@@ -120,7 +120,7 @@ class Opened(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of all files on disk."""
-        return sum(file.stamp().size or 0 for file in self.files)
+        return sum(header.stamp.size or 0 for header in self.headers)
 
     @property
     def ids(self) -> set[str]:
@@ -180,6 +180,7 @@ class Header(NamedTuple):
     names: list[str]
     delimiter: str
     text: str
+    stamp: Stamp  # of the file, before it was read
 
 
 def header_of(file: File) -> Header:
@@ -187,6 +188,7 @@ def header_of(file: File) -> Header:
     import pyarrow.csv as pa_csv
 
     with reading(file.path, "CSV"):
+        stamp = file.stamp()
         text = _first_line(file).decode("utf-8-sig", "backslashreplace")
         if not text.strip():
             raise SourceError(
@@ -200,7 +202,7 @@ def header_of(file: File) -> Header:
             read_options=pa_csv.ReadOptions(use_threads=False, block_size=line.size),
             parse_options=pa_csv.ParseOptions(delimiter=delimiter),
         ).column_names
-    return Header(names, delimiter, text)
+    return Header(names, delimiter, text, stamp)
 
 
 def _first_line(file: File) -> bytes:
@@ -284,7 +286,12 @@ def _read(
 ) -> pa.Table:
     import pyarrow.csv as pa_csv
 
-    with reading(file.path, "CSV"), stream_of(file) as stream, _raise_malformed():
+    with (
+        reading(file.path, "CSV"),
+        file.unchanged(header.stamp),
+        stream_of(file) as stream,
+        _raise_malformed(),
+    ):
         return pa_csv.read_csv(stream, *_options(header, names, types, use_threads))
 
 
@@ -304,6 +311,7 @@ def parse(
     options = _options(header, names, types, use_threads, block)
     with (
         reading(file.path, "CSV"),
+        file.unchanged(header.stamp),
         stream_of(file) as stream,
         _raise_malformed(),
         pa_csv.open_csv(stream, *options) as batches,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -55,6 +56,24 @@ class File(NamedTuple):
             return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
         info = self.filesystem.get_file_info(self.path)
         return Stamp(info.size, info.mtime_ns, None)
+
+    @contextmanager
+    def unchanged(self, since: Stamp) -> Iterator[None]:
+        """Reading the file, which had this stamp when it was found. Raises `SourceError` where it has another before or after."""
+        self._check(since)
+        try:
+            yield
+        except Exception:
+            self._check(since)  # why it cannot be read, then
+            raise
+        self._check(since)
+
+    def _check(self, since: Stamp) -> None:
+        if self.stamp() != since:
+            raise SourceError(
+                f"{self.path} was replaced or written to while it was read; read it again once it is complete, and write "
+                "a new version under another name."
+            )
 
 
 def find_files(paths: list[Path_], kind: Format = PARQUET) -> list[File]:

@@ -150,7 +150,7 @@ class CsvStream(FileStream):
             with stream:
                 read = len(stream.read(_SAMPLE))
                 times = 1.0 if packed is None or not read else read / packed.tell()
-        parsed = times * (file.stamp().size or 1) if is_all else csv.block_of(header)
+        parsed = times * (header.stamp.size or 1) if is_all else csv.block_of(header)
         return int(len(batch) * times * self._opened.size / parsed), batch.nbytes / len(batch) + 4
 
     def _last(self, name: str) -> pa.DataType:
