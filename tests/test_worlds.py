@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from time import thread_time
 from typing import Any
 
 import numba
@@ -15,8 +16,11 @@ import numpy as np
 import pytest
 
 import fastndcg as fn
+from fastndcg import progress
+from fastndcg.compiled import compiling
 from fastndcg.errors import InputError
-from fastndcg.kernels import caching, worlds
+from fastndcg.kernels import caching, marks, worlds
+from fastndcg.kernels import rows as plain_rows
 from fastndcg.sources import pages
 
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -144,7 +148,7 @@ def test_two_processes_compile_once(tmp_path: Path) -> None:
         told = []
         progress.tell = told.append
         worlds.run("rows.find_changes", 9, np.arange(9), np.empty(9, np.int64))
-        print(len(told))
+        print(sum(line.startswith("compiling") for line in told))
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
     environment = os.environ | {
@@ -189,9 +193,32 @@ def test_nobody_pays_more_than_twice_the_best_choice(monkeypatch: pytest.MonkeyP
     assert 1.5 < worst <= 2 + 1e-9
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked there")
-def test_a_killed_compiler_leaves_no_lock(tmp_path: Path) -> None:
-    """The lock's file stays, the lock does not; whoever waited goes on."""
+@compiles
+@pytest.mark.auto
+def test_code_that_is_kept_for_other_types_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plain call goes on until compiling would have paid, though the driver is kept for arguments of other types."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
+    monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
+    monkeypatch.setitem(worlds.COSTS, "rows.find_changes", worlds.Costs(1.0, 1000.0, 0.2))
+    for name, value in (("_spent", {}), ("_unkept", set()), ("_ready", {})):
+        monkeypatch.setattr(worlds, name, value)
+    monkeypatch.setattr(caching, "holds", lambda function: True)
+    monkeypatch.setattr(compiling, "is_kept", lambda driver, arguments: arguments[0].dtype == np.int64)
+
+    def ask(values: Any, rows: Any) -> float:
+        """Seconds of plain work that this call has at its deadline."""
+        return float(marks.deadline.last() - thread_time())
+
+    monkeypatch.setattr(plain_rows, "find_changes", ask)
+    for dtype, most in ((np.int64, 0.2), (np.float64, 1000.0)):
+        left = worlds.run("rows.find_changes", 0.1, np.zeros(3, dtype), np.zeros(3, np.int64))
+        assert 0.4 * most < left <= most
+    # nor is compiled at a size that is worth loading
+    assert worlds.compiled("rows.find_changes", 100, (np.zeros(3), np.zeros(3, np.int64))) is None
+
+
+def test_a_killed_compiler_leaves_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The lock's file stays, the lock does not; whoever waited goes on, at the latest after the limit."""
     code = "from fastndcg.kernels import caching\nwith caching.alone():\n    print('held', flush=True)\n    {then}"
     environment = os.environ | {
         "PYTHONPATH": str(Path(fn.__file__).parent.parent), "NUMBA_CACHE_DIR": str(tmp_path),
@@ -205,9 +232,17 @@ def test_a_killed_compiler_leaves_no_lock(tmp_path: Path) -> None:
         try:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "held\n"
+            monkeypatch.setattr(caching, "folder", lambda: next(tmp_path.rglob("compiling.lock")).parent)
+            told: list[str] = []
+            monkeypatch.setattr(progress, "tell", told.append)
+            with caching.alone(patience=0.1, limit=0.3):
+                assert told == [
+                    "waiting for another process, which compiles kernels",
+                    "another process has compiled kernels for 0 s; compiling here too",
+                ]
             with start("pass") as waiting:
                 with pytest.raises(subprocess.TimeoutExpired):
-                    waiting.wait(timeout=2)
+                    waiting.wait(timeout=1)
                 holder.kill()
                 assert waiting.communicate(timeout=60)[0] == "held\n"
         finally:

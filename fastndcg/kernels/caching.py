@@ -14,9 +14,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import fastndcg
+from fastndcg import progress
 from fastndcg.errors import warn
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 # what small calls need not is imported where it is used: they ask for no folder
 
 _WEEK = 7 * 24 * 3600  # seconds after which a folder of other kernels of this version is removed
+_LOCKED = (
+    PermissionError if sys.platform == "win32" else BlockingIOError
+)  # where a file is locked by another process
 
 
 def folder() -> Path | None:
@@ -80,17 +84,41 @@ def make(kept: Path) -> None:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """Nobody else who wants the folder compiles meanwhile: whoever waits here finds what was kept when it is their turn."""
-    with ExitStack() as held:
-        with suppress(OSError, ImportError):  # where nothing can be kept or locked, each compiles for itself
-            import fcntl
+def alone(patience: float = 1.0, limit: float = 120.0) -> Iterator[None]:
+    """Nobody else who wants the folder compiles meanwhile: whoever waits here finds what was kept when it is their turn.
 
+    A wait of more than `patience` seconds is told. After `limit` seconds, whoever waits compiles beside the other process.
+    """
+    with ExitStack() as held:
+        with suppress(OSError):  # where nothing can be kept or locked, each compiles for itself
             if (kept := folder()) is not None:
                 make(kept)
-                lock = held.enter_context((kept / "compiling.lock").open("w"))
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _lock(held.enter_context((kept / "compiling.lock").open("a")), patience, limit)
         yield
+
+
+def _lock(file: IO[str], patience: float, limit: float) -> None:
+    """Lock a file until it is closed. Raises OSError where it cannot be locked, or is still locked after the limit."""
+    from time import monotonic, sleep
+
+    began, untold = monotonic(), True
+    while True:
+        try:
+            if sys.platform == "win32":
+                import msvcrt
+
+                return msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            import fcntl
+
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except _LOCKED:
+            if (waited := monotonic() - began) > limit:
+                progress.tell(f"another process has compiled kernels for {waited:.0f} s; compiling here too")
+                raise
+            if untold and waited > patience:
+                progress.tell("waiting for another process, which compiles kernels")
+                untold = False
+            sleep(0.05)
 
 
 @cache
@@ -103,7 +131,7 @@ def tell_unkept(where: str) -> None:
 
 
 def holds(function: str) -> bool:
-    """Whether something of a function is kept, for whatever it was called with."""
+    """Whether something of a function is kept, for whatever it was called with: what for, Numba alone can read."""
     kept = folder()
     return kept is not None and any(kept.rglob(f"*.{function}-*.nbi"))
 

@@ -3,7 +3,8 @@
 Plain functions answer small calls at once. Importing Numba takes half a second, loading a driver that was compiled before a tenth, and
 compiling one some seconds. So a driver runs plain as long as the plain time spent on it, and what this call is estimated to take,
 stays below what loading it costs, or compiling it where it is not kept. Whoever goes by that rule never pays more than twice the
-best choice. Estimates may be wrong: a plain call that takes longer stops at its deadline, and is done again, compiled.
+best choice and, once in a process, the import of Numba: it alone can tell for which types of arguments a driver is kept. Estimates may
+be wrong: a plain call that takes longer stops at its deadline, and is done again, compiled.
 
 FASTNDCG_KERNELS is `auto` (this rule), `plain` or `compiled`. NUMBA_DISABLE_JIT=1 means plain.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
 from time import thread_time
@@ -127,30 +129,44 @@ def _price_of_numba(name: str) -> float:
 
 def run_plain(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
     """Run the plain driver; one that takes longer than compiling it would is stopped, and run compiled."""
-    module, _, function = name.rpartition(".")
-    driver = getattr(import_module(f"fastndcg.kernels.{module}"), function)
     started, before = thread_time(), (marks.deadline.at, marks.deadline.last)
+    key, costs = (name, tuple(map(kind_of, arguments))), COSTS.get(name, _COSTS)
+
+    def last() -> float:
+        price = costs.loading if _is_kept(key, arguments) else costs.compiling
+        return started + _left(name, price)
+
     if world() == "auto":
-        marks.deadline.at = started + _left(name, COSTS.get(name, _COSTS).loading)
-        marks.deadline.last = lambda: started + _left(name)
+        marks.deadline.at, marks.deadline.last = started + _left(name, costs.loading), last
     try:
         with np.errstate(all="ignore"):
-            return driver(*arguments)
+            return _driver(name, "kernels")(*arguments)
     except marks.TooSlowError:
         marks.deadline.at, marks.deadline.last = before
-        key = name, tuple(map(kind_of, arguments))
         return _build(key, float("inf"), arguments)(*arguments)
     finally:
         marks.deadline.at, marks.deadline.last = before
         _spent[name] = _spent.get(name, 0.0) + thread_time() - started
 
 
-def _left(name: str, price: float | None = None) -> float:
-    """Plain seconds that are left before compiled code at such a price would have paid; None: what it costs on this machine."""
-    if price is None:
-        costs = COSTS.get(name, _COSTS)
-        price = costs.loading if caching.holds(name.rpartition(".")[2]) else costs.compiling
+def _left(name: str, price: float) -> float:
+    """Plain seconds that are left before compiled code at such a price would have paid."""
     return max(0.1, _price_of_numba(name) + price - _spent.get(name, 0.0))
+
+
+def _is_kept(key: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether a driver is kept for such arguments. Numba is imported where it is kept for any."""
+    if key in _unkept or not caching.holds(key[0].rpartition(".")[2]):
+        return False
+    if import_module("fastndcg.compiled.compiling").is_kept(_driver(key[0]), arguments):
+        return True
+    _unkept.add(key)
+    return False
+
+
+def _driver(name: str, package: str = "compiled") -> Any:
+    module, _, function = name.rpartition(".")
+    return getattr(import_module(f"fastndcg.{package}.{module}"), function)
 
 
 def _build(key: Any, size: float, arguments: tuple[Any, ...]) -> Any:
@@ -159,24 +175,18 @@ def _build(key: Any, size: float, arguments: tuple[Any, ...]) -> Any:
     None where it has to be compiled and `size` is not worth that.
     """
     name, _ = key
-    module, _, function = name.rpartition(".")
     costs = COSTS.get(name, _COSTS)
     with _building:
         if key in _ready:
             return _ready[key]
-        driver = getattr(import_module(f"fastndcg.compiled.{module}"), function)
-        compiling = import_module("fastndcg.compiled.compiling")
-        if key not in _unkept and not compiling.is_kept(driver, arguments):
-            _unkept.add(key)
-        if key in _unkept:
-            is_worth = _spent.get(name, 0.0) + size * costs.plain >= costs.compiling
-            if world() == "auto" and not is_worth:
-                return None
-            with caching.alone():  # another process may compile the same now
+        driver, compiling = _driver(name), import_module("fastndcg.compiled.compiling")
+        with ExitStack() as held:
+            if not _is_kept(key, arguments):
+                if world() == "auto" and _spent.get(name, 0.0) + size * costs.plain < costs.compiling:
+                    return None
+                held.enter_context(caching.alone())  # another process may compile the same now
                 if not compiling.is_kept(driver, arguments):
                     progress.tell(f"compiling kernels, once on this machine, about {costs.compiling:.0f} s")
-                compiling.compile_for(driver, arguments)
-        else:
             compiling.compile_for(driver, arguments)
         _ready[key] = driver
         return driver
