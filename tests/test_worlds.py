@@ -214,7 +214,7 @@ def test_code_that_is_kept_for_other_types_is_not_waited_for(monkeypatch: pytest
         left = worlds.run("rows.find_changes", 0.1, np.zeros(3, dtype), np.zeros(3, np.int64))
         assert 0.4 * most < left <= most
     # nor is compiled at a size that is worth loading
-    assert worlds.compiled("rows.find_changes", 100, (np.zeros(3), np.zeros(3, np.int64))) is None
+    assert worlds.compiled_driver("rows.find_changes", 100, (np.zeros(3), np.zeros(3, np.int64))) is None
 
 
 def test_a_killed_compiler_leaves_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -158,8 +158,9 @@ def _is_kept(key: Any, arguments: tuple[Any, ...]) -> bool:
     """Whether a driver is kept for such arguments. Numba is imported where it is kept for any."""
     if key in _unkept or not caching.holds(key[0].rpartition(".")[2]):
         return False
-    if import_module("fastndcg.compiled.compiling").is_kept(_driver(key[0]), arguments):
-        return True
+    with _building:  # nobody forks while Numba is imported
+        if import_module("fastndcg.compiled.compiling").is_kept(_driver(key[0]), arguments):
+            return True
     _unkept.add(key)
     return False
 
