@@ -23,10 +23,9 @@ from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, Summary
 from fastndcg.scoring import by_intent, ideals, plan
 from fastndcg.streams import RankingsStream
+from fastndcg.tables import AsFrame
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fastndcg.measures import Measures
     from fastndcg.plot.looks import Chart
     from fastndcg.typing import Ties
@@ -48,7 +47,7 @@ class Anchor(NamedTuple):
     quality: Float64
 
 
-class Anchors:
+class Anchors(AsFrame):
     """What `anchors` returns: an `Anchor` of each measure, and their means.
 
     Attributes
@@ -111,10 +110,6 @@ class Anchors:
             columns = [getattr(anchor, name) for anchor in each]
             table[name] = np.stack(columns, axis=1).ravel() if columns else np.empty(0)
         return pa.table(table)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """`to_arrow` as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
 
     def plot(self) -> Chart:
         """The means of each measure as a picture, see `fastndcg.plot.anchors`. It needs the extra `plot`."""

@@ -99,9 +99,8 @@ def _with_nan(name: str, values: Any, *, is_masked: bool) -> Any:
 
 def _on_processor(values: Any) -> Any:
     """A tensor of PyTorch, CuPy or JAX as an array of NumPy, without a copy where it is in this memory already; others as they are."""
-    if (
-        not hasattr(values, "__dlpack__") or isinstance(values, np.ndarray) or is_arrow(values)
-    ):  # nulls are no numbers
+    # of Arrow's, nulls are no numbers
+    if not hasattr(values, "__dlpack__") or isinstance(values, np.ndarray) or is_arrow(values):
         return values
     if hasattr(values, "detach"):  # of PyTorch: it may want a gradient, or have no dtype of NumPy
         values = values.detach().cpu()

@@ -158,9 +158,8 @@ def flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Arr
         import pyarrow.compute as pc
 
         column = combine(lists)
-        return array_of(pc.list_value_length(column)).astype(np.int64), as_array(
-            name, column.flatten(), unjudged
-        )
+        lengths = array_of(pc.list_value_length(column)).astype(np.int64)
+        return lengths, as_array(name, column.flatten(), unjudged)
     if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
         raise InputTypeError(
             f"{name} is a {type(lists).__name__}; wanted a list for each query, as in [[3, 0], [1, 2, 0]]"

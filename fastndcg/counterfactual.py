@@ -22,9 +22,8 @@ class Estimate(NamedTuple):
     ips: float  # mean over queries of the weighted sums
     snips: float  # weighted sums of all queries over their weights; NaN without any weight
     queries: int
-    effective_queries: (
-        float  # equally weighted queries that would vary as much: (sum of weights)^2 / sum of their squares
-    )
+    # equally weighted queries that would vary as much: (sum of weights)^2 / sum of their squares
+    effective_queries: float
 
 
 def snips(

@@ -19,11 +19,9 @@ from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings import Rankings
 from fastndcg.scoring import ideals, plan
 from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers
-from fastndcg.tables import Table, cut_to_pages, fit, html_table, terminal_width, text_table
+from fastndcg.tables import AsFrame, Table, cut_to_pages, fit, html_table, terminal_width, text_table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fastndcg.measures import MeasureLike
     from fastndcg.plot.looks import Chart
 
@@ -130,7 +128,7 @@ def row_of(rankings: Rankings, query: object) -> int:
     raise InputError(f"query {query!r} is not among {count_of(len(ids), 'query')}. {named}")
 
 
-class Explanation:
+class Explanation(AsFrame):
     """What `explain` returns: one query, document by document.
 
     Attributes
@@ -295,10 +293,6 @@ class Explanation:
         """
         return self._table
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`to_arrow` as a pandas DataFrame."""
-        return self._table.to_pandas()  # type: ignore[no-any-return]
-
     def plot(self, ranks: int = 50) -> Chart:
         """What each rank adds beside what the ideal has, see `fastndcg.plot.contributions`. It needs the extra `plot`."""
         from fastndcg.plot.charts import contributions
@@ -373,7 +367,7 @@ _DROPS = (
 )
 
 
-class Explanations(dict[str, Explanation]):
+class Explanations(AsFrame, dict[str, Explanation]):
     """Explanations of the same query of several systems, by their names."""
 
     def __init__(self, explanations: Mapping[str, Explanation]) -> None:
@@ -386,10 +380,6 @@ class Explanations(dict[str, Explanation]):
             table = each.to_arrow()
             tables.append(table.add_column(0, "system", pa.array([name] * len(table), pa.string())))
         return pa.concat_tables(tables, promote_options="permissive")
-
-    def to_pandas(self) -> pd.DataFrame:
-        """`to_arrow` as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
 
     def heading(self) -> str:
         first, *_ = self.values()

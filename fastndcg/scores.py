@@ -29,19 +29,16 @@ from fastndcg.measures import Measure, as_measure
 from fastndcg.statistics.intervals import SMALL, check_confidence, t_interval
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 from fastndcg.statistics.sums import Moments
-from fastndcg.tables import Table, fit, polars_of
+from fastndcg.tables import AsFrame, Table, fit
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
     from fastndcg.plot.methods import ScoresPlots
 
 Float64 = npt.NDArray[np.float64]
 NOTATION = b"fastndcg.measure"  # metadata of a column that is called by another spelling
 
 
-class Scores:
+class Scores(AsFrame):
     """Values of measures, a float64 for each query; immutable.
 
     Attributes
@@ -350,17 +347,6 @@ class Scores:
         for measure, values in zip(self.measures, self.values, strict=True):
             table = table.append_column(_field_of(measure), pa.array(values))
         return table
-
-    def to_pandas(self) -> pd.DataFrame:
-        """`to_arrow` as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
-
-    def to_polars(self) -> pl.DataFrame:
-        """`to_arrow` as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
-        return polars_of(self.to_arrow())
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write `to_arrow` as Parquet. The file appears whole or not at all. Raises `SourceError` where it cannot be written."""

@@ -26,7 +26,31 @@ _DROPS_OF_GROUPS = (("empty",), ("low", "high"), ("small",), ("queries",))
 _LONGEST = 60  # characters of a text that is no name of a measure
 
 
-class Table:
+class AsFrame:
+    """What has `to_arrow` as data frames of other libraries."""
+
+    def to_arrow(self) -> pa.Table:
+        raise NotImplementedError
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`to_arrow` as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
+
+    def to_polars(self) -> pl.DataFrame:
+        """`to_arrow` as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
+        try:
+            import polars as pl
+        except ModuleNotFoundError:
+            from fastndcg.errors import ExtraError
+
+            raise ExtraError("to_polars needs polars, which is not installed: pip install polars") from None
+        return pl.DataFrame(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+class Table(AsFrame):
     """A table of results that shows itself; Arrow inside, whose attributes and methods it has too.
 
     `table["mean"]` is a column, `len(table)` its number of rows. Libraries that read Arrow take it as it is, as in
@@ -51,17 +75,6 @@ class Table:
     def to_arrow(self) -> pa.Table:
         """The same as a `pyarrow.Table`."""
         return self._arrow
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The same as a pandas DataFrame."""
-        return self._arrow.to_pandas()  # type: ignore[no-any-return]
-
-    def to_polars(self) -> pl.DataFrame:
-        """The same as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
-        return polars_of(self._arrow)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._arrow.__arrow_c_stream__(requested_schema)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -126,17 +139,6 @@ class Table:
         return html_table(texts, {place for place, name in enumerate(texts[0]) if name in left}) + more
 
 
-def polars_of(table: pa.Table) -> pl.DataFrame:
-    """An Arrow table as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
-    try:
-        import polars as pl
-    except ModuleNotFoundError:
-        from fastndcg.errors import ExtraError
-
-        raise ExtraError("to_polars needs polars, which is not installed: pip install polars") from None
-    return pl.DataFrame(table)
-
-
 def shown_value(value: object) -> str:
     """A value as tables show it: numbers with 6 decimals or 6 digits, long texts without their middle.
 
@@ -170,14 +172,13 @@ def shorten(text: str, longest: int = _LONGEST) -> str:
 # ---- rows of texts ----
 
 
-def terminal_width(stream: Any = None) -> int:
-    """Columns of the terminal that reads a stream, by default standard output; 0 where none does."""
-    stream = sys.stdout if stream is None else stream
+def terminal_width() -> int:
+    """Columns of the terminal that reads standard output; 0 where none does."""
     try:
-        if not stream.isatty():
+        if not sys.stdout.isatty():
             return 0
         given = os.environ.get("COLUMNS", "")
-        return int(given) if given.isdecimal() else os.get_terminal_size(stream.fileno()).columns
+        return int(given) if given.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
     except (AttributeError, OSError, ValueError):
         return 0
 
@@ -276,12 +277,10 @@ def wrapped(text: str, width: int, indent: int = 2) -> str:
     """A text on lines of so many columns, all but the first indented; width 0 leaves it on one."""
     import textwrap
 
-    return (
-        textwrap.fill(
-            text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
-        )
-        if width
-        else text
+    if not width:
+        return text
+    return textwrap.fill(
+        text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
     )
 
 

@@ -217,7 +217,7 @@ def test_queries_that_stand_together_in_any_partitions(name: str) -> None:
     rows = pa.concat_tables(found) if found else expected.to_arrow()
     assert engines.rows_of(rows) == engines.rows_of(expected.to_arrow())
     sums = [together.whole_sums(task, table, values=True) for table in brought_together(task, tables, True)]
-    summary = parts.summary_of(task, parts.Sums.total(len(task.measures), sums), values=True)
+    summary = parts.summary_of(task, sums, values=True)
     assert engines.rows_of(summary.to_arrow()) == engines.rows_of(expected.summary().to_arrow())
 
 
@@ -275,7 +275,7 @@ def test_summaries_of_parts_are_that_of_the_whole(n_queries: int, n_parts: int, 
     tables = [table.filter(pa.array(part_of == part)) for part in range(n_parts)]
     for values in (False, True):
         found = [parts.add_up(task, [part], values=values) for part in tables if len(part)]
-        sums = parts.Sums.total(len(task.measures), pickle.loads(pickle.dumps(found)))
+        sums = pickle.loads(pickle.dumps(found))
         summary = parts.summary_of(task, sums, values=values, confidence=0.9).to_arrow()
         expected = engines.here(table, task.measures, weight=weight).summary(confidence=0.9).to_arrow()
         assert engines.rows_of(summary) == engines.rows_of(expected.select(summary.column_names))
@@ -301,7 +301,7 @@ def test_conventions(name: str, weight: str | None) -> None:
     found = pa.concat_tables([parts.results(task, part) for part in tables])
     assert engines.rows_of(found) == engines.rows_of(expected.to_arrow())
     each = [parts.add_up(task, [part], values=True) for part in tables]
-    sums = parts.Sums.total(2, pickle.loads(pickle.dumps(each)))
+    sums = pickle.loads(pickle.dumps(each))
     try:
         summary = expected.summary().to_arrow()
     except MeasureError:

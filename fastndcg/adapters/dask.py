@@ -109,8 +109,7 @@ def summary(
         found = [*dask.compute(*(piece[0] for piece in pieces), edges)]
     else:
         found = _of_each_partition(_sums, rows, task, quartiles)
-    sums = parts.Sums.total(len(task.measures), found)
-    return parts.summary_of(task, sums, values=quartiles, confidence=confidence)
+    return parts.summary_of(task, found, values=quartiles, confidence=confidence)
 
 
 @parts.of_engine

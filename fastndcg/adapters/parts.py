@@ -434,17 +434,16 @@ def add_up(task: Task, tables: Iterable[pa.Table], *, values: bool) -> Sums:
     return Sums.total(len(task.measures), [Sums.of(score(task, table)[0], values=values) for table in tables])
 
 
-def summary_of(task: Task, sums: Sums, *, values: bool, confidence: float | None = None) -> Summary:
-    """The summary that `Scores.summary` gives of all queries at once, with quartiles where values were kept."""
-    rows = []
+def summary_of(
+    task: Task, found: Sequence[Sums], *, values: bool, confidence: float | None = None
+) -> Summary:
+    """The summary that `Scores.summary` gives of all queries at once, from the sums of parts, with quartiles where values were kept."""
+    sums, rows = Sums.total(len(task.measures), found), []
     weighted = task.columns.weight is not None
     heeds = weighted and (task.convention is None or task.convention.weights != "ignored")
     for row, column in enumerate(task.notations):
         moments = sums.moments[row]
-        numbers: dict[str, Any] = {
-            "measure": column,
-            "mean": moments.mean(weighted=weighted),
-        }
+        numbers: dict[str, Any] = {"measure": column, "mean": moments.mean(weighted=weighted)}
         if task.convention is not None and sums.means is not None:
             numbers["mean"] = sums.means[row].mean(task.convention)
         if confidence is not None:

@@ -96,9 +96,7 @@ def summary(
         found = _collect(pieces, lambda table: together.whole_sums(task, table, values=quartiles))
     else:
         found = _collect(rows, lambda table: parts.add_up(task, [table], values=quartiles))
-    return parts.summary_of(
-        task, parts.Sums.total(len(task.measures), found), values=quartiles, confidence=confidence
-    )
+    return parts.summary_of(task, found, values=quartiles, confidence=confidence)
 
 
 @parts.of_engine

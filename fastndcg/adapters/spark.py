@@ -126,8 +126,8 @@ def summary(
         tables = parts.whole_queries(task, _read(task, batches, is_packed))
         yield from parts.pickle_row(parts.add_up(task, tables, values=quartiles)).to_batches()
 
-    sums = parts.Sums.total(len(task.measures), _collect(rows, of_partition))
-    return parts.summary_of(task, sums, values=quartiles, confidence=confidence)
+    found = _collect(rows, of_partition)
+    return parts.summary_of(task, found, values=quartiles, confidence=confidence)
 
 
 @parts.of_engine

@@ -22,11 +22,9 @@ from fastndcg.statistics import sums
 from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, wilcoxon
 from fastndcg.statistics.intervals import SMALL
 from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_clusters, sign_flips, tukey
-from fastndcg.tables import Table
+from fastndcg.tables import AsFrame, Table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fastndcg.anchoring import Anchors
     from fastndcg.plot.methods import ComparisonPlots
 
@@ -52,7 +50,7 @@ class Options(NamedTuple):
     interval: str
 
 
-class Comparison:
+class Comparison(AsFrame):
     """What `compare` returns: a row of numbers for each measure and pair of systems; shows itself as a table.
 
     Attributes
@@ -101,7 +99,16 @@ class Comparison:
     def _rows_of(self, place: int) -> list[dict[str, Any]]:
         """Rows of all pairs for a measure."""
         row_of = self._paired_row if self._options.paired else self._independent_row
-        rows = [row_of(place, system, baseline) for system, baseline in self._pairs]
+        measure = str(self.measures[place])
+        rows = [
+            {
+                "measure": measure,
+                "system": system,
+                "baseline": baseline,
+                **row_of(place, system, baseline),
+            }
+            for system, baseline in self._pairs
+        ]
         if self._options.test == "tukey":
             self._p_of_all(place, rows)
         correct = CORRECTIONS.get(self._options.correction or "", list)
@@ -144,9 +151,6 @@ class Comparison:
         if self._options.interval != "t":
             numbers |= self._bootstrap(differences, weight, clusters, found.difference)
         return {
-            "measure": measure,
-            "system": system,
-            "baseline": baseline,
             "mean": self._mean(place, system, own, weight),
             "baseline_mean": self._mean(place, baseline, theirs, weight),
             "difference": found.difference,
@@ -212,9 +216,6 @@ class Comparison:
         found, measure = Difference.independent(*spreads), str(self.measures[place])
         self._differences[measure, system, baseline] = found
         return {
-            "measure": measure,
-            "system": system,
-            "baseline": baseline,
             "mean": spreads[0].mean,
             "baseline_mean": spreads[1].mean,
             "difference": found.difference,
@@ -470,10 +471,6 @@ class Comparison:
         that 4 of 5 such experiments would find.
         """
         return pa.Table.from_pylist(self.rows, pa.schema(list(COLUMNS.items())))
-
-    def to_pandas(self) -> pd.DataFrame:
-        """`to_arrow` as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
 
     def to_json(self) -> str:
         """The rows, the options, cautions and missing queries as JSON; NaN is null."""

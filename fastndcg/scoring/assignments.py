@@ -259,7 +259,7 @@ def extreme_grades(
     moving = _moving(measure, rankings, unjudged)
     judged = _judged_gains(measure, rankings, unjudged, scale)
     some = np.flatnonzero(moving)
-    levels = _thresholds_of(judged, some)
+    levels = np.bincount(_cuts(judged, some)[0], minlength=len(some))
     sizes = (moving[some] + 1) * (levels + 1)
     if sizes.max(initial=0) > _LARGEST:
         query = some[np.argmax(sizes)]
@@ -300,19 +300,13 @@ def _judged_gains(measure: Measure, rankings: Rankings, unjudged: Unjudged, scal
     places = np.flatnonzero(of_judged)
     ranked = plan.gains_of_grades(measure, rankings.relevance[unjudged.order[places]])
     if measure.ideal in ("scored", "returned"):
-        last = (
-            measure.cutoff
-            if measure.ideal == "returned" and measure.cutoff is not None
-            else rankings._longest
-        )
+        last = plan.ranks_shown(measure) if measure.ideal == "returned" else rankings._longest
         shown = unjudged.rank[places] < last
         query, pool = unjudged.query[places][shown], ranked[shown]
     else:
         offsets, relevance = ideals.pool(rankings)
-        query, pool = (
-            np.repeat(np.arange(rankings.n_queries), np.diff(offsets)),
-            plan.gains_of_grades(measure, relevance),
-        )
+        query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
+        pool = plan.gains_of_grades(measure, relevance)
     values = np.unique(np.concatenate([scale.gains, ranked, pool]))
     group = (unjudged.rank == unjudged.first).cumsum()[places] - 1
     return _Judged(
@@ -342,10 +336,6 @@ def _cuts(judged: _Judged, queries: Int64) -> tuple[Int64, Int64]:
     codes = np.concatenate([code, scale[above], scale[below], ends])
     keys = np.unique(places * n + codes)
     return keys // n, keys % n
-
-
-def _thresholds_of(judged: _Judged, queries: Int64) -> Int64:
-    return np.bincount(_cuts(judged, queries)[0], minlength=len(queries))
 
 
 class _Table:
@@ -485,9 +475,8 @@ def _weights(
     same = np.ones(group.shape, np.bool_)
     same[:, 1:] = group[:, 1:] != group[:, :-1]
     column = np.arange(group.shape[1])
-    turn = column - np.maximum.accumulate(
-        np.where(same, column, 0), axis=1
-    )  # how many of its group were before it
+    # how many of its group were before it
+    turn = column - np.maximum.accumulate(np.where(same, column, 0), axis=1)
     known = np.searchsorted(judged.tied, (group[place] + 1) * n) - np.searchsorted(
         judged.tied, group[place] * n + high[:, None]
     )
@@ -567,11 +556,8 @@ def _beside_the_best(
     """
     offsets, relevance = ideals.pool(rankings)
     best = np.full(rankings.n_queries, -np.inf)
-    np.maximum.at(
-        best,
-        np.repeat(np.arange(rankings.n_queries), np.diff(offsets)),
-        plan.gains_of_grades(measure, relevance),
-    )
+    query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
+    np.maximum.at(best, query, plan.gains_of_grades(measure, relevance))
     below = np.searchsorted(scale.gains, best[queries], side="right") - 1
     above = np.searchsorted(scale.gains, best[queries])
     return np.maximum(below, 0), np.minimum(above, len(scale.gains) - 1)
