@@ -70,15 +70,8 @@ class Grouped:
             np.frombuffer(pa.allocate_buffer(column.nbytes), column.dtype)
             for column in (self.codes, *columns)
         ]
-        worlds.run(
-            "rows.place_by_code",
-            len(self.codes),
-            read_only(self.codes),
-            read_only(self.offsets),
-            *held,
-            *columns,
-            *placed,
-        )
+        grouping = read_only(self.codes), read_only(self.offsets)
+        worlds.run("rows.place_by_code", len(self.codes), *grouping, *held, *columns, *placed)
         return placed[0].view(one.dtype), placed[1].view(other.dtype)
 
 

@@ -271,10 +271,8 @@ class Rankings:
             raise InputError(
                 f"group has a negative size, {sizes[first]} at position {first}; each is the number of documents of a query"
             )
-        total, rows = (
-            int(sizes.sum()),
-            len(as_array("relevance", relevance, columns.get("unjudged", "refuse"))),
-        )
+        total = int(sizes.sum())
+        rows = len(as_array("relevance", relevance, columns.get("unjudged", "refuse")))
         if total != rows:
             raise InputError(
                 f"group adds up to {count_of(total, 'document')}, but relevance has {rows:,}; give the size of every query, in row order"
@@ -601,10 +599,8 @@ class Rankings:
     @cached_property
     def _longest(self) -> int:
         """Documents of the longest list, scored or judged."""
-        longest = int(np.diff(self.offsets).max(initial=0))
-        return (
-            longest if self.judged is None else max(longest, int(np.diff(self.judged.offsets).max(initial=0)))
-        )
+        sides = (self.offsets,) if self.judged is None else (self.offsets, self.judged.offsets)
+        return max(int(np.diff(offsets).max(initial=0)) for offsets in sides)
 
     @property
     def _with_pooled(self) -> Rankings | None:
@@ -693,9 +689,8 @@ class Rankings:
         fields["weight"] = None if self.weight is None else self.weight[start:stop]
         fields["_query_ids"] = self.query_ids[start:stop]
         fields["_query_name"] = self.__dict__["_query_name"]
-        fields["_kept"] = (
-            None if self.__dict__["_kept"] is None else self.__dict__["_kept"].slice(start, stop - start)
-        )
+        kept = self.__dict__["_kept"]
+        fields["_kept"] = None if kept is None else kept.slice(start, stop - start)
         fields["intents"] = None if self.intents is None else self.intents.part(int(first), int(last))
         fields["propensity"] = None if self.propensity is None else self.propensity[first:last]
         chances = self.intent_probabilities

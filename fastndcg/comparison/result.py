@@ -101,12 +101,7 @@ class Comparison(AsFrame):
         row_of = self._paired_row if self._options.paired else self._independent_row
         measure = str(self.measures[place])
         rows = [
-            {
-                "measure": measure,
-                "system": system,
-                "baseline": baseline,
-                **row_of(place, system, baseline),
-            }
+            {"measure": measure, "system": system, "baseline": baseline, **row_of(place, system, baseline)}
             for system, baseline in self._pairs
         ]
         if self._options.test == "tukey":
@@ -136,7 +131,7 @@ class Comparison(AsFrame):
         weight = _values_that_count(self._samples[system].weight, counts)
         differences, measure = own - theirs, str(self.measures[place])
         clusters = _values_that_count(self._samples[system].clusters, counts)
-        found = Difference.of_pairs(Spread.of(differences, weight, clusters))
+        found = Difference(*Spread.of(differences, weight, clusters))
         self._differences[measure, system, baseline] = found
         tolerance, nonzero = self._options.tolerance, int(np.count_nonzero(differences))
         wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())

@@ -118,7 +118,10 @@ def _rows_of_anchors(compared: Comparison) -> list[list[str]]:
 
 def _rank(compared: Comparison) -> list[tuple[str, str, list[tuple[str, str, bool]]]]:
     """Of each system its letter, its name, and of each measure the mean, the letters of systems that it beats significantly, and if it is best."""
-    letters = {name: _letter(place) for place, name in enumerate(compared.systems)}
+    letters = {
+        name: chr(ord("a") + place) if place < 26 else f"({place + 1})"
+        for place, name in enumerate(compared.systems)
+    }
     beaten: dict[tuple[str, str], str] = {}
     for row in compared.rows:
         if row["p_adjusted"] <= 1 - compared.confidence and row["difference"]:
@@ -135,10 +138,6 @@ def _rank(compared: Comparison) -> list[tuple[str, str, list[tuple[str, str, boo
             cells.append((f"{means[system]:.4f}", "".join(sorted(beaten.get((measure, system), ""))), best))
         ranked.append((letter, system, cells))
     return ranked
-
-
-def _letter(place: int) -> str:
-    return chr(ord("a") + place) if place < 26 else f"({place + 1})"
 
 
 def _escape(text: str) -> str:

@@ -90,14 +90,8 @@ def score(
 def run_one(tables: Plan, coding: Coding, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
     """Run tables over the documents of few queries, float64 (n_rows, n_queries)."""
     n, size = rankings.n_queries, _size(rankings, len(tables.rows))
-    worlds.run(
-        _driver_of(coding),
-        size,
-        _chunks(rankings, 0, n, 1, _SIZES),
-        _documents(rankings, coding, 0, n),
-        tables,
-        out,
-    )
+    chunks, documents = _chunks(rankings, 0, n, 1, _SIZES), _documents(rankings, coding, 0, n)
+    worlds.run(_driver_of(coding), size, chunks, documents, tables, out)
 
 
 def _size(rankings: Rankings, rows: int) -> int:

@@ -84,11 +84,9 @@ def _weight(measure: Measure, rankings: Rankings) -> Rankings:
         is_judged=rankings.is_judged if measure.judged_only else None,
     )
     pool = rankings.judged
-    return (
-        weighted
-        if pool is None
-        else weighted._with_pool(pool._replace(relevance=np.zeros(len(pool.relevance))))
-    )
+    if pool is None:
+        return weighted
+    return weighted._with_pool(pool._replace(relevance=np.zeros(len(pool.relevance))))
 
 
 def _without_ips(measure: Measure) -> Measure:

@@ -219,8 +219,8 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
     counts = np.zeros((grades.shape[1], len(levels)))  # grades of each item
     np.add.at(counts, (items, codes), 1)
     given = counts.sum(axis=0)
-    together = (counts / np.maximum(counts.sum(axis=1, keepdims=True) - 1, 1)).T @ counts
-    together -= np.diag((counts / np.maximum(counts.sum(axis=1, keepdims=True) - 1, 1)).sum(axis=0))
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True) - 1, 1)
+    together = shares.T @ counts - np.diag(shares.sum(axis=0))
     apart = _apart(levels, given, metric)
     by_chance = (apart * np.outer(given, given)).sum() / max(given.sum() - 1, 1)
     return float(1 - (apart * together).sum() / by_chance) if by_chance else math.nan

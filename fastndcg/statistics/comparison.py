@@ -88,10 +88,6 @@ class Difference(NamedTuple):
     freedom: float
 
     @classmethod
-    def of_pairs(cls, differences: Spread) -> Difference:
-        return cls(*differences)
-
-    @classmethod
     def independent(cls, sample: Spread, baseline: Spread) -> Difference:
         """Of two samples that share no query, by Welch; degrees of freedom are Satterthwaite's."""
         squares = [sample.error**2, baseline.error**2]

@@ -131,7 +131,11 @@ def bootstrap_interval(
     values, weight = values[order], None if weight is None else weight[order]
 
     def draw(column: Float64) -> Float64:
-        return _draw(column, resamples, seed, threads)
+        """Sums of samples of the same size, drawn with replacement, (resamples,)."""
+        largest = float(np.abs(column).max()) * len(column)
+        sums = _run("draw_sums", _whole(column, largest), float(len(column)), resamples, seed, threads)
+        scaled: Float64 = np.ldexp(sums.astype(np.float64), math.frexp(largest)[1] - 61)
+        return scaled
 
     n, w = len(values), np.ones(len(values)) if weight is None else weight
     whole = draw(w) if weight is not None else np.full(resamples, float(n))
@@ -214,14 +218,6 @@ def means_of_clusters(values: Float64, weight: Float64 | None, clusters: Int64) 
     whole = np.add.reduceat(w, starts)
     sums = np.add.reduceat(w * values[order], starts)
     return np.divide(sums, whole, out=np.zeros(len(starts)), where=whole > 0), whole
-
-
-def _draw(column: Float64, resamples: int, seed: int, threads: int | None) -> Float64:
-    """Sums of samples of the same size, drawn with replacement, (resamples,)."""
-    largest = float(np.abs(column).max()) * len(column)
-    sums = _run("draw_sums", _whole(column, largest), float(len(column)), resamples, seed, threads)
-    scaled: Float64 = np.ldexp(sums.astype(np.float64), math.frexp(largest)[1] - 61)
-    return scaled
 
 
 # ---- threads ----

@@ -135,17 +135,9 @@ class Moments(NamedTuple):
                 int(np.count_nonzero(weight)),
                 *map(exact_sum_of_products, (weight, weight, weighted), (weight, weighted, weighted)),
             )
-        return cls._make(
-            [
-                count,
-                undefined,
-                exact_sum(values, max(high, -low)),
-                exact_sum_of_products(values, values, max(high, -low)),
-                *of_weights,
-                low,
-                high,
-            ]
-        )
+        largest = max(high, -low)
+        sums = exact_sum(values, largest), exact_sum_of_products(values, values, largest)
+        return cls._make([count, undefined, *sums, *of_weights, low, high])
 
     def merge(self, other: Moments) -> Moments:
         """Sums over the values of both."""
