@@ -31,7 +31,7 @@ IMPORTING = 0.5  # seconds to import Numba, and what kernels need of it
 
 
 class Costs(NamedTuple):
-    """Seconds of processor time on the machine of the records."""
+    """Seconds of processor time on the machine of the records, as `bench.bench_costs` measures them."""
 
     plain: float  # for each unit of a call's size
     compiling: float
