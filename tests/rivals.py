@@ -73,7 +73,8 @@ class Rival(NamedTuple):
 
     @property
     def version(self) -> str:
-        return f"{self.package} {importlib.metadata.version(self.package)}"
+        distribution, *_ = importlib.metadata.packages_distributions()[self.modules[0].partition(".")[0]]
+        return f"{self.package} {importlib.metadata.version(distribution)}"
 
 
 def random_queries(

@@ -7,12 +7,18 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numba
 import pytest
 
 import fastndcg as fn
 from fastndcg.errors import InputError, MeasureError
+
+if TYPE_CHECKING:
+    from fastndcg.compilation import Compiled
+
+COMPILES = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
 USE = """
 import numpy as np
@@ -27,25 +33,55 @@ print(told)
 """
 
 
+BITS = """
+import hashlib
+import numpy as np
+import fastndcg as fn
+random = np.random.default_rng(3)
+lengths = np.append(random.integers(0, 300, 400), [700, 20000])
+grades = random.integers(0, 4, lengths.sum()).astype(np.uint8)
+scores = random.integers(0, 400, lengths.sum()).astype(np.float32)
+scores[: len(scores) // 2] += random.random(len(scores) // 2, np.float32)
+rankings = fn.Rankings.from_groups(lengths, grades, scores)
+found = fn.evaluate(rankings, ["nDCG@10", "nDCG", "nDCG(gain='exp2', ties='worst')@40"], threads=1).values
+print(hashlib.sha256(np.ascontiguousarray(found).tobytes()).hexdigest())
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    """Kernels for a processor without vectors of more than 16 bytes."""
+    folder = tmp_path_factory.mktemp("made")
+    return fn.compile_kernels("nDCG@10", scores="float32", folder=folder, cpu="generic")
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    root = {"PYTHONPATH": str(Path(fn.__file__).parent.parent), "FASTNDCG_KERNELS": "compiled"}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False,
+        env=os.environ | root | environment,
+    )  # fmt: skip
+
+
+@COMPILES
+def test_processors_give_the_same_bits(made: Compiled) -> None:
+    here, there = run(BITS), run(BITS, **made.environment)
+    assert here.stdout == there.stdout != "", there.stderr
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-def test_a_folder_is_shipped(tmp_path: Path) -> None:
-    made = fn.compile_kernels("nDCG@10", scores="float32", folder=tmp_path / "made", cpu="generic")
+@COMPILES
+def test_a_folder_is_shipped(made: Compiled, tmp_path: Path) -> None:
     assert made.n_kernels > 3 and made.n_bytes > 100_000 and made.seconds > 0
     assert made.environment["NUMBA_CPU_NAME"] == "generic"
-    assert f"NUMBA_CACHE_DIR={tmp_path / 'made'}" in str(made)
+    folder = made.environment["NUMBA_CACHE_DIR"]
+    assert f"NUMBA_CACHE_DIR={folder}" in str(made)
     shipped = tmp_path / "shipped"
-    shutil.copytree(tmp_path / "made", shipped)
+    shutil.copytree(folder, shipped)
     for path in [shipped, *shipped.rglob("*")]:
         path.chmod(0o555 if path.is_dir() else 0o444)
     before = sorted(shipped.rglob("*"))
-    finished = subprocess.run(
-        [sys.executable, "-W", "error", "-c", USE], capture_output=True, text=True, check=False,
-        env=os.environ | made.environment | {
-            "NUMBA_CACHE_DIR": str(shipped), "HOME": "/nonexistent", "FASTNDCG_KERNELS": "compiled",
-            "PYTHONPATH": str(Path(fn.__file__).parent.parent),
-        },
-    )  # fmt: skip
+    finished = run(USE, **made.environment | {"NUMBA_CACHE_DIR": str(shipped), "HOME": "/nonexistent"})
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.strip() == "[]"
     assert sorted(shipped.rglob("*")) == before

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -18,7 +13,6 @@ from fastndcg.compiled.llvm import BINS, LANES, SIDE_BY_SIDE
 from fastndcg.compiled.ranking import keep_all
 from fastndcg.compiled.vectors import keeping, ranking, summing
 
-import fastndcg as fn
 from fastndcg.compiled import compiling, drivers
 
 Array = npt.NDArray[Any]
@@ -541,30 +535,3 @@ def test_flags_are_compared_as_numba_would() -> None:
             assert (_Flags(one) == _Flags(other)) == (one == other)
             assert (_Flags(one) == other) == (other == _Flags(one)) == (one == other)
         assert hash(_Flags(one)) == hash(one)
-
-
-def test_processors_give_the_same_bits(tmp_path: Path) -> None:
-    """One without vectors of more than 16 bytes, and this one."""
-    code = """
-        import hashlib
-        import numpy as np
-        import fastndcg as fn
-        random = np.random.default_rng(3)
-        lengths = np.append(random.integers(0, 300, 400), [700, 20000])
-        grades = random.integers(0, 4, lengths.sum()).astype(np.uint8)
-        scores = random.integers(0, 400, lengths.sum()).astype(np.float32)
-        scores[: len(scores) // 2] += random.random(len(scores) // 2, np.float32)
-        rankings = fn.Rankings.from_groups(lengths, grades, scores)
-        found = fn.evaluate(rankings, ["nDCG@10", "nDCG", "nDCG(gain='exp2', ties='worst')@40"], threads=1).values
-        print(hashlib.sha256(np.ascontiguousarray(found).tobytes()).hexdigest())
-    """
-    root = {"PYTHONPATH": str(Path(fn.__file__).parent.parent)}
-    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    printed = [
-        subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=300, env=os.environ | root | more
-        )
-        for more in ({}, generic)
-    ]
-    assert printed[0].stdout == printed[1].stdout != ""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrays import offsets_from
+from fastndcg.arrays import offsets_from, read_only
 from fastndcg.arrow_types import array_of, decode
 from fastndcg.errors import ConventionError
 from fastndcg.rankings import Rankings
@@ -33,7 +33,7 @@ def prepare(rankings: Rankings, convention: Convention) -> Rankings:
         from fastndcg.kernels import worlds
 
         # the order of Numba's own function, which is not documented
-        scores = np.ascontiguousarray(rankings.scores, np.float64)
+        scores = read_only(np.ascontiguousarray(rankings.scores, np.float64))
         rows = worlds.run("rows.argsort_falling", math.inf, rankings.offsets, scores)
         return _with_rows(rankings, rows, rankings.scores)
     query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)

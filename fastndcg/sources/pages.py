@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fastndcg.arrays import read_only
 from fastndcg.kernels import pages as kernels
 from fastndcg.kernels import worlds
 from fastndcg.sources import footers
@@ -362,7 +363,7 @@ def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) ->
     while at < stop:
         source.seek(at)
         block = source.read_buffer(min(window, stop - at))
-        data, done, used = np.frombuffer(block, np.uint8), 0, 1
+        data, done, used = read_only(np.frombuffer(block, np.uint8)), 0, 1
         while used:
             found, used = _run("find_pages", data[done:], table, codec, leaf.optional, *limits)
             if used < 0:

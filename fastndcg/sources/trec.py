@@ -1065,7 +1065,12 @@ def _digest(ids: pa.Array, threads: int | None) -> Ids:
         )
         # 31 times 32 bits stay within int64
         hashes = (((leading ^ (leading >> 32)) & 0x7FFFFFFF) * 0x9E3779B1) & 0xFFFFFFFF
-        return Ids(hashes ^ (hashes >> 15), np.array(leading), np.empty(0, np.int64), np.empty(0, np.uint8))
+        return Ids(
+            hashes ^ (hashes >> 15),
+            np.array(leading),
+            read_only(np.empty(0, np.int64)),
+            read_only(np.empty(0, np.uint8)),
+        )
     offsets, data = _texts(ids)
     hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
     _each_part_of_rows(
