@@ -88,10 +88,10 @@ values = random.random((300, 20))
 ))
 """
 _INTENTS = """
-g, s = random.integers(0, 2, (200, 20, 3)).tolist(), random.random((200, 20)).tolist()
+g, s = random.integers(0, 2, (4_000, 3)).tolist(), random.random((200, 20)).tolist()
 r = fn.Rankings.from_lists([[1] * 20] * 200, s, intents=g)
 """
-_RESAMPLES = "worlds.run('resampling.{}', {}, 1, 0, {}, np.empty(20, np.int64))"
+_RESAMPLES = "worlds.run('resampling.{}', {}, 1, 0, {}, np.empty({}, np.int64))"
 _SUMS = "sums = random.integers(1, 1000, (2_000, 5))"
 # what is set up, and the statement that runs the drivers
 WORK = {
@@ -131,9 +131,9 @@ WORK = {
         "i = pa.array(ids(1_000_000)).cast('string'); g, s = np.zeros(len(i)), random.random(len(i))",
         "fn.Rankings.from_query_ids(i, g, s)",
     ),
-    "flips": (_SUMS, _RESAMPLES.format("flip_signs", "20 * 2_000 / 8", "sums[:, 0].copy()")),
-    "permutations": (_SUMS, _RESAMPLES.format("permute_systems", "20 * 4.0 * 10_000", "sums")),
-    "bootstrap": (_SUMS, _RESAMPLES.format("draw_sums", "20 * 2_000.0", "sums[:, 0].copy()")),
+    "flips": (_SUMS, _RESAMPLES.format("flip_signs", "2_000 * 2_000 / 8", "sums[:, 0].copy()", 2_000)),
+    "permutations": (_SUMS, _RESAMPLES.format("permute_systems", "20 * 4.0 * 10_000", "sums", 20)),
+    "bootstrap": (_SUMS, _RESAMPLES.format("draw_sums", "20 * 2_000.0", "sums[:, 0].copy()", 20)),
 }
 
 

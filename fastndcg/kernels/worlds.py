@@ -42,32 +42,32 @@ class Costs(NamedTuple):
 _COSTS = Costs(2e-7, 1.0)
 COSTS = {
     # a unit is a document, or a fortieth of a query, for each measure
-    "drivers.score_levels_serial": Costs(1e-6, 10.0, 0.15),
-    "drivers.score_values_serial": Costs(1.5e-6, 11.0, 0.15),
-    "drivers.replace_undefined": Costs(2.5e-7, 0.6),
+    "drivers.score_levels_serial": Costs(1e-6, 13.0, 0.15),
+    "drivers.score_values_serial": Costs(2e-6, 12.0, 0.15),
+    "drivers.replace_undefined": Costs(4e-7, 0.4),
     "intents.score_intents": Costs(5e-6, 6.0, 0.1),
     "returned.expect_over_returned": Costs(5e-6, 3.0, 0.1),
     # a unit is a row; the plain way is pyarrow's reader
     "pages.values_of_pages": Costs(1e-8, 8.0, 0.1),
     "pages.texts_of_pages": Costs(1e-7, 4.0, 0.1),
     # a unit is a byte
-    "lines.scan_trec": Costs(1.5e-7, 4.0, 0.1),
-    "lines.scan_ltr": Costs(4e-7, 4.0, 0.1),
+    "lines.scan_trec": Costs(1e-7, 5.0, 0.1),
+    "lines.scan_ltr": Costs(1.5e-7, 2.5, 0.1),
     # a unit is a row
-    "joining.digest_ids": Costs(1e-7, 1.0),
-    "joining.join_documents": Costs(1e-6, 2.0),
-    "joining.order_documents": Costs(5e-7, 3.0),
-    "rows.find_changes": Costs(1e-7, 0.5),
+    "joining.digest_ids": Costs(8e-8, 0.5),
+    "joining.join_documents": Costs(6e-7, 1.0),
+    "joining.order_documents": Costs(2.5e-7, 2.0),
+    "rows.find_changes": Costs(2e-7, 0.5),
     # the plain way of these is Arrow's, or NumPy's
-    "rows.codes_by_first_appearance": Costs(3e-8, 0.5),
+    "rows.codes_by_first_appearance": Costs(1.5e-8, 0.6),
     "rows.codes_of_numbers": Costs(3e-8, 0.7),
     "rows.codes_of_texts": Costs(2e-7, 1.5),
     "rows.rows_by_code": Costs(8e-8, 0.5),
     "rows.place_by_code": Costs(5e-8, 0.7),
     # a unit is an addition
-    "resampling.flip_signs": Costs(1e-7, 1.0),
-    "resampling.permute_systems": Costs(5e-7, 1.0),
-    "resampling.draw_sums": Costs(5e-7, 1.0),
+    "resampling.flip_signs": Costs(3e-7, 1.0),
+    "resampling.permute_systems": Costs(2.5e-7, 3.0),
+    "resampling.draw_sums": Costs(9e-7, 1.0),
 }
 
 _building = threading.RLock()
