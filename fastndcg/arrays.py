@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,20 @@ def runs_of(starts: Int64 | int, lengths: Int64) -> Int64:
     """
     ends = np.cumsum(lengths)
     return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def parts_of(sizes: Int64, most: int) -> Iterator[slice]:
+    """Runs of sizes that add up to at most `most`, or of one size.
+
+    >>> list(parts_of(np.array([2, 1, 5, 1]), 3))
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    """
+    ends, first = np.cumsum(sizes), 0
+    while first < len(sizes):
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + most, side="right")), first + 1)
+        yield slice(first, last)
+        first = last
 
 
 def unmask(name: str, values: Any, unjudged: str = "refuse") -> Any:

@@ -14,6 +14,7 @@ from fastndcg.arrays import (
     arrow_column,
     as_array,
     offsets_from,
+    parts_of,
     read_only,
     split_unjudged,
     unmask,
@@ -809,10 +810,8 @@ class Rankings:
         """Raise for a document that is twice in the ranking of its query; null is not an id."""
         if self.doc_ids is None:
             return
-        first = 0
-        while first < self.n_queries:  # a block of queries at a time
-            last = int(np.searchsorted(self.offsets, self.offsets[first] + _TOGETHER, side="right")) - 1
-            last = max(last, first + 1)
+        for part in parts_of(self.lengths, _TOGETHER):
+            first, last = part.start, part.stop
             start, stop = int(self.offsets[first]), int(self.offsets[last])
             coded = combine(plain_strings(decode(self.doc_ids[start:stop])).dictionary_encode())
             codes = array_of(coded.indices, -1)
@@ -827,7 +826,6 @@ class Rankings:
                     f"document {_quote(name)} of query {self._name_of(first + of_query)} is there twice. A document has one entry for a "
                     "query: drop one of the two."
                 )
-            first = last
 
     def _with_pool(self, pool: JudgedPool | None) -> Self:
         """The same rankings with a pool that says which queries have judged documents, and nothing of their grades."""

@@ -344,7 +344,7 @@ def test_tables() -> None:
         "measure", "system", "baseline", "mean", "baseline_mean", "difference", "low", "high", "p", "p_adjusted", "effect",
         "effect_low", "effect_high", "wins", "ties", "losses", "nonzero", "queries", "detectable",
     ]  # fmt: skip
-    assert table.num_rows == 3 and found.to_pandas().shape == (3, 19)
+    assert table.num_rows == 3 and found.to_pandas().shape == found.to_polars().shape == (3, 19)
     assert (
         found.to_latex().splitlines()[5].startswith(r"b & re\_rank|2 & \textbf{")
         and "$^{ac}$" in found.to_latex()

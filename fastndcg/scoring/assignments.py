@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg import scoring
-from fastndcg.arrays import offsets_from, runs_of
+from fastndcg.arrays import offsets_from, parts_of, runs_of
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures import DCG, IDCG, Measure
 from fastndcg.measures.parameters import Function, Numbers
@@ -219,16 +219,6 @@ def ends_of(unjudged: Unjudged, *, every: bool) -> Iterator[tuple[Int64, npt.NDA
         chosen, u, n = chosen[some], u[some], n[some]
         if len(chosen):
             yield chosen, runs_of(0, n) >= np.repeat(n - u, n)
-
-
-def parts_of(sizes: Int64, most: int) -> Iterator[slice]:
-    """Runs of sizes that add up to at most `most`, or of one size."""
-    ends, first = np.cumsum(sizes), 0
-    while first < len(sizes):
-        before = int(ends[first - 1]) if first else 0
-        last = max(int(np.searchsorted(ends, before + most, side="right")), first + 1)
-        yield slice(first, last)
-        first = last
 
 
 # ---- nDCG: a ratio whose two parts move ----

@@ -67,7 +67,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
         chosen = [
             row
             for row, measure in enumerate(measures)
-            if bool(measure.params.get("judged_only")) is condensed
+            if measure.params.get("judged_only", False) is condensed
         ]
         if chosen:
             out[chosen] = _score(tuple(measures[row] for row in chosen), rankings, condensed, threads)
@@ -89,17 +89,14 @@ def _score(
         _check(measure, longest, terms, scored[1], judged_intents)
     documents = _documents(*scored, worths)
     judged = documents if judged_intents is scored[1] else _documents(pool_offsets, judged_intents, worths)
-    chances = rankings.intent_probabilities
-    none = read_only(np.empty(0))
-    chance_offsets, probabilities = (
-        (read_only(np.empty(0, np.int64)), none) if chances is None else (chances.offsets, chances.values)
-    )
+    chances = map(read_only, rankings.intent_probabilities or (np.empty(0, np.int64), np.empty(0)))
     table = _rows(measures, worths, longest)
     out = np.empty((len(measures), rankings.n_queries))
     size = rankings.n_docs * len(measures)
 
+    given = (keys, documents, judged, ordered, *chances, table, out)
+
     def score_part(part: tuple[int, int]) -> None:
-        given = (keys, documents, judged, ordered, chance_offsets, probabilities, table, out)
         worlds.run("intents.score_intents", size, *part, *given)
 
     parts = _parts(documents, judged, launch.threads_of(threads))
@@ -185,14 +182,11 @@ def _code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArra
     if grades.dtype.kind in "ui" and len(grades):
         lowest, highest = int(grades.min()), int(grades.max())
         if highest - lowest < _CLOSE and highest < plan.EXACT:
-            occurring = np.bincount(_above(grades, lowest)) > 0
-            return np.flatnonzero(occurring) + lowest, (np.cumsum(occurring) - 1)[_above(grades, lowest)]
+            above = grades if lowest == 0 else grades.astype(np.int64) - lowest
+            occurring = np.bincount(above) > 0
+            return np.flatnonzero(occurring) + lowest, (np.cumsum(occurring) - 1)[above]
     distinct, places = np.unique(grades, return_inverse=True)
     return distinct, places
-
-
-def _above(grades: npt.NDArray[Any], lowest: int) -> npt.NDArray[Any]:
-    return grades if lowest == 0 else grades.astype(np.int64) - lowest
 
 
 # ---- tables ----

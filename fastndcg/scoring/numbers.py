@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrays import offsets_of, runs_of
+from fastndcg.arrays import offsets_of, parts_of, runs_of
 from fastndcg.scoring import ideals, plan
 
 if TYPE_CHECKING:
@@ -67,12 +67,8 @@ def extreme_numbers(
     offsets, grades = ideals.pool(rankings)
     known = np.diff(offsets_of(plan.gains_of_grades(measure, grades) > 0, offsets))
     queries = queries[np.argsort(rankings.lengths[queries], kind="stable")]
-    ends = np.cumsum(rankings.lengths[queries])
-    first = 0
-    while first < len(queries):
-        last = int(np.searchsorted(ends, (ends[first - 1] if first else 0) + together, side="right"))
-        chosen = queries[first : max(last, first + 1)]
-        first += len(chosen)
+    for part in parts_of(rankings.lengths[queries], together):
+        chosen = queries[part]
         lengths = rankings.lengths[chosen]
         there = np.arange(lengths[-1]) < lengths[:, None]
         rows = (rankings.offsets[chosen][:, None] + np.arange(lengths[-1]))[there]
@@ -110,11 +106,10 @@ def _documents(
     shown = np.ones(len(rank)) if measure.cutoff is None else (rank < measure.cutoff).astype(np.float64)
     reward = shown / (rank + 1) if measure.definition.fold == "hits" else shown
     start = starts[group]
-    return _Documents(
-        relevant, is_unjudged, begins, size, of_group(relevant.astype(np.int64)), of_group(is_unjudged.astype(np.int64)),
-        before(is_unjudged, start), before(relevant, of_query)[start], before(is_unjudged, of_query)[start],
-        of_group(reward), of_group(reward * (rank - first)),
-    )  # fmt: skip
+    counts = (of_group(flags.astype(np.int64)) for flags in (relevant, is_unjudged))
+    above = (before(flags, of_query)[start] for flags in (relevant, is_unjudged))
+    turn, rewards = before(is_unjudged, start), map(of_group, (reward, reward * (rank - first)))
+    return _Documents._make([relevant, is_unjudged, begins, size, *counts, turn, *above, *rewards])
 
 
 def _sum_found(
