@@ -418,7 +418,10 @@ def test_mistakes_that_are_rare(
             "report a.parquet --qrels q --run r --out p.html",
             "PATH a.parquet is given beside --qrels and --run",
         ),
-        ("report a.parquet --score score --score score --out p.html", 'two systems are called "score"'),
+        (
+            "report a.parquet --score score --score score --out p.html",
+            "--score: score is given 2 times; give each column once",
+        ),
         ("score c.csv --intents label", "--intents names a column of lists, which CSV has not"),
         ("report a.parquet --out a.parquet", "--out: a.parquet is the input itself; name another file"),
     ],

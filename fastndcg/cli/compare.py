@@ -298,9 +298,6 @@ def _of_paths(
     stored: dict[str, Stored],
     how: How,
 ) -> Iterator[Scored]:
-    for score in scores:
-        if scores.count(score) > 1:
-            end(2, f"--score: {score} is given {scores.count(score)} times; give each column once")
     for path, name in zip(paths, name_runs(paths, "PATH"), strict=True):
         if path in stored:
             results = stored_results(stored[path], asked)

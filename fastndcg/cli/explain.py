@@ -13,7 +13,6 @@ from fastndcg.cli.options import Format, FormatOption, QrelsOption, ThreadsOptio
 from fastndcg.cli.output import write, write_csv, write_json
 from fastndcg.cli.reading import (
     Reading,
-    by_name,
     check_sources,
     cutoff_columns,
     read_measures,
@@ -103,7 +102,7 @@ def explain(
             "no query is named; give --id ID, or --worst N, --best N, --random N, or --movers N of two systems",
         )
     roles = reading.roles(next(iter(scores), None), cutoff_columns(chosen_measures))
-    read = by_name(read_systems(paths, judgments, runs, scores, roles, (), threads))
+    read = {each.name: each for each in read_systems(paths, judgments, runs, scores, roles, (), threads)}
     for name, each in read.items():
         tell(each.rankings.n_queries, each.rankings.n_docs, each.columns, name if len(read) > 1 else None)
     systems = {name: each.rankings for name, each in read.items()}

@@ -281,6 +281,9 @@ def check_sources(
     for option, value in (of_qrels if qrels is None else of_paths).items():
         if value:
             end(2, f"{option} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
+    for score, times in Counter(scores).items():
+        if times > 1:
+            end(2, f"--score: {score} is given {times} times; give each column once")
     if len(scores) > 1 and len(paths) != 1:
         end(2, "--score is repeatable for one PATH alone; give one column, or one file")
     judgments, *each = map(read_once, [qrels or "", *paths, *(run or [])])
@@ -310,16 +313,6 @@ class System(NamedTuple):
     source: str
     rankings: Rankings
     columns: dict[str, str | None]  # taken for each role
-
-
-def by_name(systems: Iterable[System]) -> dict[str, System]:
-    """Systems by their names, of which each has its own."""
-    found: dict[str, System] = {}
-    for system in systems:
-        if system.name in found:
-            end(2, f'two systems are called "{system.name}"; rename a file')
-        found[system.name] = system
-    return found
 
 
 def read_systems(

@@ -15,7 +15,6 @@ from fastndcg.cli.options import MeasureOption, QrelsOption, ThreadsOption
 from fastndcg.cli.reading import (
     ReadingOfMeans,
     System,
-    by_name,
     check_confidence,
     check_sources,
     number_or_word,
@@ -91,7 +90,9 @@ def report(
     check_writable(out)
     asked = read_measures(measure or ["nDCG@10"], [])
     roles = reading.roles(next(iter(scores), None), slices)
-    systems = by_name(read_systems(paths, judgments, runs, scores, roles, asked, threads))
+    systems = {
+        each.name: each for each in read_systems(paths, judgments, runs, scores, roles, asked, threads)
+    }
     with Task("Writing the page"):
         write_report(
             {name: system.rankings for name, system in systems.items()},
