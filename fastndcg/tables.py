@@ -29,8 +29,9 @@ _LONGEST = 60  # characters of a text that is no name of a measure
 class AsFrame:
     """What has `to_arrow` as data frames of other libraries."""
 
-    def to_arrow(self) -> pa.Table:
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        def to_arrow(self) -> pa.Table: ...
 
     def to_pandas(self) -> pd.DataFrame:
         """`to_arrow` as a pandas DataFrame."""
