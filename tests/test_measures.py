@@ -447,6 +447,8 @@ def test_any_text_is_read_or_refused_as_a_measure_error(text: str) -> None:
         ({"discount": 0.5}, "above 1"),
         ({"discount": True}, "discount=True"),
         ({"discount": []}, "empty"),
+        ({"discount": {1: 1.0, 2: 0.5}}, "a sequence, or a function of the rank"),
+        ({"discount": {1.0, 0.5}}, "a sequence, or a function of the rank"),
         ({"discount": math.inf}, "finite"),
         ({"ties": "mean"}, "ties='mean' is not known: ties is one of 'average', 'input', 'worst', 'best'"),
         ({"ties": "wurst"}, r"Did you mean \"worst\"\?"),

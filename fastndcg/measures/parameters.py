@@ -213,7 +213,7 @@ def _read_table(name: str, value: Any, words: Iterable[str], wanted: str) -> str
         return value
     if callable(value):
         return Function.of(value)
-    if isinstance(value, Iterable) and not isinstance(value, bytes | Set):
+    if isinstance(value, Iterable) and not isinstance(value, bytes | Set | Mapping):
         return _sequence(name, value)
     _refuse(name, value, wanted)
 
