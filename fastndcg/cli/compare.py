@@ -60,34 +60,32 @@ PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PATH...",
-        help="A system each: predictions as Parquet, CSV, JSON Lines or Feather, or what `fastndcg score --out` wrote.",
+        help="A file for each system: predictions as Parquet, CSV, JSON Lines or Feather, or results of `fastndcg score --out`.",
     ),
 ]
 RunOption = Annotated[
     list[str] | None,
-    typer.Option(help="With --qrels: a system each, as a TREC or MS MARCO run or a table; repeatable."),
+    typer.Option(help="With --qrels: a TREC or MS MARCO run or a table; repeatable, once for each system."),
 ]
 ScoreOption = Annotated[
     list[str] | None,
-    typer.Option(help="Column of scores; of one PATH repeatable, a system each."),
+    typer.Option(help="Column of scores; with one PATH repeatable, once for each system."),
 ]
 ConfidenceOption = Annotated[float, typer.Option(help="Confidence of all intervals.")]
 AnchorsOption = Annotated[
     bool,
-    typer.Option("--anchors", help="Show each mean between those of a random and the best order."),
+    typer.Option("--anchors", help="Show where each mean lies between a random and the best order."),
 ]
 MissingOption = Annotated[
     str,
     typer.Option(
         metavar="refuse|drop|NUMBER",
-        help="Queries that a system lacks: refused, left out for all, or counted with this value.",
+        help="Queries that a system lacks: refuse them, drop them for all systems, or count this value.",
     ),
 ]
 ByOption = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Query-level column: compare within each of its values, and each combination if repeated."
-    ),
+    typer.Option(help="Query-level column: compare within each value; repeatable, for combinations."),
 ]
 MoversOption = Annotated[
     int, typer.Option(metavar="N", min=0, help="Show the N queries that differ most, for each pair.")
@@ -119,11 +117,11 @@ class Statistics:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="System that all others are compared with: a file's name without endings, or a column of scores.",
+            help="Compare all other systems with this one: a file's name without endings, or a column of scores.",
             show_default="each with each",
         ),
     ] = None
-    test: Annotated[Test, typer.Option(help="The test that gives p; t is the paired t-test.")] = Test.t
+    test: Annotated[Test, typer.Option(help="Test that computes p; t is the paired t-test.")] = Test.t
     correction: Annotated[
         Correction | None,
         typer.Option(help="Correction for several pairs: Holm's, or Benjamini and Hochberg's."),
@@ -136,15 +134,15 @@ class Statistics:
     tolerance: Annotated[float, typer.Option(min=0.0, help="Differences up to this size are ties.")] = 0.0
     cluster: Annotated[
         str | None,
-        typer.Option(help="Column of clusters, such as users, whose queries are not independent."),
+        typer.Option(help="Column of clusters, such as users, if their queries are not independent."),
     ] = None
     missing: MissingOption = "refuse"
     unpaired: Annotated[
         bool,
-        typer.Option("--unpaired", help="Independent samples, whose queries are not the same: Welch's t."),
+        typer.Option("--unpaired", help="Independent samples of different queries: Welch's t-test."),
     ] = False
     resamples: Annotated[
-        int, typer.Option(help="The number of draws of randomisation, tukey and the bootstrap.")
+        int, typer.Option(help="Number of draws of randomisation, tukey and the bootstrap.")
     ] = 100_000
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0
 
@@ -187,14 +185,14 @@ def compare(
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
 ) -> None:
-    """Compare systems by the measures of their queries: differences, intervals, p, wins and losses.
+    """Compare systems over the same queries: differences of means, intervals, p, wins and losses.
 
-    Queries are matched by their ids, in any order. Results of an earlier run, which `fastndcg score --out` wrote, take the place of any
-    file of predictions. A system is called by its file's name without endings, or by its column of scores.
+    Queries are matched by their ids, in any order. In place of a file of predictions you can give results that
+    `fastndcg score --out` wrote. The name of a system is its file's name without endings, or its column of scores.
 
-    With --no-worse-than the others are compared with that system, and the gate holds for each measure, within each slice of --by, and
-    for each query of --queries; stderr says which failed and by how much. CSV has one table: the slices, where there are some. It needs
-    SciPy, which the extra stats installs.
+    With --no-worse-than the others are compared with that system. The gate must hold for each measure, within each slice of
+    --by, and for each query of --queries; stderr says which failed and by how much. CSV has one table: the slices if there
+    are slices, or else the systems. The command needs SciPy, which the extra stats installs.
 
     \b
     Examples:

@@ -16,24 +16,24 @@ def compile_ahead(
     measure: Annotated[
         list[str] | None,
         typer.Option(
-            "--measure", "-m", help="Compile what it needs; repeatable.", show_default="nDCG@10, AP, ERR"
+            "--measure", "-m", help="Compile for this measure; repeatable.", show_default="nDCG@10, AP, ERR"
         ),
     ] = None,
     scores: Annotated[
         list[str] | None,
-        typer.Option(help="float32, float64 or int64: types of scores; repeatable.", show_default="all"),
+        typer.Option(help="Type of scores: float32, float64 or int64; repeatable.", show_default="all"),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="Where to keep them, to ship.", show_default="the cache of this user")
+        Path | None, typer.Option(help="Folder to write kernels to.", show_default="the cache of this user")
     ] = None,
     cpu: Annotated[
         str | None,
-        typer.Option(help="As LLVM names it: x86-64-v3 to share between machines.", show_default="this one"),
+        typer.Option(help="LLVM's name of the processor; x86-64-v3 suits many.", show_default="this one"),
     ] = None,
 ) -> None:
-    """Compile kernels ahead, so that no process waits for it: once for this user, or into a folder of an image.
+    """Compile kernels now, so that later processes do not wait: for this user, or into a folder of an image.
 
-    It says what it made and how processes find it.
+    The output says which kernels were compiled and how processes find them.
 
     \b
     Examples:

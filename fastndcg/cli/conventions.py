@@ -44,17 +44,17 @@ def conventions(
         ),
     ] = None,
     cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="The cutoff.")] = 10,
-    uncut: Annotated[bool, typer.Option("--uncut", help="No cutoff but the tools' own.")] = False,
+    uncut: Annotated[bool, typer.Option("--uncut", help="Only the tools' own cutoffs.")] = False,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", "-n", help="Only this convention; repeatable; the first is compared with."),
+        typer.Option("--name", "-n", help="Only this convention; repeatable, the first is the baseline."),
     ] = None,
     explain: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="FROM TO", help="The way from one number to the other, a choice at a time."),
+        typer.Option(metavar="FROM TO", help="Explain how TO differs from FROM, one choice at a time."),
     ] = None,
     id: Annotated[  # noqa: A002 - the option's name
-        str | None, typer.Option(metavar="ID", help="Show it for this query alone.")
+        str | None, typer.Option(metavar="ID", help="Use only this query.")
     ] = None,
     query: QueryOption = None,
     relevance: RelevanceOption = None,
@@ -66,8 +66,8 @@ def conventions(
 ) -> None:
     """List how each tool computes nDCG, or score data as all of them do.
 
-    With PATH it shows each tool's number, and which choices (gain, ideal, ties, empty queries, ...) move it from the first
-    one's by how much: the first value and the effects add up to the value.
+    With PATH it shows each tool's value, and how much each choice (gain, ideal, ties, empty queries, ...) changes it from the
+    first tool's value. The first tool's value plus the effects in a row is the value of that row.
 
     \b
     Examples:

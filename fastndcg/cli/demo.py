@@ -34,10 +34,10 @@ def demo(
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
 ) -> None:
-    """Write a realistic sample, score it, say what to try.
+    """Write a realistic sample, score it, and say what to try next.
 
-    By default ten million documents, about 43 MB: queries of very different lengths, skewed grades, some ties, some queries
-    without a relevant document.
+    By default it has ten million documents and takes about 43 MB. Its queries have very different lengths, skewed grades and
+    some ties, and some have no relevant document.
 
     \b
     Example:

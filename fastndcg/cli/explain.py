@@ -30,18 +30,18 @@ PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PATH...",
-        help="Predictions as Parquet, CSV, JSON Lines or Feather; of several, a system each.",
+        help="Predictions as Parquet, CSV, JSON Lines or Feather; a file for each system.",
     ),
 ]
 RunOption = Annotated[
     list[str] | None,
-    typer.Option(help="With --qrels: a TREC or MS MARCO run or a table; repeatable, a system each."),
+    typer.Option(help="With --qrels: a TREC or MS MARCO run or a table; repeatable, once for each system."),
 ]
 OneMeasureOption = Annotated[
     str, typer.Option("--measure", "-m", help="A measure, such as nDCG(gain='exp2')@10.")
 ]
 ScoreOption = Annotated[
-    list[str] | None, typer.Option(help="Column of scores; of one PATH repeatable, a system each.")
+    list[str] | None, typer.Option(help="Column of scores; with one PATH repeatable, once for each system.")
 ]
 IdOption = Annotated[list[str] | None, typer.Option(metavar="ID", help="Id of a query; repeatable.")]
 WorstOption = Annotated[
@@ -50,13 +50,13 @@ WorstOption = Annotated[
 BestOption = Annotated[
     int, typer.Option(metavar="N", min=0, help="The N queries with the highest values of the first system.")
 ]
-RandomOption = Annotated[int, typer.Option(metavar="N", min=0, help="N queries at random.")]
+RandomOption = Annotated[int, typer.Option(metavar="N", min=0, help="N random queries.")]
 MoversOption = Annotated[
     int, typer.Option(metavar="N", min=0, help="The N queries whose values differ most between two systems.")
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Seed of --random.")]
 SwapsOption = Annotated[
-    int, typer.Option(metavar="N", min=0, help="Show the N exchanges of two documents that would gain most.")
+    int, typer.Option(metavar="N", min=0, help="Show the N swaps of documents that raise the value most.")
 ]
 
 
@@ -79,10 +79,10 @@ def explain(
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
 ) -> None:
-    """Show where the value of a query comes from: gain, discount and contribution of each document, and the ideal beside it.
+    """Show where the value of a query comes from: gain, discount and contribution of each document, beside the ideal.
 
-    The numbers are those that the kernels summed. Tied documents share the expectation over their orders. Several systems stand side by
-    side. Every measure that is a sum over ranks can be explained: nDCG, AP, RR, ERR, RBP, P and most others.
+    The numbers are those that the kernels sum. Tied documents get the expected value over their orders. Several systems are
+    shown side by side. Every measure that is a sum over ranks can be explained: nDCG, AP, RR, ERR, RBP, P and most others.
 
     \b
     Examples:

@@ -16,10 +16,10 @@ from fastndcg.tables import entries, markdown_table, terminal_width
 
 @command
 def measures(
-    name: Annotated[str | None, typer.Argument(help="Show this measure only, in full.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show only this measure, with its parameters.")] = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
 ) -> None:
-    """List every measure: notation, formula, parameters, range, source.
+    """List every measure: notation, formula, parameters, range and source.
 
     \b
     Example:

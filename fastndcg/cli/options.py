@@ -78,7 +78,7 @@ ThreadsOption = Annotated[
     int | None, typer.Option(min=1, help="Default: all cores. Values do not depend on it.")
 ]
 DocIdOption = Annotated[
-    str | None, typer.Option(help="Column of document ids, by which some tools order ties.")
+    str | None, typer.Option(help="Column of document ids; some tools order ties by them.")
 ]
 MeasureOption = Annotated[
     list[str] | None,
@@ -96,11 +96,11 @@ MemoryOption = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Memory for files, such as 512MB. Larger files are scored a part at a time, with the same values.",
+        help="Memory for files, such as 512MB. Larger files are scored a part at a time; values are the same.",
         show_default="1GB",
     ),
 ]
 QrelsOption = Annotated[
     str | None,
-    typer.Option(help="Instead of PATH, with --run: judgments, as TREC qrels or a table."),
+    typer.Option(help="Judgments, as TREC qrels or a table; with --run, in place of PATH."),
 ]

@@ -81,17 +81,17 @@ class Reading:
         str | None,
         typer.Option(help="Column of the probability that a document was seen, for measures with ips=True."),
     ] = None
-    nan: Annotated[NaN, typer.Option(help="Documents with a NaN or null score: refused, or ranked last.")] = (
-        NaN.refuse
-    )
-    rank: Annotated[str | None, typer.Option(help="Column of ranks in place of scores: 1 is the best.")] = (
+    nan: Annotated[
+        NaN, typer.Option(help="Refuse documents with a NaN or null score, or rank them last.")
+    ] = NaN.refuse
+    rank: Annotated[str | None, typer.Option(help="Column of ranks, in place of scores; 1 is the best.")] = (
         None
     )
     ascending: Annotated[
-        bool, typer.Option("--ascending", help="The lowest score is the best, as for distances.")
+        bool, typer.Option("--ascending", help="Rank the lowest score first, as for distances.")
     ] = False
     unjudged: Annotated[
-        Unjudged, typer.Option(help="Documents with a null grade: refused, or taken as not judged.")
+        Unjudged, typer.Option(help="Refuse documents with a null grade, or treat them as unjudged.")
     ] = Unjudged.refuse
     grades: Annotated[
         str | None,
@@ -120,7 +120,7 @@ class ReadingOfMeans(Reading):
     intents: Annotated[
         str | None,
         typer.Option(
-            help="Column of each document's grades for intent 0, 1, ..., as lists; with --qrels, of a judgment's intent."
+            help="Column of lists: the grades of a document for intent 0, 1, ...; with --qrels: column of a judgment's intent."
         ),
     ] = None
 

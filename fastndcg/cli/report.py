@@ -28,7 +28,7 @@ from fastndcg.progress import Task
 PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="PATH...", help="A system each: predictions as Parquet, CSV, JSON Lines or Feather."
+        metavar="PATH...", help="A file for each system: predictions as Parquet, CSV, JSON Lines or Feather."
     ),
 ]
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")]
@@ -36,12 +36,12 @@ BaselineOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="System that all others are compared with: a file's name without endings, or a column of scores.",
+        help="Compare all other systems with this one: a file's name without endings, or a column of scores.",
         show_default="the first",
     ),
 ]
 ByOption = Annotated[
-    list[str] | None, typer.Option(help="Query-level column: a slice of each of its values; repeatable.")
+    list[str] | None, typer.Option(help="Query-level column: show a slice for each value; repeatable.")
 ]
 TitleOption = Annotated[
     str | None, typer.Option(help="Title of the page.", show_default="measure and systems")
@@ -65,10 +65,10 @@ def report(
     reading: ReadingOfMeans,
     threads: ThreadsOption = None,
 ) -> None:
-    """Write a page about systems: what was evaluated, means, comparison, pictures, queries to look at, definitions.
+    """Write an HTML page about systems: what was evaluated, means, comparison, pictures, queries to look at, definitions.
 
-    It is one HTML file that loads nothing from anywhere. Lists of queries are of the first measure; pictures of the others open when they are asked for. It
-    needs the extra report.
+    The page is one file that loads nothing from the network. Lists of queries use the first measure. Pictures of the other
+    measures are closed until the reader opens them. The command needs the extra report.
 
     \b
     Examples:

@@ -71,25 +71,25 @@ PathsArgument = Annotated[
 RunsOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="With --qrels: predictions, as a TREC or MS MARCO run or a table; repeatable, for a row for each run."
+        help="With --qrels: predictions, as a TREC or MS MARCO run or a table; repeatable: a row for each run."
     ),
 ]
 MissingOption = Annotated[
     Missing | None,
     typer.Option(
-        help="With --qrels: a judged query that the run lacks counts with an empty ranking, or not at all.",
+        help="With --qrels: a judged query that the run lacks counts as an empty ranking (zero) or not (skip).",
         show_default="zero",
     ),
 ]
 ScoresOption = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", help="Of PATH that is LETOR: a score for each of its lines, as text, .npy or Parquet."
+        metavar="FILE", help="If PATH is LETOR: a score for each of its lines, as text, .npy or Parquet."
     ),
 ]
 ScoreOption = Annotated[str | None, typer.Option(help="Column of scores.")]
 KeepOption = Annotated[
-    list[str] | None, typer.Option(help="Query-level column to carry into --out; repeatable.")
+    list[str] | None, typer.Option(help="Query-level column to copy into --out; repeatable.")
 ]
 ConventionOption = Annotated[
     str | None,
@@ -103,14 +103,12 @@ OutOption = Annotated[
 ]
 ByOption = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Query-level column: means of each of its values, and of each combination if repeated."
-    ),
+    typer.Option(help="Query-level column: show means for each value; repeatable, for combinations."),
 ]
 AnchorsOption = Annotated[
     bool,
     typer.Option(
-        "--anchors", help="Add the means of the worst, a random and the best order of what was returned."
+        "--anchors", help="Add the means of the worst, a random and the best order of the returned documents."
     ),
 ]
 ConfidenceOption = Annotated[
@@ -119,7 +117,7 @@ ConfidenceOption = Annotated[
 FailUnderOption = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="MEASURE=NUMBER", help="Exit with 1 if a mean is below this number, or NaN; repeatable."
+        metavar="MEASURE=NUMBER", help="Exit with 1 if the mean is NaN or below this number; repeatable."
     ),
 ]
 
@@ -149,12 +147,12 @@ def score(
     """Score predictions and print the means.
 
     PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual names are found
-    by themselves; stderr says which. A file's format is found from its first bytes; it may be packed by gzip, bzip2 or Zstandard. CSV has the
-    names of columns in its first line.
+    automatically; stderr says which. The first bytes of a file decide its format. Files may be packed with gzip, bzip2 or
+    Zstandard. The first line of CSV has the names of the columns.
 
-    With --qrels, each PATH is a run, as --run is; judgments, which are read once, and predictions are joined on query and document id. Documents of equal score are ordered by
-    falling id, as trec_eval orders them; measures with ties='input' see that order. Where a measure is of several intents, as
-    alpha_nDCG, the second field of TREC qrels is the intent.
+    With --qrels, each PATH is a run, like --run. Judgments are read once, and joined with predictions on query and document
+    id. Documents with equal scores are ordered by falling id, as in trec_eval; measures with ties='input' keep that order.
+    If a measure is for several intents, such as alpha_nDCG, the second field of TREC qrels is the intent.
 
     \b
     Examples:

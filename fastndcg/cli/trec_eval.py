@@ -40,7 +40,7 @@ RunsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="RUN...",
-        help="Run: query Q0 doc rank score tag; - is standard input. Several are told one after the other.",
+        help="Run: query Q0 doc rank score tag; - is standard input. Several are printed one after the other.",
     ),
 ]
 MeasureOption = Annotated[
@@ -49,28 +49,28 @@ MeasureOption = Annotated[
         "--measure",
         "-m",
         metavar="NAME[.PARAMETERS]",
-        help="As in ndcg_cut.5,10; repeatable; also official, set, all_trec.",
+        help="Such as ndcg_cut.5,10; or official, set, all_trec; repeatable.",
         show_default="official",
     ),
 ]
 PerQueryOption = Annotated[bool, typer.Option("--query_eval_wanted", "-q", help="Values of each query too.")]
 CompleteOption = Annotated[
     bool,
-    typer.Option("--complete_rel_info_wanted", "-c", help="Judged queries that the run lacks count as 0."),
+    typer.Option("--complete_rel_info_wanted", "-c", help="Count judged queries that the run lacks as 0."),
 ]
-NoSummaryOption = Annotated[bool, typer.Option("--nosummary", "-n", help="No values of all queries.")]
+NoSummaryOption = Annotated[bool, typer.Option("--nosummary", "-n", help="Print no values over all queries.")]
 JudgedOnlyOption = Annotated[
     bool, typer.Option("--Judged_docs_only", "-J", help="Drop documents without a judgment.")
 ]
 LevelOption = Annotated[
-    int, typer.Option("--level_for_rel", "-l", min=0, help="The smallest grade that is relevant.")
+    int, typer.Option("--level_for_rel", "-l", min=0, help="Smallest grade that counts as relevant.")
 ]
 MostOption = Annotated[
     int | None,
-    typer.Option("--Max_retrieved_per_topic", "-M", min=0, help="Documents of a query that are looked at."),
+    typer.Option("--Max_retrieved_per_topic", "-M", min=0, help="Use this many documents of each query."),
 ]
 CollectionOption = Annotated[
-    int, typer.Option("--Number_docs_in_coll", "-N", min=0, help="Documents there are, for utility.")
+    int, typer.Option("--Number_docs_in_coll", "-N", min=0, help="Documents in the collection, for utility.")
 ]
 ReleaseOption = Annotated[
     int,
@@ -105,9 +105,9 @@ def trec_eval(
 ) -> None:
     """Print what trec_eval prints, byte for byte.
 
-    Options have trec_eval's own names, so that its command lines work unchanged. Documents of equal score stand by falling id,
-    and where -m names a measure twice, the first parameters count. Unlike trec_eval 10, which ends there, it leaves out judged
-    queries that the run lacks where -c is not given. Packed files are read too.
+    Options have trec_eval's own names, so its command lines work unchanged. Documents with equal scores are ordered by
+    falling id. If -m names a measure twice, the first parameters count. Without -c, judged queries that the run lacks are
+    left out, where trec_eval 10 stops. Packed files are read too.
 
     \b
     Examples:
