@@ -46,7 +46,7 @@ def compile_kernels(
     """Compile the kernels that measures need, so that no later process waits for it; those that are there already are kept.
 
     A process of its own compiles them. With the default measures they serve all that are sums over one ranking, whole grades and
-    fractional ones, one thread and all, and the readers of TREC and LETOR files.
+    fractional ones, rows in any order, one thread and all, and the readers of TREC and LETOR files.
 
     Parameters
     ----------
@@ -127,9 +127,13 @@ def _compile(types: Sequence[str], measures: Sequence[str]) -> None:
 
     random, n = np.random.default_rng(1), _QUERIES * _LENGTH
     whole = random.integers(0, 4, n).astype(np.uint8)
+    numbers = random.permutation(np.repeat(np.arange(_QUERIES), _LENGTH))
+    texts = numbers.astype(str)
     for grades in (whole, whole + 0.5):
         for each in types:
             scores = random.integers(0, 50, n).astype(each)
+            for ids in (numbers, texts):
+                Rankings.from_query_ids(ids, grades, scores)
             rankings = Rankings.from_groups([_LENGTH] * _QUERIES, grades, scores)
             for measure in measures:  # each alone: a call compiles no more than it needs
                 for threads in (1, 2):
