@@ -497,6 +497,51 @@ def test_a_cached_kernel_is_loaded_alone(tmp_path: Path) -> None:
     assert run(program, NUMBA_CACHE_DIR=cache).split() == ["1", "True"]
 
 
+def test_an_interrupt_while_numba_registers_its_functions(tmp_path: Path) -> None:
+    """Numba takes each from a list as it registers it; those that were left were lost, and nothing compiled after that."""
+    from fastndcg.compiled import compiling
+
+    if not compiling.KNOWN:
+        pytest.skip("public Numba alone is not protected")
+    program = """
+        import _thread, time
+        import fastndcg as fn
+        from numba.core.typing.templates import RegistryLoader
+        whole, done = RegistryLoader.new_registrations, []
+        def interrupted(loader, kind):
+            for place, registration in enumerate(whole(loader, kind)):
+                if kind == "attributes" and place == 3 and not done:
+                    done.append(kind)
+                    _thread.interrupt_main()
+                    time.sleep(0.01)
+                yield registration
+        RegistryLoader.new_registrations = interrupted
+        for turn in range(2):
+            try:
+                print(fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9]).relevance.tolist())
+            except KeyboardInterrupt:
+                print(done)
+    """
+    assert run(program, NUMBA_CACHE_DIR=str(tmp_path)) == "['attributes']\n[1, 0, 2]\n"
+
+
+def test_interrupts_at_any_time_of_compiling(tmp_path: Path) -> None:
+    program = """
+        import _thread, threading
+        import fastndcg as fn
+        for pause in (0.3, 0.6, 0.9, 1.2):
+            alarm = threading.Timer(pause, _thread.interrupt_main)
+            alarm.start()
+            try:
+                fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9])
+                alarm.join()
+            except KeyboardInterrupt:
+                pass
+        print(fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9]).relevance.tolist())
+    """
+    assert run(program, NUMBA_CACHE_DIR=str(tmp_path)).split("\n")[-2] == "[1, 0, 2]"
+
+
 def test_a_block_is_refused_where_it_is_called_from_python() -> None:
     """Only drivers have it as machine code."""
     program = """

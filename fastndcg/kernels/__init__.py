@@ -43,6 +43,7 @@ And how it is compiled, or not:
     private_numba
                  the same in less time, with private parts of versions that are known
     caching      where compiled drivers are kept
+    interrupts   steps that no interrupt may end halfway
     llvm         what vector blocks are written with
 
 The modules are executed twice: as `fastndcg.kernels` they are plain Python and import no Numba, as `fastndcg.compiled` they are compiled.

@@ -115,4 +115,5 @@ def is_kept(driver: Any, arguments: tuple[Any, ...]) -> bool:
 
 def compile_for(driver: Any, arguments: tuple[Any, ...]) -> None:
     """Have a driver ready for such arguments: loaded where it is kept, and compiled otherwise."""
-    driver.compile(tuple(driver.typeof_pyval(argument) for argument in arguments))
+    kinds = tuple(driver.typeof_pyval(argument) for argument in arguments)
+    driver.compile(kinds) if private is None else private.compile_for(driver, kinds)

@@ -32,6 +32,7 @@ from numba.core.runtime import _nrt_python
 from numba.extending import intrinsic
 
 from fastndcg.kernels import caching
+from fastndcg.kernels.interrupts import uninterrupted
 
 from .llvm import const, own_function, unpack
 
@@ -266,13 +267,24 @@ def is_kept(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
     return False
 
 
-# ---- calling the code of a driver ----
+# ---- a driver for some arguments ----
+
+
+def compile_for(dispatcher: Any, kinds: tuple[Any, ...]) -> None:
+    """Compile a driver for arguments of such types, or load it where it is kept.
+
+    Numba registers all functions that it can compile when it first compiles; an interrupt would lose those that are left.
+    """
+    if kinds not in dispatcher.overloads and not is_kept(dispatcher, kinds):
+        with global_compiler_lock, uninterrupted():
+            dispatcher.targetctx.refresh()
+    dispatcher.compile(kinds)
 
 
 def address_of(dispatcher: Any, arguments: tuple[Any, ...]) -> int:
     """Where the compiled code of a driver for such arguments is; it is compiled now where it was not before."""
     kinds = tuple(dispatcher.typeof_pyval(argument) for argument in arguments)
-    dispatcher.compile(kinds)
+    compile_for(dispatcher, kinds)
     compiled = dispatcher.overloads[kinds]
     return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 

@@ -25,6 +25,7 @@ import numpy as np
 from fastndcg import progress
 from fastndcg.errors import InputError
 from fastndcg.kernels import caching, marks
+from fastndcg.kernels.interrupts import uninterrupted
 
 WORLDS = ("auto", "plain", "compiled")
 IMPORTING = 0.5  # seconds to import Numba, and what kernels need of it
@@ -158,7 +159,10 @@ def _is_kept(key: Any, arguments: tuple[Any, ...]) -> bool:
     """Whether a driver is kept for such arguments. Numba is imported where it is kept for any."""
     if key in _unkept or not caching.holds(key[0].rpartition(".")[2]):
         return False
-    with _building:  # nobody forks while Numba is imported
+    with (
+        _building,
+        uninterrupted(),
+    ):  # nobody forks while Numba is imported, and an import that was interrupted fails later
         if import_module("fastndcg.compiled.compiling").is_kept(_driver(key[0]), arguments):
             return True
     _unkept.add(key)
@@ -180,7 +184,8 @@ def _build(key: Any, size: float, arguments: tuple[Any, ...]) -> Any:
     with _building:
         if key in _ready:
             return _ready[key]
-        driver, compiling = _driver(name), import_module("fastndcg.compiled.compiling")
+        with uninterrupted():
+            driver, compiling = _driver(name), import_module("fastndcg.compiled.compiling")
         with ExitStack() as held:
             if not _is_kept(key, arguments):
                 if world() == "auto" and _spent.get(name, 0.0) + size * costs.plain < costs.compiling:
