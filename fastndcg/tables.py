@@ -170,6 +170,19 @@ def shorten(text: str, longest: int = _LONGEST) -> str:
     return f"{line[: longest - 3 - tail]}...{line[len(line) - tail :]}"
 
 
+def without_nan(value: Any) -> Any:
+    """The same with None for floats that are not finite, which JSON has none of, however deep they lie.
+
+    >>> without_nan({"mean": float("nan"), "rows": [0.5, float("inf")]})
+    {'mean': None, 'rows': [0.5, None]}
+    """
+    if isinstance(value, dict):
+        return {name: without_nan(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [without_nan(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 # ---- rows of texts ----
 
 

@@ -17,18 +17,14 @@ from fastndcg.cli.options import (
     ThreadsOption,
     WeightOption,
 )
-from fastndcg.cli.output import json_number, write, write_csv, write_json
+from fastndcg.cli.output import write, write_csv, write_json
 from fastndcg.cli.reading import choose_columns, open_paths, read_once, read_rankings, tell
 from fastndcg.convention.comparison import CHOICES, compare_conventions, describe, explain_conventions
 from fastndcg.convention.declarations import Convention
 from fastndcg.convention.declarations import conventions as known_conventions
-from fastndcg.errors import (
-    InputError,
-    MeasureError,
-    suggest,
-)
+from fastndcg.errors import InputError, MeasureError, suggest
 from fastndcg.sources.columns import Roles
-from fastndcg.tables import Table, in_columns, markdown_table, terminal_width, wrapped
+from fastndcg.tables import Table, in_columns, markdown_table, terminal_width, without_nan, wrapped
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
@@ -131,7 +127,7 @@ def _write_conventions(names: list[str], format: Format) -> None:  # noqa: A002 
 
 
 def _write_table(table: pa.Table | Table, format: Format) -> None:  # noqa: A002 - the option's name
-    rows = [{name: json_number(value) for name, value in row.items()} for row in table.to_pylist()]
+    rows = without_nan(table.to_pylist())
     if format is Format.json:
         write_json(rows)
     elif format is Format.csv:

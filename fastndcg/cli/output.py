@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.cli.options import Format
+from fastndcg.tables import fit, markdown_table, terminal_width, without_nan
 
 if TYPE_CHECKING:
     from fastndcg.scores import Scores, Summary
@@ -51,31 +51,20 @@ def write_summary(
 
 def shown_as(format: Format, rows: list[list[str]], left: int, drops: Any) -> str:  # noqa: A002
     """Rows of texts as Markdown, or in the columns that the terminal has; where none reads, all of them."""
-    from fastndcg.tables import fit, markdown_table, terminal_width
-
     if format is Format.markdown:
         return markdown_table(rows, left)
     return "\n".join(line.rstrip() for line in fit(rows, left, drops, terminal_width()).splitlines())
 
 
 def write_json(whole: Any) -> None:
-    write(json.dumps(_finite(whole), indent=2, allow_nan=False, default=str) + "\n")
-
-
-def _finite(value: Any) -> Any:
-    """The same with null for NaN, however deep it lies."""
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, list) else json_number(value)
+    write(json.dumps(without_nan(whole), indent=2, allow_nan=False, default=str) + "\n")
 
 
 def write_csv(rows: Rows) -> None:
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(rows[0]))
     writer.writeheader()
-    writer.writerows(
-        {name: "" if json_number(value) is None else value for name, value in row.items()} for row in rows
-    )
+    writer.writerows(without_nan(rows))
     write(text.getvalue())
 
 
@@ -113,8 +102,3 @@ def _text_of(number: float | None) -> str:
     if number is None:
         return ""
     return f"{number:.6f}" if isinstance(number, float) else f"{number:,}"
-
-
-def json_number(value: Any) -> Any:
-    """None for NaN, which neither JSON nor most readers of CSV know."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -22,7 +22,7 @@ from fastndcg.statistics import sums
 from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, wilcoxon
 from fastndcg.statistics.intervals import SMALL
 from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_clusters, sign_flips, tukey
-from fastndcg.tables import AsFrame, Table
+from fastndcg.tables import AsFrame, Table, without_nan
 
 if TYPE_CHECKING:
     from fastndcg.anchoring import Anchors
@@ -472,13 +472,13 @@ class Comparison(AsFrame):
         missing = {name: ids.to_pylist() for name, ids in self.missing.items()}
         whole = {
             **self._options._asdict(),
-            "rows": _without_nan(self.rows),
+            "rows": self.rows,
             "cautions": self.cautions,
             "missing": missing,
         }
         if self.anchors:
-            whole["anchors"] = _without_nan(texts.anchor_rows(self))
-        return json.dumps(whole, default=str, indent=2)
+            whole["anchors"] = texts.anchor_rows(self)
+        return json.dumps(without_nan(whole), default=str, indent=2)
 
     def to_latex(self) -> str:
         """A LaTeX table of the means: systems with their letters, the best in bold, superscripts for whom a system beats significantly.
@@ -505,13 +505,3 @@ class Comparison(AsFrame):
 def _values_that_count(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
     """The values that count; not copied where all do."""
     return column if column is None or counts.all() else column[counts]
-
-
-def _without_nan(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in row.items()
-        }
-        for row in rows
-    ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import pyarrow as pa
 
 from fastndcg.agreement import rank_agreement
 from fastndcg.api import evaluate
-from fastndcg.errors import ColumnError, InputError, MeasureError, count_of, suggest
+from fastndcg.errors import ColumnError, InputError, MeasureError, count_of
 from fastndcg.measures import Measure, as_measure, as_measures
 from fastndcg.measures.measure import hold_functions
 from fastndcg.plot.looks import (
@@ -25,12 +27,14 @@ from fastndcg.plot.looks import (
     Chart,
     add_looks,
     altair,
+    chart_of,
     colours_of,
     dashes_of,
-    data,
+    fills_of,
     shapes_of,
 )
 from fastndcg.rankings import Rankings
+from fastndcg.scores import check_kept
 from fastndcg.scoring.plan import discount_of, discount_table, gain_of, worth_of
 from fastndcg.statistics.intervals import SMALL
 
@@ -100,32 +104,24 @@ def cutoffs(
         summary = {row["measure"]: row for row in scores.summary(confidence).rows}
         for k, known in sorted(at.items()):
             row = summary[str(known)]
-            rows.append(
-                {"system": name, "cutoff": k} | {end: _number(row[end]) for end in ("mean", "low", "high")}
-            )
-    alt, bare = altair(), asked(**asked.params)
-    base = alt.Chart(data(rows)).encode(
+            rows.append({"system": name, "cutoff": k} | {end: row[end] for end in ("mean", "low", "high")})
+    alt, names = altair(), list(named)
+    base = chart_of(rows).encode(
         alt.X(
             "cutoff:Q",
             title="cutoff k (ranks)",
             scale=alt.Scale(type="log", nice=False),
             axis=alt.Axis(values=sorted({row["cutoff"] for row in rows})),
         ),
-        colours_of(list(named)),
+        colours_of(names),
     )
-    at_k = f"{_bare(bare)}@k"
+    at_k = str(asked @ 1).removesuffix("1") + "k"
     band = base.mark_area(opacity=0.2).encode(alt.Y("low:Q", scale=alt.Scale(zero=False)), alt.Y2("high:Q"))
-    line = base.mark_line().encode(
-        alt.Y("mean:Q", title=f"mean {at_k} ({_unit(asked)})"), dashes_of(list(named))
-    )
-    points = base.mark_point(filled=True, size=30).encode(alt.Y("mean:Q"), shapes_of(list(named)))
-    shown = "; ".join(
-        f"{name}: "
-        + ", ".join(f"{row['mean']:.3f} at {row['cutoff']}" for row in rows if row["system"] == name)
-        for name in named
-    )
+    line = base.mark_line().encode(alt.Y("mean:Q", title=f"mean {at_k} ({_unit(asked)})"), dashes_of(names))
+    points = base.mark_point(filled=True, size=30).encode(alt.Y("mean:Q"), shapes_of(names))
+    shown = _in_words(rows, lambda row: f"{row['mean']:.3f} at {row['cutoff']}")
     return add_looks(
-        alt.layer(band, line, points).properties(width=WIDTH, height=HEIGHT),
+        alt.layer(band, line, points),
         f"{at_k} at each cutoff",
         f"bands: intervals of {100 * confidence:g} %, for each cutoff by itself",
         f"Mean {at_k} over cutoffs k. {shown}.",
@@ -166,47 +162,39 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
     if bins < 1:
         raise InputError(f"bins must be a positive integer; got {bins!r}")
     edges = np.histogram_bin_edges(every, bins)
-    bars, curve = [], []
+    alt, names, bars, curve, facts = altair(), list(named), [], [], []
     for name, each in defined.items():
         counts = np.histogram(each, edges)[0]
         for low, high, count in zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True):
             bars.append({"system": name, "from": low, "to": high, "queries": count})
-        curve += [
-            {"system": name, "value": value, "share": share} for value, share in _shares(each, every.min())
-        ]
-    alt, several = altair(), len(named) > 1
-    x = alt.X("from:Q", title=f"{asked} ({_unit(asked)})", scale=alt.Scale(zero=False))
-    histogram = alt.Chart(data(bars)).encode(x, alt.Y("queries:Q", title="queries"), colours_of(list(named)))
-    histogram = (
-        histogram.mark_line(interpolate="step-after").encode(dashes_of(list(named)))
-        if several
-        else histogram.mark_bar().encode(alt.X2("to:Q"), y2=alt.Y2Datum(0))
-    )
-    shares = (
-        alt.Chart(data(curve))
-        .mark_line(interpolate="step-after")
-        .encode(
-            alt.X("value:Q", title=f"{asked} ({_unit(asked)})", scale=alt.Scale(zero=False)),
-            alt.Y("share:Q", title="share of queries up to it"),
-            colours_of(list(named)),
-            dashes_of(list(named)),
-        )
-    )
-    facts = []
-    for name, each in defined.items():
+        for value, share in _shares(each, every.min()):
+            curve.append({"system": name, "value": value, "share": share})
         without = len(values[name]) - len(each)
         facts.append(
-            (f"{name}: " if several else "")
+            (f"{name}: " if len(named) > 1 else "")
             + f"{count_of(len(values[name]), 'query')}, median {np.median(each):.3f}"
             + (f", {without:,} without a value" if without else "")
         )
-    chart = alt.vconcat(
-        histogram.properties(width=WIDTH, height=HEIGHT // 2),
-        shares.properties(width=WIDTH, height=HEIGHT // 2),
+    title = f"{asked} ({_unit(asked)})"
+    histogram = chart_of(bars).encode(
+        alt.X("from:Q", title=title, scale=alt.Scale(zero=False)),
+        alt.Y("queries:Q", title="queries"),
+        colours_of(names),
     )
-    return add_looks(
-        chart, f"{asked} of queries", "; ".join(facts), f"How {asked} is distributed. {'; '.join(facts)}."
+    if len(named) > 1:
+        histogram = histogram.mark_line(interpolate="step-after").encode(dashes_of(names))
+    else:
+        histogram = histogram.mark_bar().encode(alt.X2("to:Q"), y2=alt.Y2Datum(0))
+    shares = chart_of(curve).mark_line(interpolate="step-after")
+    shares = shares.encode(
+        alt.X("value:Q", title=title, scale=alt.Scale(zero=False)),
+        alt.Y("share:Q", title="share of queries up to it"),
+        colours_of(names),
+        dashes_of(names),
     )
+    chart = alt.vconcat(*(each.properties(width=WIDTH, height=HEIGHT // 2) for each in (histogram, shares)))
+    said = "; ".join(facts)
+    return add_looks(chart, f"{asked} of queries", said, f"How {asked} is distributed. {said}.", height=None)
 
 
 def slices(
@@ -239,38 +227,35 @@ def slices(
     """
     asked, named = as_measure(measure), _by_name(systems)
     columns = [by] if isinstance(by, str) else list(by)
-    rows, means = [], []
+    rows: list[dict[str, Any]] = []
+    counts: Counter[str] = Counter()
     for name, scores in named.items():
         scores[asked]  # says what was evaluated where this was not
-        means.append({"system": name, "mean": scores.mean()[str(asked)]})
         for group in scores.by(columns, confidence).to_pylist():
             of_group = {
                 "system": name,
                 "slice": ", ".join(str(group[column]) for column in columns),
-                "mean": _number(group[str(asked)]),
-                "low": _number(group[f"{asked}_low"]),
-                "high": _number(group[f"{asked}_high"]),
+                "mean": group[str(asked)],
+                "low": group[f"{asked}_low"],
+                "high": group[f"{asked}_high"],
                 "queries": group["queries"],
                 "small": _size(group["small"]),
             }
             rows.append(of_group)
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row["slice"]] = counts.get(row["slice"], 0) + row["queries"]
-    most = sorted(counts, key=lambda each: -counts[each])[:_GROUPS]
+            counts[of_group["slice"]] += group["queries"]
+    most = [name for name, _ in counts.most_common(_GROUPS)]
     rows = [row for row in rows if row["slice"] in most]
     left_out = f"; {len(counts) - len(most):,} smaller ones are not shown" if len(counts) > len(most) else ""
-    chart = _intervals(rows, most, "slice", ", ".join(columns), f"mean {asked} ({_unit(asked)})", list(named))
-    alt = altair()
+    chart = _intervals(rows, most, "slice", ", ".join(columns), f"mean {asked} ({_unit(asked)})")
     if len(named) == 1:
-        whole = alt.Chart(data(means)).mark_rule(strokeDash=[4, 4], color=SAME).encode(alt.X("mean:Q"))
-        chart = alt.layer(whole, chart).properties(width=WIDTH, height=chart.height)
-    worst = min(rows, key=lambda row: (row["mean"] is None, row["mean"]))
+        chart = _with_line(chart, {"system": name, "mean": scores.mean()[str(asked)]}, "mean")
+    worst = min(rows, key=lambda row: (math.isnan(row["mean"]), row["mean"]))
     return add_looks(
         chart,
         f"{asked} by {', '.join(columns)}",
         f"intervals of {100 * confidence:g} %; hollow: {_size(True)}{left_out}",
         f"Mean {asked} of {count_of(len(counts), 'group')} by {', '.join(columns)}; lowest: {worst['slice']}, {_text_of(worst['mean'])}.",
+        height=None,
     )
 
 
@@ -306,40 +291,19 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
     if not both.any():
         raise InputError(f"no query has both a value of {asked} and one of {column}")
     values, online = values[both], online[both]
-    tau, alt = rank_agreement(values, online), altair()
-    x_title, y_title = f"{asked} ({_unit(asked)})", f"{column} (as measured)"
+    said = f"Kendall's tau-b {rank_agreement(values, online):.3f} of {count_of(len(values), 'query')}"
+    alt = altair()
+    x = alt.X("value:Q", title=f"{asked} ({_unit(asked)})", scale=alt.Scale(zero=False))
+    y = alt.Y("online:Q", title=f"{column} (as measured)", scale=alt.Scale(zero=False))
     if len(values) <= MOST:
-        rows = [
-            {"value": value, "online": seen}
-            for value, seen in zip(values.tolist(), online.tolist(), strict=True)
-        ]
-        chart = (
-            alt.Chart(data(rows))
-            .mark_point(filled=True, opacity=0.5, size=25, color=BETTER)
-            .encode(
-                alt.X("value:Q", title=x_title, scale=alt.Scale(zero=False)),
-                alt.Y("online:Q", title=y_title, scale=alt.Scale(zero=False)),
-            )
-        )
+        pairs = zip(values.tolist(), online.tolist(), strict=True)
+        chart = chart_of([{"value": value, "online": seen} for value, seen in pairs])
+        chart = chart.mark_point(filled=True, opacity=0.5, size=25, color=BETTER).encode(x, y)
     else:
-        chart = (
-            alt.Chart(data(_squares(values, online)))
-            .mark_rect()
-            .encode(
-                alt.X("value:Q", title=x_title, scale=alt.Scale(zero=False)),
-                alt.X2("value_to:Q"),
-                alt.Y("online:Q", title=y_title, scale=alt.Scale(zero=False)),
-                alt.Y2("online_to:Q"),
-                alt.Color("queries:Q", title="queries", scale=alt.Scale(scheme="viridis", type="log")),
-            )
-        )
-    said = f"Kendall's tau-b {tau:.3f} of {count_of(len(values), 'query')}"
-    return add_looks(
-        chart.properties(width=WIDTH, height=HEIGHT),
-        f"{asked} and {column}",
-        said,
-        f"{asked} of each query beside {column}: {said}.",
-    )
+        queries = alt.Color("queries:Q", title="queries", scale=alt.Scale(scheme="viridis", type="log"))
+        chart = chart_of(_squares(values, online)).mark_rect()
+        chart = chart.encode(x, alt.X2("value_to:Q"), y, alt.Y2("online_to:Q"), queries)
+    return add_looks(chart, f"{asked} and {column}", said, f"{asked} of each query beside {column}: {said}.")
 
 
 # ---- two systems ----
@@ -387,17 +351,13 @@ def differences(
     wins, losses = int((found > 0).sum()), int((found < 0).sum())
     alt = altair()
     scale = alt.Scale(domain=[words[1], words[-1], words[0]], range=[BETTER, WORSE, SAME])
-    chart = (
-        alt.Chart(data(rows))
-        .mark_bar()
-        .encode(
-            alt.X("from:Q", title="queries, by falling difference", scale=alt.Scale(nice=False)),
-            alt.X2("to:Q"),
-            alt.Y("difference:Q", title=f"difference of {asked} ({own} minus {theirs})"),
-            alt.Y2Datum(0),
-            alt.Color("winner:N", title=None, scale=scale, legend=alt.Legend(orient="top")),
-        )
-        .properties(width=WIDTH, height=HEIGHT)
+    chart = chart_of(rows).mark_bar()
+    chart = chart.encode(
+        alt.X("from:Q", title="queries, by falling difference", scale=alt.Scale(nice=False)),
+        alt.X2("to:Q"),
+        alt.Y("difference:Q", title=f"difference of {asked} ({own} minus {theirs})"),
+        alt.Y2Datum(0),
+        alt.Color("winner:N", title=None, scale=scale, legend=alt.Legend(orient="top")),
     )
     said = f"better for {count_of(wins, 'query')}, worse for {losses:,}, equal for {len(found) - wins - losses:,}"
     each = f"; a bar is the mean of about {len(found) // bars:,} queries" if bars < len(found) else ""
@@ -434,9 +394,9 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
         {
             "measure": row["measure"],
             "system": f"{row['system']} − {row['baseline']}",
-            "mean": _number(row["difference"]),
-            "low": _number(row["low"]),
-            "high": _number(row["high"]),
+            "mean": row["difference"],
+            "low": row["low"],
+            "high": row["high"],
             "small": _size(row["queries"] < SMALL),
         }
         for row in comparison.rows
@@ -444,21 +404,18 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
     ]
     if not rows:
         comparison.differences(measure)  # says which measures were compared
-    pairs = list(dict.fromkeys(row["system"] for row in rows))
-    measures = list(dict.fromkeys(row["measure"] for row in rows))
-    chart = _intervals(rows, measures, "measure", "", "difference of means", pairs)
-    alt = altair()
-    zero = alt.Chart(data([{"none": 0}])).mark_rule(strokeDash=[4, 4], color=SAME).encode(alt.X("none:Q"))
-    chart = alt.layer(zero, chart).properties(width=WIDTH, height=chart.height)
+    measures = _names(rows, "measure")
+    chart = _intervals(rows, measures, "measure", "", "difference of means")
     said = "; ".join(
         f"{row['measure']}, {row['system']}: {_text_of(row['mean'])} ({_text_of(row['low'])} to {_text_of(row['high'])})"
         for row in rows
     )
     return add_looks(
-        chart,
+        _with_line(chart, {"none": 0}, "none"),
         "Differences of means",
         f"intervals of {100 * comparison.confidence:g} %",
         f"Differences of means. {said}.",
+        height=None,
     )
 
 
@@ -561,20 +518,20 @@ def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
     """
     named, rows = _by_name(systems), []
     for name, ranges in named.items():
-        for row in ranges.summary().to_pylist():
-            low, value, high = (_number(row[key]) for key in list(row)[1:4])
-            rows.append({"system": name, "measure": row["measure"], "low": low, "mean": value, "high": high})
-    words = next(iter(named.values())).summary().column_names[1:4]
-    measures = list(dict.fromkeys(row["measure"] for row in rows))
-    chart = _intervals(rows, measures, "measure", "", "mean (units of the measure)", list(named))
+        summary = ranges.summary()
+        words = summary.column_names[1:4]
+        for row in summary.to_pylist():
+            of_row = dict(zip(("low", "mean", "high"), (row[word] for word in words), strict=True))
+            rows.append({"system": name, "measure": row["measure"]} | of_row)
+    measures = _names(rows, "measure")
+    chart = _intervals(rows, measures, "measure", "", "mean (units of the measure)")
     said = "; ".join(
         f"{row['measure']}{' of ' + row['system'] if len(named) > 1 else ''}: {_text_of(row['low'])}, "
         f"{_text_of(row['mean'])}, {_text_of(row['high'])}"
         for row in rows
     )
-    return add_looks(
-        chart, ", ".join(words).capitalize(), "means over all queries", f"{', '.join(words)}. {said}."
-    )
+    title = ", ".join(words)
+    return add_looks(chart, title.capitalize(), "means over all queries", f"{title}. {said}.", height=None)
 
 
 def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
@@ -600,22 +557,20 @@ def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
     for name, found in named.items():
         for measure, means in found.means().items():
             of = f"{measure}, {name}" if len(named) > 1 else measure
-            rows += [{"of": of, "order": kind, "mean": _number(means[kind])} for kind in kinds]
+            rows += [{"of": of, "order": kind, "mean": means[kind]} for kind in kinds]
             said.append(f"{of}: {', '.join(f'{kind} {means[kind]:.3f}' for kind in reversed(kinds))}")
     alt, order = altair(), sorted({row["of"] for row in rows})
-    base = alt.Chart(data(rows)).encode(alt.Y("of:N", sort=order, title=None))
-    x_title = "mean (units of the measure)"
-    chart = alt.layer(
-        base.mark_line(color=SAME, strokeWidth=2).encode(alt.X("mean:Q", title=x_title), alt.Detail("of:N")),
-        base.mark_point(filled=True, size=70, opacity=1).encode(
-            alt.X("mean:Q"), colours_of(kinds, "order"), shapes_of(kinds, "order")
-        ),
-    )
+    base = chart_of(rows).encode(alt.Y("of:N", sort=order, title=None))
+    line = base.mark_line(color=SAME, strokeWidth=2)
+    line = line.encode(alt.X("mean:Q", title="mean (units of the measure)"), alt.Detail("of:N"))
+    points = base.mark_point(filled=True, size=70, opacity=1)
+    points = points.encode(alt.X("mean:Q"), colours_of(kinds, "order"), shapes_of(kinds, "order"))
     return add_looks(
-        chart.properties(width=WIDTH, height=max(28 * len(order), 60)),
+        alt.layer(line, points),
         "Worst, random, actual and best order",
         "of the returned documents; means over all queries",
         f"Means of the worst, a random, the actual and the best order. {'; '.join(said)}.",
+        height=max(28 * len(order), 60),
     )
 
 
@@ -655,18 +610,10 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
     rows = [row for row in rows if row["rank"] <= max(last, 1)]
     if explanation.is_empty or not rows:
         raise InputError(f"{explanation.heading()}, so that there is nothing to draw")
-    alt, names = altair(), [kind for kind in kinds.values() if any(row["ranking"] == kind for row in rows)]
-    chart = (
-        alt.Chart(data(rows))
-        .mark_bar()
-        .encode(
-            alt.X("rank:O", title="rank (1 is the first)", axis=alt.Axis(labelAngle=0, labelOverlap=True)),
-            alt.XOffset("ranking:N", sort=names),
-            alt.Y("contribution:Q", title=f"added to {explanation.measure}"),
-            colours_of(names, "ranking"),
-        )
-        .properties(width=WIDTH, height=HEIGHT)
-    )
+    alt = altair()
+    x = alt.X("rank:O", title="rank (1 is the first)", axis=alt.Axis(labelAngle=0, labelOverlap=True))
+    y = alt.Y("contribution:Q", title=f"added to {explanation.measure}")
+    chart = _bars(rows, x, y, "ranking")
     said = ", ".join(
         f"{row['contribution']:.3f} at {row['rank']}"
         for row in rows
@@ -698,19 +645,10 @@ def grades(rows: list[dict[str, Any]], subtitle: str = "judged documents of each
     ExtraError
         Altair is not installed.
     """
-    alt, names = altair(), list(dict.fromkeys(row["system"] for row in rows))
-    order = list(dict.fromkeys(row["grade"] for row in rows))
-    chart = (
-        alt.Chart(data(rows))
-        .mark_bar()
-        .encode(
-            alt.X("grade:N", sort=order, title="grade", axis=alt.Axis(labelAngle=0)),
-            alt.XOffset("system:N", sort=names),
-            alt.Y("documents:Q", title="documents"),
-            colours_of(names),
-        )
-        .properties(width=WIDTH, height=HEIGHT)
-    )
+    alt, names = altair(), _names(rows)
+    order = _names(rows, "grade")
+    x = alt.X("grade:N", sort=order, title="grade", axis=alt.Axis(labelAngle=0))
+    chart = _bars(rows, x, alt.Y("documents:Q", title="documents"), "system")
     said = "; ".join(
         (f"{row['system']}, " if len(names) > 1 else "") + f"grade {row['grade']}: {row['documents']:,}"
         for row in rows
@@ -723,55 +661,63 @@ def grades(rows: list[dict[str, Any]], subtitle: str = "judged documents of each
 
 def _curves(rows: list[dict[str, Any]], x: str, x_title: str, y: str, y_title: str, title: str) -> Chart:
     """A line with a point at each step, for each measure."""
-    alt, names = altair(), list(dict.fromkeys(row["system"] for row in rows))
-    base = alt.Chart(data(rows)).encode(
+    alt, names = altair(), _names(rows)
+    base = chart_of(rows).encode(
         alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(zero=False, nice=False)),
         alt.Y(f"{y}:Q", title=y_title),
         colours_of(names),
     )
-    chart = alt.layer(
-        base.mark_line().encode(dashes_of(names)),
-        base.mark_point(filled=True, size=30).encode(shapes_of(names)),
-    )
-    said = "; ".join(
-        f"{name}: "
-        + ", ".join(
-            f"{row[y]:.3g} at {row[x]:g}" for row in [row for row in rows if row["system"] == name][:5]
-        )
-        for name in names
-    )
-    return add_looks(
-        chart.properties(width=WIDTH, height=HEIGHT), title, ", ".join(names), f"{title}. {said}."
+    points = base.mark_point(filled=True, size=30).encode(shapes_of(names))
+    chart = alt.layer(base.mark_line().encode(dashes_of(names)), points)
+    said = _in_words(rows, lambda row: f"{row[y]:.3g} at {row[x]:g}", most=5)
+    return add_looks(chart, title, ", ".join(names), f"{title}. {said}.")
+
+
+def _bars(rows: list[dict[str, Any]], x: Any, y: Any, field: str) -> Chart:
+    """Bars side by side, one for each value of a column."""
+    names = _names(rows, field)
+    return (
+        chart_of(rows)
+        .mark_bar()
+        .encode(x, altair().XOffset(f"{field}:N", sort=names), y, colours_of(names, field))
     )
 
 
-def _intervals(
-    rows: list[dict[str, Any]], order: list[str], field: str, title: str, x_title: str, names: list[str]
-) -> Chart:
-    """A point and its interval for each name, side by side, in a row for each value of a column."""
-    alt = altair()
-    base = alt.Chart(data(rows)).encode(
+def _intervals(rows: list[dict[str, Any]], order: list[str], field: str, title: str, x_title: str) -> Chart:
+    """A point and its interval for each system, side by side, in a row for each value of a column."""
+    alt, names = altair(), _names(rows)
+    base = chart_of(rows).encode(
         alt.Y(f"{field}:N", sort=order, title=title or None),
         colours_of(names),
         alt.YOffset("system:N", sort=names),
     )
-    rule = base.mark_rule(strokeWidth=2).encode(
-        alt.X("low:Q", title=x_title, scale=alt.Scale(zero=False)), alt.X2("high:Q")
-    )
-    points = base.mark_point(size=50, opacity=1, filled="small" not in rows[0]).encode(
-        alt.X("mean:Q"), shapes_of(names)
-    )
+    rule = base.mark_rule(strokeWidth=2)
+    rule = rule.encode(alt.X("low:Q", title=x_title, scale=alt.Scale(zero=False)), alt.X2("high:Q"))
+    points = base.mark_point(size=50, opacity=1, filled="small" not in rows[0])
+    points = points.encode(alt.X("mean:Q"), shapes_of(names))
     if "small" in rows[0]:
-        points = points.encode(
-            alt.Fill(
-                "system:N",
-                scale=alt.Scale(domain=names, range=colours_of(names).to_dict()["scale"]["range"]),
-                legend=None,
-            ),
-            fillOpacity=alt.condition(alt.datum.small == _size(True), alt.value(0), alt.value(1)),
-        )
+        hollow = alt.condition(alt.datum.small == _size(True), alt.value(0), alt.value(1))
+        points = points.encode(fills_of(names), fillOpacity=hollow)
     height = max(24 * len(order) * max(1.0, len(names) * 0.6), 60)
     return alt.layer(rule, points).properties(width=WIDTH, height=height)
+
+
+def _with_line(chart: Chart, row: dict[str, Any], field: str) -> Chart:
+    """The chart above a dashed line at a number."""
+    alt = altair()
+    line = chart_of([row]).mark_rule(strokeDash=[4, 4], color=SAME).encode(alt.X(f"{field}:Q"))
+    return alt.layer(line, chart)
+
+
+def _names(rows: list[dict[str, Any]], field: str = "system") -> list[str]:
+    """Values of a column, in order of their first appearance."""
+    return list(dict.fromkeys(row[field] for row in rows))
+
+
+def _in_words(rows: list[dict[str, Any]], say: Callable[[Any], str], most: int | None = None) -> str:
+    """Of each system what is to be said of its first rows."""
+    of_systems = {name: [say(row) for row in rows if row["system"] == name][:most] for name in _names(rows)}
+    return "; ".join(f"{name}: {', '.join(said)}" for name, said in of_systems.items())
 
 
 def _shares(values: Float64, least: float) -> Iterable[tuple[float, float]]:
@@ -822,11 +768,7 @@ def _by_name(systems: Any) -> dict[str, Any]:
 
 def _numbers(queries: pa.Table, column: str) -> Float64:
     """A kept column as float64, NaN where it is null."""
-    if column not in queries.column_names:
-        raise ColumnError(
-            f'there is no column "{column}"; kept were: {", ".join(queries.column_names)}. Name it in keep=.'
-            + suggest(column, queries.column_names)
-        )
+    check_kept([column], queries.column_names)
     try:
         numbers = queries[column].cast(pa.float64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -837,24 +779,14 @@ def _numbers(queries: pa.Table, column: str) -> Float64:
     return found
 
 
-def _bare(measure: Measure) -> str:
-    """A measure without its cutoff."""
-    return str(measure).rpartition("@")[0] if measure.cutoff else str(measure)
-
-
 def _unit(measure: Measure) -> str:
     """What the numbers of a measure can be, as an axis says it."""
     return measure.definition.range.partition(";")[0].partition(" for ")[0]
-
-
-def _number(value: float) -> float | None:
-    """None for what is not a number, which neither a picture nor JSON knows."""
-    return float(value) if np.isfinite(value) else None
 
 
 def _size(small: bool) -> str:
     return f"fewer than {SMALL} queries" if small else f"{SMALL} queries or more"
 
 
-def _text_of(value: float | None) -> str:
-    return "none" if value is None else f"{value:.3f}"
+def _text_of(value: float) -> str:
+    return "none" if math.isnan(value) else f"{value:.3f}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import cycle
 from typing import Any, TypeAlias
 
 from fastndcg.errors import library
+from fastndcg.tables import without_nan
 
-Chart: TypeAlias = (
-    Any  # an altair.Chart, or several side by side: Altair is imported where a picture is asked for
-)
+# an altair.Chart, or several side by side: Altair is imported where a picture is asked for
+Chart: TypeAlias = Any
 
 MOST = 5_000  # points that are drawn one by one
 STEPS = 500  # bars or steps of a curve that stands for more values than that
@@ -28,8 +30,10 @@ def altair() -> Any:
     return library("altair", "Altair", "plot", "a picture")
 
 
-def add_looks(chart: Chart, title: str, subtitle: str, description: str) -> Chart:
-    """The chart with a title, what it says in words, and the looks of all pictures."""
+def add_looks(
+    chart: Chart, title: str, subtitle: str, description: str, *, height: float | None = HEIGHT
+) -> Chart:
+    """The chart with a title, what it says in words, and the looks of all pictures; height None leaves its size."""
     alt, words = altair(), {"labelColor": TEXT, "titleColor": TEXT, "titleFontWeight": "normal"}
     config = {
         "background": "transparent",
@@ -43,6 +47,8 @@ def add_looks(chart: Chart, title: str, subtitle: str, description: str) -> Char
         | {"titlePadding": 10, "labelLimit": 240},
         "legend": words | {"columnPadding": 32, "labelLimit": 240},
     }
+    if height is not None:
+        chart = chart.properties(width=WIDTH, height=height)
     return chart.properties(
         title=alt.TitleParams(title, subtitle=subtitle, anchor="start"),
         description=description,
@@ -50,40 +56,36 @@ def add_looks(chart: Chart, title: str, subtitle: str, description: str) -> Char
     )
 
 
-def data(rows: list[dict[str, Any]]) -> Any:
-    """Rows as the data of a chart, whose encodings name the type of each column."""
-    return altair().InlineData(values=rows)
+def chart_of(rows: list[dict[str, Any]]) -> Chart:
+    """A chart of rows, whose encodings name the type of each column; NaN is null, as JSON has none."""
+    alt = altair()
+    return alt.Chart(alt.InlineData(values=without_nan(rows)))
 
 
 def colours_of(names: list[str], field: str = "system") -> Any:
     """A colour for each name, in their order; one name needs no legend."""
-    alt = altair()
-    return alt.Color(
-        f"{field}:N",
-        title=None,
-        scale=alt.Scale(domain=names, range=_each(COLOURS, len(names))),
-        legend=alt.Legend(orient="top") if len(names) > 1 else None,
-    )
+    legend = altair().Legend(orient="top") if len(names) > 1 else None
+    return altair().Color(f"{field}:N", title=None, scale=_scale_of(names, COLOURS), legend=legend)
+
+
+def fills_of(names: list[str]) -> Any:
+    """The same colours within points."""
+    return altair().Fill("system:N", scale=_scale_of(names, COLOURS), legend=None)
 
 
 def dashes_of(names: list[str]) -> Any:
     """A dash for each name, for those who do not see colours."""
-    alt = altair()
-    return alt.StrokeDash(
-        "system:N", scale=alt.Scale(domain=names, range=_each(_DASHES, len(names))), legend=None
-    )
+    return altair().StrokeDash("system:N", scale=_scale_of(names, _DASHES), legend=None)
 
 
 def shapes_of(names: list[str], field: str = "system") -> Any:
     """A shape for each name, for those who do not see colours."""
-    alt = altair()
-    return alt.Shape(
-        f"{field}:N", scale=alt.Scale(domain=names, range=_each(_SHAPES, len(names))), legend=None
-    )
+    return altair().Shape(f"{field}:N", scale=_scale_of(names, _SHAPES), legend=None)
 
 
-def _each(choices: Any, count: int) -> list[Any]:
-    return [choices[place % len(choices)] for place in range(count)]
+def _scale_of(names: list[str], choices: Sequence[Any]) -> Any:
+    """One of the choices for each name; after the last of them the first comes again."""
+    return altair().Scale(domain=names, range=[choice for _, choice in zip(names, cycle(choices))])
 
 
 def tables(chart: Chart) -> list[list[dict[str, Any]]]:
