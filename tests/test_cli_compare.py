@@ -227,7 +227,25 @@ def test_runs_and_queries_that_they_lack(folder: Path, tmp_path: Path) -> None:
         "compare", "--qrels", whole["qrels"], "--run", out, "--run", whole["better"], "--format", "json"
     )
     assert result.exit_code == 2  # "better" twice
-    assert 'two systems are called "better"' in only_line(result.stderr)
+    renamed = whole["better"].rename(whole["better"].with_name("other.txt"))
+    assert only_line(result.stderr) == (
+        f'two systems are called "better", one of them in the column run of {out}; rename the file of the other'
+    )
+    words = ("compare", "--qrels", whole["qrels"], "--run", out, "--missing", "drop")
+    assert run(*words, "--run", renamed).exit_code == 0
+    # two files of results that name a run alike, which another name of a file does not change
+    second = tmp_path / "later.parquet"
+    second.write_bytes(out.read_bytes())
+    result = run("compare", out, second)
+    assert result.exit_code == 2
+    assert only_line(result.stderr) == (
+        f'two systems are called "base", in the column run of {out} and of {second}; write another name into that column of '
+        "one of them"
+    )
+    results = pq.read_table(out)
+    names = pa.array([f"later {name}" for name in results["run"].to_pylist()])
+    pq.write_table(results.set_column(0, "run", names), second)
+    assert run("compare", out, second).exit_code == 0
     both = rows_of(out)
     assert (both[0]["system"], both[0]["baseline"]) == ("better", "base")
 

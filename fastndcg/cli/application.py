@@ -55,6 +55,11 @@ def end(code: int, message: str = "") -> NoReturn:
     raise typer.Exit(code)
 
 
+def refuse(message: str) -> NoReturn:
+    """End the command, which was used wrongly."""
+    end(2, message)
+
+
 def _parameters(function: Callable[..., object]) -> tuple[list[inspect.Parameter], dict[str, type]]:
     """The parameters of a command, those of a block of options (a dataclass) each by itself; and the blocks by their names."""
     hints = get_type_hints(function, include_extras=True)
@@ -200,9 +205,8 @@ class _Once(_WithPlain, TyperCommand):
             if times > 1 and param.param_type_name == "option" and not (param.multiple or param.is_flag):  # type: ignore[attr-defined]
                 name = max(param.opts, key=len)
                 several = " `fastndcg compare` takes several." if name == "--score" else ""
-                end(
-                    2,
-                    f"{name} is given {times} times; it takes one value. Keep the one that is meant.{several}",
+                refuse(
+                    f"{name} is given {times} times; it takes one value. Keep the one that is meant.{several}"
                 )
         return super().parse_args(ctx, args)
 

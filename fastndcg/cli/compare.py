@@ -7,30 +7,32 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 import typer
 
-from fastndcg.cli.application import GATE, command, end
+from fastndcg.cli.application import GATE, command, end, refuse
 from fastndcg.cli.gates import in_a_line, read_gate
 from fastndcg.cli.options import (
+    ConfidenceOption,
     Correction,
     Format,
     Interval,
+    LacksOption,
     Layout,
     MeasureOption,
     MemoryOption,
-    QrelsOption,
     Test,
     ThreadsOption,
 )
 from fastndcg.cli.output import DROPS_OF_SLICES, shown_as, slices_texts, write, write_csv, write_json
 from fastndcg.cli.reading import (
     ReadingOfMeans,
+    Sources,
+    Systems,
     check_confidence,
-    check_sources,
     cutoff_columns,
     name_runs,
     number_or_word,
@@ -56,32 +58,9 @@ if TYPE_CHECKING:
     from fastndcg.sources.results import Stored
 
 
-PathsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="PATH...",
-        help="A file for each system: predictions as Parquet, CSV, JSON Lines or Feather, or results of `fastndcg score --out`.",
-    ),
-]
-RunOption = Annotated[
-    list[str] | None,
-    typer.Option(help="With --qrels: a TREC or MS MARCO run or a table; repeatable, once for each system."),
-]
-ScoreOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Column of scores; with one PATH repeatable, once for each system."),
-]
-ConfidenceOption = Annotated[float, typer.Option(help="Confidence of all intervals.")]
 AnchorsOption = Annotated[
     bool,
     typer.Option("--anchors", help="Show where each mean lies between a random and the best order."),
-]
-MissingOption = Annotated[
-    str,
-    typer.Option(
-        metavar="refuse|drop|NUMBER",
-        help="Queries that a system lacks: refuse them, drop them for all systems, or count this value.",
-    ),
 ]
 ByOption = Annotated[
     list[str] | None,
@@ -107,6 +86,19 @@ QueriesOption = Annotated[
     ),
 ]
 FormatOption = Annotated[Layout, typer.Option("--format", help="How results are written to stdout.")]
+
+
+@dataclass(frozen=True)
+class ComparedSystems(Systems):
+    """Several systems, some of which may be stored results."""
+
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH...",
+            help="A file for each system: predictions as Parquet, CSV, JSON Lines or Feather, or results of `fastndcg score --out`.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -136,7 +128,7 @@ class Statistics:
         str | None,
         typer.Option(help="Column of clusters, such as users, if their queries are not independent."),
     ] = None
-    missing: MissingOption = "refuse"
+    missing: LacksOption = "refuse"
     unpaired: Annotated[
         bool,
         typer.Option("--unpaired", help="Independent samples of different queries: Welch's t-test."),
@@ -154,9 +146,6 @@ class Statistics:
 
         options = vars(self) | {
             "baseline": no_worse_than if self.baseline is None else self.baseline,
-            "test": self.test.value,
-            "correction": None if self.correction is None else self.correction.value,
-            "interval": self.interval.value,
             "missing": number_or_word(self.missing),
             "paired": not self.unpaired,
         }
@@ -167,11 +156,8 @@ class Statistics:
 @command
 def compare(
     *,
-    paths: PathsArgument = None,
-    qrels: QrelsOption = None,
-    run: RunOption = None,
+    given: ComparedSystems,
     measure: MeasureOption = None,
-    score: ScoreOption = None,
     statistics: Statistics,
     by: ByOption = None,
     movers: MoversOption = 0,
@@ -208,12 +194,10 @@ def compare(
     gate = read_gate(no_worse_than, margin, statistics.baseline, queries, unpaired=statistics.unpaired)
     check_confidence(statistics.confidence)
     _check_layout(format, movers=bool(movers), by=bool(by))
-    paths, scores, cluster = paths or [], score or [], statistics.cluster
-    by = read_by(by, [*COLUMNS, "small"])
-    of_paths = {"--by": by, "--cluster": cluster} | reading.of_paths()
-    paths, judgments, runs = check_sources(paths, qrels, run, {}, of_paths, scores)
-    roles = reading.roles(next(iter(scores), None))
-    opened = {path: open_paths([path], threads) for path in paths} | open_runs(runs, threads)
+    by, cluster = read_by(by, [*COLUMNS, "small"]), statistics.cluster
+    sources = given.sources({"--by": by, "--cluster": cluster} | reading.of_paths())
+    roles = reading.roles(sources.score)
+    opened = {path: open_paths([path], threads) for path in sources.paths} | open_runs(sources.runs, threads)
     found = {path: find_stored(files, roles) for path, files in opened.items()}
     stored = {path: each for path, each in found.items() if each is not None}
     how = How(read_convention(convention, anchored=anchors), anchors, threads, memory)
@@ -221,11 +205,11 @@ def compare(
         how.check_stored(path)
     measures = [found.measures for found in stored.values()]
     asked = read_measures(measure, []) if measure else _measures_of_all(measures)
-    if paths:
+    if sources.paths:
         kept = tuple(dict.fromkeys([*by, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]))
-        scored = _of_paths(paths, opened, scores, replace(roles, keep=kept), asked, stored, how)
+        scored = _of_paths(sources, opened, replace(roles, keep=kept), asked, stored, how)
     else:
-        scored = _of_runs(judgments, runs, roles, asked, stored, statistics.missing, how)
+        scored = _of_runs(sources, roles, asked, stored, statistics.missing, how)
     systems = _by_name(scored, {"--no-worse-than": no_worse_than, "--baseline": statistics.baseline})
     values = {name: each.scores for name, each in systems.items()}
     compared = statistics.compare(values, no_worse_than, threads)
@@ -246,11 +230,10 @@ def compare(
 
 def _check_layout(layout: Layout, *, movers: bool, by: bool) -> None:
     if movers and layout not in (Layout.table, Layout.json):
-        end(2, f"--movers is a table of its own, for which --format {layout.value} has no place; take json")
+        refuse(f"--movers is a table of its own, for which --format {layout.value} has no place; take json")
     if by and layout in (Layout.markdown, Layout.latex):
-        end(
-            2,
-            f"--format {layout.value} is a table of means without slices; take table, json or csv with --by",
+        refuse(
+            f"--format {layout.value} is a table of means without slices; take table, json or csv with --by"
         )
 
 
@@ -266,10 +249,10 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
     systems: dict[str, Scored] = {}
     for each in scored:
         if each.run in systems:
-            end(2, f'two systems are called "{each.run}"; rename a file')
+            _refuse_namesakes(systems[each.run], each)
         systems[str(each.run)] = each
     if len(systems) < 2:
-        end(2, "one system is given; wanted two or more: of PATH, of --score for one PATH, or of --run")
+        refuse("one system is given; wanted two or more: of PATH, of --score for one PATH, or of --run")
     for option, name in wanted.items():
         if name is not None and name not in systems:
             names = ", ".join(systems)
@@ -277,6 +260,18 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
                 f'{option}: "{name}" is not one of the systems: {names}.{suggest(name, systems)}'
             )
     return systems
+
+
+def _refuse_namesakes(one: Scored, other: Scored) -> NoReturn:
+    """End the command; a system that a column of stored results names is not renamed with its file."""
+    named = [each.results for each in (one, other) if each.results is not None]
+    if len(named) == 2:
+        advice = f", in the column run of {named[0]} and of {named[1]}; write another name into that column of one of them"
+    elif named:
+        advice = f", one of them in the column run of {named[0]}; rename the file of the other"
+    else:
+        advice = "; rename a file"
+    refuse(f'two systems are called "{one.run}"{advice}')
 
 
 def _count_queries(scores: Scores, convention: Convention | None) -> Any:
@@ -288,27 +283,25 @@ def _count_queries(scores: Scores, convention: Convention | None) -> Any:
 
 
 def _of_paths(
-    paths: list[str],
+    sources: Sources,
     opened: dict[str, Opened],
-    scores: list[str],
     roles: Roles,
     asked: list[Measure],
     stored: dict[str, Stored],
     how: How,
 ) -> Iterator[Scored]:
-    for path, name in zip(paths, name_runs(paths, "PATH"), strict=True):
+    for path, name in zip(sources.paths, name_runs(sources.paths, "PATH"), strict=True):
         if path in stored:
             results = stored_results(stored[path], asked)
             yield from (each._replace(run=each.run or name) for each in results)
             continue
-        for column in scores or (None,):
+        for column in sources.scores or (None,):
             scored = how.score_opened(opened[path], replace(roles, score=column), asked)
-            yield scored._replace(run=column if len(scores) > 1 else name)
+            yield scored._replace(run=column if len(sources.scores) > 1 else name)
 
 
 def _of_runs(
-    qrels: str,
-    runs: list[str],
+    sources: Sources,
     roles: Roles,
     asked: list[Measure],
     stored: dict[str, Stored],
@@ -316,9 +309,9 @@ def _of_runs(
     how: How,
 ) -> Iterator[Scored]:
     """Each run, with those judged queries that it has, or all where missing ones count."""
-    names = dict(zip(runs, name_runs(runs), strict=True))
-    to_read = [run for run in runs if run not in stored]
-    each = read_qrels_runs(qrels, to_read, roles, asked, how.threads)
+    names = dict(zip(sources.runs, name_runs(sources.runs), strict=True))
+    to_read = [run for run in sources.runs if run not in stored]
+    each = read_qrels_runs(sources.qrels, to_read, roles, asked, how.threads)
     fresh: dict[str, Scored] = {}
     has: dict[str, Any] = {}
     for run, (rankings, taken) in zip(to_read, each, strict=True):
@@ -332,7 +325,7 @@ def _of_runs(
         sys.stderr.write(
             f"no run has documents for {len(ids):,} judged queries, which are left out: {first}\n"
         )
-    for run in runs:
+    for run in sources.runs:
         if run in stored:
             results = stored_results(stored[run], asked)
             yield from (each._replace(run=each.run or names[run]) for each in results)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pyarrow as pa
 import typer
 
-from fastndcg.cli.application import command, end
+from fastndcg.cli.application import command, refuse
 from fastndcg.cli.options import (
     DocIdOption,
     Format,
@@ -75,7 +75,7 @@ def conventions(
     names = [find_convention("--name", each).name for each in name or known_conventions]
     if not paths:
         if explain is not None or id is not None:
-            end(2, "--explain and --id need data: fastndcg conventions PATH --explain FROM TO")
+            refuse("--explain and --id need data: fastndcg conventions PATH --explain FROM TO")
         _write_conventions(names, format)
         return
     if explain is not None:
@@ -98,7 +98,7 @@ def find_convention(option: str, name: str) -> Convention:
     try:
         return known_conventions[name]
     except MeasureError as error:
-        end(2, f"{option}: {error}")
+        refuse(f"{option}: {error}")
 
 
 def _one_query(rankings: Rankings, name: str) -> Rankings:

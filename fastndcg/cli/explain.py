@@ -8,17 +8,11 @@ import numpy as np
 import typer
 
 from fastndcg.api import evaluate
-from fastndcg.cli.application import command, end
-from fastndcg.cli.options import Format, FormatOption, QrelsOption, ThreadsOption
+from fastndcg.cli.application import command, refuse
+from fastndcg.cli.options import Format, FormatOption, ThreadsOption
 from fastndcg.cli.output import write, write_csv, write_json
-from fastndcg.cli.reading import (
-    Reading,
-    check_sources,
-    cutoff_columns,
-    read_measures,
-    read_systems,
-    tell,
-)
+from fastndcg.cli.reading import Reading, Systems, cutoff_columns, read_measures, read_systems, tell
+from fastndcg.errors import InputError
 from fastndcg.tables import markdown_table
 
 if TYPE_CHECKING:
@@ -26,22 +20,8 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.rankings import Rankings
 
-PathsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="PATH...",
-        help="Predictions as Parquet, CSV, JSON Lines or Feather; a file for each system.",
-    ),
-]
-RunOption = Annotated[
-    list[str] | None,
-    typer.Option(help="With --qrels: a TREC or MS MARCO run or a table; repeatable, once for each system."),
-]
 OneMeasureOption = Annotated[
     str, typer.Option("--measure", "-m", help="A measure, such as nDCG(gain='exp2')@10.")
-]
-ScoreOption = Annotated[
-    list[str] | None, typer.Option(help="Column of scores; with one PATH repeatable, once for each system.")
 ]
 IdOption = Annotated[list[str] | None, typer.Option(metavar="ID", help="Id of a query; repeatable.")]
 WorstOption = Annotated[
@@ -63,11 +43,8 @@ SwapsOption = Annotated[
 @command
 def explain(
     *,
-    paths: PathsArgument = None,
-    qrels: QrelsOption = None,
-    run: RunOption = None,
+    given: Systems,
     measure: OneMeasureOption = "nDCG@10",
-    score: ScoreOption = None,
     id: IdOption = None,  # noqa: A002 - the option's name
     worst: WorstOption = 0,
     best: BestOption = 0,
@@ -93,21 +70,19 @@ def explain(
     """
     chosen_measures = read_measures([measure], [])
     if len(chosen_measures) != 1:
-        end(2, f"--measure: {measure} names {len(chosen_measures)} measures; wanted one to explain")
-    paths, scores = paths or [], score or []
-    paths, judgments, runs = check_sources(paths, qrels, run, {}, reading.of_paths(), scores)
+        refuse(f"--measure: {measure} names {len(chosen_measures)} measures; wanted one to explain")
+    sources = given.sources(reading.of_paths())
     if not (id or worst or best or random or movers):
-        end(
-            2,
-            "no query is named; give --id ID, or --worst N, --best N, --random N, or --movers N of two systems",
+        refuse(
+            "no query is named; give --id ID, or --worst N, --best N, --random N, or --movers N of two systems"
         )
-    roles = reading.roles(next(iter(scores), None), cutoff_columns(chosen_measures))
-    read = {each.name: each for each in read_systems(paths, judgments, runs, scores, roles, (), threads)}
+    roles = reading.roles(sources.score, cutoff_columns(chosen_measures))
+    read = {each.name: each for each in read_systems(sources, roles, (), threads)}
     for name, each in read.items():
         tell(each.rankings.n_queries, each.rankings.n_docs, each.columns, name if len(read) > 1 else None)
     systems = {name: each.rankings for name, each in read.items()}
     if movers and len(systems) != 2:
-        end(2, f"--movers is of two systems, and there {'is 1' if len(systems) == 1 else 'are'} given")
+        refuse(f"--movers is of two systems, and there {'is 1' if len(systems) == 1 else 'are'} given")
     (asked,) = chosen_measures
     ids = list(dict.fromkeys([*(id or []), *_find(systems, asked, worst, best, random, movers, seed)]))
     _report([_explain(systems, asked, each) for each in ids], swaps, format)
@@ -173,7 +148,9 @@ def _report(found: list[Explanation | Explanations], swaps: int, format: Format)
             of_query = {"query": one.query} | ({"system": name} if named else {})
             rows += [of_query | row for row in one.to_arrow().to_pylist()]
         if not rows:
-            end(3, "these queries have no documents, so there is nothing to show as CSV; take --format json")
+            raise InputError(
+                "these queries have no documents, so there is nothing to show as CSV; take --format json"
+            )
         write_csv(rows)
         return
     facts = []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastndcg.cli.application import end
+from fastndcg.cli.application import refuse
 from fastndcg.errors import InputError, SourceError
 
 if TYPE_CHECKING:
@@ -104,17 +104,16 @@ def read_gate(
     if no_worse_than is None:
         for option, value in (("--margin", margin), ("--queries", queries)):
             if value is not None:
-                end(
-                    2,
-                    f"{option} has no meaning without --no-worse-than, which names the system to hold against",
+                refuse(
+                    f"{option} has no meaning without --no-worse-than, which names the system to hold against"
                 )
         return None
     if baseline not in (None, no_worse_than):
-        end(2, f"--baseline {baseline} and --no-worse-than {no_worse_than} differ; name one system")
+        refuse(f"--baseline {baseline} and --no-worse-than {no_worse_than} differ; name one system")
     if margin is not None and not 0 <= margin < math.inf:
-        end(2, f"--margin: {margin:g} is not a loss to accept; wanted 0 or more, as in --margin 0.002")
+        refuse(f"--margin: {margin:g} is not a loss to accept; wanted 0 or more, as in --margin 0.002")
     if queries is not None and unpaired:
-        end(2, "--queries and --unpaired do not go together: independent samples share no query")
+        refuse("--queries and --unpaired do not go together: independent samples share no query")
     return Gate(no_worse_than, margin or 0.0, [] if queries is None else _read_ids(queries), queries)
 
 

@@ -7,71 +7,15 @@ from typing import Annotated
 
 import typer
 
-
-class Missing(StrEnum):
-    """What becomes of judged queries that the run lacks."""
-
-    zero = "zero"
-    skip = "skip"
-
-
-class Format(StrEnum):
-    """How results are written."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
-
-
-class NaN(StrEnum):
-    """What becomes of documents without a score."""
-
-    refuse = "refuse"
-    last = "last"
-
-
-class Unjudged(StrEnum):
-    """What becomes of documents without a grade."""
-
-    refuse = "refuse"
-    null = "null"
-
-
-class Layout(StrEnum):
-    """How a comparison is written."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
-    latex = "latex"
-
-
-class Test(StrEnum):
-    """Tests of a difference."""
-
-    t = "t"
-    randomisation = "randomisation"
-    wilcoxon = "wilcoxon"
-    tukey = "tukey"
-
-
-class Interval(StrEnum):
-    """How the interval of a difference is computed."""
-
-    t = "t"
-    percentile = "percentile"
-    bca = "bca"
-    studentised = "studentised"
-
-
-class Correction(StrEnum):
-    """Corrections for several pairs."""
-
-    holm = "holm"
-    bh = "bh"
-
+# the words that options take
+Format = StrEnum("Format", ["table", "json", "csv", "markdown"])
+Layout = StrEnum("Layout", ["table", "json", "csv", "markdown", "latex"])  # of a comparison
+Missing = StrEnum("Missing", ["zero", "skip"])  # judged queries that the run lacks
+NaN = StrEnum("NaN", ["refuse", "last"])  # documents without a score
+Unjudged = StrEnum("Unjudged", ["refuse", "null"])  # documents without a grade
+Test = StrEnum("Test", ["t", "randomisation", "wilcoxon", "tukey"])
+Interval = StrEnum("Interval", ["t", "percentile", "bca", "studentised"])
+Correction = StrEnum("Correction", ["holm", "bh"])
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How results are written to stdout.")]
 ThreadsOption = Annotated[
@@ -104,3 +48,18 @@ QrelsOption = Annotated[
     str | None,
     typer.Option(help="Judgments, as TREC qrels or a table; with --run, in place of PATH."),
 ]
+ScoresOption = Annotated[
+    list[str] | None, typer.Option(help="Column of scores; with one PATH repeatable, once for each system.")
+]
+RunsOption = Annotated[
+    list[str] | None,
+    typer.Option(help="With --qrels: a TREC or MS MARCO run or a table; repeatable, once for each system."),
+]
+LacksOption = Annotated[
+    str,
+    typer.Option(
+        metavar="refuse|drop|NUMBER",
+        help="Queries that a system lacks: refuse them, drop them for all systems, or count this value.",
+    ),
+]
+ConfidenceOption = Annotated[float, typer.Option(help="Confidence of all intervals.")]

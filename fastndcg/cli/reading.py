@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from fastndcg.cli.application import end, in_options
+from fastndcg.cli.application import in_options, refuse
 from fastndcg.cli.options import (
     DocIdOption,
     Missing,
     NaN,
+    QrelsOption,
     QueryOption,
     RelevanceOption,
+    RunsOption,
+    ScoresOption,
     Unjudged,
     WeightOption,
 )
 from fastndcg.errors import InputError, MeasureError, SourceError, count_of
+from fastndcg.files import check_writable
 from fastndcg.measures import Measure, parse_many
 from fastndcg.sources.columns import Roles
 
@@ -38,7 +42,7 @@ def read_measures(texts: list[str], gates: list[tuple[Measure, float]]) -> list[
     try:
         asked = [measure for text in texts for measure in parse_many(text)]
     except MeasureError as error:
-        end(2, f"--measure: {error}")
+        refuse(f"--measure: {error}")
     return list(dict.fromkeys([*asked, *(measure for measure, _ in gates)]))
 
 
@@ -52,19 +56,15 @@ def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
     gates = []
     for text in texts:
         notation, _, number = text.rpartition("=")
-        try:
-            bound = float(number)
-            if not notation or not math.isfinite(bound):
-                raise ValueError
-        except ValueError:
-            end(
-                2,
-                f'--fail-under: "{text}" is not a measure and a number; wanted MEASURE=NUMBER, as in "nDCG@10=0.35"',
+        bound = number_or_word(number)
+        if not notation or isinstance(bound, str) or not math.isfinite(bound):
+            refuse(
+                f'--fail-under: "{text}" is not a measure and a number; wanted MEASURE=NUMBER, as in "nDCG@10=0.35"'
             )
         try:
             gates += [(measure, bound) for measure in parse_many(notation)]
         except MeasureError as error:
-            end(2, f"--fail-under: {error}")
+            refuse(f"--fail-under: {error}")
     return gates
 
 
@@ -108,8 +108,8 @@ class Reading:
 
     def roles(self, score: str | None, keep: Iterable[str] = ()) -> Roles:
         """The roles of columns. Ends the command where `--grades` is not words and grades."""
-        words = {"nan": self.nan.value, "unjudged": self.unjudged.value, "grades": read_grades(self.grades)}
-        return Roles(score=score, keep=tuple(dict.fromkeys(keep)), **vars(self) | words)
+        grades = read_grades(self.grades)
+        return Roles(score=score, keep=tuple(dict.fromkeys(keep)), **vars(self) | {"grades": grades})
 
 
 @dataclass(frozen=True)
@@ -133,18 +133,14 @@ def read_grades(text: str | None) -> dict[str, float] | None:
     for pair in text.split(","):
         word, equals, number = (part.strip() for part in pair.rpartition("="))
         if not equals:
-            end(2, f'--grades: "{pair}" is not a word and a grade; wanted WORD=GRADE, as in "Good=1,Bad=0"')
-        try:
-            grade = float(number)
-            if not math.isfinite(grade):
-                raise ValueError
-        except ValueError:
-            end(
-                2,
-                f'--grades: the grade of "{word}" is "{number}"; wanted a finite number, as in "Good=1,Bad=0"',
+            refuse(f'--grades: "{pair}" is not a word and a grade; wanted WORD=GRADE, as in "Good=1,Bad=0"')
+        grade = number_or_word(number)
+        if isinstance(grade, str) or not math.isfinite(grade):
+            refuse(
+                f'--grades: the grade of "{word}" is "{number}"; wanted a finite number, as in "Good=1,Bad=0"'
             )
         if word in grades:
-            end(2, f'--grades: "{word}" has two grades; give each word one')
+            refuse(f'--grades: "{word}" has two grades; give each word one')
         grades[word] = int(grade) if grade.is_integer() else grade
     return grades
 
@@ -155,7 +151,7 @@ def check_confidence(confidence: float) -> None:
     try:
         check_confidence(confidence)
     except InputError as error:
-        end(2, in_options(error, {"confidence": "--confidence"}))
+        refuse(in_options(error, {"confidence": "--confidence"}))
 
 
 def read_by(given: list[str] | None, taken: list[str]) -> list[str]:
@@ -163,7 +159,7 @@ def read_by(given: list[str] | None, taken: list[str]) -> list[str]:
     by = list(dict.fromkeys(given or []))
     for name in by:
         if name in taken:
-            end(2, f"--by: results have a column {name} of their own; give the column of slices another name")
+            refuse(f"--by: results have a column {name} of their own; give the column of slices another name")
     return by
 
 
@@ -183,7 +179,7 @@ def open_paths(paths: list[str], threads: int | None) -> Opened:
     try:
         check_alike(paths)
     except SourceError as error:
-        end(2, str(error))
+        refuse(str(error))
     return open_tables([*paths], threads)
 
 
@@ -199,10 +195,10 @@ def open_letor(paths: list[str], scores: str, roles: Roles) -> ltr.Opened:
     from fastndcg.sources.ltr import Opened
 
     if len(paths) > 1:
-        end(2, "--scores are those of one PATH; give one")
+        refuse("--scores are those of one PATH; give one")
     options = options_of(roles) | ({"--keep": roles.keep} if roles.keep else {})
     for option in [each for each in options if each not in ("--score", "--nan", "--ascending", "--unjudged")]:
-        end(2, f"{option} has no meaning with --scores: LETOR has grades and queries alone")
+        refuse(f"{option} has no meaning with --scores: LETOR has grades and queries alone")
     columns = Columns(
         "query_id",
         "label",
@@ -219,7 +215,7 @@ def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -
     from fastndcg.sources import csv
 
     if isinstance(opened, csv.Opened) and roles.intents is not None:
-        end(2, "--intents names a column of lists, which CSV has not; give Parquet, or --qrels and --run")
+        refuse("--intents names a column of lists, which CSV has not; give Parquet, or --qrels and --run")
     return opened.choose(roles, with_doc_id=with_doc_id)
 
 
@@ -242,16 +238,22 @@ def scan_rankings(chosen: Chosen, memory: str | None, threads: int | None) -> Fi
 
     if memory is not None and not isinstance(chosen, Dataset | csv.Opened):
         name = chosen.format.name
-        end(
-            2,
-            f"--memory has no meaning with {name}, which is read whole; give Parquet or CSV to score it in parts",
+        refuse(
+            f"--memory has no meaning with {name}, which is read whole; give Parquet or CSV to score it in parts"
         )
     try:
         budget = IN_MEMORY if memory is None else bytes_of(memory)
     except InputError as error:
-        end(2, f"--memory: {error}")
+        refuse(f"--memory: {error}")
     stream = scan_chosen(chosen, threads, None if memory is None else budget)
     return None if stream is None or stream.nbytes <= budget else stream
+
+
+def check_out(out: Path, inputs: Iterable[str]) -> None:
+    """Refuse an output that is an input, or cannot be written."""
+    if out.exists() and any(Path(path).exists() and out.samefile(path) for path in inputs):
+        refuse(f"--out: {out} is the input itself; name another file")
+    check_writable(out)
 
 
 def tell(queries: int, documents: int | None, taken: dict[str, str | None], name: str | None = None) -> None:
@@ -263,6 +265,20 @@ def tell(queries: int, documents: int | None, taken: dict[str, str | None], name
     sys.stderr.write(f"{of_run}{count_of(queries, 'query')}, {of_what}{listed}\n")
 
 
+class Sources(NamedTuple):
+    """Where predictions are read: paths, or judgments and runs."""
+
+    paths: list[str]
+    qrels: str
+    runs: list[str]
+    scores: Sequence[str]  # columns, each of a system
+
+    @property
+    def score(self) -> str | None:
+        """The first column of scores."""
+        return next(iter(self.scores), None)
+
+
 def check_sources(
     paths: list[str],
     qrels: str | None,
@@ -270,26 +286,26 @@ def check_sources(
     of_qrels: dict[str, Any],
     of_paths: dict[str, Any],
     scores: Sequence[str] = (),
-) -> tuple[list[str], str, list[str]]:
-    """The paths, judgments and runs; refuses options of one kind of source with the other, and half of a pair."""
+) -> Sources:
+    """What is given; refuses options of one kind of source with the other, and half of a pair."""
     if (qrels is None) != (not run):
-        end(2, "--qrels and --run go together: judgments in one file, predictions in the other")
+        refuse("--qrels and --run go together: judgments in one file, predictions in the other")
     if qrels is not None and paths:
-        end(2, f"PATH {paths[0]} is given beside --qrels and --run; give one or the other")
+        refuse(f"PATH {paths[0]} is given beside --qrels and --run; give one or the other")
     if qrels is None and not paths:
-        end(2, "Error: nothing to score. Give PATH, or --qrels and --run.")
+        refuse("Error: nothing to score. Give PATH, or --qrels and --run.")
     for option, value in (of_qrels if qrels is None else of_paths).items():
         if value:
-            end(2, f"{option} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
+            refuse(f"{option} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
     for score, times in Counter(scores).items():
         if times > 1:
-            end(2, f"--score: {score} is given {times} times; give each column once")
+            refuse(f"--score: {score} is given {times} times; give each column once")
     if len(scores) > 1 and len(paths) != 1:
-        end(2, "--score is repeatable for one PATH alone; give one column, or one file")
+        refuse("--score is repeatable for one PATH alone; give one column, or one file")
     judgments, *each = map(read_once, [qrels or "", *paths, *(run or [])])
     if each.count(STDIN) + (judgments == STDIN) > 1:
-        end(2, "- is given twice; standard input is read once")
-    return each[: len(paths)], judgments, each[len(paths) :]
+        refuse("- is given twice; standard input is read once")
+    return Sources(each[: len(paths)], judgments, each[len(paths) :], scores)
 
 
 STDIN = "standard input"
@@ -301,9 +317,29 @@ def read_once(path: str) -> str:
 
     if path == "-":
         if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
-            end(2, "- is standard input, and nothing is piped into it; wanted COMMAND | fastndcg ... -")
+            refuse("- is standard input, and nothing is piped into it; wanted COMMAND | fastndcg ... -")
         return Held(STDIN, sys.stdin.buffer.read)
     return Held(path, Path(path).read_bytes) if Path(path).is_fifo() else path
+
+
+@dataclass(frozen=True)
+class Systems:
+    """The options that say where several systems are read."""
+
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH...",
+            help="A file for each system: predictions as Parquet, CSV, JSON Lines or Feather.",
+        ),
+    ] = None
+    qrels: QrelsOption = None
+    run: RunsOption = None
+    score: ScoresOption = None
+
+    def sources(self, of_paths: dict[str, Any]) -> Sources:
+        """What is given, checked; `of_paths` are options that have no meaning with `--qrels`."""
+        return check_sources(self.paths or [], self.qrels, self.run, {}, of_paths, self.score or [])
 
 
 class System(NamedTuple):
@@ -316,24 +352,19 @@ class System(NamedTuple):
 
 
 def read_systems(
-    paths: list[str],
-    judgments: str,
-    runs: list[str],
-    scores: list[str],
-    roles: Roles,
-    measures: Iterable[Measure],
-    threads: int | None,
+    sources: Sources, roles: Roles, measures: Iterable[Measure], threads: int | None
 ) -> Iterator[System]:
     """Each file, each column of scores of one file, or each run with all judged queries: one that a run lacks has an empty ranking."""
-    for path, name in zip(paths, name_runs(paths, "PATH"), strict=True):
+    for path, name in zip(sources.paths, name_runs(sources.paths, "PATH"), strict=True):
         opened = open_paths([path], threads)
-        for column in scores or (None,):
+        for column in sources.scores or (None,):
             chosen = choose_columns(opened, replace(roles, score=column), with_doc_id=True)
             rankings = read_rankings(chosen, threads)
-            yield System(str(column if len(scores) > 1 else name), path, rankings, chosen.columns.taken)
-    each = read_qrels_runs(judgments, runs, roles, measures, threads)
-    for run, name, (rankings, taken) in zip(runs, name_runs(runs), each, strict=True):
-        yield System(name, f"{run}, judged by {judgments}", rankings, taken)
+            of_column = column if column is not None and len(sources.scores) > 1 else name
+            yield System(of_column, path, rankings, chosen.columns.taken)
+    each = read_qrels_runs(sources.qrels, sources.runs, roles, measures, threads)
+    for run, name, (rankings, taken) in zip(sources.runs, name_runs(sources.runs), each, strict=True):
+        yield System(name, f"{run}, judged by {sources.qrels}", rankings, taken)
 
 
 def read_qrels_runs(
@@ -369,9 +400,8 @@ def name_runs(paths: list[str], given: str = "--run") -> list[str]:
     """What each of several runs is called: its file's name without endings, or its path where others have that name too."""
     for path, times in Counter(paths).items():
         if times > 1:
-            end(
-                2,
-                f"{given}: {path} is given {times} times; give each {'run' if given == '--run' else 'file'} once",
+            refuse(
+                f"{given}: {path} is given {times} times; give each {'run' if given == '--run' else 'file'} once"
             )
     stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
     return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]

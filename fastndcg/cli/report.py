@@ -9,28 +9,21 @@ from typing import Annotated
 
 import typer
 
-from fastndcg.cli.application import command, end
-from fastndcg.cli.compare import ConfidenceOption, MissingOption, RunOption, ScoreOption
-from fastndcg.cli.options import MeasureOption, QrelsOption, ThreadsOption
+from fastndcg.cli.application import command
+from fastndcg.cli.options import ConfidenceOption, LacksOption, MeasureOption, ThreadsOption
 from fastndcg.cli.reading import (
     ReadingOfMeans,
     System,
+    Systems,
     check_confidence,
-    check_sources,
+    check_out,
     number_or_word,
     read_measures,
     read_systems,
     tell,
 )
-from fastndcg.files import check_writable
 from fastndcg.progress import Task
 
-PathsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="PATH...", help="A file for each system: predictions as Parquet, CSV, JSON Lines or Feather."
-    ),
-]
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")]
 BaselineOption = Annotated[
     str | None,
@@ -51,16 +44,13 @@ TitleOption = Annotated[
 @command
 def report(
     *,
-    paths: PathsArgument = None,
+    given: Systems,
     out: OutOption = Path("report.html"),
-    qrels: QrelsOption = None,
-    run: RunOption = None,
     measure: MeasureOption = None,
-    score: ScoreOption = None,
     baseline: BaselineOption = None,
     by: ByOption = None,
     confidence: ConfidenceOption = 0.95,
-    missing: MissingOption = "refuse",
+    missing: LacksOption = "refuse",
     title: TitleOption = None,
     reading: ReadingOfMeans,
     threads: ThreadsOption = None,
@@ -82,17 +72,12 @@ def report(
 
     check_extra()
     check_confidence(confidence)
-    paths, scores, slices = paths or [], score or [], tuple(dict.fromkeys(by or []))
-    of_paths = {"--by": by} | reading.of_paths()
-    paths, judgments, runs = check_sources(paths, qrels, run, {}, of_paths, scores)
-    if out.exists() and any(Path(path).exists() and out.samefile(path) for path in [*paths, *runs]):
-        end(2, f"--out: {out} is the input itself; name another file")
-    check_writable(out)
+    sources = given.sources({"--by": by} | reading.of_paths())
+    check_out(out, [*sources.paths, *sources.runs])
     asked = read_measures(measure or ["nDCG@10"], [])
-    roles = reading.roles(next(iter(scores), None), slices)
-    systems = {
-        each.name: each for each in read_systems(paths, judgments, runs, scores, roles, asked, threads)
-    }
+    slices = tuple(dict.fromkeys(by or []))
+    roles = reading.roles(sources.score, slices)
+    systems = {each.name: each for each in read_systems(sources, roles, asked, threads)}
     with Task("Writing the page"):
         write_report(
             {name: system.rankings for name, system in systems.items()},

@@ -13,7 +13,7 @@ import pyarrow as pa
 import typer
 
 from fastndcg.api import evaluate, evaluate_part
-from fastndcg.cli.application import GATE, command, end
+from fastndcg.cli.application import GATE, command, end, refuse
 from fastndcg.cli.conventions import find_convention
 from fastndcg.cli.options import (
     Format,
@@ -28,6 +28,7 @@ from fastndcg.cli.output import slices_of, write_summary
 from fastndcg.cli.reading import (
     ReadingOfMeans,
     check_confidence,
+    check_out,
     check_sources,
     choose_columns,
     cutoff_columns,
@@ -45,7 +46,6 @@ from fastndcg.cli.reading import (
 )
 from fastndcg.convention.declarations import Convention
 from fastndcg.errors import SourceError
-from fastndcg.files import check_writable
 from fastndcg.measures import Measure
 from fastndcg.progress import Task
 from fastndcg.sources.columns import Roles
@@ -178,8 +178,8 @@ def score(
     if confidence is not None:
         check_confidence(confidence)
     of_paths = reading.of_paths() | {"--scores": scores}
-    paths, judgments, runs = check_sources(paths, qrels, run, {"--missing": missing}, of_paths)
-    _check_out(out, keep, [*paths, *runs, judgments])
+    paths, judgments, runs, _ = check_sources(paths, qrels, run, {"--missing": missing}, of_paths)
+    _check_results(out, keep, [*paths, *runs, judgments])
     rule = read_convention(convention, anchored=anchors)
     roles = reading.roles(score, [*(keep or []), *by, *cutoff_columns(measures)])
     how = How(rule, anchors, threads, memory)
@@ -207,7 +207,7 @@ def score(
 def read_convention(name: str | None, *, anchored: bool) -> Convention | None:
     """The convention of that name; ends the command where it is given beside `--anchors`."""
     if name is not None and anchored:
-        end(2, "--anchors and --convention do not go together: orders of other tools' ties are not all known")
+        refuse("--anchors and --convention do not go together: orders of other tools' ties are not all known")
     return None if name is None else find_convention("--convention", name)
 
 
@@ -241,7 +241,7 @@ def check_stored(path: str, options: dict[str, Any]) -> None:
     """End the command where an option is given that only predictions have a use for."""
     for option, value in options.items():
         if value:
-            end(2, f"{option} has no meaning with {path}, which holds stored results, not predictions")
+            refuse(f"{option} has no meaning with {path}, which holds stored results, not predictions")
 
 
 class Scored(NamedTuple):
@@ -253,6 +253,7 @@ class Scored(NamedTuple):
     run: str | None = None  # its name, where there are several
     has_one_intent: bool = False  # though intents were asked for
     anchors: Anchors | None = None
+    results: str | None = None  # the file of stored results whose column of runs has the name
 
     def summary(self, confidence: float | None) -> list[dict[str, Any]]:
         """Rows of the summary, with anchors where they were asked for."""
@@ -293,7 +294,7 @@ def stored_results(stored: Stored, asked: list[Measure]) -> list[Scored]:
         taken: dict[str, str | None] = {"query": scores.queries.column_names[0]}
         if scores.weight is not None:
             taken["weight"] = "weight"
-        scored.append(Scored(scores, None, taken, run))
+        scored.append(Scored(scores, None, taken, run, results=None if run is None else stored.path))
     return scored
 
 
@@ -396,25 +397,21 @@ def _report(
 _OTHER_SUFFIXES = {".json", ".md", ".tsv", ".txt", ".xlsx"}
 
 
-def _check_out(out: Path | None, keep: list[str] | None, paths: list[str]) -> None:
+def _check_results(out: Path | None, keep: list[str] | None, paths: list[str]) -> None:
     """Refuse an output that cannot be meant, or cannot be written, before the input is read."""
     if out is None:
         if keep:
-            end(
-                2,
-                "--keep carries columns into the file of --out, which is not given; name it, as in --out per_query.parquet",
+            refuse(
+                "--keep carries columns into the file of --out, which is not given; name it, as in --out per_query.parquet"
             )
         return
     ending = out.suffix.lower()
     if ending in _OTHER_SUFFIXES:
-        end(
-            2,
+        refuse(
             f"--out: {out} is written as Parquet, CSV, JSON Lines or Feather; name a file ending in .parquet, .csv, .jsonl or "
             ".feather. For a summary as text use --format csv or json.",
         )
-    if out.exists() and any(Path(path).exists() and out.samefile(path) for path in paths):
-        end(2, f"--out: {out} is the input itself; name another file")
-    check_writable(out)
+    check_out(out, paths)
 
 
 class _Results:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fastndcg.cli.application import command, end
+from fastndcg.cli.application import command, refuse
 from fastndcg.cli.options import ThreadsOption
 from fastndcg.cli.output import write
-from fastndcg.errors import (
-    MeasureError,
-)
+from fastndcg.errors import MeasureError
 
 if TYPE_CHECKING:
     from fastndcg.trec_eval import Declared
@@ -121,7 +119,7 @@ def trec_eval(
     try:
         read_names(measure or [], 9 if release == 9 else 10)
     except MeasureError as error:
-        end(2, f"--measure: {error}")
+        refuse(f"--measure: {error}")
     # the judgments of one run are read beside it
     judged = qrels if len(runs) == 1 else read_judgments(qrels, threads)
     told: set[str] = set()
