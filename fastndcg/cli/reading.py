@@ -16,7 +16,6 @@ import typer
 from fastndcg.cli.application import in_options, refuse
 from fastndcg.cli.options import (
     DocIdOption,
-    Missing,
     NaN,
     QrelsOption,
     QueryOption,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from fastndcg.sources import ltr
     from fastndcg.sources.given import Chosen, Opened
     from fastndcg.sources.scan import FileStream
+    from fastndcg.typing import Missing
 
 
 def read_measures(texts: list[str], gates: list[tuple[Measure, float]]) -> list[Measure]:
@@ -373,13 +373,13 @@ def read_qrels_runs(
     roles: Roles,
     measures: Iterable[Measure],
     threads: int | None,
-    missing: Missing = Missing.zero,
+    missing: Missing = "zero",
 ) -> Iterator[tuple[Rankings, dict[str, str | None]]]:
     """As `read_rankings`, of judgments and each run; of intents where they are named or a measure is of them."""
     from fastndcg.sources import trec
 
     of_intents = roles.intents is not None or any(measure.way == "intents" for measure in measures)
-    each = trec.read_qrels_runs(qrels, runs, roles, missing.value, intents=of_intents, threads=threads)
+    each = trec.read_qrels_runs(qrels, runs, roles, missing, intents=of_intents, threads=threads)
     for rankings, judged, scored in each:
         yield rankings, _columns_taken(judged or {}, scored or {}, roles)
 

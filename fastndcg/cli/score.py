@@ -53,6 +53,7 @@ from fastndcg.sources.oddities import Reach
 from fastndcg.sources.results import find_stored
 
 if TYPE_CHECKING:
+    from fastndcg import typing
     from fastndcg.anchoring import Anchors
     from fastndcg.rankings import Rankings
     from fastndcg.scores import ResultsFile, Scores
@@ -198,7 +199,7 @@ def score(
     elif opened is not None:
         scored = [how.score_opened(opened, roles, measures, out)]
     else:
-        scored = list(_of_runs(judgments, runs, roles, measures, chosen, missing or Missing.zero, how))
+        scored = list(_of_runs(judgments, runs, roles, measures, chosen, missing, how))
     if out is not None and (stored is not None or not paths):
         _write_out(out, scored)
     _report(scored, format, {} if convention is None else {"convention": convention}, gates, by, confidence)
@@ -217,7 +218,7 @@ def _of_runs(
     roles: Roles,
     measures: list[Measure],
     chosen: list[Measure] | None,
-    missing: Missing,
+    missing: Missing | None,
     how: How,
 ) -> Iterator[Scored]:
     """Each run: stored results by the measures that were chosen, or else by their own."""
@@ -226,7 +227,8 @@ def _of_runs(
     for path in stored:
         how.check_stored(path)
     to_read = [run for run in runs if run not in stored]
-    fresh = read_qrels_runs(judgments, to_read, roles, measures, how.threads, missing)
+    lacking: typing.Missing = "skip" if missing is Missing.skip else "zero"
+    fresh = read_qrels_runs(judgments, to_read, roles, measures, how.threads, lacking)
     names = name_runs(runs)
     for path, name in zip(runs, names if len(runs) > 1 else [None], strict=True):
         if path in stored:
