@@ -49,6 +49,26 @@ def test_gains_are_of_levels_then_of_no_judgment_then_of_no_document() -> None:
     assert built("nDCG(unjudged=2)")[0].gains.tolist() == [[0, 1, 2, 3, 2, 0]]
 
 
+def test_compiled_code_takes_all_plans_as_one_type() -> None:
+    """`worlds.kind_of` tells plans apart by `folds` alone."""
+    import numba
+
+    from fastndcg.measures import DEFINITIONS
+
+    complete = {"IPrec": "IPrec@0.1", "ERR": "ERR(max_rel=3)", "SDCG": "SDCG(max_rel=3)@2"}
+    types = set()
+    for name, definition in DEFINITIONS.items():
+        measure = as_measures(complete.get(name, name))[0]
+        if measure.way != "kernels":
+            continue
+        cut = [measure, measure @ 1] if definition.cut == "rank" and not measure.is_cut else [measure]
+        for asked in ([measure], cut, [*cut, "nDCG@1", "DCG(gain='exp2')"]):
+            for grades, dtype in (((0, 1, 3), "int64"), ((0, 0), "uint8"), ((0.5,), "float32")):
+                made, _ = built(asked, grades, dtype)
+                types.add((made.folds is None, numba.typeof(made)))
+    assert len(types) == len({has_no_folds for has_no_folds, _ in types}) == 2
+
+
 def test_rows_share_what_is_the_same() -> None:
     alone, _ = built("nDCG@1")
     made, _ = built(

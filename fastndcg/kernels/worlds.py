@@ -26,6 +26,7 @@ from fastndcg import progress
 from fastndcg.errors import InputError
 from fastndcg.kernels import caching, marks
 from fastndcg.kernels.interrupts import uninterrupted
+from fastndcg.kernels.tables import Plan
 
 WORLDS = ("auto", "plain", "compiled")
 IMPORTING = 0.5  # seconds to import Numba, and what kernels need of it
@@ -202,6 +203,8 @@ def kind_of(argument: Any) -> Any:
     """What Numba's type of an argument depends on; to ask Numba for it took 0.2 ms a call."""
     if isinstance(argument, np.ndarray):
         return argument.dtype, argument.ndim, argument.flags.num
+    if isinstance(argument, Plan):
+        return Plan, argument.folds is None  # its arrays are of the same types in all plans
     if isinstance(argument, tuple):
         return type(argument), *map(kind_of, argument)
     return type(argument)

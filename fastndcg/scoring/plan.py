@@ -201,7 +201,7 @@ def gain_of(worth: Worth, grade: float) -> float:
 def _check_gains(
     measure: Measure, worth: Worth, grades: Grades, distinct: tuple[float, ...] | None, rankings: Rankings
 ) -> None:
-    occurring = distinct if distinct is not None else (grades.lowest, grades.highest)
+    occurring, most = distinct if distinct is not None else (grades.lowest, grades.highest), (0.0, 0)
     for grade in (*occurring, *(() if worth.unjudged is None else (worth.unjudged,))):
         gain = gain_of(worth, grade)
         shown = int(grade) if grade == int(grade) else grade
@@ -227,13 +227,14 @@ def _check_gains(
                 _first(rankings, grade),
                 f": the highest of its scale is {worth.top:g}. Name the scale, as in ERR(max_rel={shown}).",
             )
-        check_sum(measure, gain, f"grade {shown}", rankings._longest)
+        most = max(most, (abs(gain), shown))
         if gain < 0 and measure.definition.over == "ideal":
             raise InputError(
                 f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs",
                 _first(rankings, grade),
                 ". Map it to 0 or more, as in nDCG(rel=1), or drop those rows.",
             )
+    check_sum(measure, most[0], f"grade {most[1]}", rankings._longest)
 
 
 def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int = 0) -> None:
