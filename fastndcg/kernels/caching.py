@@ -1,9 +1,9 @@
-"""Where compiled drivers are kept: a folder for each version of the package, in the user's cache folder or in NUMBA_CACHE_DIR.
+"""The folder of compiled drivers: one for each version of the package, in the user's cache folder or in NUMBA_CACHE_DIR.
 
-    fastndcg/0.1.0/cpython-311-numba0.68.1-9f2c.../     in ~/.cache, say
+    fastndcg/0.1.0/cpython-311-numba0.68.1-9f2c.../     for example in ~/.cache
 
-The last part has a digest of the source of all kernels, because Numba looks at the file of a driver only: after an upgrade it would
-run the driver with the blocks of the version before. Numba itself tells processors and types of arguments apart.
+The last part is a digest of the source of all kernels. Numba checks only the file of a driver: without the digest it would run a
+driver with old blocks after an upgrade. Numba itself keeps different processors and argument types apart.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from fastndcg.errors import warn
 if TYPE_CHECKING:
     from pathlib import Path
 
-# what small calls need not is imported where it is used: they ask for no folder
+# modules that small calls do not need are imported inside functions: small calls look up no folder
 
 _WEEK = 7 * 24 * 3600  # seconds after which a folder of other kernels of this version is removed
 _LOCKED = (
     PermissionError if sys.platform == "win32" else BlockingIOError
-)  # where a file is locked by another process
+)  # raised where another process has locked the file
 
 
 def folder() -> Path | None:
-    """The folder for drivers of this version; it need not exist. None where no user's folder is known."""
+    """The folder for drivers of this version, which may not exist yet; None where no user's folder is known."""
     numba = sys.modules.get("numba")
     config = getattr(numba, "config", None)  # Numba may be half imported, by another thread
     return _folder(str(getattr(config, "CACHE_DIR", "") or os.environ.get("NUMBA_CACHE_DIR", "")))
 
 
 @cache
-def _folder(told: str) -> Path | None:
+def _folder(parent: str) -> Path | None:
     from pathlib import Path
 
-    home = Path(told) / "fastndcg" if told else users_folder()
+    home = Path(parent) / "fastndcg" if parent else users_folder()
     if home is None:
         return None
     compiler = f"{sys.implementation.cache_tag}-numba{_version_of_numba()}"
@@ -59,14 +59,14 @@ def users_folder() -> Path | None:
             return (Path(local) if local else Path.home() / "AppData" / "Local") / "fastndcg" / "Cache"
         if sys.platform == "darwin":
             return Path.home() / "Library" / "Caches" / "fastndcg"
-        given = Path(os.environ.get("XDG_CACHE_HOME", ""))  # to be ignored where it is not an absolute path
+        given = Path(os.environ.get("XDG_CACHE_HOME", ""))  # ignored unless it is an absolute path
         return (given if given.is_absolute() else Path.home() / ".cache") / "fastndcg"
     except RuntimeError:
         return None
 
 
 def make(kept: Path) -> None:
-    """Make the folder where it is not there, and remove those that it replaces. Raises OSError where it cannot be made."""
+    """Make the folder if it is missing, and remove the folders that it replaces. Raises OSError where it cannot be made."""
     import shutil
     import time
 
@@ -77,7 +77,7 @@ def make(kept: Path) -> None:
     for other in version.parent.iterdir():
         if re.match(r"\d+\.", other.name) and _numbers(other.name) < _numbers(version.name):
             shutil.rmtree(other, ignore_errors=True)
-    for other in version.iterdir():  # of another Numba or Python, or of kernels that were changed
+    for other in version.iterdir():  # of another Numba or Python, or of other kernels
         with suppress(OSError):
             if other != kept and now - other.stat().st_mtime > _WEEK:
                 shutil.rmtree(other, ignore_errors=True)
@@ -85,23 +85,25 @@ def make(kept: Path) -> None:
 
 @contextmanager
 def alone(patience: float = 1.0, limit: float = 120.0) -> Iterator[None]:
-    """Nobody else who wants the folder compiles meanwhile: whoever waits here finds what was kept when it is their turn.
+    """Lock the folder while this process compiles. Others wait, and then find the compiled drivers in the folder.
 
-    A wait of more than `patience` seconds is told. After `limit` seconds, whoever waits compiles beside the other process.
+    A wait of more than `patience` seconds is reported. After `limit` seconds the waiting process compiles too.
     """
-    with ExitStack() as held:
-        with suppress(OSError):  # where nothing can be kept or locked, each compiles for itself
+    with ExitStack() as stack:
+        with suppress(
+            OSError
+        ):  # where the folder cannot be written or locked, each process compiles for itself
             if (kept := folder()) is not None:
                 make(kept)
-                _lock(held.enter_context((kept / "compiling.lock").open("a")), patience, limit)
+                _lock(stack.enter_context((kept / "compiling.lock").open("a")), patience, limit)
         yield
 
 
 def _lock(file: IO[str], patience: float, limit: float) -> None:
-    """Lock a file until it is closed. Raises OSError where it cannot be locked, or is still locked after the limit."""
+    """Lock a file until it is closed. Raises OSError where it cannot be locked within `limit` seconds."""
     from time import monotonic, sleep
 
-    began, untold = monotonic(), True
+    began, is_reported = monotonic(), False
     while True:
         try:
             if sys.platform == "win32":
@@ -115,15 +117,15 @@ def _lock(file: IO[str], patience: float, limit: float) -> None:
             if (waited := monotonic() - began) > limit:
                 progress.tell(f"another process has compiled kernels for {waited:.0f} s; compiling here too")
                 raise
-            if untold and waited > patience:
+            if not is_reported and waited > patience:
                 progress.tell("waiting for another process, which compiles kernels")
-                untold = False
+                is_reported = True
             sleep(0.05)
 
 
 @cache
 def tell_unkept(where: str) -> None:
-    """Warn once that nothing is kept."""
+    """Warn once that compiled kernels cannot be kept."""
     warn(
         f"compiled kernels cannot be kept in {where}. Every process compiles them again, which takes it many seconds; "
         "set NUMBA_CACHE_DIR to a folder that can be written."
@@ -131,7 +133,7 @@ def tell_unkept(where: str) -> None:
 
 
 def holds(function: str) -> bool:
-    """Whether something of a function is kept, for whatever it was called with: what for, Numba alone can read."""
+    """Whether the folder has the function, compiled for any argument types: only Numba can read for which."""
     kept = folder()
     return kept is not None and any(kept.rglob(f"*.{function}-*.nbi"))
 
@@ -141,7 +143,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def _version_of_numba() -> str:
-    """As its metadata have it; `importlib.metadata` takes 30 ms to import, so that only the unusual is left to it."""
+    """Numba's version, from the name of its metadata; `importlib.metadata` takes 30 ms to import, so it is the fallback."""
     from importlib.machinery import PathFinder
     from pathlib import Path
 
@@ -164,7 +166,7 @@ def _digest_of_kernels() -> str:
     sources = sorted(here.rglob("*.py")) or sorted(here.rglob("*.pyc"))
     for source in sources or [
         path for path in here.parents if path.is_file()
-    ]:  # or of the archive that they are in
+    ]:  # without such files, the archive that holds the package
         digest.update((source.relative_to(here).as_posix() if sources else "").encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()

@@ -1,12 +1,12 @@
-"""How functions are compiled, and how what was compiled is kept.
+"""Compiles functions with Numba, and keeps compiled drivers on disk.
 
-driver       what Python calls: kept on disk
-block        a piece of drivers, which Python should not call
+driver       a function that Python calls: kept on disk
+block        a function that only drivers and blocks call
 inlined      a block that becomes part of its only caller
-apart        a block that stays a function of its own
+apart        a block that stays a separate function
 allocating   a block that allocates memory
 
-With a version of Numba that is not known, or that lacks one of its private parts, all is compiled by its public parts. That takes
+With an untested version of Numba, or one that lacks a private name that we use, only Numba's public interface is used. That takes
 longer: each block is compiled by itself and again in each of its callers.
 """
 
@@ -24,12 +24,12 @@ from fastndcg.kernels import caching
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# versions of Numba whose private parts were looked at
+# versions of Numba whose private interface was tested
 KNOWN = numba.version_info.short < (0, 69)
 
-private: Any = None  # the module of them; None where they are not known
+private: Any = None  # the module `private_numba`; None where it cannot be used
 if KNOWN:
-    with suppress(ImportError, AttributeError):  # this version lacks one
+    with suppress(ImportError, AttributeError):  # this version lacks a private name
         from . import private_numba as private
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
@@ -39,40 +39,40 @@ _ALLOCATING = _OPTIONS if private is None else {**_OPTIONS, **private.ALLOCATING
 
 
 def block(function: F) -> F:
-    """Compile a piece of drivers, which Python should not call; it is kept as a part of them only, and does not allocate."""
+    """Compile a function that only drivers and blocks call. It is kept as a part of its drivers, and must not allocate."""
     return numba.njit(**BLOCK)(function)
 
 
 def inlined(function: F) -> F:
-    """A block that becomes part of its only caller, because it takes all tables and all scratch memory.
+    """Compile a block as part of its only caller, because it takes all tables and all scratch memory.
 
-    To pass some forty arrays costs 0.1 microseconds a call. Inlined by Numba and not by LLVM, which would optimise the block
-    once for itself and again in each caller: cold compilation took 34 s so, and takes a third of it.
+    Passing some forty arrays costs 0.1 microseconds a call. Numba inlines the block, not LLVM, which would optimise it once by
+    itself and again in each caller: then cold compilation took 34 s, three times as long.
     """
     return numba.njit(inline="always", **BLOCK)(function)
 
 
 def apart(function: F) -> F:
-    """A block that stays a function of its own, and gets no more of its contiguous arrays than data and lengths.
+    """Compile a block as a separate function that receives only the data and the lengths of its contiguous arrays.
 
-    For blocks with loops: within their caller they would slow each other down (see `own_function`). To call a plain block takes
-    seven words for each array, and two more for each dimension after the first. It must not allocate: nobody would learn that
-    there was no memory.
+    For blocks with loops: inlined into one caller they would slow each other down (see `own_function`). Calling an ordinary
+    block passes seven words for each array, and two more for each dimension after the first. The block must not allocate: a
+    lack of memory could not be reported.
     """
     return block(function) if private is None else private.apart(function, BLOCK)
 
 
 def allocating(function: F) -> F:
-    """A block that allocates memory."""
+    """Compile a block that allocates memory."""
     return numba.njit(**_ALLOCATING)(function)
 
 
-# Numba compiles np.empty as a function of its own for each dtype and number of dimensions, 0.05 s each
+# Numba compiles a separate np.empty for each dtype and number of dimensions, which takes 0.05 s each
 empty = np.empty if private is None else private.empty
 
 
 def driver(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
-    """Compile what Python calls; it is kept on disk (see `caching`) where a folder can be written, and found where it can be read."""
+    """Compile a function that Python calls. It is kept on disk (see `caching`) where the folder can be written."""
 
     def decorate(function: F) -> F:
         if private is None:
@@ -87,7 +87,7 @@ def driver(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
 
 @contextmanager
 def _folder_of_numba() -> Iterator[bool]:
-    """Numba keeps in our folder what it is told to keep meanwhile; whether it can be written, without which Numba reads none."""
+    """Make Numba use our folder as its cache inside the block; yields whether the folder can be written, as Numba needs."""
     kept, before = caching.folder(), numba.config.CACHE_DIR
     try:
         if kept is None:
@@ -106,7 +106,7 @@ def _folder_of_numba() -> Iterator[bool]:
 
 
 def is_kept(driver: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether a driver was compiled for such arguments, by this process or into the folder; without private parts, for any."""
+    """Whether this process or the folder has a driver for such arguments; without `private_numba`, for any arguments."""
     kinds = tuple(driver.typeof_pyval(argument) for argument in arguments)
     if kinds in driver.overloads:
         return True
@@ -114,6 +114,6 @@ def is_kept(driver: Any, arguments: tuple[Any, ...]) -> bool:
 
 
 def compile_for(driver: Any, arguments: tuple[Any, ...]) -> None:
-    """Have a driver ready for such arguments: loaded where it is kept, and compiled otherwise."""
+    """Prepare a driver for such arguments: load it from the folder, or compile it."""
     kinds = tuple(driver.typeof_pyval(argument) for argument in arguments)
     driver.compile(kinds) if private is None else private.compile_for(driver, kinds)

@@ -1,7 +1,7 @@
 """Numbers in text, correctly rounded.
 
-What `whole * 10 ** exponent` is as float64: by a 128-bit approximation of the power of five, of which the product's leading bits
-are certain (Lemire, "Number parsing at a gigabyte per second", 2021; Mushtak and Lemire, 2023).
+`whole * 10 ** exponent` becomes a float64 by a product with the 128 leading bits of the power of five. The leading bits of the
+product are exact (Lemire, "Number parsing at a gigabyte per second", 2021; Mushtak and Lemire, 2023).
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .words import (
     word_at,
 )
 
-_EXACT_WHOLE = 1 << 53  # whole numbers up to it are exact as float64, and so are powers of ten up to 10 ** 22
+_EXACT_WHOLE = 1 << 53  # whole numbers up to this one, and powers of ten up to 10 ** 22, are exact as float64
 _EXACT_POWER = 22
 _TENS = 10.0 ** np.arange(_EXACT_POWER + 1)
-_MOST_DIGITS = 18  # that never overflow
+_MOST_DIGITS = 18  # so many digits never overflow
 # below and above these powers every number of 19 digits is 0 or infinite
 _LEAST_TEN, _GREATEST_TEN = -342, 308
 
 
 def _leading_bits_of_five(power: int) -> int:
-    """The 128 leading bits of 5 ** power, the rest cut off.
+    """The 128 leading bits of 5 ** power; the other bits are cut off.
 
-    From -27 to -1 the next number above, so that the product shows what 5 ** -power divides.
+    For powers from -27 to -1 the bits are rounded up, so that the product shows whether 5 ** -power divides the number.
     """
     five = 5 ** abs(power)
     if power >= 0:
@@ -56,7 +56,7 @@ _FIVES = np.array(
 
 @intrinsic
 def full_product(typing: Any, one: Any, other: Any) -> Any:
-    """The lower and the upper 64 bits of a product."""
+    """The lower and the upper 64 bits of the product of two uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         wide = ir.IntType(128)
@@ -83,9 +83,9 @@ def plain_round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
 
 @in_place_of(plain_round_decimal)
 def round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
-    """`whole * 10 ** exponent` for a whole number (uint64), and whether it is certain.
+    """`whole * 10 ** exponent` as float64 for a whole number (uint64), and whether the result is certain.
 
-    Numbers too small or too great for a normal float64 are left to another, and so is what lies too near the middle of two.
+    It is not certain for numbers outside the normal range of float64, nor for those too near the middle between two float64.
     """
     none, one = np.uint64(0), np.uint64(1)
     if whole == none:
@@ -96,7 +96,7 @@ def round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
     digits = whole << shift
     five = exponent - _LEAST_TEN
     low, high = full_product(digits, element(_FIVES, 2 * five))
-    # 55 bits of the product are wanted; only where all below them are 1 the rest of the power can change them
+    # 55 bits of the product are needed; the other bits of the power can change them only where all bits below them are 1
     if high & np.uint64(0x1FF) == np.uint64(0x1FF):
         _, more = full_product(digits, element(_FIVES, 2 * five + 1))
         low += more
@@ -111,7 +111,7 @@ def round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
     binary = ((217706 * exponent) >> 16) + 63 + np.int64(top) - np.int64(shift) + 1023
     if binary <= 0 or binary >= 2046:
         return 0.0, False
-    # halfway between two: only where the power is exact, or divides
+    # halfway between two float64: possible only where the power of five is exact, or divides the number
     if low <= one and -4 <= exponent <= 23 and mantissa & np.uint64(3) == one and mantissa << kept == high:
         mantissa &= ~one
     mantissa = (mantissa + (mantissa & one)) >> one
@@ -121,10 +121,10 @@ def round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
 
 @block
 def read_number(data: Array, start: int) -> tuple[int, float, bool]:
-    """Where a decimal number ends, the number correctly rounded, and whether it is that.
+    """Read the field at `start`: returns where it ends, its number correctly rounded, and whether the number is valid.
 
-    A field that is not a number, or one for more care than is taken here, is skipped. The end is `start` where there is no field
-    at all.
+    A field that is not a number, or that needs a slower reader, is skipped as not valid. The end is `start` where the field is
+    empty.
     """
     at = start
     negative = data[at] == MINUS
@@ -170,7 +170,7 @@ def read_number(data: Array, start: int) -> tuple[int, float, bool]:
     else:
         value, is_number = round_decimal(np.uint64(whole), exponent)
         if is_cut:
-            # what was cut off lies between these two
+            # the number with all its digits lies between these two
             greater, is_certain = round_decimal(np.uint64(whole + 1), exponent)
             is_number = is_number and is_certain and value == greater
     return at, -value if negative else value, is_number
@@ -178,7 +178,7 @@ def read_number(data: Array, start: int) -> tuple[int, float, bool]:
 
 _EIGHT_ZEROS, _EIGHT_POINTS = np.uint64(0x3030303030303030), np.uint64(0x2E2E2E2E2E2E2E2E)
 _EIGHT_ONES, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-_TO_HIGH_BIT = np.uint64(0x7676767676767676)  # brings more than nine to the high bit of a byte
+_TO_HIGH_BIT = np.uint64(0x7676767676767676)  # added to a byte of more than 9, sets its high bit
 _PAIR_MASK = np.uint64(0x000000FF000000FF)
 _PAIR_1, _PAIR_2 = np.uint64(0x000F424000000064), np.uint64(0x0000271000000001)
 _TO_8, _TO_16 = np.uint64(10**8), np.uint64(10**16)
@@ -189,7 +189,7 @@ N_WORDS = 7
 
 @block
 def zeros_before(word: Any, length: Any) -> Any:
-    """The last characters of the word, so many as `length` says, after zeros."""
+    """The last `length` characters of the word; the characters before them become zeros."""
     unused = np.uint64(min(max(8 - length, 0), 8))
     kept = ~np.uint64(0) << (np.uint64(4) * unused) << (np.uint64(4) * unused)
     return (word & kept) | (_EIGHT_ZEROS & ~kept)
@@ -197,7 +197,7 @@ def zeros_before(word: Any, length: Any) -> Any:
 
 @block
 def first_point(word: Any) -> Any:
-    """The high bit of the first character that is a point."""
+    """A word with only the high bit of the first decimal point set; 0 where the word has no point."""
     unlike = word ^ _EIGHT_POINTS
     points = (unlike - _EIGHT_ONES) & ~unlike & _HIGH_BITS
     return points & (np.uint64(0) - points)
@@ -205,7 +205,7 @@ def first_point(word: Any) -> Any:
 
 @block
 def without_point(word: Any, point: Any, first: Any) -> Any:
-    """The word without this character: those before it move up, after `first`."""
+    """The word without the character at `point`: the characters before it move by one place, and `first` comes first."""
     before = (point >> np.uint64(7)) - np.uint64(1)
     after = ~((before << np.uint64(8)) | np.uint64(0xFF))
     return (word & after) | ((word & before) << np.uint64(8)) | first
@@ -213,7 +213,7 @@ def without_point(word: Any, point: Any, first: Any) -> Any:
 
 @block
 def eight_digits(word: Any) -> Any:
-    """The number that eight digits are; `word` has their values, not their characters."""
+    """The number of eight digits; `word` has the values of the digits, not their characters."""
     pairs = word * np.uint64(10) + (word >> np.uint64(8))
     return ((pairs & _PAIR_MASK) * _PAIR_1 + ((pairs >> np.uint64(16)) & _PAIR_MASK) * _PAIR_2) >> np.uint64(
         32
@@ -222,7 +222,7 @@ def eight_digits(word: Any) -> Any:
 
 @block
 def gather_numbers(data: Array, table: Array, lines: int, each: int, before: int, words: Array) -> None:
-    """The last 24 characters of each number, how many are of it after its sign, and whether that is a minus."""
+    """Write to `words` the last 24 characters of each number, its length without the sign, and whether the sign is a minus."""
     low, middle, top = words[_LOW], words[_MIDDLE], words[_TOP]
     lengths, negatives = words[_LENGTH], words[_NEGATIVE]
     for line in range(lines):
@@ -243,9 +243,10 @@ def gather_numbers(data: Array, table: Array, lines: int, each: int, before: int
 
 @block
 def read_digits(lines: int, words: Array) -> None:
-    """The numbers without their points, and how many digits are after it; more than there can be where it is no such number.
+    """Write to `words` each number without its point, and the number of digits after the point.
 
-    No branches: the compiler makes it a loop over vectors of numbers.
+    Where a field is not such a number, the number of digits is `_LONGEST_NUMBER`. The loop has no branches, so the compiler
+    makes it a loop over vectors.
     """
     lows, middles, tops, lengths = (
         words[_LOW, :lines],
@@ -302,9 +303,9 @@ def read_numbers(
     odd: Array,
     n_odd: int,
 ) -> int:
-    """Write the numbers after the blank `before` of each line; returns how many are left to `read_number` so far.
+    """Write the numbers after the blank `before` of each line, if they have at most nineteen digits and a point.
 
-    Numbers of at most nineteen digits and a point are read here.
+    Others are noted in `odd`, for `read_number`: row, start and stop. Returns how many `odd` has so far, from `n_odd`.
     """
     gather_numbers(data, table, lines, each, before, words)
     read_digits(lines, words)

@@ -1,7 +1,7 @@
-"""Sums of float64 and of products of two, without rounding: digits of 32 bits, each in an int64 that carries later.
+"""Sums of float64, and of products of two float64, without rounding.
 
-A float64 is a whole number of 53 bits times a power of two, `place` places above the least that there is. NumPy's way to the same sums,
-in `statistics.sums`, took 60 times as long.
+A sum is an array of digits of 32 bits, each in an int64, so that carries can wait. A float64 is a whole number of 53 bits times
+2**place times the smallest positive float64. The same sums with NumPy, in `statistics.sums`, took 60 times as long.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from fastndcg.kernels.tables import Array
 
 from .marks import block, driver
 
-DIGITS = 140  # of a sum of products: 2 * 2046 places and those of a product above
+DIGITS = 140  # of a sum of products: 2 * 2046 places, and the bits of a product above them
 BITS = 32
 
 _LOW = (1 << BITS) - 1
@@ -21,7 +21,7 @@ _LOW_PART = (1 << _PART) - 1
 
 @block
 def whole_of(bits: int) -> int:
-    """The whole number of a float64 whose bits are given, without its sign."""
+    """The whole number of a float64, without the sign; `bits` are its bits."""
     return (bits & _FRACTION) | (min((bits >> 52) & 2047, 1) << 52)
 
 
@@ -43,7 +43,7 @@ def add_scaled(size: int, place: int, sign: int, digits: Array) -> None:
 
 @driver()
 def add_values(values: Array, digits: Array) -> None:
-    """Add values, whose bits are given as int64; at most 2**30 of them between carries."""
+    """Add float64 values, given by their bits as int64; at most 2**30 of them between carries."""
     for i in range(values.shape[0]):
         bits = values[i]
         add_scaled(whole_of(bits), place_of(bits), 1 | (bits >> 63), digits)
@@ -51,7 +51,7 @@ def add_values(values: Array, digits: Array) -> None:
 
 @driver()
 def add_products(left: Array, right: Array, digits: Array) -> None:
-    """Add products of values, whose bits are given as int64; at most 2**29 of them between carries."""
+    """Add products of float64 values, given by their bits as int64; at most 2**29 of them between carries."""
     for i in range(left.shape[0]):
         one, other = left[i], right[i]
         a, b, place = whole_of(one), whole_of(other), place_of(one) + place_of(other)

@@ -1,4 +1,4 @@
-"""Folds: what a rank adds to measures that are not linear in the gains."""
+"""Folds: lists for measures that are not linear in the gains, such as the precision at each relevant document."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _POOL_SHARE = 0.00001  # infAP's epsilon, trec_eval's
 
 @block
 def draw_another(chances: Array, drawn: int, special: int, size: int) -> None:
-    """Probabilities of the number of special documents among the first `drawn` of `size`, made those for one more."""
+    """Update in place: `chances` of the number of special documents among the first `drawn` of `size`, to `drawn + 1`."""
     left = size - drawn
     for h in range(min(drawn + 1, special), -1, -1):
         chance = chances[h] * (left - (special - h)) / left
@@ -47,12 +47,12 @@ def draw_another(chances: Array, drawn: int, special: int, size: int) -> None:
 
 @block
 def stop_chances(stops: Array, able: int, size: int, depth: int, chances: Array) -> None:
-    """Probability to stop at each of the first `depth` places of a tied group, in chances[3], all orders equally likely.
+    """Write to chances[3] the probability to stop at each of the first `depth` places of a tied group.
 
-    Of the `size` documents the first `able` have a stopping probability above 0. Let q = 1 - p. The mean over h of them of
-    the product of q, and the mean over one more of p times that product, are elementary symmetric polynomials; they grow
-    document by document and hold no difference, so that nothing cancels. How many of `able` come before a place is
-    hypergeometric.
+    All orders of the group are equally likely. The first `able` of its `size` documents have a stopping probability p > 0. Let
+    q = 1 - p. For h of these documents, the mean product of q, and the mean of p of one more document times that product, are
+    elementary symmetric polynomials. They are built document by document without subtractions, so nothing cancels. The number
+    of these documents before a place is hypergeometric.
     """
     most = min(able, depth)
     passed, stopped, drawn, out = chances[0], chances[1], chances[2], chances[3]
@@ -81,7 +81,10 @@ def stop_chances(stops: Array, able: int, size: int, depth: int, chances: Array)
 
 @block
 def preference(above: float, tied: float, relevant: float, nonrelevant: float) -> float:
-    """bpref's value of a relevant document: `above` others are above it, and `tied` may be, any number equally likely."""
+    """bpref's value of a relevant document, with `above` nonrelevant documents above it and `tied` ones tied with it.
+
+    Each number of the tied ones, from 0 to `tied`, is equally likely to be above it.
+    """
     bound = max(min(relevant, nonrelevant), 1.0)
     below = max(
         0.0, min(tied + 1.0, relevant - above)
@@ -92,7 +95,10 @@ def preference(above: float, tied: float, relevant: float, nonrelevant: float) -
 
 @block
 def inferred_precision(rank: int, relevant: float, judged: float, pooled: float) -> float:
-    """infAP's value of a relevant document: what is above it, of these the judged ones and those in the pool."""
+    """infAP's value of the relevant document at `rank`.
+
+    Above it are `relevant` relevant documents, `judged` judged ones, and `pooled` ones of the pool.
+    """
     share = (relevant + _POOL_SHARE) / (judged + 2.0 * _POOL_SHARE)
     return (1.0 + pooled * share) / rank
 
@@ -109,8 +115,10 @@ def expected_inferred(
     in_pool: float,
     chances: Array,
 ) -> float:
-    """Expected sum of `inferred` over the relevant documents of a tied group: the number of judged ones above is
-    hypergeometric, and given it the relevant ones and the pooled ones above have their means.
+    """Expected sum of `inferred_precision` over the relevant documents of a tied group.
+
+    The number of judged documents of the group above one of them is hypergeometric. Given that number, the numbers of
+    relevant and of pooled documents above enter by their means.
     """
     others, unjudged = relevant - 1 + nonrelevant, size - relevant - nonrelevant
     drawn = chances[0]
@@ -118,7 +126,7 @@ def expected_inferred(
     drawn[0] = 1.0
     total = 0.0
     for place in range(size):
-        if unjudged == 0:  # then all that is above is judged
+        if unjudged == 0:  # then all documents of the group above are judged
             value = inferred_precision(
                 before + place + 1,
                 hits + place * (relevant - 1) / max(others, 1),
@@ -145,10 +153,10 @@ def expected_inferred(
 def stays_below(
     bound: float, wanted: float, before: float, hits: float, size: int, relevant: int, paths: Array
 ) -> float:
-    """Probability that precision stays below the bound within a tied group, at ranks of at least `wanted` hits."""
+    """Probability that precision stays below the bound in a tied group, at all ranks with at least `wanted` hits."""
     paths[: relevant + 1] = 0.0
     paths[0] = 1.0
-    most = 0  # hits that a path may have here, and their precision stays below the bound; it only grows
+    most = 0  # most hits at this place with a precision below the bound; never falls from place to place
     for place in range(1, size + 1):
         left = size - place + 1
         while most < min(place, relevant):
@@ -156,7 +164,7 @@ def stays_below(
             if found >= wanted and found >= 1.0 and found / (before + place) >= bound:
                 break
             most += 1
-        # with fewer hits a path cannot have all of them at the end
+        # with fewer hits a path cannot reach `relevant` hits at the end
         for h in range(most, max(relevant - left, -1), -1):
             chance = paths[h] * (left - (relevant - h)) / left
             if h > 0:
@@ -167,11 +175,11 @@ def stays_below(
 
 @allocating
 def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) -> float:
-    """Expected largest precision, where `floor` is reached in any order and the tied groups may bring more.
+    """Expected largest precision: every order reaches `floor`, and some orders of the tied groups reach more.
 
-    Columns of `groups`: documents before, relevant ones before, size, relevant ones. The largest precision is one of the
-    values that a hit in a group can have, and groups are independent, so its distribution is a product over the groups. Each
-    factor is a walk over places and hits that never meets the bound. Infinite where that takes more than `_MOST_STEPS`.
+    Rows of `groups`: documents above the group, relevant ones above, size, relevant ones in the group. The largest precision is
+    one of the values that a hit in a group can have. Groups are independent, so the distribution of the maximum is a product
+    over groups; `stays_below` computes each factor. Returns infinity where that takes more than `_MOST_STEPS`.
     """
     found = longest = 0
     steps = 0.0
@@ -215,7 +223,7 @@ def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) 
 def next_group(
     start: int, condensed: bool, unjudged: int, gains: Array, codes: Array, sizes: Array, group: Array
 ) -> tuple[int, int]:
-    """Copy the gains of the tied group at `start`; returns how many count, and where the next group is."""
+    """Copy the gains of the tied group at `start`; returns how many documents count, and the start of the next group."""
     stop = start + sizes[start]
     if stop == start + 1 and not condensed:
         group[0] = gains[codes[start]]
@@ -247,11 +255,11 @@ def fold_by_rank(
     lists: Array,
     lane: int,
 ) -> int:
-    """What each rank adds by HITS, FIRST, REACHED or STOP; returns how many ranks were filled."""
+    """Fill a list by HITS, FIRST, REACHED or STOP; returns how many ranks were filled."""
     depth, out = lists.shape[0], lists[:, lane]
     at = start = 0
     hits = reached = 0.0
-    going = 1.0  # probability that the user reads on, or that nothing relevant was found
+    going = 1.0  # probability that the user reads on, or that no relevant document was found
     while start < ranked and at < depth:
         size, start = next_group(start, condensed, unjudged, gains, codes, sizes, group)
         filled, found = min(size, depth - at), number_found(group, size)
@@ -315,7 +323,7 @@ def fold_whole(
     lists: Array,
     lane: int,
 ) -> int:
-    """The value of a list by PREFERENCE, INFERRED or INTERPOLATED, on its first rank; returns 1, or 0 for a list of none."""
+    """Write the value by PREFERENCE, INFERRED or INTERPOLATED to the first rank of a list; returns 1, or 0 for no documents."""
     depth = lists.shape[0]
     at = start = mixed = 0
     hits = missed = pooled = value = 0.0
@@ -369,7 +377,7 @@ def fold_whole(
 
 @apart
 def precisions(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, lane: int) -> int:
-    """As `fold_by_rank` by HITS where none are tied, without a branch that depends on the grades."""
+    """As `fold_by_rank` by HITS without tied documents; no branch depends on the grades."""
     filled = min(ranked, lists.shape[0])
     hits = 0.0
     for i in range(filled):
@@ -381,7 +389,7 @@ def precisions(ranked: int, gains: Array, codes: Array, added: Array, lists: Arr
 
 @apart
 def stops(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, lane: int) -> int:
-    """As `fold_by_rank` by STOP where none are tied, without a branch that depends on the grades."""
+    """As `fold_by_rank` by STOP without tied documents; no branch depends on the grades."""
     filled = min(ranked, lists.shape[0])
     going = 1.0
     for i in range(filled):
@@ -393,7 +401,7 @@ def stops(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, l
 
 @block
 def write_by_rank(filled: int, added: Array, lists: Array, lane: int) -> int:
-    """Fill the first ranks with what they add, over the rank: divided by themselves, and so side by side."""
+    """Fill the first ranks with `added` over the rank; returns how many. A separate loop of divisions becomes vectors."""
     for i in range(filled):
         added[i] /= i + 1.0
     for i in range(filled):
@@ -414,7 +422,7 @@ def fold_lists(
     batch: Batch,
     lane: int,
 ) -> None:
-    """Fill the lists of all folds after COUNT. Where `folds` is None there are none, and Numba compiles none of this."""
+    """Fill the lists of all folds after COUNT. Where a plan has no such list `folds` is None, and Numba compiles no fold."""
     if folds is not None:
         totals, codes, sizes, group = batch.totals, work.codes, work.sizes, work.group
         for v in range(plan.lists.shape[0]):

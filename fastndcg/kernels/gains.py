@@ -16,8 +16,8 @@ exp2 = block(powers.exp2)
 
 @inlined
 def count_levels(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
-    """Documents of each of the levels; `counts` takes COUNTED more."""
-    # one pass for each few levels, 64 documents at a time, beats one addition for each document
+    """Count the documents of each level; `counts` has COUNTED rows more."""
+    # a pass for every few levels, over 64 documents at a time, is faster than one addition for each document
     if stop - start >= LANES and levels <= 16:
         count_codes(codes, start, stop, levels, counts, lane)
     else:
@@ -34,7 +34,7 @@ def count_one_by_one(codes: Array, start: int, stop: int, levels: int, counts: A
 
 @block
 def place_of(grade: float, grades: Array) -> int:
-    """np.searchsorted, with which to load a cached kernel would import SciPy where it is installed."""
+    """As np.searchsorted; with that one, loading a cached kernel would import SciPy where it is installed."""
     first, last = 0, grades.shape[0]
     while first < last:
         middle = (first + last) // 2

@@ -28,7 +28,7 @@ def ideals_of_levels(
     out: Array,
     lengths: Array,
 ) -> None:
-    """The ideals of scored and of judged documents, of each lane of a batch whose documents are counted by level."""
+    """Fill the ideals of scored and of judged documents for each lane of a batch, from counts of documents by level."""
     for i in range(ideals.shape[0]):
         table, source = ideals[i, TABLE], ideals[i, SOURCE]
         if source not in (SCORED, JUDGED):
@@ -49,7 +49,10 @@ def ideals_of_levels(
 def ideal_of_gains(
     values: Array, depth: int, gains: Array, spare: Array, work: Work, ideals: Array, lane: int
 ) -> int:
-    """The greatest of some gains in falling order, at most `depth` of them; returns how many. `gains` may be the same array."""
+    """Write the `depth` greatest of `values` to a lane of `ideals`, in falling order; returns how many there are.
+
+    `gains` is scratch memory, and may be the same array as `values`.
+    """
     n = values.shape[0]
     if is_bounded(n, depth):
         n = keep_values_from(values, bound_of_top(values, depth), gains)
@@ -82,7 +85,7 @@ def gains_of_judged(
     plan: Plan,
     out: Array,
 ) -> int:
-    """Gains of all judged documents, and of the scored ones whose grade is assumed, of grades that are not coded."""
+    """Gains of all judged documents, and of scored ones whose grade is assumed, for grades without levels; returns how many."""
     size, pool_offsets = 0, documents.pool_offsets
     if pool_offsets.shape[0] > 0:
         pool = documents.pool_relevance[
