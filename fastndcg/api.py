@@ -1,4 +1,4 @@
-"""The functions most people call: `evaluate`, and `ndcg` for ragged arrays."""
+"""The main functions: `evaluate`, and `ndcg` for ragged arrays."""
 
 from __future__ import annotations
 
@@ -73,28 +73,29 @@ def evaluate(
     threads: int | None = None,
     **roles: Unpack[RoleKeywords],
 ) -> Scores:
-    """Values of every measure for every query, from one ranking of each query.
+    """Compute the value of each measure for each query. Each query is ranked once for all measures.
 
     Parameters
     ----------
     rankings : Rankings, RankingsStream, table, or path
-        A stream, as `scan_parquet` gives it, is evaluated in bounded memory: only the results of each query are kept. Functions
-        given as gain or discount are asked once for each grade or rank of the whole stream. A table is whatever
-        `Rankings.from_arrow` takes: pandas, Polars (lazy, too), DuckDB, Arrow, a mapping of names to arrays. A path, or a list of
-        them, names Parquet, CSV, JSON Lines or Feather; Parquet and CSV that would take more than 1 GiB are read a part at
-        a time.
+        A stream, such as `scan_parquet` returns, is evaluated in bounded memory: only the results of each query are kept.
+        A function given as gain or discount is called once for each grade or rank of the whole stream. A table is anything that
+        `Rankings.from_arrow` accepts: pandas, Polars (also lazy), DuckDB, Arrow, a mapping of names to arrays. A path, or a list
+        of paths, names Parquet, CSV, JSON Lines or Feather files. Parquet and CSV that would need more than 1 GiB are read a part
+        at a time.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     cutoff : int or str, optional
-        Of those measures that have none and can have one. The name of a kept column of whole numbers gives each query a cutoff of
-        its own, as for pages with different numbers of places: `cutoff="slots"` makes nDCG the measure `nDCG@slots`.
+        Cutoff of the measures that are given without one and can have one. The name of a kept column of whole numbers gives each
+        query its own cutoff, for example where pages have different numbers of places: `cutoff="slots"` turns nDCG into
+        `nDCG@slots`.
     convention : name or Convention, optional
-        Compute nDCG as this tool does, as a whole: parameters that a measure leaves at their defaults, the order of tied
-        documents, rounding, queries left out, and the mean. `fastndcg.conventions` lists them.
+        Compute nDCG exactly as this tool does. The convention sets the parameters that a measure leaves at their defaults, the
+        order of tied documents, rounding, which queries are left out, and the mean. `fastndcg.conventions` lists all of them.
     threads : int, optional
-        Default: all that Numba has. The values do not depend on it.
+        Default: all threads that Numba has. The values do not depend on it.
     query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
-        Of tables and paths: as in `read_parquet`. Where a convention orders tied documents by their ids, these are found by a
-        usual name.
+        Only for tables and paths, as in `read_parquet`. If a convention orders tied documents by id and `doc_id` is not given,
+        the column of ids is found by its usual names.
 
     Returns
     -------
@@ -104,23 +105,23 @@ def evaluate(
     Raises
     ------
     MeasureError
-        A measure that does not exist, or that lacks discounts for so many ranks; a convention that does not exist, or cannot be
-        reproduced on this data.
+        A measure that does not exist, or that has fewer discounts than there are ranks; a convention that does not exist, or that
+        cannot be reproduced on this data.
     InputError
-        A grade for which a measure has no gain, or none that it can bear.
+        A grade for which a measure has no gain, or an invalid one.
     ColumnError, SourceError
-        As `read_parquet` does, of tables and paths.
+        For tables and paths, as in `read_parquet`.
 
     See Also
     --------
-    read_parquet, read_csv, read_trec, read_ltr : rankings from files.
-    scan_parquet : a stream of any size, which `evaluate` takes too.
-    compare : several systems over the same queries.
+    read_parquet, read_csv, read_trec, read_ltr : read rankings from files.
+    scan_parquet : a stream of any size, which `evaluate` accepts too.
+    compare : compare several systems over the same queries.
     ndcg : nDCG of arrays in one call.
 
     References
     ----------
-    `help` of a measure, as `help(fastndcg.nDCG)`, names the source of its formula.
+    The help of each measure names the source of its formula, for example `help(fastndcg.nDCG)`.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def evaluate_part(
     convention: str | Convention | None,
     threads: int | None,
 ) -> Scores:
-    """As `evaluate`, for a part of the rankings. It does not warn, since only all parts together can show an oddity."""
+    """Evaluate a part of the rankings, as `evaluate` does, but without warnings: those need all parts together."""
     if convention is None:
         return scoring.score(measures, rankings, threads)
     from fastndcg.convention.evaluation import evaluate_by_convention
@@ -214,10 +215,10 @@ def ndcg(
     ----------
     relevance, scores : (n_docs,), or (n_queries, n_docs_per_query)
     offsets, group, query_ids
-        Which rows belong to which query: CSR offsets, or the size of each query, or the query id of each row. With none of
-        them, one-dimensional arrays are one query.
+        One of these says which rows belong to which query: CSR offsets, the number of rows of each query, or the query id of each
+        row. Without them, a one-dimensional array is one query.
     k : int, optional
-        Ranks that count; default all.
+        Cutoff: how many ranks count. Default: all.
     gain, discount, ties, ideal, empty
         As the parameters of `nDCG`.
     nan, ascending, unjudged
@@ -228,12 +229,12 @@ def ndcg(
     Returns
     -------
     float64 (n_queries,)
-        With `query_ids`, in order of first appearance.
+        With `query_ids`, queries are in order of first appearance.
 
     Raises
     ------
     InputError, MeasureError
-        As `Rankings` and `evaluate` do; also where several of offsets, group and query_ids are given.
+        As in `Rankings` and `evaluate`; also if more than one of offsets, group and query_ids is given.
 
     See Also
     --------

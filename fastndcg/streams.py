@@ -1,6 +1,6 @@
-"""Streams: rankings of any size, a part at a time, and their evaluation in bounded memory.
+"""Streams: rankings of any size are read and evaluated a part at a time, in bounded memory.
 
-Only the values of each query are kept. They are the same bits as in memory, since no value depends on what else is scored.
+Only the values of queries are kept. They have the same bits as in memory, since no value depends on other queries.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Int64 = npt.NDArray[np.int64]
 
 
 class NotGroupedError(InputError):
-    """Rows of a query that do not stand together."""
+    """The rows of a query are not contiguous."""
 
 
 class ReadAgainError(Exception):
-    """A later part changed the types of the columns; the stream has to be read again from its beginning."""
+    """A later part changed the types of the columns, so the stream must be read again from its beginning."""
 
 
 class RankingsStream(ABC):
@@ -49,34 +49,34 @@ class RankingsStream(ABC):
     """
 
     grouped: bool | None
-    _scoring_threads: int = 1  # where `evaluate` is not told how many
+    _scoring_threads: int = 1  # used where `evaluate` is called without `threads`
     _progress: Progress = None
 
     @abstractmethod
     def __iter__(self) -> Iterator[Rankings]:
-        """All rankings: in order of first appearance where rows are grouped by query, in another order otherwise."""
+        """All rankings. Queries come in order of first appearance if rows are grouped by query, otherwise in any order."""
 
     @abstractmethod
     def _in_order(self) -> Generator[Rankings, None, None]:
-        """All rankings, in order; raises `NotGroupedError` as soon as a query returns after it ended."""
+        """All rankings, in order. Raises `NotGroupedError` at the first query whose rows are not contiguous."""
 
     @abstractmethod
     def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
-        """All rankings, in any order, whatever the order of the rows; and the first row of each query."""
+        """All rankings and the first row of each query. Neither rows nor queries need be in order."""
 
     @abstractmethod
     def _nothing(self) -> Rankings:
-        """The rankings of no query, with the columns of this stream."""
+        """Rankings without queries, with the columns of this stream."""
 
 
 class Sink(Protocol):
-    """Takes results of queries as they come."""
+    """Writes the results of queries as they are computed."""
 
     def write(self, results: pa.Table) -> None:
-        """The next queries."""
+        """Write the results of the next queries."""
 
     def restart(self) -> None:
-        """Drop everything that was written."""
+        """Discard everything that was written."""
 
 
 def evaluate_stream(
@@ -84,7 +84,7 @@ def evaluate_stream(
 ) -> Scores:
     """Scores of all queries of a stream, in the order in which they first appear.
 
-    `score` evaluates one part; `sink` is written to as values come, or at the end where the rows are not grouped by query.
+    `score` evaluates one part. `sink` receives each part's results; if rows are not grouped by query, all results at the end.
     """
     with Task("Reading and scoring", "rows", stream._progress):
         while True:
@@ -101,7 +101,7 @@ def _evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink:
         with closing(stream._in_order()) as whole:
             for rankings in whole:
                 scored = _detach(score(rankings))
-                del rankings  # or they would stay while the next are waited for
+                del rankings  # frees them before the next part is awaited
                 parts.add(scored)
                 if sink is not None:
                     sink.write(scored.to_arrow())
@@ -130,14 +130,14 @@ _TOGETHER = 16
 
 
 class _Parts:
-    """Scores of parts, joined from time to time, so that they do not fragment memory.
+    """Scores of parts, which are joined from time to time so that they do not fragment memory.
 
-    Scattered, the ids of 4.6 million queries kept twice their size from being given back.
+    Unjoined ids of 4.6 million queries kept the system from reclaiming twice their size.
     """
 
     def __init__(self) -> None:
         self._parts: list[Scores] = []
-        self._levels: list[int] = []  # how often each was joined
+        self._levels: list[int] = []  # how often each part was joined
 
     def __bool__(self) -> bool:
         return bool(self._parts)
@@ -151,12 +151,12 @@ class _Parts:
             self._levels[-_TOGETHER:] = [level]
 
     def join_all(self) -> Scores | None:
-        """Scores of all parts; None where there are none."""
+        """Scores of all parts, or None without parts."""
         return _join(self._parts) if self._parts else None
 
 
 def _detach(scores: Scores) -> Scores:
-    """The same scores, holding nothing of the documents."""
+    """The same scores without references to arrays of documents."""
     queries = scores.queries
     for place, field in enumerate(queries.schema):
         if pa.types.is_dictionary(field.type):
@@ -165,7 +165,7 @@ def _detach(scores: Scores) -> Scores:
 
 
 def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A dictionary column that holds no other values than those that occur."""
+    """The dictionary column without values that do not occur."""
     if sum(len(chunk.dictionary) for chunk in column.chunks) <= len(column):
         return column
     return decode(column).dictionary_encode().cast(column.type)

@@ -4,8 +4,8 @@
     methods  `scores.plot` and `comparison.plot`: the same, where people look for them
     looks    colours, axes and text of all pictures
 
-`chart.save("x.png")`, or `.svg`, `.html` and `.json`, needs no network but for HTML, whose page loads Altair's library from it. Colours can
-be told apart by the colour-blind and hold on light and on dark ground. Where there are more than 5,000 values they are binned.
+`chart.save("x.png")` also writes `.svg`, `.html` and `.json`. Only the HTML page needs a network: it loads Altair's library. The
+colours suit colour-blind readers and light and dark backgrounds. More than 5,000 values are binned.
 """
 
 from fastndcg.plot.charts import (

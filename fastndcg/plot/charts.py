@@ -1,4 +1,4 @@
-"""A function for each picture; each returns an Altair chart, to restyle or to save."""
+"""A function for each picture. Each returns an Altair chart that can be restyled or saved."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
-_GROUPS = 40  # slices that have room in a picture
+_GROUPS = 40  # slices that are drawn, at most
 
 # ---- values of queries ----
 
@@ -58,16 +58,16 @@ def cutoffs(
     measure: object = "nDCG",
     confidence: float = 0.95,
 ) -> Chart:
-    """The mean of a measure at each cutoff, a line for each system, within bands of their intervals.
+    """Plot the mean of a measure at each cutoff: a line for each system, with a band for its confidence interval.
 
     Parameters
     ----------
     systems : Scores or Rankings, or a mapping of names to them
-        Of Scores, those cutoffs are drawn that were evaluated; of Rankings 1, 2, 3, 5, 10, 20, 50 and 100.
+        Scores are drawn at the cutoffs that were evaluated, Rankings at 1, 2, 3, 5, 10, 20, 50 and 100.
     measure : Measure, notation, or ir_measures object
-        Its own cutoff does not matter.
+        Its own cutoff is ignored.
     confidence : float
-        Of the bands, by Student's t, for each cutoff by itself.
+        Confidence of the bands: intervals by Student's t, for each cutoff by itself.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def cutoffs(
     Raises
     ------
     MeasureError
-        A measure without cutoffs, or that was evaluated at less than two of them.
+        The measure has no cutoff, or was evaluated at fewer than two.
     ExtraError
         Altair is not installed.
 
@@ -129,7 +129,7 @@ def cutoffs(
 
 
 def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: int = 40) -> Chart:
-    """How many queries have which value: a histogram, and below it the share of queries up to each value.
+    """Plot a histogram of the values of queries, and below it the share of queries up to each value.
 
     Parameters
     ----------
@@ -137,12 +137,12 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
     measure : Measure, notation, or ir_measures object
         One that was evaluated.
     bins : int
-        Bars of the histogram, of equal width.
+        Number of bars of the histogram, of equal width.
 
     Returns
     -------
     altair.VConcatChart
-        Queries without a value are left out, and counted in the title; weights change nothing.
+        Queries without a value are left out; the title says how many. Weights are ignored.
 
     Raises
     ------
@@ -152,6 +152,11 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
         No query has a value.
     ExtraError
         Altair is not installed.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings, evaluate, plot
+    >>> chart = plot.distribution(evaluate(Rankings.from_lists([[3, 2, 0], [0, 1]]), "nDCG@2"), "nDCG@2")
     """
     asked, named = as_measure(measure), _by_name(systems)
     values = {name: scores[asked] for name, scores in named.items()}
@@ -200,7 +205,7 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
 def slices(
     systems: Scores | Mapping[str, Scores], measure: object, by: str | Sequence[str], confidence: float = 0.95
 ) -> Chart:
-    """The mean of each group of queries with its interval, and the mean of all as a line.
+    """Plot the mean of each group of queries with its confidence interval, and the mean of all queries as a line.
 
     Parameters
     ----------
@@ -208,15 +213,15 @@ def slices(
     measure : Measure, notation, or ir_measures object
         One that was evaluated.
     by : str or sequence of str
-        Kept columns, as of `Scores.by`.
+        Kept columns, as in `Scores.by`.
     confidence : float
-        Of the intervals, by Student's t.
+        Confidence of the intervals, by Student's t.
 
     Returns
     -------
     altair.Chart
-        Groups of less than 30 queries are hollow: their intervals are not to be relied on. Of more than 40 groups, those of most queries
-        are drawn.
+        Groups of fewer than 30 queries are hollow, since their intervals are unreliable. At most 40 groups are drawn: those with
+        the most queries.
 
     Raises
     ------
@@ -224,13 +229,19 @@ def slices(
         A measure that was not evaluated; a column that was not kept.
     ExtraError
         Altair is not installed.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings, evaluate, plot
+    >>> rankings = Rankings.from_lists([[1, 0], [0, 1], [1]], queries={"country": ["de", "fr", "de"]})
+    >>> chart = plot.slices(evaluate(rankings, "RR"), "RR", by="country")
     """
     asked, named = as_measure(measure), _by_name(systems)
     columns = [by] if isinstance(by, str) else list(by)
     rows: list[dict[str, Any]] = []
     counts: Counter[str] = Counter()
     for name, scores in named.items():
-        scores[asked]  # says what was evaluated where this was not
+        scores[asked]  # raises an error that names the measures that were evaluated
         for group in scores.by(columns, confidence).to_pylist():
             of_group = {
                 "system": name,
@@ -260,7 +271,7 @@ def slices(
 
 
 def against(scores: Scores, measure: object, column: str) -> Chart:
-    """Values of a measure beside a number of each query that was measured online, with their rank correlation.
+    """Plot the value of each query against a number that was measured online, with their rank correlation.
 
     Parameters
     ----------
@@ -268,20 +279,20 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
     measure : Measure, notation, or ir_measures object
         One that was evaluated.
     column : str
-        A kept column of numbers, as clicks, revenue or satisfaction of a query.
+        A kept column of numbers, such as the clicks, revenue or satisfaction of a query.
 
     Returns
     -------
     altair.Chart
-        A point for each query that has both; of more than 5,000 queries, squares by how many fall into them. Kendall's tau-b is in the
-        title; it needs SciPy.
+        A point for each query that has both numbers. More than 5,000 queries are drawn as squares, coloured by how many queries
+        they hold. The title gives Kendall's tau-b, which needs SciPy.
 
     Raises
     ------
     MeasureError, ColumnError
-        A measure that was not evaluated; a column that was not kept, or is none of numbers.
+        A measure that was not evaluated; a column that was not kept, or that does not hold numbers.
     InputError
-        No query has both.
+        No query has both numbers.
     ExtraError
         Altair, or SciPy, is not installed.
     """
@@ -312,7 +323,7 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
 def differences(
     comparison: Comparison, measure: object, system: str | None = None, *, baseline: str | None = None
 ) -> Chart:
-    """The difference of each query between two systems, from the greatest gain to the greatest loss.
+    """Plot the difference between two systems for each query, from the largest gain to the largest loss.
 
     Parameters
     ----------
@@ -320,17 +331,17 @@ def differences(
     measure : Measure, notation, or ir_measures object
         One that was compared.
     system, baseline : str, optional
-        As of `Comparison.movers`.
+        As in `Comparison.movers`.
 
     Returns
     -------
     altair.Chart
-        A bar for each query; of more than 5,000 queries, 500 bars of as many queries each, at their mean.
+        A bar for each query. More than 5,000 queries are drawn as 500 bars: each is the mean of equally many queries.
 
     Raises
     ------
     MeasureError, InputError
-        A measure that was not compared; systems that were not; independent samples; no query with a difference.
+        A measure or systems that were not compared; independent samples; no query with a difference.
     ExtraError
         Altair is not installed.
     """
@@ -370,7 +381,7 @@ def differences(
 
 
 def effects(comparison: Comparison, measure: object = None) -> Chart:
-    """The mean difference of each pair of systems with its interval, beside the line of no difference.
+    """Plot the mean difference of each pair of systems with its confidence interval, and a line at 0.
 
     Parameters
     ----------
@@ -403,7 +414,7 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
         if name in (None, row["measure"])
     ]
     if not rows:
-        comparison.differences(measure)  # says which measures were compared
+        comparison.differences(measure)  # raises an error that names the measures that were compared
     measures = _names(rows, "measure")
     chart = _intervals(rows, measures, "measure", "", "difference of means")
     said = "; ".join(
@@ -423,13 +434,14 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
 
 
 def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
-    """What a document's gain is multiplied with at each rank, a line for each measure.
+    """Plot the discount of each rank, by which gains are multiplied: a line for each measure.
 
     Parameters
     ----------
     measures : one or several of Measure, notation, or ir_measures object
-        Measures with a discount, as nDCG and DCG, or RBP.
+        Measures with a discount, such as nDCG, DCG and RBP.
     ranks : int
+        How many ranks to draw.
 
     Returns
     -------
@@ -438,7 +450,7 @@ def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
     Raises
     ------
     MeasureError
-        A measure without a discount, or whose sequence is shorter.
+        A measure without a discount, or whose sequence of discounts is shorter than `ranks`.
     ExtraError
         Altair is not installed.
 
@@ -455,7 +467,7 @@ def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
             discount = discount_of(measure)
             if discount == "none":
                 raise MeasureError(f"{measure} has no discount; take nDCG, DCG or RBP")
-            # beyond its cutoff a measure looks at nothing
+            # a measure ignores ranks beyond its cutoff
             table = discount_table(discount, ranks)[: measure.cutoff]
             rows += [
                 {"system": str(measure), "rank": rank, "discount": value}
@@ -467,7 +479,7 @@ def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
 
 
 def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
-    """What a document of each grade is worth, a line for each measure.
+    """Plot the gain of each grade: a line for each measure.
 
     Parameters
     ----------
@@ -484,6 +496,11 @@ def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
         No measure has a gain for any of the grades; a measure of several intents.
     ExtraError
         Altair is not installed.
+
+    Examples
+    --------
+    >>> from fastndcg import nDCG, plot
+    >>> chart = plot.gains([nDCG, nDCG(gain="exp2")])
     """
     asked, rows = as_measures(measures), []
     with hold_functions(asked):
@@ -500,12 +517,12 @@ def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
 
 
 def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
-    """Worst, expected and best mean of each measure: how far it could move by the order of tied documents, or by judgments.
+    """Plot the worst, expected and best mean of each measure, over the orders of tied documents or over missing judgments.
 
     Parameters
     ----------
     systems : Ranges, or a mapping of names to them
-        As `tie_range` and `judgment_range` return them.
+        What `tie_range` or `judgment_range` returned.
 
     Returns
     -------
@@ -515,6 +532,11 @@ def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
     ------
     ExtraError
         Altair is not installed.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings, plot, tie_range
+    >>> chart = plot.ties(tie_range(Rankings.from_lists([[3, 0]], [[0.5, 0.5]]), "nDCG@1"))
     """
     named, rows = _by_name(systems), []
     for name, ranges in named.items():
@@ -535,12 +557,12 @@ def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
 
 
 def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
-    """Worst, random, actual and best mean of each measure: what the order of the returned documents could have made of it.
+    """Plot the mean of each measure for the worst, a random, the actual and the best order of the returned documents.
 
     Parameters
     ----------
     systems : Anchors, or a mapping of names to them
-        As `fastndcg.anchors` returns them.
+        What `fastndcg.anchors` returned.
 
     Returns
     -------
@@ -550,6 +572,11 @@ def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
     ------
     ExtraError
         Altair is not installed.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings, anchors, plot
+    >>> chart = plot.anchors(anchors(Rankings.from_lists([[3, 0, 2], [0, 1]]), "nDCG@2"))
     """
     named, kinds = _by_name(systems), ["actual", "best", "random", "worst"]
     rows: list[dict[str, Any]] = []
@@ -578,14 +605,14 @@ def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
 
 
 def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
-    """What each rank adds to the value of a query, beside what it adds in the ideal ranking.
+    """Plot what each rank adds to the value of a query, and what it adds in the ideal ranking.
 
     Parameters
     ----------
     explanation : Explanation
-        As `explain` returns it.
+        What `explain` returned.
     ranks : int
-        Ranks that are drawn, at most; ranks after the last that counts are left out.
+        How many ranks to draw, at most. Ranks beyond the last that counts are left out.
 
     Returns
     -------
@@ -597,6 +624,11 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
         The measure is undefined for the query.
     ExtraError
         Altair is not installed.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings, explain, plot
+    >>> chart = plot.contributions(explain(Rankings.from_lists([[3, 0, 2]]), "nDCG@2", query=0))
     """
     table, rows = explanation.to_arrow().slice(0, max(ranks, 1)), []
     kinds = {"contribution": "predicted", "ideal_contribution": "ideal"}
@@ -628,12 +660,12 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
 
 
 def grades(rows: list[dict[str, Any]], subtitle: str = "judged documents of each grade") -> Chart:
-    """How many documents have which grade, a bar for each system.
+    """Plot the number of documents of each grade: a bar for each system.
 
     Parameters
     ----------
     rows : list of dict
-        system, grade (a text), documents; in the order to draw.
+        Each has the keys `system`, `grade` (a string) and `documents`; in the order to draw.
     subtitle : str
 
     Returns
@@ -644,6 +676,11 @@ def grades(rows: list[dict[str, Any]], subtitle: str = "judged documents of each
     ------
     ExtraError
         Altair is not installed.
+
+    Examples
+    --------
+    >>> from fastndcg import plot
+    >>> chart = plot.grades([{"system": "bm25", "grade": "0", "documents": 7}])
     """
     alt, names = altair(), _names(rows)
     order = _names(rows, "grade")
@@ -660,7 +697,7 @@ def grades(rows: list[dict[str, Any]], subtitle: str = "judged documents of each
 
 
 def _curves(rows: list[dict[str, Any]], x: str, x_title: str, y: str, y_title: str, title: str) -> Chart:
-    """A line with a point at each step, for each measure."""
+    """For each measure, a line with a point at each step."""
     alt, names = altair(), _names(rows)
     base = chart_of(rows).encode(
         alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(zero=False, nice=False)),
@@ -684,7 +721,7 @@ def _bars(rows: list[dict[str, Any]], x: Any, y: Any, field: str) -> Chart:
 
 
 def _intervals(rows: list[dict[str, Any]], order: list[str], field: str, title: str, x_title: str) -> Chart:
-    """A point and its interval for each system, side by side, in a row for each value of a column."""
+    """A point and its interval for each system; each value of a column has a row of its own."""
     alt, names = altair(), _names(rows)
     base = chart_of(rows).encode(
         alt.Y(f"{field}:N", sort=order, title=title or None),
@@ -703,7 +740,7 @@ def _intervals(rows: list[dict[str, Any]], order: list[str], field: str, title: 
 
 
 def _with_line(chart: Chart, row: dict[str, Any], field: str) -> Chart:
-    """The chart above a dashed line at a number."""
+    """Draw a dashed line at a number behind the chart."""
     alt = altair()
     line = chart_of([row]).mark_rule(strokeDash=[4, 4], color=SAME).encode(alt.X(f"{field}:Q"))
     return alt.layer(line, chart)
@@ -715,15 +752,15 @@ def _names(rows: list[dict[str, Any]], field: str = "system") -> list[str]:
 
 
 def _in_words(rows: list[dict[str, Any]], say: Callable[[Any], str], most: int | None = None) -> str:
-    """Of each system what is to be said of its first rows."""
+    """Describe the first rows of each system in words."""
     of_systems = {name: [say(row) for row in rows if row["system"] == name][:most] for name in _names(rows)}
     return "; ".join(f"{name}: {', '.join(said)}" for name, said in of_systems.items())
 
 
 def _shares(values: Float64, least: float) -> Iterable[tuple[float, float]]:
-    """Values, and the share of all up to each: every distinct one, or as many as a curve has steps."""
+    """Values, and the share of all values up to each: all distinct values, or at most `STEPS`."""
     ordered = np.sort(values)
-    last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))  # of equal values the last
+    last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))  # the last of equal values
     if len(last) > STEPS:
         last = last[np.linspace(0, len(last) - 1, STEPS).astype(np.int64)]
     return [
@@ -733,7 +770,7 @@ def _shares(values: Float64, least: float) -> Iterable[tuple[float, float]]:
 
 
 def _squares(x: Float64, y: Float64, side: int = 40) -> list[dict[str, Any]]:
-    """How many of the points fall into each square of a grid; those squares that have some."""
+    """The squares of a grid that hold points, and how many points each holds."""
     counts, x_edges, y_edges = np.histogram2d(x, y, [_edges(x, side), _edges(y, side)])
     return [
         {
@@ -748,7 +785,7 @@ def _squares(x: Float64, y: Float64, side: int = 40) -> list[dict[str, Any]]:
 
 
 def _edges(values: Float64, most: int) -> Float64:
-    """Edges of bins: one around each value where there are few, as of counts, otherwise of equal width."""
+    """Edges of bins: a bin for each value where there are few values, such as counts; otherwise bins of equal width."""
     distinct = np.unique(values)
     if 1 < len(distinct) <= most:
         between = (distinct[1:] + distinct[:-1]) / 2
@@ -780,7 +817,7 @@ def _numbers(queries: pa.Table, column: str) -> Float64:
 
 
 def _unit(measure: Measure) -> str:
-    """What the numbers of a measure can be, as an axis says it."""
+    """The range of a measure's values, as a label of an axis."""
     return measure.definition.range.partition(";")[0].partition(" for ")[0]
 
 

@@ -1,4 +1,4 @@
-"""How every picture looks: colours, axes, text, and where they are kept small. The only module that imports Altair."""
+"""The style of all pictures: colours, axes, text, and limits of size. The only module that imports Altair."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, TypeAlias
 from fastndcg.errors import library
 from fastndcg.tables import without_nan
 
-# an altair.Chart, or several side by side: Altair is imported where a picture is asked for
+# an altair.Chart, or several side by side; not the type itself, since Altair is imported only when a picture is drawn
 Chart: TypeAlias = Any
 
 MOST = 5_000  # points that are drawn one by one
-STEPS = 500  # bars or steps of a curve that stands for more values than that
+STEPS = 500  # bars or steps of a curve, at most; further values share them
 
-# Okabe and Ito's, told apart by the colour-blind, the light ones darker, so that each has a contrast of 3 on white and on near black
+# Okabe and Ito's colours for colour-blind readers; the light ones are darkened, to a contrast of 3 on white and on near black
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#3d97cc", "#c2669a", "#a67c00", "#7f7f7f")
 BETTER, WORSE, SAME = COLOURS[0], COLOURS[1], COLOURS[6]
-TEXT = "#767676"  # read on white and on near black
+TEXT = "#767676"  # readable on white and on near black
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 1], [1, 3], [10, 4])
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 
@@ -26,14 +26,14 @@ WIDTH, HEIGHT = 560, 280
 
 
 def altair() -> Any:
-    """The library. Raises `ExtraError` where it is not installed."""
+    """Import Altair. Raises `ExtraError` where it is not installed."""
     return library("altair", "Altair", "plot", "a picture")
 
 
 def add_looks(
     chart: Chart, title: str, subtitle: str, description: str, *, height: float | None = HEIGHT
 ) -> Chart:
-    """The chart with a title, what it says in words, and the looks of all pictures; height None leaves its size."""
+    """Add a title, a description in words and the common style to a chart. `height=None` keeps its size."""
     alt, words = altair(), {"labelColor": TEXT, "titleColor": TEXT, "titleFontWeight": "normal"}
     config = {
         "background": "transparent",
@@ -57,34 +57,34 @@ def add_looks(
 
 
 def chart_of(rows: list[dict[str, Any]]) -> Chart:
-    """A chart of rows, whose encodings name the type of each column; NaN is null, as JSON has none."""
+    """A chart of rows, whose encodings name the type of each column. NaN becomes null, since JSON has no NaN."""
     alt = altair()
     return alt.Chart(alt.InlineData(values=without_nan(rows)))
 
 
 def colours_of(names: list[str], field: str = "system") -> Any:
-    """A colour for each name, in their order; one name needs no legend."""
+    """A colour for each name, in the order of the names. A single name has no legend."""
     legend = altair().Legend(orient="top") if len(names) > 1 else None
     return altair().Color(f"{field}:N", title=None, scale=_scale_of(names, COLOURS), legend=legend)
 
 
 def fills_of(names: list[str]) -> Any:
-    """The same colours within points."""
+    """The same colours, as fills of points."""
     return altair().Fill("system:N", scale=_scale_of(names, COLOURS), legend=None)
 
 
 def dashes_of(names: list[str]) -> Any:
-    """A dash for each name, for those who do not see colours."""
+    """A dash pattern for each name, for readers who do not see colours."""
     return altair().StrokeDash("system:N", scale=_scale_of(names, _DASHES), legend=None)
 
 
 def shapes_of(names: list[str], field: str = "system") -> Any:
-    """A shape for each name, for those who do not see colours."""
+    """A shape for each name, for readers who do not see colours."""
     return altair().Shape(f"{field}:N", scale=_scale_of(names, _SHAPES), legend=None)
 
 
 def _scale_of(names: list[str], choices: Sequence[Any]) -> Any:
-    """One of the choices for each name; after the last of them the first comes again."""
+    """A choice for each name; when all choices are used, the first is used again."""
     return altair().Scale(domain=names, range=[choice for _, choice in zip(names, cycle(choices))])
 
 

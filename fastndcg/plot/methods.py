@@ -1,4 +1,4 @@
-"""Pictures as methods of what they show: `scores.plot.distribution("nDCG@10")`, `comparison.plot.differences("nDCG@10")`."""
+"""Plots as methods of results: `scores.plot.distribution("nDCG@10")`, `comparison.plot.differences("nDCG@10")`."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
 
 
 class ScoresPlots:
-    """Pictures of `Scores`; each is an Altair chart. It needs the extra `plot`."""
+    """Plots of `Scores`. Each method returns an Altair chart and needs the extra `plot`."""
 
     def __init__(self, scores: Scores) -> None:
         self._scores = scores
 
     def distribution(self, measure: object, bins: int = 40) -> Chart:
-        """How many queries have which value, see `fastndcg.plot.distribution`."""
+        """A histogram of the values of queries. See `fastndcg.plot.distribution`."""
         return charts.distribution(self._scores, measure, bins)
 
     def cutoffs(self, measure: object = "nDCG", confidence: float = 0.95) -> Chart:
-        """The mean at each cutoff that was evaluated, see `fastndcg.plot.cutoffs`."""
+        """The mean at each cutoff that was evaluated. See `fastndcg.plot.cutoffs`."""
         return charts.cutoffs(self._scores, measure, confidence)
 
     def slices(self, measure: object, by: str | Sequence[str], confidence: float = 0.95) -> Chart:
-        """The mean of each group of queries with its interval, see `fastndcg.plot.slices`."""
+        """The mean of each group of queries, with its interval. See `fastndcg.plot.slices`."""
         return charts.slices(self._scores, measure, by, confidence)
 
     def against(self, measure: object, column: str) -> Chart:
-        """Values beside a number that was measured online, see `fastndcg.plot.against`."""
+        """The value of each query against a number that was measured online. See `fastndcg.plot.against`."""
         return charts.against(self._scores, measure, column)
 
 
 class ComparisonPlots:
-    """Pictures of a `Comparison`; each is an Altair chart. It needs the extra `plot`."""
+    """Plots of a `Comparison`. Each method returns an Altair chart and needs the extra `plot`."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
@@ -45,9 +45,9 @@ class ComparisonPlots:
     def differences(
         self, measure: object, system: str | None = None, *, baseline: str | None = None
     ) -> Chart:
-        """The difference of each query, winners to losers, see `fastndcg.plot.differences`."""
+        """The difference of each query, largest gain first. See `fastndcg.plot.differences`."""
         return charts.differences(self._comparison, measure, system, baseline=baseline)
 
     def effects(self, measure: object = None) -> Chart:
-        """The mean difference of each pair with its interval, see `fastndcg.plot.effects`."""
+        """The mean difference of each pair, with its interval. See `fastndcg.plot.effects`."""
         return charts.effects(self._comparison, measure)
