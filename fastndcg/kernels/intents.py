@@ -1,4 +1,4 @@
-"""Measures of several intents: a query's documents are ranked once, and each intent is folded over its own."""
+"""Measures of several intents: the documents of a query are ranked once, and each intent is folded over its own documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sorting import sort_by_key_stably, sort_falling
 from .sums import sum_discounted
 from .vectors.summing import normalise
 
-# columns of IntentRows.rows; a fold is GAIN, or STOP where each document that an intent has seen takes from later ones
+# columns of IntentRows.rows; a fold is GAIN, or STOP where each document lowers the worth of later ones to the same intent
 (
     INTENT_TABLE,
     INTENT_FOLD,
@@ -26,12 +26,12 @@ from .vectors.summing import normalise
     WEIGHED,
     DEPTH,
 ) = range(9)
-# what the intents' sums become
+# how the sums of the intents become one value
 TOTAL_OF_INTENTS, MEAN_OF_INTENTS, OF_PERFECT, OF_GREEDY, OF_EACH_IDEAL = range(5)
 
 
 class IntentDocuments(NamedTuple):
-    """Documents of queries with their entries: a worth for some of the query's intents, which ascend."""
+    """Documents of queries. Each has entries: its worth to some of the query's intents, by rising number of the intent."""
 
     offsets: Array  # int64 (n_queries + 1,)
     entries: Array  # int64 (n_docs + 1,): entries of each document
@@ -44,7 +44,7 @@ class IntentRows(NamedTuple):
 
     rows: Array  # int64 (n_rows, 9): see the names of columns
     perfect: Array  # float64 (n_rows,): worth of a document that is perfect for an intent
-    scale: Array  # float64 (n_rows,): what a total is multiplied by
+    scale: Array  # float64 (n_rows,): factor of a total
     discounts: Array  # float64 (n_discounts, ranks)
 
 
@@ -57,13 +57,13 @@ class Buckets(NamedTuple):
 
 
 class IntentWork(NamedTuple):
-    """Working memory of one query of n documents, of which a ranking is an order from 0."""
+    """Working memory of one query of n documents; rankings hold their numbers, from 0."""
 
     order: Array  # int64 (n,): documents by falling score
     sizes: Array  # int64 (n,): documents of the tied group of each rank
-    firsts: Array  # int64 (n,): its first rank
-    rearranged: Array  # int64 (n,): documents, those of each tied group in the worst or best order
-    values: Array  # float64 (n,): what these are ordered by
+    firsts: Array  # int64 (n,): first rank of that tied group
+    rearranged: Array  # int64 (n,): documents, with those of each tied group in the worst or best order
+    values: Array  # float64 (n,): sort keys of `rearranged` within tied groups
     keys: Array  # int64 (n,)
     spare: Array  # int64 (n,)
     spare_keys: Array  # int64 (n,)
@@ -73,12 +73,12 @@ class IntentWork(NamedTuple):
     judged: Buckets  # of the pool
     greedy: Buckets  # of `ideal_order`
     ideal_order: Array  # int64 (n_pool,): the greedy ideal
-    kinds: Array  # int64 (2, n_pool): of documents that are worth the same to every intent, the first and last that is left
+    kinds: Array  # int64 (2, n_pool): first document left and last document of each kind: worth the same to every intent
     following: Array  # int64 (n_pool,): the next document of the kind; -1 for none
     weights: Array  # float64 (n_intents,)
-    active: Array  # bool (n_intents,): whether some judged document is worth something
+    active: Array  # bool (n_intents,): whether the intent has a judged document of worth above 0
     best: Array  # float64 (n_intents,): sum of each intent's own ideal
-    going: Array  # float64 (n_intents,): what documents above have left of each intent
+    going: Array  # float64 (n_intents,): probability that the documents above have not satisfied each intent
     terms: Array  # float64 (n_intents,)
     group: Array  # float64: gains of one tied group
     chances: Array  # float64 (4, ...): probabilities within it
@@ -121,7 +121,7 @@ def sum_of_intent(
     group: Array,
     chances: Array,
 ) -> float:
-    """Discounted sum of what the ranks are worth to one intent, or the expectation of it over the orders of ties."""
+    """Discounted sum of the worth of the ranks to one intent; where `averaged`, its expectation over orders of ties."""
     at, stop = buckets.starts[intent], buckets.starts[intent + 1]
     total, going = 0.0, 1.0
     while at < stop:
@@ -141,7 +141,7 @@ def sum_of_intent(
         filled = min(size, cutoff - first)
         if size > 1:
             sort_falling(group, able)
-        if able == size and group[0] == group[size - 1]:  # then no order differs from another
+        if able == size and group[0] == group[size - 1]:  # then all orders give the same sum
             for i in range(filled):
                 total += going * group[i] * discounts[first + i]
                 if fold == STOP:
@@ -184,7 +184,7 @@ def next_worthy(entry: int, stop: int, worth: Array) -> int:
 
 @block
 def compare_entries(one: int, other: int, documents: IntentDocuments, worth: Array) -> int:
-    """0 where two documents are worth the same to every intent, else -1 or 1 in an order of their entries."""
+    """0 where two documents are worth the same to every intent; else -1 or 1, by comparing their entries."""
     at, stop = documents.entries[one], documents.entries[one + 1]
     of_other, other_stop = documents.entries[other], documents.entries[other + 1]
     while True:
@@ -210,11 +210,11 @@ def greedy_order(
     worth: Array,
     work: IntentWork,
 ) -> int:
-    """The greedy ideal: on each rank the document that gains most there, given those above; returns how many gain at all.
+    """Fill `work.ideal_order` with the greedy ideal; returns how many documents gain something.
 
-    Documents of one kind, worth the same to every intent, are interchangeable, so that kinds compete and not documents. Of
-    equal gains the document that comes first wins where the documents are `ordered`, and else the kind that comes first in
-    an order of their entries.
+    Each rank takes the document that gains most there, given the documents above. Documents of one kind, worth the same to
+    every intent, are interchangeable, so kinds are compared, not documents. Of equal gains the first document wins where the
+    documents are `ordered`, and otherwise the kind that `compare_entries` puts first.
     """
     kinds, following, going, terms = work.kinds, work.following, work.going, work.terms
     n_kinds = 0
@@ -251,7 +251,7 @@ def greedy_order(
                 t = documents.numbers[e]
                 terms[n_terms] = work.weights[t] * going[t] * worth[e]
                 n_terms += 1
-            sort_falling(terms, n_terms)  # gains of equal terms are equal to the last bit
+            sort_falling(terms, n_terms)  # so that the same terms give the same gain to the last bit
             for i in range(n_terms):
                 gain += terms[i]
             better = best < 0 or gain > most
@@ -290,8 +290,8 @@ def order_within_ties(
 ) -> None:
     """Order the documents of each tied group by their values, greatest first where `best`, least first otherwise.
 
-    Those of equal values, which are not worth the same to each intent, stand in an order of their entries: sums are rounded as
-    they are made, and their bits may not depend on the order of rows.
+    Documents of equal value that are not worth the same to each intent are ordered by their entries: sums are rounded at each
+    addition, and their bits must not depend on the order of rows.
     """
     values, order, spare_values, spare = work.values, work.rearranged, work.spare_values, work.spare
     if best:
@@ -308,7 +308,7 @@ def order_within_ties(
                 one, other = first + order[start], first + order[end]
                 alike = alike and compare_entries(one, other, documents, worth) == 0
                 end += 1
-            for t in range(0 if alike else n_intents):  # by the first intent in the end
+            for t in range(0 if alike else n_intents):  # sorted by the first intent last, so it decides
                 for i in range(start, end):
                     values[i] = -worth_to(n_intents - 1 - t, first + order[i], documents, worth)
                 sort_by_key_stably(values[start:end], order[start:end], spare_values, spare)
@@ -328,7 +328,7 @@ def perfect_sum(worth: float, fold: int, length: int, discounts: Array) -> float
 
 @inlined
 def work_of(memory: tuple[Array, ...]) -> IntentWork:
-    """Working memory from few arrays: to allocate each by itself, and to count references to it, takes long."""
+    """Working memory as parts of a few arrays: allocating many arrays, and counting references to them, takes long."""
     ranks, of_ranks, active, of_intents, starts, of_entries, of_judged, of_pool, chances = memory
     return IntentWork(
         order=ranks[0],
@@ -374,7 +374,7 @@ def rank_by_key(keys: Array, work: IntentWork) -> None:
 
 @inlined
 def weigh_intents(weighed: bool, chances: Array, worth: Array, work: IntentWork) -> float:
-    """Find the intents that some judged document is worth something to; returns the sum of their weights."""
+    """Set `work.active` for intents with a judged document of worth above 0; returns the sum of the weights of these."""
     whole = 0.0
     for t in range(work.weights.shape[0]):
         work.active[t] = False
@@ -392,7 +392,7 @@ def weigh_intents(weighed: bool, chances: Array, worth: Array, work: IntentWork)
 def arrange_ties(
     first: int, n: int, best: bool, documents: IntentDocuments, worth: Array, work: IntentWork
 ) -> None:
-    """Bucket the entries in the worst or best order of tied documents, of sums that are divided by each intent's own ideal."""
+    """Fill `work.arranged` in the worst or best order of tied documents, for sums divided by each intent's own ideal."""
     for rank in range(n):
         document = first + work.order[rank]
         work.values[rank], work.rearranged[rank] = 0.0, work.order[rank]
@@ -415,7 +415,7 @@ def total_of_intents(
     buckets: Buckets,
     work: IntentWork,
 ) -> float:
-    """Weighted total of the sums of the intents, divided by their ideals where the measure is `over` them."""
+    """Weighted total of the sums of the intents; where `over` is OF_EACH_IDEAL, each sum is divided by its intent's ideal."""
     total = 0.0
     for t in range(work.weights.shape[0]):
         if work.active[t]:
@@ -446,7 +446,7 @@ def score_rows(
     memory: tuple[Array, ...],
     out: Array,
 ) -> None:
-    """Values of one query by every row; NaN where no document of the pool is worth anything to any intent."""
+    """Values of one query by every row; NaN where no document of the pool has a worth above 0."""
     work = work_of(memory)
     first, n, n_intents = scored.offsets[query], work.order.shape[0], work.weights.shape[0]
     pool_first, n_pool = pool.offsets[query], work.ideal_order.shape[0]
@@ -456,7 +456,7 @@ def score_rows(
     rank_by_key(keys[first : first + n], work)
     bucket_entries(work.order, n, first, scored, work.ranked)
     bucket_entries(work.ideal_order, n_pool, pool_first, pool, work.judged)
-    last = -1  # row that the greedy ideal was made for
+    last = -1  # last row for which a greedy ideal was built
     for r in range(plan.rows.shape[0]):
         row = plan.rows[r]
         table, fold, ties, cutoff = row[INTENT_TABLE], row[INTENT_FOLD], row[INTENT_TIES], row[INTENT_CUTOFF]
@@ -508,7 +508,7 @@ def score_intents_of_query(
     plan: IntentRows,
     out: Array,
 ) -> None:
-    """Values of one query by every row, with working memory of its size."""
+    """As `score_rows`, with working memory for the size of the query."""
     first, stop = scored.offsets[query], scored.offsets[query + 1]
     pool_first, pool_stop = pool.offsets[query], pool.offsets[query + 1]
     n_intents = 0
@@ -540,6 +540,6 @@ def score_intents(
     plan: IntentRows,
     out: Array,
 ) -> None:
-    """Values of the queries from `start` to `stop`; documents by rising key."""
+    """Write the values of the queries from `start` to before `stop`; documents are ranked by rising key."""
     for query in range(start, stop):
         score_intents_of_query(query, keys, scored, pool, ordered, chance_offsets, chances, plan, out)

@@ -15,11 +15,11 @@ from .words import copy_text, copy_widely, first_word, leading_zeros, same_text,
 
 
 class Ids(NamedTuple):
-    """Document ids as the join compares them. Of whole numbers `offsets` and `data` are empty, and `leading` says it all."""
+    """Document ids in the form that the join compares. For whole numbers `leading` has the id; `offsets` and `data` are empty."""
 
     hashes: Array  # int64: 32 bits of a hash
-    leading: Array  # int64: ids in this order are in their own order, unless equal: the first seven bytes, or the number
-    offsets: Array  # int64 (n + 1,): where the bytes of each id are in `data`
+    leading: Array  # int64: the first seven bytes, or the number: orders ids, except those where it is equal
+    offsets: Array  # int64 (n + 1,): id `i` is `data[offsets[i]:offsets[i + 1]]`
     data: Array  # uint8
 
 
@@ -27,13 +27,13 @@ _MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def plain_digest(text: Array, start: int, stop: int) -> tuple[int, int]:
-    """32 bits of a hash, and the first seven bytes as a number; one world may digest ids that the other one compares."""
-    held = text[start:stop].tobytes()
-    first = held[:8].ljust(8, b"\0")
-    words = [first, *(held[at : at + 8] for at in range(8, len(held) - 7, 8))]
-    if len(held) > 8 and len(held) % 8:
-        words.append(held[-8:])  # some of its bytes again
-    value = len(held)
+    """32 bits of a hash, and the first seven bytes as a number: the same as `digest`, since plain and compiled code share ids."""
+    own = text[start:stop].tobytes()
+    first = own[:8].ljust(8, b"\0")
+    words = [first, *(own[at : at + 8] for at in range(8, len(own) - 7, 8))]
+    if len(own) > 8 and len(own) % 8:
+        words.append(own[-8:])  # repeats some bytes of the word before
+    value = len(own)
     for word in words:
         product = ((value ^ int.from_bytes(word, "little")) * int(_MIXER)) & 0xFFFFFFFFFFFFFFFF
         value = product ^ (product >> 32)
@@ -63,7 +63,7 @@ def digest(text: Array, start: int, stop: int) -> tuple[Any, Any]:
         value = mix(value, word_at(text, at))
         at += 8
     if at < stop:
-        value = mix(value, word_at(text, stop - 8))  # some of its bytes again
+        value = mix(value, word_at(text, stop - 8))  # repeats some bytes of the word before
     hashed = (value ^ (value >> np.uint64(29))) & np.uint64(0xFFFFFFFF)
     return np.int64(hashed), np.int64(reversed_bytes(word) >> np.uint64(8))
 
@@ -93,7 +93,7 @@ def compare_text(text: Array, start: int, stop: int, other: Array, other_start: 
 
 
 def plain_digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> None:
-    """As `digest_ids`, a word of all ids at a time."""
+    """As `digest_ids`, with NumPy: one word of all ids at a time."""
     starts, stops = offsets[:-1], offsets[1:]
     lengths = stops - starts
     padded = np.concatenate([data, np.zeros(8, np.uint8)])
@@ -108,7 +108,7 @@ def plain_digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array)
     value = mix(lengths.astype(np.uint64), first)
     for at in range(8, int(lengths.max(initial=0)), 8):
         (longer,) = np.nonzero(lengths > at)
-        # of the last word some bytes may be mixed in again
+        # the last word may repeat bytes of the word before
         value[longer] = mix(value[longer], word(np.minimum(starts[longer] + at, stops[longer] - 8)))
     hashes[:] = (value ^ (value >> np.uint64(29))) & np.uint64(0xFFFFFFFF)
     leading[:] = first.byteswap() >> np.uint64(8)
@@ -123,7 +123,7 @@ def digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> No
 
 @driver()
 def starts_of_runs(offsets: Array, data: Array) -> Array:
-    """Rows whose text is not that of the row before."""
+    """Rows whose text differs from that of the row before, and row 0."""
     starts = np.empty(offsets.shape[0], np.int64)
     found = 0
     for row in range(offsets.shape[0] - 1):
@@ -136,7 +136,7 @@ def starts_of_runs(offsets: Array, data: Array) -> Array:
 
 @driver()
 def offsets_of_taken(offsets: Array, rows: Array) -> Array:
-    """Offsets of the texts of these rows, one after the other."""
+    """Offsets of the texts of these rows when they stand one after the other: int64 (n_rows + 1,)."""
     taken = np.empty(rows.shape[0] + 1, np.int64)
     end = 0
     for i in range(rows.shape[0]):
@@ -153,7 +153,7 @@ def plain_take_text(offsets: Array, data: Array, rows: Array, taken: Array, out:
 
 @in_place_of(plain_take_text)
 def take_text_of_rows(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
-    # another thread writes what stands after the last of these rows
+    # bytes after the last of these rows belong to another thread
     last, last_end = data.shape[0] - 64, taken[rows.shape[0]] - 64
     for i in range(rows.shape[0]):
         start, end = offsets[rows[i]], taken[i]
@@ -163,13 +163,13 @@ def take_text_of_rows(offsets: Array, data: Array, rows: Array, taken: Array, ou
 
 @driver()
 def take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
-    """Copy the texts of these rows to where `taken` says."""
+    """Copy the texts of these rows into `out`, the text of `rows[i]` to `taken[i]`."""
     take_text_of_rows(offsets, data, rows, taken, out)
 
 
 @block
 def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
-    """Below, at or above 0 where an id is before, at or after the other, by bytes or as numbers."""
+    """A number below, equal to or above 0 where an id comes before, equals or comes after the other, as bytes or numbers."""
     if ids.leading[row] != others.leading[other]:
         return -1 if ids.leading[row] < others.leading[other] else 1
     if ids.offsets.shape[0] == 0:
@@ -228,7 +228,7 @@ def join_documents(
     run: Ids,
     found: Array,
 ) -> tuple[int, int, int]:
-    """Judged row of each document of the run, -1 where it has none, through one small hash table for each query.
+    """Fill `found` with the judged row of each document of the run, or -1; by one small hash table for each query.
 
     Both sides are grouped by query: query `q` owns `rows[offsets[q]:offsets[q + 1]]`. Returns (0, -1, -1), or 1 for the judgments
     or 2 for the run, with the first two rows that are the same document of the same query.
@@ -261,8 +261,8 @@ def join_by_hash(
 ) -> tuple[int, int, int]:
     """As `join_documents`, without counting references to the arrays of ids, which took most of the time.
 
-    A slot is 0 where it is free; otherwise it has 31 bits of the hash, and which document of the query it is, from 1, those of
-    the run after the judged ones. A judged document once found has a row of the run as its owner.
+    A free slot is 0. Others hold 31 bits of the hash and the number of the document in its query, from 1: judged documents
+    first, then those of the run. `owners` has the row of the run that was joined to a judged document, or -1.
     """
     low = (1 << 32) - 1
     for query in range(judged_offsets.shape[0] - 1):
@@ -309,15 +309,15 @@ def join_by_hash(
     return 0, -1, -1
 
 
-_FEW_KEYS = 48  # up to so many are sorted faster by insertion than by radix
-_LEADING_BYTES = 4  # after these few keys are out of order
-_MOST_MOVES = 4  # for each key, where they are put in order one by one
+_FEW_KEYS = 48  # up to so many keys, insertion sort is faster than radix sort
+_LEADING_BYTES = 4  # sorting by so many bytes leaves few keys out of order
+_MOST_MOVES = 4  # moves for each key, on average, in the insertion sort that follows
 
 
 def plain_order_documents(
     offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, ordered: Array
 ) -> None:
-    """As `order_documents`, by NumPy's sort; where keys are equal, by Python's."""
+    """As `order_documents`, with NumPy's sort, and with Python's for equal keys."""
     queries = np.repeat(np.arange(offsets.shape[0] - 1), np.diff(offsets))
     first, last = offsets[0], offsets[-1]
     own = rows[first:last]
@@ -326,9 +326,9 @@ def plain_order_documents(
     is_new[1:-1] = (keys[own[1:]] != keys[own[:-1]]) | (queries[1:] != queries[:-1])
     runs = np.flatnonzero(is_new)
     tied = np.flatnonzero(np.diff(runs) > 1)
-    held = plain_ids(ids) if len(tied) else []
+    values = plain_ids(ids) if len(tied) else []
     for start, stop in zip(runs[tied].tolist(), runs[tied + 1].tolist(), strict=True):
-        own[start:stop] = sorted(own[start:stop].tolist(), key=held.__getitem__, reverse=not ascending)
+        own[start:stop] = sorted(own[start:stop].tolist(), key=values.__getitem__, reverse=not ascending)
     ordered[first:last] = own
 
 
@@ -336,7 +336,7 @@ def plain_order_documents(
 def order_documents(
     offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, ordered: Array
 ) -> None:
-    """Write the rows of each query by rising key (uint64) and then by id; of the same key and id in no certain order."""
+    """Write the rows of each query to `ordered` by rising key (uint64), then by id; equal key and id: any order."""
     longest = 0
     for query in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[query + 1] - offsets[query])
@@ -388,9 +388,9 @@ def order_rows(
 
 @block
 def sort_by_leading_bytes(n: int, keys: Array, order: Array, counts: Array) -> int:
-    """As `sort_by_key`, in half the time: by the first bytes that vary, and then the few by hand that are not in order yet.
+    """As `sort_by_key`, in half the time: a radix sort by the first bytes that vary, then an insertion sort.
 
-    Returns -1 where they are many.
+    Returns -1 where the insertion sort would have to move many keys.
     """
     varying = np.uint64(0)
     for i in range(n):
@@ -423,7 +423,7 @@ def sort_by_leading_bytes(n: int, keys: Array, order: Array, counts: Array) -> i
 
 @block
 def insert_by_key(keys: Array, at: Array) -> None:
-    """Sort `at` by rising `keys`, and those along with it."""
+    """Sort `keys`, and `at` along with them, by rising key."""
     for i in range(1, at.shape[0]):
         key, moved = keys[i], at[i]
         j = i

@@ -1,10 +1,10 @@
-"""Reading text: TREC files and LETOR files, block by block of whole lines.
+"""Reads TREC files and LETOR files, in blocks of whole lines.
 
-A block ends with a newline, so that no loop needs to look for the end of the data. Everything is appended to columns that the
-caller has made large enough; `filled` says how far each is filled, and lives on from block to block.
+A block ends with a newline, so no loop needs to check for the end of the data. Values are appended to columns that the caller
+has made large enough. `filled` counts the entries of each column, and is passed on from block to block.
 
-A block is read in chunks of whole lines, and a chunk in columns: first where the fields of all its lines are, then all document
-ids, all query ids, all numbers. Line by line took twice as long.
+A block is read in chunks of whole lines. A chunk is read column by column: first the places of all fields, then all document
+ids, all query ids and all numbers. Reading line by line took twice as long.
 """
 
 from __future__ import annotations
@@ -36,31 +36,33 @@ from .words import (
 )
 
 ROWS, DOC_BYTES, QUERIES, QUERY_BYTES, SKIPPED, ODD = range(6)  # entries of `filled`
-_CHUNK = 1 << 14  # bytes of text looked at together: what is found in them stays in the first-level cache
+_CHUNK = 1 << 14  # bytes of a chunk: the places of its fields fit the first-level cache
 _SHORTEST = 8  # bytes of a line of four fields
 
 
 class TextColumns(NamedTuple):
-    """What is kept of the lines of a file."""
+    """Columns that are read from the lines of a file."""
 
     doc_bytes: Array  # uint8: document ids, one after the other
-    doc_offsets: Array  # int64: where the id of each row begins in it, and after the last row where it ends
+    doc_offsets: Array  # int64: start of each row's id in `doc_bytes`, and the end of the last one
     query_bytes: Array  # uint8: query ids; one for each run of rows of the same query
-    query_ends: Array  # int64: where each of them ends in it
+    query_ends: Array  # int64: end of each query id in `query_bytes`
     query_rows: Array  # int64: first row of each run
-    values: Array  # float64 for each row: the score or the grade
-    skipped: Array  # int64: row before which a comment or an empty line stood, once for each
-    odd: Array  # int64 (:, 3): row, start and end of each number that this scanner leaves to another
+    values: Array  # float64: the score or the grade of each row
+    skipped: Array  # int64: for each comment or empty line, the row that follows it
+    odd: Array  # int64 (:, 3): row, start and end of each number that a slower reader must read
 
 
-_USUAL_BLANKS = 12  # of 64 bytes; so many are written without asking whether there are, which is not foreseen
+_USUAL_BLANKS = (
+    12  # of 64 bytes; so many are always written, because a branch on their number would be mispredicted
+)
 
 
 @block
 def find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[int, int]:
-    """Write where the blanks and ends of lines are, in order; returns how many, and how many end a line.
+    """Write the places of blanks and newlines to `out`, in order; returns how many there are, and how many are newlines.
 
-    `out` has room for 64 more.
+    `out` has room for 64 entries more.
     """
     found, lines, at = 0, 0, start
     one, none = np.uint64(1), np.uint64(0)
@@ -91,10 +93,10 @@ def find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[int, in
 def blanks_of_a_line(
     data: Array, start: int, blanks: Array, found: int, lines: int, fields: int, is_open: bool
 ) -> int:
-    """How many blanks each line has, its end among them, where all are of one form, and otherwise 0.
+    """The number of blanks of each line, its newline included, where all lines have the same form; otherwise 0.
 
-    The form: no blank before the first field, one after each; after the last of `fields` nothing but blanks, or anything
-    where it `is_open`. No line is a comment.
+    The form: no blank before the first field and one after each field. After the last of `fields` come blanks only, or
+    anything where the form `is_open`. No line is a comment.
     """
     each = found // max(lines, 1)
     if each < fields or each * lines != found:
@@ -120,11 +122,11 @@ def blanks_of_a_line(
 def find_fields(
     data: Array, start: int, stop: int, row: int, fields: int, table: Array, skipped: Array, n_skipped: int
 ) -> tuple[int, int, int, int]:
-    """Where the fields of any lines are, written as the six blanks of lines `query iteration doc rank score tag` would be.
+    """Find the fields of lines of any form, and write them to `table` as the six blanks of a line of six fields.
 
-    Of a line of fewer fields what is before the grade or the rank counts as what is before the score, and so the blanks after the
-    document and before the number are two. Returns how many lines have a row, where the first of these begins, the comments and empty
-    lines so far, and -1 or where the first line begins that is malformed.
+    The six are those of `query iteration doc rank score tag`. The number, a grade, rank or score, stands at the place of the
+    score, so the blank after the document and the blank before the number are two entries. Returns how many lines are rows,
+    the start of the first row, the number of comments and empty lines so far, and the start of the first malformed line or -1.
     """
     at, lines, first = start, 0, start
     while at < stop:
@@ -144,7 +146,7 @@ def find_fields(
             number_at = skip_blanks(data, skip_field(data, number_at))
         number_stop = skip_field(data, number_at)
         rest = skip_blanks(data, number_stop)
-        # of a tag of several words the others are passed over
+        # the tag may have several words, which are skipped
         if doc_stop == doc_at or number_stop == number_at or (data[rest] == NEWLINE) == (fields > 4):
             return lines, first, n_skipped, at
         if lines == 0:
@@ -163,9 +165,9 @@ def find_fields(
 def keep_documents(
     data: Array, table: Array, lines: int, each: int, row: int, out: Array, offsets: Array, end: int
 ) -> int:
-    """Append the third field of each line; returns where the last one ends.
+    """Append the third field of each line to `out`; returns the end of the last one.
 
-    What stands after an id is copied too, and written over by the next one.
+    The copy includes bytes after an id, which the next id overwrites.
     """
     last, last_end = data.shape[0] - 64, out.shape[0] - 64
     here = offsets[row + 1 : row + 1 + lines]
@@ -192,7 +194,7 @@ def keep_queries(
     runs: int,
     query_end: int,
 ) -> tuple[int, int]:
-    """Append the first field of each line that has another than the line before; returns how many there are so far."""
+    """Append the first field of each line that differs from the line before; returns the number of runs and of bytes so far."""
     start, stop = first, 0
     for line in range(lines):
         before, before_stop = start, stop
@@ -218,7 +220,7 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def plain_scan_trec(data: Array, fields: int, columns: TextColumns, filled: Array) -> int:
-    """As `scan_trec`: each line is split as Python does, which is ten times faster than to look at each byte."""
+    """As `scan_trec`, with `bytes.split` of Python, which is ten times faster than a Python loop over bytes."""
     first, doc_end, runs, query_end, n_skipped, n_odd = filled.tolist()
     query = columns.query_bytes[columns.query_ends[runs - 2] if runs > 1 else 0 : query_end].tobytes()
     columns.doc_offsets[first] = doc_end
@@ -258,7 +260,7 @@ def plain_scan_trec(data: Array, fields: int, columns: TextColumns, filled: Arra
 
 
 def _append(texts: list[bytes], out: Array, end: int, ends: Array) -> int:
-    """Write texts from `end` on, and where each ends; returns where the last one does."""
+    """Append texts to `out` from `end` on, and the end of each to `ends`; returns the end of the last one."""
     joined = b"".join(texts)
     out[end : end + len(joined)] = np.frombuffer(joined, np.uint8)
     ends[: len(texts)] = end + np.cumsum([len(text) for text in texts], dtype=np.int64)
@@ -269,7 +271,7 @@ def _append(texts: list[bytes], out: Array, end: int, ends: Array) -> int:
 def scan_trec(data: Array, fields: int, columns: TextColumns, filled: Array) -> int:
     """Read the lines `query iteration doc grade` of 4 fields, `query iteration doc rank score tag ...` of 6, or `query doc rank` of 3.
 
-    Returns -1, or where in `data` the first line begins that is not of this form.
+    Returns the place in `data` of the first line that does not have this form, or -1.
     """
     table = np.empty(_CHUNK + 64, np.int32)
     words = np.empty((N_WORDS, _CHUNK // _SHORTEST), np.uint64)
@@ -280,7 +282,7 @@ def scan_trec(data: Array, fields: int, columns: TextColumns, filled: Array) -> 
 def scan_trec_lines(
     data: Array, fields: int, columns: TextColumns, filled: Array, table: Array, words: Array
 ) -> int:
-    """As `scan_trec`. Lines of a chunk that are all of one form are told from their blanks; others are looked through."""
+    """As `scan_trec`. Where all lines of a chunk have one form, their blanks give the fields; others are searched for fields."""
     doc_bytes, doc_offsets, query_bytes, query_ends, query_rows, values, skipped, odd = columns
     row, doc_end, runs, query_end = filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES]
     n_skipped, n_odd = filled[SKIPPED], filled[ODD]
@@ -323,10 +325,10 @@ def scan_trec_lines(
 
 @driver()
 def scan_ltr(data: Array, columns: TextColumns, filled: Array) -> int:
-    """Read the label and the query of the lines `label [qid:query] feature:value ...`; features are not looked at.
+    """Read the label and the query of lines `label [qid:query] feature:value ...`; features are skipped.
 
-    A line without qid: belongs to a run of rows of the empty query id. Returns -1, or where in `data` the first line begins
-    that has no label or an empty qid.
+    A line without qid: has the empty query id. Returns the place in `data` of the first line without a label or with an empty
+    qid, or -1.
     """
     _, _, query_bytes, query_ends, query_rows, values, skipped, odd = columns
     row, runs, query_end = filled[ROWS], filled[QUERIES], filled[QUERY_BYTES]
@@ -353,7 +355,7 @@ def scan_ltr(data: Array, columns: TextColumns, filled: Array) -> int:
             n_odd += 1
         at = skip_blanks(data, at)
         start = at
-        # q, i, d: each differs from the line's end, so that none of the four is looked for beyond it
+        # q, i, d, colon: the comparison stops at a newline, so it does not read beyond the line
         if data[at] == 113 and data[at + 1] == 105 and data[at + 2] == 100 and data[at + 3] == COLON:
             start = at + 4
             at = skip_field(data, start)
@@ -376,7 +378,7 @@ def scan_ltr(data: Array, columns: TextColumns, filled: Array) -> int:
 
 @driver()
 def cut_out(data: Array, spans: Array, out: Array, ends: Array) -> None:
-    """Copy the bytes between the last two columns of `spans` one after the other."""
+    """Copy the bytes of each span to `out`, one after the other, and their ends to `ends`; columns 1 and 2 are start and stop."""
     end = 0
     for i in range(spans.shape[0]):
         for at in range(spans[i, 1], spans[i, 2]):

@@ -12,7 +12,7 @@ from .sorting import sort_falling
 
 @block
 def average(gains: Array, n: int, exact: bool) -> float:
-    """Mean of the first `n` gains, the same for any order of them; of equal gains it is that gain."""
+    """Mean of the first `n` gains, with the same bits in any order; the mean of equal gains is that gain exactly."""
     lowest = highest = total = gains[0]
     for i in range(1, n):
         total += gains[i]
@@ -29,7 +29,7 @@ def average(gains: Array, n: int, exact: bool) -> float:
 
 @inlined
 def average_few(ranked: int, depth: int, gain_of_code: Array, work: Work, out: Array) -> int:
-    """As `gather`, of averaged ties where sums of gains are exact: without a branch that depends on the ties."""
+    """As `gather`, for averaged ties and gains whose sums are exact; no branch depends on the ties."""
     sums, sizes = work.group, work.seen
     if ranked > 2 * LANES:
         start = 0
@@ -50,7 +50,7 @@ def average_few(ranked: int, depth: int, gain_of_code: Array, work: Work, out: A
     for i in range(filled):
         first = work.firsts[i]
         work.means[i] = sums[first + sizes[i]] - sums[first]
-    for i in range(filled):  # by themselves, so that they are divided side by side
+    for i in range(filled):  # a separate loop, so that the divisions become vectors
         work.means[i] /= sizes[i]
     for i in range(filled):
         out[i] = work.means[i]
@@ -83,7 +83,7 @@ def gather(
     lists: Array,
     lane: int,
 ) -> int:
-    """Gains by rank of one list of a lane, ties resolved; returns how many ranks were filled: all, or fewer where documents end."""
+    """Write the gains by rank of one list of a lane, ties resolved; returns how many ranks were filled: fewer if documents end."""
     codes, sizes, group = work.codes, work.sizes, work.group
     depth, out = lists.shape[0], lists[:, lane]
     if distinct and not condensed:
@@ -133,7 +133,7 @@ def gather_sums(
     lists: Array,
     lane: int,
 ) -> int:
-    """As `gather`, but each rank holds the sum of the gains so far, which are whole: at the end of a tied group it is exact."""
+    """As `gather`, but each rank holds the sum of the gains so far. Gains are whole, so the sum after a tied group is exact."""
     depth, out = lists.shape[0], lists[:, lane]
     at = start = 0
     before = 0.0

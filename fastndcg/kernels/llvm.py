@@ -1,7 +1,8 @@
-"""What blocks of vectors are written with: pieces of LLVM's language, on plain vectors that every processor has.
+"""Building blocks of vector code: loops, loads, stores and masks in LLVM IR.
 
 Vectors of LANES documents are plain LLVM IR, so one source serves every processor: LLVM splits them where registers are
-narrower. A list's last, partial vector is read as the LANES documents that end the list, and lanes read before are masked.
+narrower. The last, partial vector of a list is read as the last LANES documents of the list; lanes that were read before are
+masked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .numba_parts import binding, ir, numba, types
 
 LANES = 16
 SIDE_BY_SIDE = 8  # queries whose rows are summed together
-BINS = 2 * LANES  # groups of documents whose greatest scores bound those of the first ranks
+BINS = 2 * LANES  # groups of documents, whose greatest scores give a bound for the first ranks
 
 
 def const(value: int, bits: int = 64) -> ir.Constant:
@@ -35,7 +36,7 @@ def lane_numbers(lanes: int, bits: int = 32) -> ir.Constant:
 
 
 class Pointer(NamedTuple):
-    """Where values of one of LLVM's types are. LLVM itself knows no more of a pointer than that it is one."""
+    """A pointer and the LLVM type of the values at it. LLVM's own pointers have no type of their values."""
 
     address: Any
     kind: Any
@@ -51,43 +52,43 @@ class Pointer(NamedTuple):
 
 
 def room(builder: Any, kind: Any, n: int | None = None) -> Pointer:
-    """Memory for a value, or for so many, until the function returns."""
+    """Memory for one value, or for `n`, until the function returns."""
     with builder.goto_entry_block():
         return Pointer(builder.alloca(kind, None if n is None else const(n)), kind)
 
 
 def variable(builder: Any, value: Any) -> Pointer:
-    """Such memory with a value in it."""
+    """Memory as by `room`, with a value in it."""
     held = room(builder, value.type)
     held.write(builder, value)
     return held
 
 
 def pointer_of(context: Any, builder: Any, kind: Any, array: Any) -> Pointer:
-    """Where the elements of an array are."""
+    """A pointer to the elements of an array."""
     data = context.make_array(kind)(context, builder, array).data
     return Pointer(_untyped(builder, data), element_kind(kind.dtype))
 
 
 def _untyped(builder: Any, pointer: Any) -> Any:
-    """Numba's pointers say what they point to; one that was held in memory does not."""
+    """A pointer without a type: Numba's pointers have one, which a copy through memory removes."""
     return Pointer(variable(builder, pointer).address, ir.PointerType()).read(builder)
 
 
 def unpack(builder: Any, value: Any, n: int) -> list[Any]:
-    """The n parts of a tuple or an array of LLVM's."""
+    """The n parts of an LLVM structure or array."""
     return [builder.extract_value(value, place) for place in range(n)]
 
 
 def element_kind(dtype: Any) -> Any:
-    """LLVM's type of an element of an array."""
+    """The LLVM type of an element of an array."""
     if isinstance(dtype, types.Float):
         return ir.FloatType() if dtype.bitwidth == 32 else ir.DoubleType()
     return ir.IntType(8 if isinstance(dtype, types.Boolean) else dtype.bitwidth)
 
 
 def load(builder: Any, pointer: Pointer, offset: Any, kind: Any, align: int) -> Any:
-    """A value of another type than the elements of an array, a vector of them say, from an offset in elements on."""
+    """Load a value of type `kind`, for example a vector, from an array, at an offset in elements."""
     return builder.load(pointer.at(builder, offset).address, typ=kind, align=align)
 
 
@@ -96,14 +97,14 @@ def store(builder: Any, value: Any, pointer: Pointer, offset: Any, align: int) -
 
 
 def declare(builder: Any, name: str, kind: Any) -> Any:
-    """A function of LLVM's own, or of this module."""
+    """An LLVM intrinsic, or a function of this module, by name."""
     found = builder.module.globals.get(name)
     return ir.Function(builder.module, kind, name) if found is None else found
 
 
 @contextmanager
 def for_steps(builder: Any, start: Any, stop: Any, step: Any, flags: tuple[str, ...] = ()) -> Iterator[Any]:
-    """A loop over the numbers from `start` to before `stop`; flags are those of the addition of a step."""
+    """A loop over the numbers from `start` to before `stop`; `flags` are LLVM flags of the addition of a step."""
     check, body, done = (builder.append_basic_block(name) for name in ("for.cond", "for.body", "for.end"))
     before = builder.basic_block
     builder.branch(check)
@@ -124,12 +125,12 @@ def for_range(builder: Any, count: Any) -> AbstractContextManager[Any]:
 
 
 def bits_of(kind: Any) -> int:
-    """How wide a number is."""
+    """The width of an LLVM number type, in bits."""
     return {ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind)) or int(kind.width)
 
 
 def compress(builder: Any, value: Any, mask: Any) -> Any:
-    """The lanes under the mask, moved together to the front."""
+    """The lanes where the mask is set, moved to the front."""
     kind = value.type
     element = "f" if isinstance(kind.element, ir.FloatType | ir.DoubleType) else "i"
     name = f"llvm.experimental.vector.compress.v{kind.count}{element}{bits_of(kind.element)}"
@@ -138,17 +139,17 @@ def compress(builder: Any, value: Any, mask: Any) -> Any:
 
 
 def compresses() -> bool:
-    """Whether the processor has an instruction for `compress`, which goes through memory, lane by lane, where it has none."""
+    """Whether the processor has an instruction for `compress`. Without one it goes through memory, lane by lane."""
     features = numba.config.CPU_FEATURES
     if features is None:
-        with suppress(RuntimeError):  # LLVM knows nothing of this processor
+        with suppress(RuntimeError):  # LLVM does not know this processor
             return bool(numba.config.ENABLE_AVX and binding.get_host_cpu_features().get("avx512f"))
     return "+avx512f" in (features or "")
 
 
 @contextmanager
 def for_bits(builder: Any, word: Any) -> Iterator[Any]:
-    """For each bit of a word that is set, from the lowest: its place."""
+    """A loop over the places of the bits of a word that are set, from the lowest."""
     left = variable(builder, word)
     check, body, done = (builder.append_basic_block(name) for name in ("check", "body", "done"))
     builder.branch(check)
@@ -164,9 +165,10 @@ def for_bits(builder: Any, word: Any) -> Iterator[Any]:
 
 @contextmanager
 def for_reached(builder: Any, n: Any, lanes: int, reached: Callable[[Any], Any]) -> Iterator[Any]:
-    """For each of n >= `lanes` places at which a lane of `reached(offset)`, a mask, is set, in order: the place.
+    """A loop over the places, in order, at which the mask `reached(offset)` is set; there are n >= `lanes` places.
 
-    What `compress` is where it is an instruction: 64 places at a time, since where a word ends is hard to predict.
+    It replaces `compress` where the processor has no instruction for it. It collects 64 places at a time in a word, because the
+    branch at the end of a word is hard to predict.
     """
 
     def bits_of(mask: Any) -> Any:
@@ -194,7 +196,7 @@ def for_reached(builder: Any, n: Any, lanes: int, reached: Callable[[Any], Any])
                     seen = splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), lanes)
                     fresh = builder.icmp_signed(">=", lane_numbers(lanes), seen)
                     last = bits_of(builder.and_(reached(end), fresh))
-                    # lanes that were read before lie below the word, or below what is in it
+                    # lanes that were read before are shifted out, or are 0 already
                     below = builder.sub(start, end)
                     is_below = builder.icmp_signed(">", below, const(0))
                     up = builder.select(is_below, const(0), builder.neg(below))
@@ -217,18 +219,18 @@ def population(builder: Any, mask: Any) -> Any:
 
 
 class Data(NamedTuple):
-    """An array as an LLVM function gets it."""
+    """An array as an argument of an LLVM function."""
 
     data: Pointer
     shape: list[Any]
 
 
 def own_function(name: str, emit: Callable[..., Any], *, unrolled: bool = True) -> Callable[..., Any]:
-    """The code of an intrinsic as an LLVM function of its own: `emit(builder, ...)` gets its arrays as `Data`.
+    """The code of an intrinsic as a separate LLVM function: `emit(builder, ...)` writes it and gets arrays as `Data`.
 
-    Within its caller the loops of a block would compete for registers with some forty arrays, and what does not vary in
-    them would be computed there for each query, whether they run or not. To have a loop over few vectors `unrolled` takes
-    longer before it than it spares.
+    Inside the caller the loops of a block would compete for registers with some forty arrays, and the caller would compute
+    their loop invariants for each query, whether the loops run or not. `unrolled` costs more time before a loop over few
+    vectors than it saves.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -271,10 +273,10 @@ def within_caller(emit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def like(plain: Callable[..., Any], generate: Callable[..., Any]) -> Callable[..., Any]:
-    """What types an intrinsic, whose parameters and result are those of a plain function.
+    """The typing function of an intrinsic that has the parameters and the result of a plain function.
 
-    Whole numbers are int64 unless they are annotated as uint64, others of the dtype of the first array. The result is as
-    annotated, and of that dtype for Any.
+    Integers are int64 unless annotated as uint64; floats have the dtype of the first array. The result has the annotated type;
+    for Any, that dtype.
     """
     annotated = {"int": types.int64, "np.uint64": types.uint64, "bool": types.boolean, "None": types.void}
     *of_parameters, of_result = plain.__annotations__.values()
@@ -322,7 +324,7 @@ def _put_together(kind: Any, values: Iterator[Any]) -> Any:
 
 
 class Element(NamedTuple):
-    """How scores of one dtype are compared in vectors."""
+    """The LLVM type of scores of one dtype, and comparisons of vectors of them."""
 
     kind: Any
     size: int
@@ -349,14 +351,14 @@ class Element(NamedTuple):
 
 
 def element_of(array: Data) -> Element:
-    """How the elements of an array of scores are compared."""
+    """The `Element` of an array of scores."""
     kind = array.data.kind
     whole = isinstance(kind, ir.IntType)
     return Element(kind, 4 if isinstance(kind, ir.FloatType) else 8, whole)
 
 
 def sorting_steps(first: int, n: int) -> Iterator[tuple[int, int]]:
-    """The pairs of places that Batcher's odd-even merge sort of n rows compares; n is a power of two."""
+    """The pairs of places that Batcher's odd-even merge sort compares, for n rows; n is a power of two."""
     if n > 1:
         yield from sorting_steps(first, n // 2)
         yield from sorting_steps(first + n // 2, n // 2)
@@ -374,7 +376,7 @@ def _merging_steps(first: int, n: int, step: int) -> Iterator[tuple[int, int]]:
 
 
 def transpose(builder: Any, rows: list[Any]) -> list[Any]:
-    """Vectors of the columns of as many rows, a power of two."""
+    """The columns of a square of vectors, as vectors; the number of rows is a power of two."""
     n = len(rows)
     span = n // 2
     while span:

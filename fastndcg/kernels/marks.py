@@ -1,8 +1,8 @@
-"""What each function of the kernels is: a driver, a block, and so on. In the plain world a mark does nothing.
+"""Marks: decorators that say what a function of the kernels is, such as a driver or a block. In plain Python they do nothing.
 
-The modules beside this one are executed twice. As `fastndcg.kernels` they are plain Python and NumPy, which is what Python imports
-and what scores small inputs; Numba is not imported for them. As `fastndcg.compiled`, the same files, they are compiled. In both they
-import each other by relative names, so that each world is whole; `worlds` says which one runs.
+The modules of this package are loaded twice. As `fastndcg.kernels` they are plain Python and NumPy: they score small inputs,
+and do not import Numba. As `fastndcg.compiled` the same files are compiled. Modules import each other by relative names, so the
+two copies never mix; `worlds` chooses between them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class TooSlowError(Exception):
-    """A plain driver ran until its deadline; what it has done so far can be done again."""
+    """A plain driver ran until its deadline. It can be run again from the start."""
 
 
 class _Deadline(threading.local):
-    at = float("inf")  # of `thread_time`, which a busy machine does not hasten
+    at = float("inf")  # in `thread_time`, which does not count other processes
     last = staticmethod(
         lambda: float("inf")
-    )  # says at the deadline whether there is a later one, which is costly to know
+    )  # returns a later deadline; called only at the first one, because it is costly
 
 
 deadline = _Deadline()
@@ -69,10 +69,10 @@ block: Any = _as_it_is
 inlined: Any = _as_it_is
 apart: Any = _as_it_is
 allocating: Any = _as_it_is
-driver: Any = _as_plain  # `plain` takes its place in the plain world, where loops would be slow
-stoppable: Any = _stoppable  # a block where a plain driver stops after its deadline; drivers that run it write nothing they read
+driver: Any = _as_plain  # its `plain` function replaces it in plain Python, where loops would be slow
+stoppable: Any = _stoppable  # a block that stops a plain driver after its deadline; its drivers write nothing that they read
 empty: Any = np.empty
-steps: Any = range  # of a loop whose steps threads share
+steps: Any = range  # a loop whose steps are shared among threads
 
 if IS_COMPILED and not TYPE_CHECKING:
     from numba.extending import intrinsic, overload
@@ -83,15 +83,15 @@ if IS_COMPILED and not TYPE_CHECKING:
 
 
 def in_place_of(plain: F) -> Callable[[Callable[..., Any]], F]:
-    """A block that takes the place of a plain function where kernels are compiled."""
+    """Mark a block that replaces a plain function where kernels are compiled."""
     return lambda function: block(function) if IS_COMPILED else plain
 
 
 def vectors(plain: F, *, within: bool = False, unrolled: bool = True) -> Callable[[Callable[..., Any]], F]:
-    """A block of vectors: the plain function, and where kernels are compiled the code that `emit` writes in its place.
+    """Mark a vector block: the plain function, or where kernels are compiled the code that `emit` writes in its place.
 
-    `emit(builder, ...)` gets arrays as `Data`. The code is a function of its own, or a part `within` its caller; to have its
-    loops `unrolled` is not worth while where they are short.
+    `emit(builder, ...)` gets arrays as `Data`. The code is a separate function, or a part of its caller where `within`. Short
+    loops should not be `unrolled`.
     """
 
     def decorate(emit: Callable[..., Any]) -> F:

@@ -1,4 +1,4 @@
-"""Working memory of a thread: the ranking of a query, the batch that is scored side by side, and how large each is."""
+"""Working memory of a thread: for the ranking of a query, and for a batch of queries that are scored side by side."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Work(NamedTuple):
 
     codes: Array  # uint32: code of the document of each rank
     sizes: Array  # uint32: size of each tied group, at its first rank
-    firsts: Array  # uint32: first rank of the tied group of each rank, of a short ranking; of a longer one, of each in `wanted`
+    firsts: Array  # uint32: first rank of the tied group of each rank; in a ranking of more than 2 * LANES, of each of `wanted`
     seen: Array  # uint32: documents of the group placed so far, at its first rank
-    wanted: Array  # uint32: kept documents that need a rank, of a longer ranking
-    ties: Array  # uint32: how many documents are tied with each of these
+    wanted: Array  # uint32: kept documents that need a rank, in such a longer ranking
+    ties: Array  # uint32: how many documents are tied with each of `wanted`
     group: Array  # float64: gains of one tied group
     means: Array  # float64 (LANES,): mean gain of the tied group of each rank
 
@@ -33,50 +33,50 @@ class Scratch(NamedTuple):
 
     codes: Array  # uint32: codes of the query's documents, where grades are not coded
     greatest: Array  # (SIDE_BY_SIDE, BINS): greatest score of each bin of documents
-    bounds: Array  # (SIDE_BY_SIDE,): scores that the documents reach which must be kept
+    bounds: Array  # (SIDE_BY_SIDE,): documents with this score or more are kept
     scores: Array  # (lanes, longest + 2 * LANES): scores of the documents kept for ranking
-    kept: Array  # uint32: their codes
-    wanted: Array  # scores of those that need a rank
+    kept: Array  # uint32: codes of these documents
+    wanted: Array  # scores of the documents that need a rank
     gains: Array  # float64 (T, longest + 2): gain of each document, where grades are not coded
     values: Array  # float64: gains of a pool, where grades are not coded
     chances: Array  # float64 (4, longest + 2) where there are folds: probabilities within one tied group
 
 
 class Lanes(NamedTuple):
-    """The queries of a batch, each in a lane of its own."""
+    """The queries of a batch, one in each lane."""
 
     queries: Array  # int64 (lanes,): number of each query
     starts: Array  # int64 (lanes,): first row of its documents
-    stops: Array  # int64 (lanes,): the row after them
-    seen: Array  # int64 (lanes,): the row after those that are looked at, next; `starts` where none are
-    has_documents: Array  # bool (lanes,): scored ones, or judged ones
+    stops: Array  # int64 (lanes,): the row after its last document
+    seen: Array  # int64 (lanes,): the row after the documents that the next step reads; `starts` for none
+    has_documents: Array  # bool (lanes,): whether the query has scored or judged documents
     all_kept: Array  # bool (lanes,): whether all its documents are kept for ranking
-    kept: Array  # int64 (lanes,): how many are
-    steps: Array  # int64 (lanes,): what it takes to rank these by themselves
+    kept: Array  # int64 (lanes,): how many documents are kept
+    steps: Array  # int64 (lanes,): cost of ranking this lane by itself
 
 
 class Ranked(NamedTuple):
     """Short lists ranked side by side."""
 
     codes: Array  # uint32 (rows, SIDE_BY_SIDE): code of the document of each rank
-    same: Array  # uint8 (rows,): lanes whose documents of this rank and the one before are tied, as bits
-    keys: Array  # int64 (rows, SIDE_BY_SIDE): what is sorted
+    same: Array  # uint8 (rows,): a bit for each lane, set where this rank and the one before are tied
+    keys: Array  # int64 (rows, SIDE_BY_SIDE): sort keys
     gains: Array  # float64 (rows, SIDE_BY_SIDE): gains by rank, before ties are averaged
     sizes: Array  # float64 (rows, SIDE_BY_SIDE): sizes of tied groups
 
 
 class Sums(NamedTuple):
-    """What a row is summed to, so far."""
+    """The sums of a row so far."""
 
     cutoffs: Array  # int64 (lanes,)
     sums: Array  # float64 (2, lanes): of the list and of the ideal
-    summed: Array  # int64 (2, lanes): how many ranks are in these sums
-    stops: Array  # int64 (2, lanes): how many should be
-    values: Array  # float64 (lanes,): of the row
+    summed: Array  # int64 (2, lanes): how many ranks these sums contain
+    stops: Array  # int64 (2, lanes): how many ranks they should contain
+    values: Array  # float64 (lanes,): values of the row
 
 
 class Batch(NamedTuple):
-    """Queries side by side: what their rows are summed from, and the sums."""
+    """Queries side by side: counts, lists and ideals, and the sums of their rows."""
 
     lanes: Lanes
     counts: Array  # int64 (2, L + 2 + COUNTED, lanes): scored and judged documents of each level, where grades are coded
@@ -119,7 +119,7 @@ def work_for(longest: int) -> Work:
 
 @block
 def lanes_for(longest: int, plan: Plan) -> int:
-    """How many queries are scored side by side: several, where what is held of each is little."""
+    """How many queries are scored side by side: several where each needs little memory, else one."""
     n_lists, n_ideals = max(plan.lists.shape[0], 1), plan.ideals.shape[0]
     ranks = n_lists * min(plan.depth, longest) + n_ideals * plan.ideal_depth
     return SIDE_BY_SIDE if max(ranks, longest) <= HELD else 1
@@ -127,7 +127,7 @@ def lanes_for(longest: int, plan: Plan) -> int:
 
 @allocating
 def scratch_for(longest: int, coded: bool, pool: int, documents: Documents, plan: Plan) -> Scratch:
-    """Working memory for grades that are `coded` to levels, or for others and pools of at most `pool` documents."""
+    """Working memory for lists of at most `longest` documents; for grades without levels, also for pools of at most `pool`."""
     size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
     return Scratch(
         empty(0 if coded else longest, np.uint32),
@@ -148,7 +148,7 @@ def batch_for(longest: int, plan: Plan) -> Batch:
     depth, ideal_depth, lanes = min(plan.depth, longest), plan.ideal_depth, lanes_for(longest, plan)
     rows = LANES * max(vectors_of(min(longest, TOGETHER)), 1)
     counts = empty((2, plan.gains.shape[1] + COUNTED, lanes), np.int64)
-    counts[:] = 0  # ideals of lanes without a query are filled as well
+    counts[:] = 0  # ideals are filled for lanes without a query too
     return Batch(
         Lanes(
             empty(lanes, np.int64),

@@ -1,6 +1,6 @@
-"""The parts of Numba and llvmlite that vector blocks are written with; None in the plain world.
+"""Names of Numba and llvmlite that vector blocks use; None in plain Python.
 
-They stand below `marks`, so that `private_numba`, which `compiling` imports, needs no more than these.
+They are not in `marks`, so that `private_numba`, which `compiling` imports, depends on this module only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = ["IS_COMPILED", "binding", "ir", "numba", "types"]
 
-# where Numba is told to compile nothing, both worlds are plain
+# with NUMBA_DISABLE_JIT both copies of the kernels are plain
 IS_COMPILED = __name__.startswith("fastndcg.compiled.") and os.environ.get("NUMBA_DISABLE_JIT", "0") in (
     "",
     "0",

@@ -1,8 +1,8 @@
 """Pages of Parquet.
 
-A chunk of a column is a row of pages: a header in Thrift's compact protocol, then values. Values that stand in a dictionary are
-codes of a fixed width, in runs of one code and in groups of eight that are packed. What a kernel does not know, or what would
-lead out of the bytes that are there, it refuses: pyarrow then reads that column, or says what is wrong with it.
+A chunk of a column is a sequence of pages. A page is a header in Thrift's compact protocol, then values. Values of a dictionary
+are stored as codes of a fixed width, in runs of one code and in packed groups of eight. A kernel refuses a page that it does not
+know, or that would need bytes outside the data: pyarrow then reads that column, or reports the error.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from .joining import digest
 from .marks import block, driver
 from .words import copy_8, copy_32, copy_widely, first_word, same_text, word_at
 
-# columns of a table of pages: fields 1 to 4 of a header, those of the structure in it, and what they come to
+# columns of a table of pages: fields 1 to 4 of a header, fields of the structure inside it, and values derived from both
 PAGE_KIND, PAGE_BYTES, PAGE_STORED, PAGE_CHECKSUM = range(4)
 (
     PAGE_VALUES,
     PAGE_NULLS,
     PAGE_ENCODING,
-    PAGE_LEVELS,  # of definition: their encoding in DATA_PAGE, their length in DATA_PAGE_2
+    PAGE_LEVELS,  # definition levels: their encoding in DATA_PAGE, their length in DATA_PAGE_2
     PAGE_REPETITION,  # the same for levels of repetition
     PAGE_ROWS,
     PAGE_COMPRESSED,
     PAGE_FORM,  # the field with the structure that describes the values
-    PAGE_START,  # of what is stored, after the levels of DATA_PAGE_2
+    PAGE_START,  # place of the stored bytes, after the levels of DATA_PAGE_2
     PAGE_NULLABLE,  # whether values begin with levels
     PAGE_FIELDS,
 ) = range(4, 15)
@@ -36,17 +36,17 @@ DATA_PAGE, DATA_PAGE_2, DICTIONARY_PAGE = 0, 3, 2
 _FORMS = np.array([5, -1, 7, 8])  # the field that has the structure of each kind of page
 PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY = 0, 2, 3, 4, 8
 UNCOMPRESSED, SNAPPY = range(2)
-ABSENT = -(1 << 40)  # no field of 32 bits
-SPARE = 64  # bytes after a page that may be written, too
-PADDED = 256  # entries that a dictionary has room for at least, so that no code of eight bits leads out of it
+ABSENT = -(1 << 40)  # a value that no field of 32 bits has
+SPARE = 64  # bytes after a page that may be overwritten
+PADDED = 256  # least size of the array of a dictionary, so that every code of eight bits is inside it
 _NESTED = 8  # structures within structures
-_SNAPPY_MOST = 22  # bytes that a byte of Snappy may become: 64 of 3
-_LIMIT = 1 << 31  # of numbers in a header
+_SNAPPY_MOST = 22  # most bytes from one byte of Snappy: 3 bytes may stand for 64
+_LIMIT = 1 << 31  # numbers in a header are below it
 
 
 @block
 def variable_number(data: Array, at: Any) -> tuple[Any, Any]:
-    """A number in groups of seven bits, the lowest first, and where it ends; that is past all data where it does not."""
+    """Read a number in groups of seven bits, the lowest first: returns it and its end, which is past all data if it is cut off."""
     value, shift = np.int64(0), np.int64(0)
     while at < data.shape[0] and shift < 63:
         byte = np.int64(data[at])
@@ -63,7 +63,7 @@ def zigzag(value: Any) -> Any:
     return (value >> 1) ^ -(value & 1)
 
 
-# where a field of a header goes, by the field that holds its structure, 0 for the header itself, and by its own number
+# the column for a field of a header, by the number of the field that holds its structure (0: the header) and by its own number
 _NOWHERE = -1
 _PAGE_PLACES = np.full((9, 8), _NOWHERE)
 _PAGE_PLACES[0, 1:5] = PAGE_KIND, PAGE_BYTES, PAGE_STORED, PAGE_CHECKSUM
@@ -76,11 +76,11 @@ _PAGE_PLACES[8, 1:] = (  # DATA_PAGE_2
 
 @block
 def set_page_field(page: Array, parent: int, field: int, kind: Any, value: Any) -> bool:
-    """Set a field that is known; False where it is of another type than it should be, or stands there twice."""
+    """Set a field of a page if it is a known one; returns False where it has a wrong type or occurs twice."""
     if 0 <= parent < _PAGE_PLACES.shape[0] and 0 <= field < _PAGE_PLACES.shape[1]:
         place = _PAGE_PLACES[parent, field]
         if place != _NOWHERE:
-            # whether DATA_PAGE_2 is compressed; all others are integers of 32 bits
+            # the field that says whether DATA_PAGE_2 is compressed is a boolean; all others are integers of 32 bits
             fits = kind < 3 if place == PAGE_COMPRESSED else kind == 5 and -_LIMIT <= value < _LIMIT
             if not fits or page[place] != ABSENT:
                 return False
@@ -90,9 +90,9 @@ def set_page_field(page: Array, parent: int, field: int, kind: Any, value: Any) 
 
 @block
 def read_page_header(data: Array, at: int, page: Array, fields: Array) -> int:
-    """Set a page's fields; returns where the header ends: past all data where it does not, and -1 where it is none.
+    """Set the fields of a page; returns the end of the header: past all data if it is cut off, -1 if it is not a header.
 
-    `fields` is scratch: the last field of each structure that is open.
+    `fields` is scratch memory: the last field of each open structure.
     """
     page[:] = ABSENT
     depth = 0
@@ -134,7 +134,7 @@ def read_page_header(data: Array, at: int, page: Array, fields: Array) -> int:
                 return -1
             fields[depth] = 0
             continue
-        elif kind > 2:  # lists and maps, which no header of a page has
+        elif kind > 2:  # lists and maps, which do not occur in headers of pages
             return -1
         if depth < 2 and not set_page_field(page, fields[0] if depth else 0, fields[depth], kind, value):
             return -1
@@ -145,7 +145,7 @@ def read_page_header(data: Array, at: int, page: Array, fields: Array) -> int:
 def accepts_page(
     data: Array, page: Array, codec: int, optional: bool, most_values: int, most_bytes: int
 ) -> bool:
-    """Whether a page is one that can be read, as far as its header tells; sets what its fields come to."""
+    """Whether a page can be read, by its header; sets the derived columns of the page."""
     kind, encoding, levels = page[PAGE_KIND], page[PAGE_ENCODING], page[PAGE_LEVELS]
     if not (0 < page[PAGE_VALUES] <= most_values and 0 <= page[PAGE_BYTES] <= most_bytes):
         return False
@@ -179,7 +179,7 @@ def accepts_page(
         page[PAGE_LEVELS] = 0
     page[PAGE_COMPRESSED] = is_packed
     if is_packed and codec == SNAPPY:
-        # a block says how many bytes it holds; what it does not fill would be left as it was
+        # a block of Snappy says how many bytes it holds; fewer would leave a part of the page unwritten
         size, _ = variable_number(data, page[PAGE_START])
         return size == page[PAGE_BYTES] and size <= _SNAPPY_MOST * page[PAGE_STORED]
     return is_packed or page[PAGE_STORED] == page[PAGE_BYTES]
@@ -189,9 +189,9 @@ def accepts_page(
 def find_pages(
     data: Array, pages: Array, codec: int, optional: bool, most_values: int, most_bytes: int
 ) -> tuple[int, int]:
-    """List pages that lie in `data` whole; returns how many, and where the next one begins, or -1 where that cannot be read.
+    """List the pages that are complete in `data`; returns their number, and the start of the next page or -1 if it is not readable.
 
-    No page has more values than its chunk, nor more bytes.
+    No page has more values or bytes than its chunk: `most_values` and `most_bytes`.
     """
     fields = np.empty(_NESTED, np.int64)
     found, at = 0, 0
@@ -215,7 +215,7 @@ def find_pages(
 
 @block
 def end_of_levels(page: Array, at: Any, last: Any, n: int) -> Any:
-    """Where definition levels of n values end, all of which must be there; -1 where one is null."""
+    """The end of the definition levels of n values; -1 where a value is null or the levels are not good."""
     if last - at < 4:
         return np.int64(-1)
     stop = at + 4 + little_number(page, at, 4)
@@ -226,7 +226,7 @@ def end_of_levels(page: Array, at: Any, last: Any, n: int) -> Any:
 
 @block
 def are_levels_full(page: Array, at: Any, stop: Any, n: int) -> bool:
-    """Whether definition levels are those of n values, none of which is null, and end where they should."""
+    """Whether the definition levels from `at` to `stop` are those of n values, none of them null."""
     known = 0
     while known < n:
         header, at = variable_number(page, at)
@@ -249,7 +249,7 @@ def are_levels_full(page: Array, at: Any, stop: Any, n: int) -> bool:
 
 @block
 def packed_code(page: Array, start: Any, width: Any, i: int) -> Any:
-    """The i-th code of a packed group; at most 32 bits wide."""
+    """Code `i` of packed codes from `start` on; `width` is at most 32 bits."""
     at = start + (i * width >> 3)
     word = first_word(page, at, min(at + 8, page.shape[0])) >> np.uint64(i * width & 7)
     return np.int64(word & ((np.uint64(1) << np.uint64(width)) - np.uint64(1)))
@@ -257,13 +257,15 @@ def packed_code(page: Array, start: Any, width: Any, i: int) -> Any:
 
 @block
 def run_of_codes(page: Array, at: Any, last: Any, width: Any, left: int) -> tuple[Any, Any, Any, Any]:
-    """The next codes of a page that has `left` of them and ends before `last`: how many, the code that all are or -1 for packed
-    ones, where they begin, and where the next ones do. No codes where these are not good.
+    """Read the header of a run of codes; `left` codes of the page remain, and the page ends before `last`.
+
+    Returns the number of codes, their common code or -1 if they are packed, the start of the codes, and the start of the next
+    run. The number is 0 where the run is not good.
     """
     header, at = variable_number(page, at)
     n = header >> 1
     if header & 1:
-        if 8 * n >= left + 8 or n > last:  # only the last group is filled up
+        if 8 * n >= left + 8 or n > last:  # only the last group may have codes beyond `left`
             return 0, 0, 0, 0
         stop = at + n * width
         n = min(8 * n, left)
@@ -280,10 +282,10 @@ def run_of_codes(page: Array, at: Any, last: Any, width: Any, left: int) -> tupl
 def values_of_pages(
     data: Array, pages: Array, scratch: Array, stored: int, entries: Array, n_entries: int, out: Array
 ) -> int:
-    """Fill `out` with the values of pages, as bits: entries of their dictionary, or numbers of `stored` bytes, cut to its width.
+    """Fill `out` with the values of pages, as bits: dictionary entries, or numbers of `stored` bytes cut to the width of `out`.
 
-    `entries` has room for PADDED, `scratch` for the longest page that is compressed and SPARE bytes. Returns how many values
-    there were, or -1 where pages are not good or `out` is too short.
+    `entries` has room for PADDED, `scratch` for the longest compressed page and SPARE bytes. Returns the number of values, or -1
+    where pages are not good or `out` is too short.
     """
     done = 0
     for i in range(pages.shape[0]):
@@ -312,7 +314,7 @@ def runs_of_pages(
     values: Array,
     ends: Array,
 ) -> int:
-    """As `values_of_pages`, for int64: the value of each run of equal ones, and where it ends; returns how many runs there are."""
+    """As `values_of_pages`, for int64: writes the value of each run of equal values and its end; returns the number of runs."""
     found, done = 0, 0
     for i in range(pages.shape[0]):
         page = pages[i]
@@ -331,7 +333,7 @@ def runs_of_pages(
     return found
 
 
-# of a table of texts: how many it has, and whether its slots are empty all the same
+# entries of the state of a table of texts: how many texts it has, and whether its slots are still to be filled
 FOUND, IS_NEW = range(2)
 _LOW = (1 << 32) - 1
 
@@ -349,10 +351,11 @@ def texts_of_pages(
     state: Array,
     out: Array,
 ) -> int:
-    """As `values_of_pages`, for texts: the number of each, in order of first appearance in a table that is added to.
+    """As `values_of_pages`, for texts: adds new texts to a table, and fills `out` with the number of each text in it.
 
-    Text `i` of the table is `store[ends[i]:ends[i + 1]]`; a slot has 31 bits of a hash, and a number from 1, or is 0.
-    Returns how many pages are done; fewer than all where the table has no room left, and -1 where pages are not good.
+    Text `i` of the table is `store[ends[i]:ends[i + 1]]`; texts are numbered by first appearance. A free slot is 0; others hold
+    31 bits of a hash and a number from 1. Returns how many pages were read: fewer than all where the table is full, and -1
+    where pages are not good.
     """
     if state[IS_NEW]:
         for code in range(state[FOUND]):
@@ -388,7 +391,7 @@ def put_in_slot(data: Array, start: Any, stop: Any, slots: Array, code: Any) -> 
     slots[slot] = (hashed >> 1 << 32) | (code + 1)
 
 
-AHEAD = 64  # texts whose places in memory are asked for together: one after the other they took three times as long
+AHEAD = 64  # texts whose memory is fetched together; fetching one after the other took three times as long
 
 
 @block
@@ -403,7 +406,10 @@ def codes_of_plain(
     codes: Array,
     ahead: Array,
 ) -> Any:
-    """Number texts, each after its length; returns how many the table has then; -2 less as many where it is full, -1 for bad texts."""
+    """Write the number of each text of a plain page, in which a text follows its length; new texts are added to the table.
+
+    Returns the number of texts in the table; -2 minus that number where it is full, and -1 where texts are not good.
+    """
     for first in range(0, codes.shape[0], AHEAD):
         some = codes[first : first + AHEAD]
         at = hash_ahead(data, at, last, slots, ends, store, ahead[:, : some.shape[0]])
@@ -436,7 +442,10 @@ def codes_of_plain(
 
 @block
 def hash_ahead(data: Array, at: Any, last: Any, slots: Array, ends: Array, store: Array, ahead: Array) -> Any:
-    """Hash, start and stop of some texts, and a look at what they will be compared with; returns where they end, -1 for bad ones."""
+    """Write hash, start and stop of some texts to `ahead`, and fetch the texts that they will be compared with.
+
+    Returns the end of the last text, or -1 where texts are not good.
+    """
     for i in range(ahead.shape[1]):
         if last - at < 4:
             return np.int64(-1)
@@ -457,16 +466,16 @@ def hash_ahead(data: Array, at: Any, last: Any, slots: Array, ends: Array, store
 
 @block
 def place_of_values(data: Array, page: Array, scratch: Array, room: Any, stored: int) -> tuple[Any, Any]:
-    """Where the values of a page begin and end, in `scratch` if it is compressed.
+    """Start and end of the values of a page; a compressed page is unpacked to `scratch`, and they are places in that.
 
-    They begin at -1 where they are not good, one is null, there are more than there is room for, or plain ones of `stored` bytes
-    would lead out of the page.
+    The start is -1 where the page is not good, a value is null, there are more than `room` values, or plain values of `stored`
+    bytes would not fit into the page.
     """
     n, size, start = page[PAGE_VALUES], page[PAGE_BYTES], page[PAGE_START]
     stop = start + page[PAGE_STORED]
     held = scratch if page[PAGE_COMPRESSED] else data
     has_levels = page[PAGE_NULLABLE] and page[PAGE_KIND] == DATA_PAGE
-    # those of DATA_PAGE_2 stand before what is compressed
+    # levels of DATA_PAGE_2 stand before the compressed bytes
     levels_before = page[PAGE_NULLABLE] and not has_levels
     if n > room or (levels_before and not are_levels_full(data, start - page[PAGE_LEVELS], start, n)):
         return np.int64(-1), np.int64(-1)
@@ -483,9 +492,9 @@ def place_of_values(data: Array, page: Array, scratch: Array, room: Any, stored:
 
 @block
 def unpack_snappy(data: Array, at: Any, stop: Any, out: Array, size: Any) -> bool:
-    """Undo Snappy's compression; False where that does not give `size` bytes. Writes up to SPARE bytes more.
+    """Unpack Snappy's compression; returns False where that does not give `size` bytes. Writes up to SPARE bytes more.
 
-    By a library, page by page, threads wait for Python's lock at each page: two read no faster than one.
+    With a library, threads wait for Python's lock at each page: two threads read no faster than one.
     Format: https://github.com/google/snappy/blob/main/format_description.txt
     """
     _, at = variable_number(data, at)
@@ -497,7 +506,7 @@ def unpack_snappy(data: Array, at: Any, stop: Any, out: Array, size: Any) -> boo
         n: Any = (tag >> 2) + 1
         if kind == 0:  # bytes as they are
             wide = n - 60
-            if wide > 0:  # how many is in the next one to four bytes
+            if wide > 0:  # their number is in the next one to four bytes
                 if wide > stop - at:
                     return False
                 n = little_number(data, at, wide) + 1
@@ -511,7 +520,7 @@ def unpack_snappy(data: Array, at: Any, stop: Any, out: Array, size: Any) -> boo
             for i in range(copied, n):
                 out[done + i] = data[at + i]
             at += n
-        else:  # bytes from before
+        else:  # a copy of earlier bytes
             wide = kind if kind < 3 else 4
             if wide > stop - at:
                 return False
@@ -545,11 +554,11 @@ def little_number(data: Array, at: Any, n: Any) -> Any:
 
 @block
 def plain_values(data: Array, start: Any, stored: int, values: Array) -> None:
-    """Numbers of four or eight bytes, cut to the width of `values`."""
+    """Fill `values` with numbers of four or eight bytes, cut to its width."""
     n = values.shape[0]
     safe = (
         max(n - 1, 0) if start + n * stored + 4 > data.shape[0] else n
-    )  # a word of the last one may lead out
+    )  # a word read at the last number may reach beyond the data
     if stored == 4:
         for i in range(safe):
             values[i] = word_at(data, start + 4 * i)
@@ -564,7 +573,7 @@ def plain_values(data: Array, start: Any, stored: int, values: Array) -> None:
 def runs_of_plain(
     data: Array, start: Any, n: int, stored: int, done: int, found: int, values: Array, ends: Array
 ) -> int:
-    """List runs of numbers of four or eight bytes, going on from those that were found up to row `done`."""
+    """Append runs of equal numbers of four or eight bytes to the `found` runs of the rows before `done`; returns how many, or -1."""
     for i in range(n):
         word = np.int64(first_word(data, start + stored * i, start + stored * (i + 1)))
         value = word if stored == 8 else word << 32 >> 32
@@ -579,7 +588,7 @@ def runs_of_plain(
 
 @block
 def values_of_codes(page: Array, at: Any, stop: Any, dictionary: Array, n_entries: int, out: Array) -> bool:
-    """Fill `out` with entries of the dictionary, by the codes that stand from `at` to before `stop`; False where these are not good."""
+    """Fill `out` with dictionary entries, by the codes from `at` to before `stop`; returns False where codes are not good."""
     if at >= stop or page[at] > 32:
         return False
     width, done = np.int64(page[at]), 0
@@ -608,12 +617,15 @@ def values_of_codes(page: Array, at: Any, stop: Any, dictionary: Array, n_entrie
 def unpack_narrow(
     page: Array, start: Any, width: Any, dictionary: Array, n_entries: int, values: Array
 ) -> Any:
-    """Entries of packed codes of at most eight bits: one word has eight of them."""
+    """Fill `values` with dictionary entries of packed codes of at most eight bits; returns False where a code has no entry.
+
+    It reads eight codes at a time, as one word.
+    """
     bits, mask = np.uint64(width), (np.uint64(1) << np.uint64(width)) - np.uint64(1)
     highest = np.uint64(0)
     whole = values.shape[0] >> 3
     if start + whole * width + 8 > page.shape[0]:
-        whole = max(0, whole - 8)  # the last words would lead out of the page
+        whole = max(0, whole - 8)  # the last words would reach beyond the page
     for group in range(whole):
         word = word_at(page, start + group * width)
         for i in range(8):
@@ -641,7 +653,7 @@ def runs_of_codes(
     values: Array,
     ends: Array,
 ) -> int:
-    """As `runs_of_plain`, of the entries that n codes stand for; -1 where codes are not good, or for more runs than there is room."""
+    """As `runs_of_plain`, for the dictionary entries of n codes; -1 where codes are not good or there is no room for a run."""
     if at >= stop or page[at] > 32:
         return -1
     width, last, end = np.int64(page[at]), -1, done + n

@@ -1,4 +1,4 @@
-"""Powers of two of fractional grades: the same bits in Python and in kernels, on every processor. This needs no Numba."""
+"""Powers of two with fractional exponents: the same bits in Python and in kernels, on every processor. Imports no Numba."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _BITS = 7
 _STEPS = 1 << _BITS  # of the table, from one power of two to the next
 _LN2, _LN2_REST = 46516320 / 2.0**26, -1.904654299957768e-09  # ln 2: its leading 26 bits, and the rest
 _SPLIT = 2.0**27 + 1  # x * _SPLIT - (x * _SPLIT - x) is x rounded to 26 bits
-_FRACTION = 160  # bits behind the point, of whole numbers that stand for fractions
+_FRACTION = 160  # bits after the point of fractions that are stored as whole numbers
 _LEAST = -54  # 2^grade - 1 rounds to -1 for all grades below
 
 
 def _table() -> npt.NDArray[np.float64]:
-    """2^(j / _STEPS) for each j, rounded to 26 bits, and the rest of it; by roots of whole numbers."""
+    """2^(j / _STEPS) for each j, as a number of 26 bits and the rest; computed by roots of whole numbers."""
     root = 2 << _FRACTION
     for _ in range(_BITS):
         root = math.isqrt(root << _FRACTION)
@@ -33,11 +33,11 @@ _WHOLE = np.array([math.ldexp(1.0, whole) for whole in range(_LEAST, 54)])
 
 
 def exp2(grade: float) -> float:
-    """2^grade of a grade up to 53, within 0.50002 units in the last place; exact for whole grades; 0 below -54.
+    """2^grade for a grade up to 53, within 0.50002 units in the last place; exact for whole grades; 0 below -54.
 
-    What libraries return differs in the last bit from one to the next, and from processor to processor. Here are only sums and
-    products of float64, of which no compiler may make fewer roundings. With grade = k / 128 + r and t = r ln 2 the power is
-    2^(k / 128) (1 + t + t^2 / 2 + ...). The factors of the large terms have 26 bits, so that their products are exact.
+    Results of libraries differ in the last bit between libraries and processors. This function uses only sums and products of
+    float64, whose roundings no compiler may leave out. With grade = k / 128 + r and t = r ln 2 the power is
+    2^(k / 128) (1 + t + t^2 / 2 + ...). The factors of the large terms have 26 bits, so their products are exact.
     """
     if grade < _LEAST:
         return 0.0

@@ -1,13 +1,14 @@
-"""Private parts of Numba: the one module that touches them. `compiling` imports it where it knows the version, and does without else.
+"""The only module that uses private parts of Numba. `compiling` imports it for versions that were tested, and works without it.
 
-DRIVER, BLOCK    options for njit, which compile without what Numba does again and again
-apart            a block that stays a function of its own
+DRIVER, BLOCK    options for njit that leave out repeated work of Numba's compiler
+apart            compiles a block as a separate function
 empty            np.empty, compiled once
-keep             where a driver is kept, and how it is loaded
-address_of       where the code of a driver is
-call_at          a call of the code that is there
+keep             sets the folder of a driver, and how it is loaded
+address_of       the address of a driver's code
+call_at          a call of the code at an address
 
-A process that forks waits until nothing is being compiled, since the child would wait forever for a lock that nobody holds there.
+A process that forks waits until no compilation runs. Otherwise the child would inherit a locked lock, which no thread of it can
+release.
 """
 
 from __future__ import annotations
@@ -40,10 +41,9 @@ from .llvm import const, own_function, unpack
 
 
 class _Flags(Flags):
-    """Numba's flags, compared by those that are set.
+    """Numba's flags, compared by the flags that are set.
 
-    They are part of what Numba looks up for each function that an operation may be. By all there are that took a tenth of a
-    cold compilation.
+    They are part of the key by which Numba looks up each function. Comparing all flags took a tenth of a cold compilation.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -53,22 +53,22 @@ class _Flags(Flags):
         return _HASH_OF_FLAGS
 
 
-_HASH_OF_FLAGS = hash(Flags())  # theirs is of the names of options, so that all are the same
+_HASH_OF_FLAGS = hash(Flags())  # Numba hashes only the names of options, so all flags have the same hash
 
 
 class _Quick(Compiler):
-    """Numba's compiler, without what it does again and again."""
+    """Numba's compiler without some repeated work."""
 
     def __init__(
         self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, local: Any
     ) -> None:
         super().__init__(typing, target, library, args, returned, _Flags(flags), local)
-        # of a copy that is this compiler's own. To ask LLVM for the size of each variable took a tenth of the time
+        # `targetctx` is a copy of this compiler's own. Asking LLVM for the size of each variable took a tenth of the time
         self.state.targetctx.get_abi_sizeof = partial(_size_of, self.state.targetctx.target_data)
 
 
 def _size_of(target: Any, kind: Any) -> int:
-    """Bytes of a value of one of LLVM's types."""
+    """Bytes of a value of an LLVM type."""
     name = str(kind)
     if name not in _sizes:
         _sizes[name] = kind.get_abi_size(target)
@@ -79,9 +79,9 @@ _sizes: dict[str, int] = {}
 
 
 class _LinkedLibrary(JITCodeLibrary):
-    """The code of a block, which only drivers optimise and make machine code of, as a part of themselves.
+    """The code of a block. It is optimised and made machine code only as a part of drivers.
 
-    Numba would do so for each block by itself, and again in each of its callers: that took a third of a cold compilation.
+    Numba would do that for each block by itself, and again in each of its callers: a third of a cold compilation.
     """
 
     @property
@@ -89,10 +89,10 @@ class _LinkedLibrary(JITCodeLibrary):
         return self
 
     def set_env(self, name: str, environment: Any) -> None:
-        """There is no code here to run in an environment."""
+        """Do nothing: a block has no code that runs in an environment."""
 
     def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002, as Numba calls it
-        """What Python calls instead, to be told that the block cannot be called."""
+        """The address that Python calls for a block: it raises an error, because blocks cannot be called."""
         return binding.address_of_symbol("PyObject_Call") or 0
 
     def _optimize_final_module(self) -> None:
@@ -111,9 +111,8 @@ class _Linked(_Quick):
 
 
 DRIVER: dict[str, Any] = {"no_cfunc_wrapper": True, "pipeline_class": _Quick}
-# Without what lets Python call a function: for tables and scratch memory it took a fifth of a cold compilation. And without reference
-# counting, since blocks do not allocate: with it, an atomic addition for each array that a query's blocks touch took 2 microseconds
-# a query.
+# Without the wrapper by which Python calls a function: for tables and scratch memory it took a fifth of a cold compilation. And
+# without reference counting, because blocks do not allocate: an atomic addition for each array took 2 microseconds a query.
 BLOCK: dict[str, Any] = {
     "no_cfunc_wrapper": True,
     "no_cpython_wrapper": True,
@@ -124,7 +123,7 @@ ALLOCATING: dict[str, Any] = {**BLOCK, "_nrt": True}
 
 
 def apart(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """A block, compiled with these options, that gets no more of its contiguous arrays than data and lengths."""
+    """Compile a block with these options as a separate function that receives only data and lengths of contiguous arrays."""
     compiled = numba.njit(forceinline=True, **options)(function)
 
     def typed(typing: Any, *arguments: Any) -> Any:
@@ -152,7 +151,7 @@ def apart(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 
 def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
-    """What compiled code takes for a contiguous array, a tuple or a number that was taken apart."""
+    """The value that compiled code uses for a contiguous array, a tuple or a number, from its parts."""
     if isinstance(kind, types.BaseTuple):
         parts = [_as_passed(context, builder, *each) for each in zip(kind.types, given, strict=True)]
         return context.make_tuple(builder, kind, parts)
@@ -171,7 +170,7 @@ def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
 
 @intrinsic
 def empty(typing: Any, shape: Any, kind: Any) -> Any:
-    """As `np.empty`, which Numba compiles as a function of its own for each dtype and number of dimensions, 0.05 s each."""
+    """As `np.empty`, of which Numba compiles a separate function for each dtype and number of dimensions, 0.05 s each."""
     returned = types.Array(kind.dtype, len(shape) if isinstance(shape, types.BaseTuple) else 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -190,7 +189,7 @@ def empty(typing: Any, shape: Any, kind: Any) -> Any:
 
 
 class _Folder(InTreeCacheLocator):
-    """The folder where drivers are kept, which may be one that can only be read."""
+    """The folder of compiled drivers, which may be read-only."""
 
     def __init__(self, function: Any, file: str, kept: Path) -> None:
         super().__init__(function, file)
@@ -213,17 +212,16 @@ class _Located(CompileResultCacheImpl):
 
 
 class _Kept(FunctionCache):
-    """Numba's cache of a driver, in our folder; what cannot be read or written is compiled again by the next process.
+    """Numba's cache of a driver, in our folder. Where a file cannot be read or written, the next process compiles again.
 
-    A driver is loaded without what only compiling needs. Numba would first register all functions that it can compile, and import
-    SciPy where it is installed: that took 0.3 s of the 0.8 s of a first score. A driver that has to be compiled after all waits
-    for it then.
+    A driver is loaded without the preparations for compiling: Numba would first register all functions that it can compile, and
+    import SciPy where it is installed, 0.3 s of the 0.8 s of a first score. They are done only if a driver has to be compiled.
     """
 
     _impl_class = _Located
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        # the one part that code needs to run: where the functions are that give it memory
+        # compiled code needs only the addresses of the functions that allocate memory
         for name, address in _nrt_python.c_helpers.items():
             binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
         with self._guard_against_spurious_io_errors():
@@ -242,7 +240,7 @@ class _Kept(FunctionCache):
 
 
 class _Nowhere(NullCache):
-    """In place of a cache where there is no folder for one."""
+    """Replaces the cache where there is no folder for it."""
 
     def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ARG002, as Numba calls it
         caching.tell_unkept("a folder of the user, who has none")
@@ -250,15 +248,15 @@ class _Nowhere(NullCache):
 
 def keep(dispatcher: Any, function: Any) -> None:
     try:
-        dispatcher._cache = _Kept(function)  # code that lacks a part ends the process
-    except (
-        RuntimeError
-    ):  # without a home, or where none of the places that Numba was told to take can be written
+        dispatcher._cache = _Kept(
+            function
+        )  # code without the addresses of `load_overload` would end the process
+    except RuntimeError:  # the user has no home, or Numba finds no folder that can be written
         dispatcher._cache = _Nowhere()
 
 
 def is_kept(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
-    """Whether code for arguments of such types is in the folder."""
+    """Whether the folder has code for arguments of these types."""
     kept = dispatcher._cache
     if isinstance(kept, NullCache):
         return False
@@ -271,9 +269,9 @@ def is_kept(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
 
 
 def compile_for(dispatcher: Any, kinds: tuple[Any, ...]) -> None:
-    """Compile a driver for arguments of such types, or load it where it is kept.
+    """Compile a driver for arguments of these types, or load it from the folder.
 
-    Numba registers all functions that it can compile when it first compiles; an interrupt would lose those that are left.
+    At its first compilation Numba registers all functions that it can compile; an interrupt would leave some unregistered.
     """
     if kinds not in dispatcher.overloads and not is_kept(dispatcher, kinds):
         with global_compiler_lock, uninterrupted():
@@ -282,7 +280,7 @@ def compile_for(dispatcher: Any, kinds: tuple[Any, ...]) -> None:
 
 
 def address_of(dispatcher: Any, arguments: tuple[Any, ...]) -> int:
-    """Where the compiled code of a driver for such arguments is; it is compiled now where it was not before."""
+    """The address of the compiled code of a driver for such arguments; compiles it if necessary."""
     kinds = tuple(dispatcher.typeof_pyval(argument) for argument in arguments)
     compile_for(dispatcher, kinds)
     compiled = dispatcher.overloads[kinds]
@@ -291,11 +289,11 @@ def address_of(dispatcher: Any, arguments: tuple[Any, ...]) -> int:
 
 @intrinsic
 def call_at(typing: Any, address: Any, chunks: Any, documents: Any, plan: Any, out: Any) -> Any:
-    """Call the code of a serial driver; returns 1 where it failed."""
+    """Call a serial driver by its address; returns 1 where it failed, and 0 otherwise."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         convention, kinds = context.call_conv, signature.args[1:]
-        # Numba asks the pointer what function it points to
+        # Numba needs a pointer with the type of the function
         pointer = ir.PointerType(convention.get_function_type(types.none, kinds))
         function = builder.inttoptr(arguments[0], pointer)
         status, _ = convention.call_function(builder, function, types.none, kinds, arguments[1:])

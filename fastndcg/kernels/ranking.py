@@ -1,4 +1,4 @@
-"""The ranking of one query: which documents need a rank, and theirs."""
+"""The ranking of one query: chooses the documents that need a rank, and ranks them."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from .sorting import falling_keys, sort_by_key
 from .vectors.keeping import bound_of_top, find_from, keep_few_from, keep_from
 from .vectors.ranking import count_ahead, count_among, rank_distinct, rank_tied
 
-COUNTING = 16  # compared vectors for each kept document, up to which counting beats sorting
-MANY = 512  # documents of a list from which most vectors hold none of the first ranks
-_SAMPLE = 8192  # documents that stand for a list too long for the first-level cache
+COUNTING = 16  # up to so many compared vectors for each kept document, counting is faster than sorting
+MANY = 512  # in lists of so many documents, most vectors have no document of the first ranks
+_SAMPLE = 8192  # documents that give the bound of a list too long for the first-level cache
 
 
 @inlined
 def is_bounded(n: int, depth: int) -> bool:
-    """Whether a bound tells the documents of the first `depth` ranks from most of the others."""
+    """Whether a bound of scores excludes most documents that are not on the first `depth` ranks."""
     return depth <= LANES and n >= 2 * LANES
 
 
 @block
 def bounded_by(n: int) -> int:
-    """How many of a list's documents its bound is taken of: a bound of some bounds all, and a long list is read from memory once."""
+    """Number of documents of a list from which its bound is computed. A bound of a part holds for all, and saves a second read."""
     return _SAMPLE if n > 4 * _SAMPLE else n
 
 
 @inlined
 def keep_top(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: Array) -> int:
-    """Keep a superset of the documents of the first `depth` ranks, with all tied with the last of them; returns how many."""
+    """Keep at least the documents of the first `depth` ranks and all documents tied with the last of them; returns how many."""
     n = scores.shape[0]
     if not is_bounded(n, depth):
         return keep_all(codes, scores, kept_scores, kept)
@@ -67,11 +67,11 @@ def rank_documents(
     own: Array,
     work: Work,
 ) -> bool:
-    """Rank the documents that were kept: fill `work.codes` and `work.sizes`. Returns whether some of those ranked may be tied.
+    """Rank the kept documents: fill `work.codes` and `work.sizes`. Returns whether some of the ranked documents may be tied.
 
-    Documents whose gain is 0 by every table, those of codes below `first_wanted`, may be left out: their ranks hold the code
-    `nothing`, in a group of one where no other document of the group is worth something. Where at most 2 * LANES are ranked
-    and some may be tied, `work.firsts` is filled too. `tied` says that ties are likely.
+    Documents with codes below `first_wanted` have gain 0 by every table and may be left out: their ranks hold the code
+    `nothing`, as a group of one unless a document tied with them has a gain. Where at most 2 * LANES are ranked and some may be
+    tied, `work.firsts` is filled too. `tied` says that ties are likely.
     """
     if kept > 2 * LANES:
         wanted = find_from(codes[:kept], first_wanted, work.wanted)
@@ -98,7 +98,7 @@ def rank_many(
     own: Array,
     work: Work,
 ) -> bool:
-    """As `rank_documents`, of more than two vectors: the `found` documents of `work.wanted` are compared with all."""
+    """As `rank_documents`, for more than two vectors: the `found` documents of `work.wanted` are compared with all documents."""
     blocks = vectors_of(kept)
     for i in range(kept):
         work.codes[i] = nothing
@@ -111,7 +111,7 @@ def rank_many(
     for j in range(found):
         own[j] = scores[work.wanted[j]]
     counted = 0
-    while found - counted > LANES:  # to compare two vectors of them with each document takes fewer steps
+    while found - counted > LANES:  # comparing two vectors of them with each document takes fewer steps
         count_among(scores[:kept], own[counted:], firsts[counted:], sizes[counted:])
         counted += 2 * LANES
     for j in range(counted, found):

@@ -1,8 +1,7 @@
-"""Random signs, orders and draws: sums of values that are whole numbers, so that no order of adding them changes a bit.
+"""Random signs, orders and draws, and sums over them. Values are whole numbers, so sums do not depend on the order of additions.
 
-A word of 64 random bits is a function of the seed, the number of the resample and the block of queries, and of nothing else (the
-generator SplitMix64 of Steele, Lea and Flood, 2014, at a place of its own for each resample). Resamples can be shared among threads in
-any way.
+A word of 64 random bits depends only on the seed, the number of the resample and the block of queries (the generator SplitMix64
+of Steele, Lea and Flood, 2014, with a separate stream for each resample). So threads can share the resamples in any way.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from fastndcg.kernels.tables import Array
 
 from .marks import IS_COMPILED, block, driver
 
-# Python's own integers do without wrapping and its warnings where nothing is compiled
+# plain Python uses its own integers: those of NumPy would warn when they wrap
 word: Any = np.uint64 if IS_COMPILED else int
 
 _ALL = word(2**64 - 1)
@@ -28,7 +27,7 @@ _BY_27, _BY_30, _BY_31, _BY_32 = word(27), word(30), word(31), word(32)
 _BY_8, _BY_16, _BY_24, _BY_40, _BY_48, _BY_56 = word(8), word(16), word(24), word(40), word(48), word(56)
 
 _BESIDE = 512  # resamples that are drawn side by side
-_PICKS = 6  # places of an order that are taken from one word: 7! is small beside 2^32
+_PICKS = 6  # places of an order that one word decides: 7! is small compared with 2^32
 
 
 @block
@@ -50,9 +49,9 @@ def stream_of(seed: int, resample: int) -> int:
 
 @driver()
 def flip_signs(seed: int, first: int, values: Array, sums: Array) -> None:
-    """For resamples from `first` on, the sum of values, each with a random sign: int64 (n,) to int64 (n_resamples,).
+    """For resamples from `first` on, the sum of the values, each with a random sign: int64 (n,) to int64 (n_resamples,).
 
-    The sum of eight values for each of their 256 signs is looked up, so that a flip takes an eighth of an addition.
+    Sums of eight values are looked up in a table of their 256 combinations of signs: one addition for eight values.
     """
     n_resamples = sums.shape[0]
     streams, words = np.empty(n_resamples, np.uint64), np.empty(n_resamples, np.uint64)
@@ -70,7 +69,7 @@ def flip_signs(seed: int, first: int, values: Array, sums: Array) -> None:
                 for signs in range(size):
                     tables[group, size + signs] = tables[group, signs] + value
                     tables[group, signs] -= value
-        for r in range(n_resamples):  # apart from the next loop these are vectors: two thirds of the time
+        for r in range(n_resamples):  # a separate loop becomes vectors, which takes two thirds of the time
             words[r] = random_word(word(streams[r]), b)
         for r in range(n_resamples):
             bits = word(words[r])
@@ -88,7 +87,7 @@ def flip_signs(seed: int, first: int, values: Array, sums: Array) -> None:
 
 @driver()
 def permute_systems(seed: int, first: int, values: Array, ranges: Array) -> None:
-    """For resamples from `first` on, how far apart sums of systems are that are permuted within each query.
+    """For resamples from `first` on, the range of the systems' sums after permuting the systems within each query.
 
     int64 (n_queries, n_systems) to int64 (n_resamples,).
     """
@@ -117,10 +116,10 @@ def permute_systems(seed: int, first: int, values: Array, ranges: Array) -> None
 
 @driver()
 def draw_sums(seed: int, first: int, values: Array, sums: Array) -> None:
-    """For resamples from `first` on, the sum of as many values as there are, drawn with replacement.
+    """For resamples from `first` on, the sum of n values drawn with replacement: int64 (n,) to int64 (n_resamples,).
 
-    int64 (n,) to int64 (n_resamples,). The same seed draws the same places, whatever the values. Side by side, resamples take a third of the
-    time that they take one after the other, whose words of random bits no vector makes.
+    The same seed draws the same places, whatever the values. Resamples are drawn side by side, so that vectors compute the
+    random words: that takes a third of the time.
     """
     n, size = values.shape[0], word(values.shape[0])
     streams, words = np.empty(_BESIDE, np.uint64), np.empty(_BESIDE, np.uint64)
@@ -130,7 +129,7 @@ def draw_sums(seed: int, first: int, values: Array, sums: Array) -> None:
             streams[r] = stream_of(seed, first + start + r)
             part[r] = 0
         for pair in range((n + 1) // 2):
-            for r in range(part.shape[0]):  # apart from the next loop these are vectors
+            for r in range(part.shape[0]):  # a separate loop becomes vectors
                 words[r] = random_word(word(streams[r]), pair)
             for r in range(part.shape[0]):
                 bits = word(words[r])

@@ -1,4 +1,4 @@
-"""The expectation that is not a sum: nDCG over an ideal of the returned documents."""
+"""Expected nDCG over an ideal of the returned documents, which is not a sum over ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .sums import sum_discounted
 from .vectors.summing import normalise
 
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated
-_UNIT, _ROOM = 2.0**600, 2.0**400  # a product of what is below each is a number
+_UNIT, _ROOM = 2.0**600, 2.0**400  # a number below _UNIT times one below _ROOM does not overflow
 
 
 @block
@@ -29,7 +29,7 @@ def choose(n: int, k: int) -> float:
 def fill_ways(n: int, most: int, ways: Array, powers: Array) -> None:
     """Numbers of ways to choose 0, 1, ... and `most` of n, as ways * _UNIT ** powers, where ways is below _UNIT.
 
-    From sums and products alone, so that they are the same on every processor.
+    Only additions, products and divisions are used, so the bits are the same on every processor.
     """
     power, number = 0, 1.0
     for k in range(most + 1):
@@ -40,7 +40,7 @@ def fill_ways(n: int, most: int, ways: Array, powers: Array) -> None:
         if number >= _UNIT:
             number /= _UNIT
             power += 1
-        elif power > 0 and number < 1.0:  # as _UNIT is a power of 2
+        elif power > 0 and number < 1.0:  # exact, because _UNIT is a power of 2
             number *= _UNIT
             power -= 1
         ways[k], powers[k] = number, power
@@ -68,7 +68,7 @@ def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
 
 @allocating
 def sum_whole_groups(gains: Array, sizes: Array, length: int, discounts: Array) -> tuple[float, int, int]:
-    """DCG of the tied groups that end within `length` ranks, how many ranks that are, and the group after them."""
+    """DCG of the tied groups that end within `length` ranks, the number of their ranks, and the index of the next group."""
     total, before, last = 0.0, 0, 0
     while last < sizes.shape[0] and before + sizes[last] <= length:
         mean = average(gains[before : before + sizes[last]].copy(), sizes[last], False)
@@ -81,7 +81,7 @@ def sum_whole_groups(gains: Array, sizes: Array, length: int, discounts: Array) 
 
 @block
 def list_kinds(group: Array, values: Array, available: Array) -> int:
-    """Distinct gains of a group whose gains fall, and how many documents have each; returns how many gains there are."""
+    """List the distinct gains of a sorted group, and how many documents have each; returns the number of distinct gains."""
     kinds = 0
     available[:] = 0
     for i in range(group.shape[0]):
@@ -96,7 +96,7 @@ def list_kinds(group: Array, values: Array, available: Array) -> int:
 def ways_to_draw(
     drawn: Array, kinds: int, starts: Array, ways_of: Array, powers_of: Array
 ) -> tuple[float, int]:
-    """In how many ways so many of each kind are drawn, as in `fill_ways`."""
+    """Number of ways to draw `drawn` documents of each kind, as ways and power of _UNIT (see `fill_ways`)."""
     ways, power = 1.0, 0
     if kinds > 1:
         for kind in range(kinds):
@@ -113,11 +113,11 @@ def ways_to_draw(
 def expected_over_returned(
     gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool
 ) -> float:
-    """Expectation of DCG / IDCG, or of IDCG where not `ratio`, over all orders of ties, where the ideal is made of the documents on the first ranks.
+    """Expectation of DCG / IDCG over all orders of ties, or of IDCG where not `ratio`; the ideal has the documents above the cutoff.
 
-    `gains` are in rank order, `sizes` those of the tied groups. Which documents are returned varies only where a group
-    straddles the cutoff. Then every way to draw the remaining places from the group's distinct gains is weighed by its
-    (multivariate hypergeometric) probability. Infinite where there are more than `_MOST_DRAWS` ways.
+    `gains` are in rank order, `sizes` are those of the tied groups. The returned documents vary only where a group crosses the
+    cutoff. Then each way to fill the remaining places with the group's distinct gains is weighted by its (multivariate
+    hypergeometric) probability. Infinite where there are more than `_MOST_DRAWS` ways.
     """
     length = min(gains.shape[0], cutoff)
     total, before, last = sum_whole_groups(gains, sizes, length, discounts)
@@ -182,7 +182,7 @@ def expect_over_returned(
     ratio: bool,
     out: Array,
 ) -> None:
-    """nDCG, or IDCG where not `ratio`, of each query by `expected_over_returned`, of the documents for which `counts` is true."""
+    """Write the value of `expected_over_returned` for each query, over the documents for which `counts` is true."""
     for query in range(offsets.shape[0] - 1):
         rows = offsets[query] + np.flatnonzero(counts[offsets[query] : offsets[query + 1]])
         keys = np.empty(rows.shape[0], np.uint64)

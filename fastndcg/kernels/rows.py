@@ -1,4 +1,4 @@
-"""Rows: which of them are of one query, and in which order another tool would take them."""
+"""Grouping of rows by query, and the order in which another tool would rank them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .words import same_text
 
 @driver()
 def find_changes(values: Array, rows: Array) -> int:
-    """List the rows whose value differs from that of the row before, as far as `rows` has room; returns how many there are."""
+    """List the rows whose value differs from that of the row before, while `rows` has room; returns how many there are in all."""
     before, after = values[:-1], values[1:]
     found = 0
     for row in range(after.shape[0]):
@@ -30,9 +30,10 @@ def find_changes(values: Array, rows: Array) -> int:
 def codes_by_first_appearance(
     indices: Array, numbers: Array, codes: Array, first_rows: Array, counts: Array
 ) -> int:
-    """Number the values that occur in order of first appearance: each row's number, each number's first row, and its rows.
+    """Number the distinct values by first appearance; returns how many there are.
 
-    `numbers` is scratch, -1 for each value that there could be. Returns how many there are.
+    Writes the number of each row to `codes`, and for each number its first row and its count of rows. `indices` are values from
+    0; `numbers` is scratch memory, -1 for each possible value.
     """
     found = 0
     for row in range(indices.shape[0]):
@@ -63,9 +64,9 @@ def number_row(
     first_rows: Array,
     counts: Array,
 ) -> Any:
-    """Give a row its code, or the next one where `code` is -1 and its key goes into a free slot.
+    """Write the code of a row. Where `code` is -1 the row gets the next code, and its key goes into the free slot.
 
-    Returns how many codes there are, -1 where there is no room for another.
+    Returns how many codes there are, or -1 where there is no room for another.
     """
     if code < 0:
         if found == counts.shape[0]:
@@ -81,9 +82,9 @@ def number_row(
 
 @driver()
 def codes_of_numbers(values: Array, slots: Array, codes: Array, first_rows: Array, counts: Array) -> int:
-    """As `codes_by_first_appearance`, of any int64, through a hash table; -1 where these are more than `counts` has room for.
+    """As `codes_by_first_appearance`, for any int64, by a hash table; returns -1 where `counts` has no room for all values.
 
-    A slot is a value, and its number from 1, or 0 where it is free; there are at least twice as many as `counts` has places.
+    A slot has a value and its number from 1, or 0 where it is free. There are at least twice as many slots as `counts` has places.
     """
     found = 0
     for row in range(values.shape[0]):
@@ -101,7 +102,7 @@ def codes_of_numbers(values: Array, slots: Array, codes: Array, first_rows: Arra
 def codes_of_texts(
     offsets: Array, data: Array, slots: Array, codes: Array, first_rows: Array, counts: Array
 ) -> int:
-    """As `codes_of_numbers`, of texts; a slot has the hash of one."""
+    """As `codes_of_numbers`, for texts; a slot has the hash of a text."""
     found = 0
     for row in range(offsets.shape[0] - 1):
         start, stop = offsets[row], offsets[row + 1]
@@ -122,7 +123,7 @@ def codes_of_texts(
 
 @driver()
 def rows_by_code(codes: Array, n_codes: int) -> tuple[Array, Array]:
-    """Offsets of each code and the rows in its order, rows of one code in their own order (a counting sort)."""
+    """Offsets of the codes, and the rows sorted by code, rows of one code in their own order (a counting sort)."""
     offsets = np.zeros(n_codes + 1, np.int64)
     for row in range(codes.shape[0]):
         offsets[codes[row] + 1] += 1
@@ -144,15 +145,15 @@ def scale_of(width: Any) -> Any:
 
 @block
 def bucket_of(code: Any, scale: Any) -> Any:
-    """`code // width`, as a product, since a division takes ten times as long.
+    """`code // width` as a product, because a division takes ten times as long; `scale` is that of `scale_of(width)`.
 
-    The scale is at most `width - 1` too large, in units of `1 / width`. The quotient is exact while `code * width < 2**58`: codes are
-    below 2**31, and widths below 2**27. The product is at most `BUCKETS * 2**58`.
+    The scale is too large by at most `width - 1`, in units of `1 / width`. The quotient is exact while `code * width < 2**58`:
+    codes are below 2**31, and widths below 2**27. The product is at most `BUCKETS * 2**58`.
     """
     return np.int64((np.uint64(code) * scale) >> np.uint64(58))
 
 
-BUCKETS = 20  # of two columns and the codes of rows: more places to write to than the processor knows the pages of took thrice as long
+BUCKETS = 20  # for two columns and the codes: writing to more memory pages than the processor keeps track of took thrice as long
 
 
 @driver()
@@ -167,9 +168,9 @@ def place_by_code(
     placed_one: Array,
     placed_other: Array,
 ) -> None:
-    """Bring two columns into the order of `rows_by_code`, first by runs of codes, each of which then fits the caches.
+    """Bring two columns into the order of `rows_by_code`: first into buckets of codes, each of which then fits the caches.
 
-    What is held is scratch, for all rows.
+    `held_codes`, `held_one` and `held_other` are scratch memory with a place for each row.
     """
     n_codes = offsets.shape[0] - 1
     width = (n_codes + BUCKETS - 1) // BUCKETS
@@ -193,7 +194,7 @@ def place_by_code(
 
 @driver()
 def argsort_falling(offsets: Array, scores: Array) -> Array:
-    """Rows of each query in the order that Numba's np.argsort(-scores) gives: ranx's, with its unstable order of ties."""
+    """Rows of each query in the order of Numba's np.argsort(-scores), which ranx uses, with its unstable order of ties."""
     rows = np.empty(scores.shape[0], np.int64)
     for query in range(offsets.shape[0] - 1):
         start, stop = offsets[query], offsets[query + 1]
