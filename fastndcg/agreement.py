@@ -17,35 +17,34 @@ METHODS = ("tau_b", "tau_ap", "rbo")
 
 
 def rank_agreement(a: Any, b: Any, method: str = "tau_b", p: float = 0.9) -> float | npt.NDArray[np.float64]:
-    """How far two rankings agree, of documents or of systems; ties count as they are, and never as luck.
+    """Compute how far two rankings of documents or systems agree. Ties never count as a random order.
 
     Parameters
     ----------
     a, b
-        Either a score for each item, higher is better: a mapping of items to scores, or two arrays, (n_items,), of the same items in the
-        same order. Or items as strings, best first. Or Rankings of the same queries, whose documents are matched by their ids where there
-        are any.
+        One of: a mapping of items to scores, higher is better; an array of scores, (n_items,), the items of `a` and `b` in the same
+        order; items as strings, best first; Rankings of the same queries, whose documents are matched by id if they have ids.
     method : "tau_b", "tau_ap" or "rbo"
-        "tau_b" is Kendall's, corrected for ties (it needs SciPy). "tau_ap" heeds the top of `b` most, and takes `a` for the truth; tied
-        items count by their expectation over all orders. "rbo" is the extrapolated rank-biased overlap, also in expectation, and takes
-        rankings of different items and lengths.
+        "tau_b" is Kendall's tau, corrected for ties; it needs SciPy. "tau_ap" takes `a` as the reference and gives the top ranks of
+        `b` more weight. "rbo" is the extrapolated rank-biased overlap; items and lengths may differ. The last two are expected values
+        over all orders of tied items.
     p : float
-        Of "rbo": the probability that a reader who looked at a rank goes on to the next.
+        For "rbo": the probability that a reader goes on from one rank to the next.
 
     Returns
     -------
     float, or float64 (n_queries,) for Rankings
-        1 where rankings agree without ties; tau is -1 where they are opposite, rbo 0 where they have no item in common. NaN where there is
-        nothing to agree on.
+        1 if rankings without ties are equal. Tau is -1 if they are reversed, and rbo is 0 if they share no item. NaN if agreement
+        is undefined, for example if all items tie.
 
     Raises
     ------
     InputError
-        Items that differ, where a tau is asked for; scores that are NaN; a method that does not exist; a `p` that is not between 0 and 1.
+        Different items with "tau_b" or "tau_ap"; NaN scores; an unknown method; a `p` that is not between 0 and 1.
     InputTypeError
-        Something else than named above.
+        An argument of another type than those above.
     ExtraError
-        "tau_b" without SciPy.
+        "tau_b" was asked for, and SciPy is not installed.
 
     See Also
     --------
@@ -102,7 +101,7 @@ def _numbers(name: str, given: Any) -> list[float]:
         raise InputError(
             f"{name} has a NaN score at position {int(np.argmax(np.isnan(values)))}; give each item a score"
         )
-    numbers: list[float] = values.tolist()  # as they are: a float64 could not tell large integers apart
+    numbers: list[float] = values.tolist()  # not cast: float64 cannot tell large integers apart
     return numbers
 
 

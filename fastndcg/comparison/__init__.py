@@ -48,47 +48,49 @@ def compare(
     anchors: bool = False,
     threads: int | None = None,
 ) -> Comparison:
-    """Compare systems by the measures of their queries, each with the baseline, or each with each.
+    """Compare systems query by query: each with the baseline, or every pair.
 
-    Queries are matched by their ids, in any order. It needs SciPy, which the extra `stats` installs.
+    Queries are matched by id, in any order. SciPy is needed; the extra `stats` installs it.
 
     Parameters
     ----------
     systems : mapping of names to Scores, or to Rankings with `measures`
-        Of several measures those are compared that all systems have.
+        Only measures that all systems have are compared.
     baseline : name, optional
-        The system that all others are compared with. Default: every pair, where the one that comes first is the baseline.
+        The system that all others are compared with. Default: every pair is compared, and the earlier of the two is the baseline.
     measures : one or several of Measure, notation, or ir_measures object, optional
-        What to evaluate of Rankings; of Scores, which measures to compare.
+        For Rankings, the measures to evaluate; for Scores, those to compare.
     test : "t", "randomisation", "wilcoxon" or "tukey"
-        "t" is Student's paired t-test, and Welch's with `paired=False`. "randomisation" turns the signs of differences at random, of whole
-        clusters if any; of up to 20 that are not 0 it tries all signs, and is exact. "tukey" permutes systems within each query, and
-        compares with the greatest difference of any two, so that p holds for all pairs at once. "wilcoxon" takes Wilcoxon's signed ranks, which tests
-        another hypothesis: with a mean difference of zero but asymmetric differences it rejects almost always.
+        "t" is Student's paired t-test, or Welch's test with `paired=False`. "randomisation" flips the signs of differences at random,
+        those of a cluster together; up to 20 nonzero differences it tries all signs, and p is exact. "tukey" permutes the systems
+        within each query and compares with the largest difference between any two, so that p holds for all pairs at once.
+        "wilcoxon" is Wilcoxon's signed-rank test. It tests another hypothesis: if differences are asymmetric with mean 0, it
+        almost always rejects.
     correction : None, "holm" or "bh"
         `p_adjusted` for the pairs of each measure: "holm" bounds the chance of any false finding, "bh" (Benjamini and Hochberg) the
         share of false findings.
     confidence : float
-        Of all intervals.
+        Confidence of all intervals.
     interval : "t", "percentile", "bca" or "studentised"
-        How the interval of a difference is computed: by Student's t, or by the bootstrap, from queries, or whole clusters, drawn with
-        replacement. Bootstrap intervals of few queries miss more often than they say.
+        How the interval of a difference is computed: by Student's t, or by one of three bootstraps, which draw queries, or whole
+        clusters, with replacement. With few queries, bootstrap intervals miss the true mean more often than `confidence` says.
     tolerance : float
-        Differences up to it are ties; it changes no other number.
+        Differences up to this size count as ties. Only wins, ties and losses depend on it.
     cluster : column, or array (n_queries of the first system,), optional
-        Queries that are not independent of one another, as those of one user: errors are those of whole clusters.
+        The cluster of each query, where queries are not independent: for example the user who asked it. Standard errors are then
+        computed over clusters.
     paired : bool
-        False for independent samples, as two arms of an experiment, whose queries are not the same.
+        False for independent samples, such as the two arms of an experiment, which share no queries.
     missing : "refuse", "drop" or a number
-        What to do with queries that some systems do not have: refuse them, leave them out for all systems, or take this as the value
-        of every measure. `Comparison.missing` has their ids.
+        What to do with queries that some systems lack: raise an error, leave them out for all systems, or use this number as their
+        value of every measure. `Comparison.missing` has their ids.
     resamples, seed : int
-        Of "randomisation", "tukey" and the bootstrap: how often to draw, and what the draws depend on; neither threads, nor the order of queries or
-        systems changes them. p is never below 1 / (1 + resamples).
+        The number of resamples, and the seed of the draws, for "randomisation", "tukey" and the bootstrap. The draws depend neither
+        on threads nor on the order of queries or systems. p is never below 1 / (1 + resamples).
     anchors : bool
-        Of Rankings: also where each system stands between a random and the best order of what it returned, as `fastndcg.anchors` has it.
+        For Rankings, also compute where each system lies between a random and the best order, as `fastndcg.anchors` does.
     threads : int, optional
-        For resampling. Default: all that Numba has, where it is worth it.
+        Threads for resampling. Default: all threads that Numba has, if there is enough work for them.
 
     Returns
     -------
@@ -97,11 +99,11 @@ def compare(
     Raises
     ------
     InputError
-        Queries that are missing or come twice; weights that differ; fewer than two systems; options that do not go together.
+        Queries that are missing or repeated; weights that differ; fewer than two systems; options that exclude each other.
     InputTypeError
-        Something else than Scores or Rankings.
+        A system that is neither Scores nor Rankings.
     MeasureError
-        No measure that all systems have.
+        No measure was evaluated for all systems.
     ColumnError
         A `cluster` that was not kept.
     ExtraError
@@ -109,9 +111,13 @@ def compare(
 
     See Also
     --------
-    evaluate : the values that are compared.
-    report : a page about several systems.
-    rank_agreement : how far two rankings agree.
+    evaluate : compute the values that are compared.
+    report : write a page about several systems.
+    rank_agreement : measure how far two rankings agree.
+
+    References
+    ----------
+    Smucker, Allan and Carterette, CIKM 2007 (randomisation); Carterette, TOIS 2012 ("tukey"); Efron, JASA 1987 ("bca").
 
     Examples
     --------

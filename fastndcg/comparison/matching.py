@@ -24,16 +24,16 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Sample(NamedTuple):
-    """Values of one system: of the queries of all systems, or of its own."""
+    """Values of one system, for the queries of all systems or only for its own."""
 
     values: Float64  # (n_measures, n_queries)
-    counts: Bools  # of the same shape: which enter means
+    counts: Bools  # of the same shape: whether a value enters the mean
     weight: Float64 | None
     clusters: Int64 | None
     queries: pa.Table
 
     def of(self, rows: Int64) -> Sample:
-        """Some of the queries."""
+        """The sample of some of the queries."""
         queries = self.queries.take(pa.array(rows))
         return Sample(
             self.values[:, rows],
@@ -78,7 +78,7 @@ def common_measures(scored: dict[str, Scores], measures: Any) -> list[Measure]:
         asked = list(as_measures(measures))
         for system in scored.values():
             for measure in asked:
-                system[measure]  # says what was evaluated where this was not
+                system[measure]  # raises an error that names the measures that were evaluated
         return asked
     first, *others = scored.values()
     common = [measure for measure in first if all(measure in system.measures for system in others)]
@@ -89,7 +89,7 @@ def common_measures(scored: dict[str, Scores], measures: Any) -> list[Measure]:
 
 
 def _part(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Bools]:
-    """Values of some measures, and which count in means."""
+    """Values of some measures, and whether each enters the mean."""
     rows = [scores.measures.index(measure) for measure in measures]
     counts = np.ones((len(rows), scores.n_queries), np.bool_)
     for place, row in enumerate(rows):
@@ -127,7 +127,7 @@ def _ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
 
 
 def _ascend(ids: pa.Array) -> bool:
-    """Whether ids are increasing whole numbers, and so unique."""
+    """Whether ids are strictly increasing integers, and therefore unique."""
     if ids.null_count or not pa.types.is_integer(ids.type):
         return False
     numbers = array_of(ids)
@@ -200,7 +200,7 @@ def _check_missing(missing: object) -> None:
 
 
 def _places(every: pa.Array, own: pa.Array) -> Int64:
-    """The place of each id among the system's own ids; -1 where it has none."""
+    """The position of each id among the system's ids; -1 where the system lacks the id."""
     if own.equals(every):
         return np.arange(len(every))
     found: Int64 = array_of(pc.index_in(every, own), -1).astype(np.int64)
@@ -218,7 +218,7 @@ def missing_text(absent: Mapping[str, pa.Array]) -> str:
 
 
 def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float64 | None:
-    """Weights of the matched queries, on which all systems have to agree."""
+    """Weights of the matched queries. Raises `InputError` where systems disagree."""
     weights = {name: scores._weight for name, scores in scored.items()}
     given = [name for name, weight in weights.items() if weight is not None]
     if not given:
@@ -243,11 +243,14 @@ def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float
 
 
 def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.Table:
-    """A row for each matched query, from the first system that has it; kept columns that it lacks from any that has all queries."""
+    """A row for each matched query, from the first system that has the query.
+
+    Kept columns that the first system lacks come from any system that has all queries.
+    """
     left = np.ones(len(next(iter(places.values()))), np.bool_)
     tables: list[pa.Table] = []
     order: list[Int64] = []
-    ids = next(iter(scored.values())).queries.column_names[0]  # which others may call otherwise
+    ids = next(iter(scored.values())).queries.column_names[0]  # other systems may use another name
     for name, scores in scored.items():
         place = places[name]
         chosen = np.flatnonzero(left & (place >= 0))

@@ -51,22 +51,22 @@ class Options(NamedTuple):
 
 
 class Comparison(AsFrame):
-    """What `compare` returns: a row of numbers for each measure and pair of systems; shows itself as a table.
+    """The result of `compare`: a row of numbers for each measure and pair of systems. It prints as a table.
 
     Attributes
     ----------
     measures : tuple of Measure
     systems : tuple of str
     rows : list of dict
-        As `to_arrow` has them.
+        The rows of `to_arrow`.
     means : dict
-        Of each measure, by its name, the mean of each system.
+        Maps the name of a measure to the mean of each system.
     missing : dict of str to pyarrow array
-        Ids of the queries that a system lacked; only of systems that lacked some.
+        Maps a system that lacked queries to their ids.
     cautions : list of str
-        What to know before any of the numbers is relied on.
+        Reasons not to rely on some of the numbers.
     anchors : dict of str to Anchors
-        Of each system, where it stands between a random and the best order; empty where they were not asked for.
+        Maps each system to its anchors; empty unless `anchors=True`.
     """
 
     def __init__(self, measures: Sequence[Measure], matched: Matched, options: Options) -> None:
@@ -112,7 +112,7 @@ class Comparison(AsFrame):
         return [{name: row[name] for name in COLUMNS} for row in rows]
 
     def _values(self, place: int, system: str, baseline: str) -> tuple[Float64, Float64, Bools]:
-        """Values of two systems, and which count for both."""
+        """Values of two systems, and whether a query enters the means of both."""
         one, other = self._samples[system], self._samples[baseline]
         counts = one.counts[place] & other.counts[place]
         return (
@@ -122,7 +122,7 @@ class Comparison(AsFrame):
         )
 
     def _mean(self, place: int, name: str, values: Float64, weight: Float64 | None) -> float:
-        """Sums over the queries that count for a pair; mostly all that count for the system."""
+        """The mean over the queries that enter the means of both systems: usually all that enter the system's own mean."""
         whole = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
         return self.means[str(self.measures[place])][name] if whole else sums.mean(values, weight)
 
@@ -161,7 +161,7 @@ class Comparison(AsFrame):
     def _bootstrap(
         self, differences: Float64, weight: Float64 | None, clusters: Int64 | None, difference: float
     ) -> dict[str, float]:
-        """The interval from resamples, the same whichever of the two systems is the baseline."""
+        """The bootstrap interval. It is the same, with signs swapped, if system and baseline are exchanged."""
         _, _, resamples, seed, threads, method = self._options[4:]
         turn = -1.0 if difference < 0 else 1.0
         values = turn * differences
@@ -179,13 +179,13 @@ class Comparison(AsFrame):
         if test == "wilcoxon":
             return wilcoxon(differences)
         if test == "tukey":
-            return math.nan  # of all pairs together
+            return math.nan  # computed for all pairs together
         weighted = differences if weight is None else differences * weight
         clusters = rows_of(next(iter(self._samples.values())).clusters, counts)
         return sign_flips(weighted, clusters, resamples, seed, threads)
 
     def _p_of_all(self, place: int, rows: list[dict[str, Any]]) -> None:
-        """Put p of randomised Tukey into the rows of a measure: of the queries that count for all systems."""
+        """Set p of the rows of a measure by the randomised Tukey test, over the queries that enter the means of all systems."""
         samples = list(self._samples.values())
         counts = np.logical_and.reduce([sample.counts[place] for sample in samples])
         values = np.stack([sample.values[place][counts] for sample in samples])
@@ -244,7 +244,7 @@ class Comparison(AsFrame):
         return str(wanted)
 
     def pair(self, system: str | None = None, baseline: str | None = None) -> tuple[str, str]:
-        """The system and the baseline, where one or both are not named."""
+        """Find the pair of systems that is meant if only one of them, or none, is named."""
         for name in (system, baseline):
             if name is not None and name not in self.systems:
                 raise InputError(
@@ -264,25 +264,32 @@ class Comparison(AsFrame):
     def movers(
         self, measure: object, system: str | None = None, n: int = 20, *, baseline: str | None = None
     ) -> Table:
-        """The queries that differ most between two systems, largest difference first, whatever its sign.
+        """Queries that differ most between two systems, by falling absolute difference.
 
         Parameters
         ----------
         measure : Measure, notation, or ir_measures object
         system, baseline : str, optional
-            Default: the only pair; of a system that was compared with several, the first of them.
+            Default: the only pair. If a system was compared with several baselines, the first of them.
         n : int
-            Rows, at most; queries that do not differ are never among them.
+            Number of rows, at most; queries that do not differ are left out.
 
         Returns
         -------
         Table
-            The columns of queries, `baseline` and `system`, the values of the two, and `difference`.
+            The columns of queries, `baseline` and `system`, their two values, and `difference`.
 
         Raises
         ------
         MeasureError, InputError
-            A measure that was not compared; systems that were not; independent samples.
+            A measure or systems that were not compared; independent samples.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, compare
+        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
+        >>> compare(systems, measures="RR").movers("RR").column("difference").to_pylist()
+        [0.5]
         """
         table = self.differences(measure, system, baseline=baseline)
         far = np.abs(array_of(table["difference"]))
@@ -293,23 +300,27 @@ class Comparison(AsFrame):
     def differences(
         self, measure: object, system: str | None = None, *, baseline: str | None = None
     ) -> Table:
-        """Every query with its values of two systems, in the order of the first system's queries.
+        """All queries with their values of two systems, in the order of the first system's queries.
 
         Parameters
         ----------
         measure : Measure, notation, or ir_measures object
         system, baseline : str, optional
-            As of `movers`.
+            As in `movers`.
 
         Returns
         -------
         Table
-            The columns of queries, `baseline` and `system`, the values of the two, and `difference`; NaN where there is no value.
+            The columns of queries, `baseline` and `system`, their two values, and `difference`; NaN where a value is missing.
 
         Raises
         ------
         MeasureError, InputError
-            A measure that was not compared; systems that were not; independent samples.
+            A measure or systems that were not compared; independent samples.
+
+        See Also
+        --------
+        movers : only the queries that differ most, with an example.
         """
         name = self._name(measure)
         if not self._options.paired:
@@ -325,17 +336,17 @@ class Comparison(AsFrame):
         return Table(table)
 
     def slices(self, columns: str | Sequence[str]) -> dict[tuple[Any, ...], Comparison]:
-        """The same comparison of each group of queries.
+        """Repeat the comparison for each group of queries.
 
         Parameters
         ----------
         columns : str or sequence of str
-            Kept columns; of several, a group for each combination of their values that occurs.
+            Kept columns. Several columns give a group for each combination of values that occurs.
 
         Returns
         -------
-        dict of tuples, the values of the columns, to Comparison
-            In order of first appearance.
+        dict of tuple to Comparison
+            A tuple holds the values of the columns; groups are in order of first appearance.
 
         Raises
         ------
@@ -378,20 +389,27 @@ class Comparison(AsFrame):
     def no_worse_than(
         self, baseline: str, margin: float = 0.0, *, system: str | None = None
     ) -> dict[str, bool]:
-        """Whether the intervals exclude that systems lose more than `margin` to the baseline, for each measure.
+        """Whether the confidence intervals exclude a loss of more than `margin` against the baseline, for each measure.
 
         Parameters
         ----------
         baseline : str
         margin : float
-            The greatest loss of the mean that is accepted, in units of the measure; 0 or more.
+            The largest accepted loss of the mean, in units of the measure; 0 or more.
         system : str, optional
-            Default: all that were compared with the baseline, which then all have to hold.
+            Default: all systems that were compared with the baseline; the answer is True only if it holds for each of them.
 
         Raises
         ------
         InputError
             Systems that were not compared; a negative margin.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, compare
+        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
+        >>> compare(systems, measures="RR").no_worse_than("a", margin=0.1)
+        {'RR': False}
         """
         if not margin >= 0:
             raise InputError(
@@ -414,19 +432,19 @@ class Comparison(AsFrame):
         return {measure: all(each) for measure, each in found.items()}
 
     def queries_needed(self, difference: float, power: float = 0.8) -> Table:
-        """How many queries a paired t-test needs to find such a difference of means so often, by the noncentral t.
+        """How many queries a paired t-test needs to detect a difference of means, by the noncentral t distribution.
 
         Parameters
         ----------
         difference : float
-            Of the means, in units of the measure; not 0.
+            The difference of the means, in units of the measure; not 0.
         power : float
-            How often it shall be found.
+            The probability to detect this difference, between 0 and 1.
 
         Returns
         -------
-        pyarrow.Table
-            measure, system, baseline, queries; null where the values of all queries are equal.
+        Table
+            measure, system, baseline, queries; null where the differences of all queries are equal.
 
         Raises
         ------
@@ -435,7 +453,7 @@ class Comparison(AsFrame):
         """
         if not (math.isfinite(difference) and difference):
             raise InputError(
-                f"difference={difference!r} needs no end of queries; wanted another number than 0"
+                f"difference={difference!r} is not a difference to detect; wanted a finite number other than 0"
             )
         if not 0 < power < 1:
             raise InputError(
@@ -458,17 +476,18 @@ class Comparison(AsFrame):
     # ---- tables ----
 
     def to_arrow(self) -> pa.Table:
-        """A row for each measure and pair.
+        """A row for each measure and pair, with these columns:
 
-        measure, system, baseline; mean, baseline_mean, and their difference, with its interval, low to high; p and p_adjusted; effect, the
-        difference in standard deviations with Hedges' correction, and its interval, effect_low to effect_high; wins, ties and losses of the
-        system, and nonzero, the number of differences that are not 0 (null for independent samples); queries; and detectable, the difference
-        that 4 of 5 such experiments would find.
+        - measure, system, baseline, mean, baseline_mean;
+        - difference of the means, and its confidence interval from low to high; p and p_adjusted;
+        - effect: the difference in standard deviations, with Hedges' correction; its interval from effect_low to effect_high;
+        - wins, ties and losses of the system; nonzero: the number of differences that are not 0. Null for independent samples;
+        - queries; detectable: the difference that such an experiment detects with a power of 0.8.
         """
         return pa.Table.from_pylist(self.rows, pa.schema(list(COLUMNS.items())))
 
     def to_json(self) -> str:
-        """The rows, the options, cautions and missing queries as JSON; NaN is null."""
+        """Rows, options, cautions and missing queries as JSON. NaN becomes null."""
         missing = {name: ids.to_pylist() for name, ids in self.missing.items()}
         whole = {
             **self._options._asdict(),
@@ -481,9 +500,9 @@ class Comparison(AsFrame):
         return json.dumps(without_nan(whole), default=str, indent=2)
 
     def to_latex(self) -> str:
-        """A LaTeX table of the means: systems with their letters, the best in bold, superscripts for whom a system beats significantly.
+        """A LaTeX table of the means, for the package booktabs. Each system has a letter, and the best mean is bold.
 
-        Significantly is at 1 - confidence, after the correction. It needs the package booktabs.
+        Superscripts are the letters of the systems that it beats significantly: p_adjusted is at most 1 - confidence.
         """
         return texts.latex(self)
 
@@ -503,5 +522,5 @@ class Comparison(AsFrame):
 
 
 def _values_that_count(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
-    """The values that count; not copied where all do."""
+    """The values that enter the mean; the column itself, without a copy, if all do."""
     return column if column is None or counts.all() else column[counts]

@@ -43,7 +43,7 @@ def heading(compared: Comparison) -> str:
 def plain(compared: Comparison) -> str:
     """The heading, the numbers to read first, as wide as the terminal, cautions and anchors."""
     table, width = _rows(compared), terminal_width() or 1_000
-    # what is not needed to read a difference goes first where there is no room
+    # where there is no room, columns that are not needed to read a difference are left out first
     for name in ("mean", "effect", "ties", "wins", "losses", "baseline"):
         shown = text_table(table, left=3)
         if max(map(len, shown.splitlines())) <= width:
@@ -88,7 +88,7 @@ def markdown(compared: Comparison) -> str:
 
 
 def anchor_rows(compared: Comparison) -> list[dict[str, Any]]:
-    """For each measure and system, the place of its mean between a random and the best order."""
+    """For each measure and system, where its mean lies between that of a random and that of the best order."""
     means = {system: found.means() for system, found in compared.anchors.items()}
     return [
         {"measure": measure, "system": system, **of_system[measure]}
@@ -98,7 +98,7 @@ def anchor_rows(compared: Comparison) -> list[dict[str, Any]]:
 
 
 def _rows(compared: Comparison) -> list[list[str]]:
-    """The numbers to read first, as texts, their header first."""
+    """The main numbers as strings; the first row is the header."""
     rows = [["measure", "system", "baseline", *_NUMBERS, "p", "effect", *_COUNTS]]
     for row in compared.rows:
         numbers = [f"{row[name]:.4f}" for name in _NUMBERS]
@@ -117,7 +117,10 @@ def _rows_of_anchors(compared: Comparison) -> list[list[str]]:
 
 
 def _rank(compared: Comparison) -> list[tuple[str, str, list[tuple[str, str, bool]]]]:
-    """Of each system its letter, its name, and of each measure the mean, the letters of systems that it beats significantly, and if it is best."""
+    """For each system its letter, its name, and for each measure a triple.
+
+    The triple: the mean, the letters of the systems that it beats significantly, and whether the mean is the best.
+    """
     letters = {
         name: chr(ord("a") + place) if place < 26 else f"({place + 1})"
         for place, name in enumerate(compared.systems)
@@ -141,7 +144,7 @@ def _rank(compared: Comparison) -> list[tuple[str, str, list[tuple[str, str, boo
 
 
 def _escape(text: str) -> str:
-    """Text as LaTeX, its special characters escaped."""
+    """Escape the special characters of LaTeX."""
     signs: dict[str, Any] = {sign: f"\\{sign}" for sign in "&%$#_{}"}
     signs |= {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
     return text.translate(str.maketrans(signs))
