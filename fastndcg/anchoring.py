@@ -1,7 +1,6 @@
-"""Anchors: the values of the worst, a random and the best order of the returned documents, beside the actual one.
+"""Anchors: values of the worst, a random and the best order of the returned documents, to compare the actual value with.
 
-Three orders of the same documents are three rules for ties where all documents are tied, so every number here is of the same kernels as
-the value itself.
+The three orders are three rules for ties when all documents are tied, so the kernels that compute values compute anchors too.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
 
 Float64 = npt.NDArray[np.float64]
 
-_ROUNDING = 1e-12  # what two orders of one sum can differ by
+_ROUNDING = 1e-12  # the difference that adding up in another order can make
 
 
 class Anchor(NamedTuple):
-    """Anchors of one measure, float64 (n_queries,) each."""
+    """The anchors of one measure; each field is float64, (n_queries,)."""
 
     worst: Float64
     random: Float64
@@ -48,7 +47,7 @@ class Anchor(NamedTuple):
 
 
 class Anchors(AsFrame):
-    """What `anchors` returns: an `Anchor` of each measure, and their means.
+    """The result of `anchors`: an `Anchor` for each measure, and their means.
 
     Attributes
     ----------
@@ -57,7 +56,7 @@ class Anchors(AsFrame):
     """
 
     def __init__(self, scores: Scores) -> None:
-        self._scores = scores  # of the orders, one after the other: all measures of each
+        self._scores = scores  # for each order in turn, all measures
         self.measures = scores.measures[: len(scores.measures) // len(_ORDERS)]
 
     @property
@@ -78,7 +77,7 @@ class Anchors(AsFrame):
         return _anchor(*self._scores.values[self.measures.index(wanted) :: len(self.measures)])
 
     def means(self) -> dict[str, dict[str, float]]:
-        """Of each measure, by its name: the means of worst, random, actual and best; position, ceiling and quality of these means."""
+        """For each measure, by name, the means of worst, random, actual and best, and position, ceiling and quality of these means."""
         found = {}
         for row, measure in enumerate(self.measures):
             rows = range(row, len(self._scores.measures), len(self.measures))
@@ -87,7 +86,7 @@ class Anchors(AsFrame):
         return found
 
     def summary(self) -> Summary:
-        """A row for each measure: its mean, those of the worst, a random and the best order, and how they are to each other."""
+        """A row for each measure: its mean, those of the worst, a random and the best order, and position, ceiling and quality."""
         rows = []
         for row, (name, means) in enumerate(self.means().items()):
             empty = int(self._scores._empty[2 * len(self.measures) + row].sum())
@@ -112,7 +111,7 @@ class Anchors(AsFrame):
         return pa.table(table)
 
     def plot(self) -> Chart:
-        """The means of each measure as a picture, see `fastndcg.plot.anchors`. It needs the extra `plot`."""
+        """Plot the means of each measure. See `fastndcg.plot.anchors`. It needs the extra `plot`."""
         from fastndcg.plot.charts import anchors
 
         return anchors(self)
@@ -127,39 +126,40 @@ class Anchors(AsFrame):
 def anchors(
     rankings: Rankings | RankingsStream, measures: Measures, *, threads: int | None = None
 ) -> Anchors:
-    """Values of the worst, a random and the best order of the returned documents.
+    """Compute the values of the worst, a random and the best order of the returned documents.
 
     Parameters
     ----------
     rankings : Rankings or RankingsStream
     measures : one or several of Measure, notation, or ir_measures object
-        Their own `ties` decide `actual` only.
+        Their own `ties` affect only `actual`.
     threads : int, optional
-        Default: all that Numba has. The values do not depend on it.
+        Default: all threads that Numba has. The values do not depend on it.
 
     Returns
     -------
     Anchors
         `found["nDCG@10"]` has the numbers of each query, `found.to_arrow()` those of all measures, `found.summary()` the means:
 
-        - `worst`, `random`, `best`: the value in the worst order of the returned documents, its exact expectation over all orders, and the
-          value in the best order. `actual` is the value itself.
-        - `position` = (actual - random) / (best - random): 0 is no better than chance, 1 is the best order, less than 0 is worse than
-          chance. NaN where all orders are alike.
-        - `ceiling` = best / the value of a ranking of all judged documents that gain anything, best first: what the returned documents could
-          reach of what was judged. NaN where that is 0, and for measures that count judgments, divide by propensities, or
-          compare with as many perfect documents as were returned.
-        - `quality` = actual / best, so that ceiling times quality is what was reached of what could be.
+        - `worst`, `random`, `best`: the value of the worst order of the returned documents, the exact expected value over all
+          orders, and the value of the best order. `actual` is the value of the ranking itself.
+        - `position` = (actual - random) / (best - random): 0 is a random order, 1 is the best order, and less than 0 is worse than
+          random. NaN if all orders have the same value.
+        - `ceiling` = best / value of all judged documents that gain anything, best first: the share of the possible value that the
+          best order of the returned documents reaches. NaN if the possible value is 0, and for measures that count judgments, divide
+          by propensities, or compare with as many perfect documents as were returned.
+        - `quality` = actual / best. Ceiling times quality is the share of the possible value that the ranking reaches.
 
-        In the mean the last three are those of the means.
+        In `summary()`, the last three are computed from the means.
 
     Raises
     ------
     MeasureError
-        A measure whose worst and best order is not that of falling and rising grades: nDCG with `ideal="returned"` where a list is
-        longer than the cutoff; discounts that rise or are negative; infAP beside negative grades; measures of several intents but nDCG_IA.
+        A measure whose best and worst orders are not those of falling and rising gain: nDCG with `ideal="returned"` if a list is
+        longer than the cutoff; discounts that rise or are negative; infAP with negative grades; measures of several intents, except
+        nDCG_IA.
     InputError, InputTypeError
-        As `evaluate` does.
+        As in `evaluate`.
 
     See Also
     --------
@@ -190,11 +190,11 @@ _ORDERS = ("worst", "random", "actual", "best", "reachable")
 
 
 def _scores_of_orders(rankings: Rankings, measures: tuple[Measure, ...], threads: int | None) -> Scores:
-    """Scores whose measures are those of each order, one order after the other."""
+    """Scores of all measures for each order, one order after the other."""
     actual = scoring.score(measures, rankings, threads)
     for measure in measures:
         _check(measure, rankings)
-    # of the dtype that is compiled already
+    # of a dtype whose kernels are compiled already
     tied = rankings.with_scores(np.zeros(rankings.n_docs, rankings.scores.dtype))
     rules: tuple[Ties, ...] = ("worst", "average", "best")
     by_rule = [
@@ -215,7 +215,7 @@ def _scores_of_orders(rankings: Rankings, measures: tuple[Measure, ...], threads
 
 
 def _anchor(worst: Any, random: Any, actual: Any, best: Any, reachable: Any) -> Anchor:
-    """The numbers of one measure, of each query or of means."""
+    """The anchors of one measure, for each query or for means."""
     with np.errstate(divide="ignore", invalid="ignore"):
         alike = best - worst <= _ROUNDING * np.maximum(np.abs(best), np.abs(worst))
         position = np.where(alike, np.nan, (actual - random) / (best - random))
@@ -225,7 +225,7 @@ def _anchor(worst: Any, random: Any, actual: Any, best: Any, reachable: Any) -> 
 
 
 def _check(measure: Measure, rankings: Rankings) -> None:
-    """Refuse a measure whose worst or best order is not known."""
+    """Raise `MeasureError` for a measure whose worst or best order is not known."""
     params, definition = measure.params, measure.definition
     if definition.way == "intents" and definition.name != "nDCG_IA":
         raise MeasureError(
@@ -261,7 +261,7 @@ def _check(measure: Measure, rankings: Rankings) -> None:
 
 
 def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float64:
-    """The value of a ranking of all judged documents that gain anything, best first; NaN for measures that have none such."""
+    """The value of all judged documents that gain anything, best first; NaN for measures without such a bound."""
     out, measures = np.full(actual.values.shape, np.nan), actual.measures
     kinds = [(_kind(measure), measure.params.get("unjudged")) for measure in measures]
     for kind in dict.fromkeys(kinds):
@@ -272,14 +272,14 @@ def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float
         asked = [_measure_of_judged(measures[row]) for row in rows]
         scores = scoring.score(as_measures(asked), laid_out, threads)
         for row, measure in zip(rows, asked, strict=True):
-            # where nothing gains, it is what the measure says of such a query, or 0
+            # if no document gains, the value of an empty query, or 0
             nothing = np.where(actual._empty[row], actual.values[row], 0.0)
             out[row] = np.where(laid_out.lengths > 0, scores[measure], nothing)
     return out
 
 
 def _kind(measure: Measure) -> Any:
-    """The rule for documents with a gain; None where it does not bound what could be reached."""
+    """The rule that finds documents with a gain; None if their best ranking does not bound the value."""
     params, definition = measure.params, measure.definition
     as_many_as_returned = params.get("ideal") == "full" or definition.worth == "scaled"
     counts_judgments = definition.worth == "unjudged" or definition.ranking == "none"
@@ -297,7 +297,7 @@ def _measure_of_judged(measure: Measure) -> Measure:
 
 
 def _lay_out(measure: Measure, rankings: Rankings) -> Rankings:
-    """Documents as they were judged, those that gain anything, all tied."""
+    """Rankings of the judged documents that gain anything, with all scores tied."""
     if measure.definition.way == "intents":
         offsets, intents, _ = by_intent.pool(rankings)
         chances, nothing = rankings.intent_probabilities, np.zeros(int(offsets[-1]), np.int8)

@@ -1,4 +1,4 @@
-"""Explanations of the value of a query, rank by rank, from the numbers that the kernels sum."""
+"""Explain the value of a query, rank by rank, from the numbers that the kernels sum."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Int64 = npt.NDArray[np.int64]
 
 COLUMNS = {
     "rank": pa.int64(),
-    "doc_id": None,  # of the type that it has
+    "doc_id": None,  # keeps the type of the user's ids
     "grade": pa.float64(),
     "score": None,
     **dict.fromkeys(("gain", "discount", "contribution", "cumulative"), pa.float64()),
@@ -38,10 +38,12 @@ COLUMNS = {
     "tie_group": pa.int64(),
     "expected_gain": pa.float64(),
 }
-_SHOWN = 30  # rows of a table for people
-_MOST_NEAR = 5  # ids that are proposed for one that does not exist
-_LOOKED_AT = 200_000  # ids that are compared with one that does not exist
-_MOST_EXCHANGED = 4_000_000  # documents of lists in each of which two are exchanged
+_SHOWN = 30  # rows of a printed table, at most
+_MOST_NEAR = 5  # similar ids that an error proposes, at most
+_LOOKED_AT = 200_000  # ids that are searched for similar ones, at most
+_MOST_EXCHANGED = (
+    4_000_000  # documents that are evaluated together for `swaps`: a copy of the list for each exchange
+)
 _ROUNDING = 1e-12
 
 
@@ -52,34 +54,34 @@ def explain(rankings: Mapping[str, Rankings], measure: MeasureLike, query: objec
 def explain(
     rankings: Rankings | Mapping[str, Rankings], measure: MeasureLike, query: object
 ) -> Explanation | Explanations:
-    """Where the value of one query comes from: each document with its gain, discount and contribution, and the ideal beside it.
+    """Show where the value of one query comes from: gain, discount and contribution of each document, beside the ideal.
 
-    The numbers are those that the kernels summed, so this is also the way to find a wrong one.
+    The numbers are those that the kernels summed, so a wrong value can be traced to its cause.
 
     Parameters
     ----------
     rankings : Rankings, or a mapping of names to Rankings
-        Of several systems, an explanation of each, side by side.
+        Several systems are explained side by side.
     measure : Measure, notation, or ir_measures object
     query : id
-        As `rankings.query_ids` has it.
+        An id of `rankings.query_ids`.
 
     Returns
     -------
-    Explanation, or Explanations of several systems
+    Explanation, or Explanations for several systems
 
     Raises
     ------
     InputError
-        A query that is not there; the nearest ids are named.
+        The query does not exist; the message names similar ids.
     MeasureError
-        A measure that is not a sum over ranks: IPrec, SetAP, IDCG, NumRel, those of several intents, and nDCG with `ideal="returned"` and
-        averaged ties.
+        The measure is not a sum over ranks: IPrec, SetAP, IDCG, NumRel, measures of several intents, and nDCG with
+        `ideal="returned"` and averaged ties.
 
     See Also
     --------
-    anchors : the worst, a random and the best order.
-    evaluate : the values of all queries.
+    anchors : values of the worst, a random and the best order.
+    evaluate : values of all queries.
 
     Examples
     --------
@@ -112,7 +114,7 @@ def _explain(rankings: object, measure: Measure, query: object) -> Explanation:
 
 
 def row_of(rankings: Rankings, query: object) -> int:
-    """Number of the query of an id. Raises `InputError`, with the nearest ids, where there is none."""
+    """The row of a query id. Raises `InputError`, with similar ids, for an unknown id."""
     ids = decode(combine(rankings.query_ids))
     try:
         row = int(pc.index(ids, pa.scalar(query).cast(ids.type)).as_py())
@@ -129,16 +131,16 @@ def row_of(rankings: Rankings, query: object) -> int:
 
 
 class Explanation(AsFrame):
-    """What `explain` returns: one query, document by document.
+    """The result of `explain`: one query, document by document.
 
     Attributes
     ----------
     measure : Measure
     query : id
     value : float
-        As `evaluate` has it, bit by bit.
+        The value that `evaluate` returns, with the same bits.
     is_empty : bool
-        Whether the measure is undefined for the query, so that `value` is what `empty` says.
+        Whether the measure is undefined for the query. `value` is then that of the measure's `empty`.
     """
 
     def __init__(self, rankings: Rankings, measure: Measure) -> None:
@@ -186,7 +188,7 @@ class Explanation(AsFrame):
         return float(self._ranks.running[-1]) if len(self._ranks.running) else self._ranks.base
 
     def _ideal_grades(self) -> Float64:
-        """A grade of the query that gains what the ideal has at each rank."""
+        """For each rank, a grade of the query with the gain that the ideal has there."""
         gains = self._ranks.ideal_gain
         _, pool = ideals.pool(self._rankings)
         known = np.unique(np.append(pool, self._rankings.relevance).astype(np.float64))
@@ -203,9 +205,9 @@ class Explanation(AsFrame):
 
     @property
     def missed(self) -> Table:
-        """Judged documents that were not returned: `grade`, `gain`, and how many `documents`, best first.
+        """Judged documents that were not returned, as a table of `grade`, `gain` and number of `documents`, best first.
 
-        `at_top` is what the value would gain if one of them stood above all others.
+        `at_top` is how much the value would rise if one of these documents were ranked first.
         """
         rankings = self._rankings
         grades, counts = _missed_grades(rankings)
@@ -225,7 +227,7 @@ class Explanation(AsFrame):
         )
 
     def _with_at_top(self, grade: float) -> float:
-        """The value if a document of this grade was returned above all others."""
+        """The value if a document of this grade were ranked first."""
         rankings, n = self._rankings, self._rankings.n_docs
         place = tie_numbers(rankings.scores) + 1
         flags = np.ones(n, np.bool_) if rankings.is_judged is None else rankings.is_judged
@@ -239,10 +241,10 @@ class Explanation(AsFrame):
         return float(scoring.score((self._cut,), more, 1).values[0, 0])
 
     def swaps(self, n: int = 10) -> Table:
-        """The exchanges of two documents that gain most: `rank`, `with_rank`, and what the value `gains`, greatest first.
+        """The exchanges of two documents that raise the value most: `rank`, `with_rank` and the rise, `gains`; largest first.
 
-        Every exchange is evaluated by itself. Of a long list those are tried that move a document of each gain, the highest and the
-        lowest of them below, to a rank that counts.
+        Each exchange is evaluated by itself. In a long list not all are tried: for each rank that counts and each larger gain, only
+        those with the highest and the lowest document of that gain below the rank.
         """
         order, ranked = self._order[: self._n_ranked], self._n_ranked
         pairs = _pairs(self._gains[order], len(self._ranks.added), ranked)
@@ -283,18 +285,19 @@ class Explanation(AsFrame):
     # ---- tables ----
 
     def to_arrow(self) -> pa.Table:
-        """A row for each document, by falling score, and further ones where the ideal ranking is longer.
+        """A row for each document, by falling score, and further rows if the ideal ranking is longer.
 
-        rank, null for documents that are dropped, and doc_id; grade, null without a judgment, and score; gain, the document's own, and
-        expected_gain, what the kernels hold for the rank: of tied documents the expectation, of AP the precision; discount, null beyond
-        the cutoff; contribution, what the rank adds to the value, and cumulative, the value so far; ideal_grade and
-        ideal_contribution, the same of the ideal ranking, null where the measure has none; tie_group, a number for each group of tied
-        documents, null for a document that is not tied.
+        - rank (null for dropped documents), doc_id, grade (null if unjudged) and score;
+        - gain of the document; expected_gain, the number that the kernels hold for the rank: for tied documents the expected value,
+          for AP the precision; discount, null beyond the cutoff;
+        - contribution, what the rank adds to the value; cumulative, the value so far;
+        - ideal_grade and ideal_contribution at this rank of the ideal ranking, null if the measure has none;
+        - tie_group, a number for each group of tied documents, null for documents that are not tied.
         """
         return self._table
 
     def plot(self, ranks: int = 50) -> Chart:
-        """What each rank adds beside what the ideal has, see `fastndcg.plot.contributions`. It needs the extra `plot`."""
+        """Plot what each rank adds, beside the ideal. See `fastndcg.plot.contributions`. It needs the extra `plot`."""
         from fastndcg.plot.charts import contributions
 
         return contributions(self, ranks)
@@ -332,7 +335,7 @@ class Explanation(AsFrame):
         return notes
 
     def _texts(self) -> list[list[str]]:
-        """The table as texts, its header first; columns that are empty are left out."""
+        """The table as strings, the header first; empty columns are left out."""
         shown = [
             name
             for name in self._table.column_names
@@ -358,7 +361,7 @@ class Explanation(AsFrame):
         return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts(), 0)}{notes}"
 
 
-# columns that go where a terminal has no room, the first ones first
+# columns that are left out where a terminal has no room, in this order
 _DROPS = (
     ("ideal_grade", "ideal_contribution"),
     ("gain", "expected_gain", "discount"),
@@ -368,7 +371,7 @@ _DROPS = (
 
 
 class Explanations(AsFrame, dict[str, Explanation]):
-    """Explanations of the same query of several systems, by their names."""
+    """Explanations of one query for several systems, by the names of the systems."""
 
     def __init__(self, explanations: Mapping[str, Explanation]) -> None:
         super().__init__(explanations)
@@ -388,7 +391,7 @@ class Explanations(AsFrame, dict[str, Explanation]):
         return f"{first.measure} of query {name}: {values}"
 
     def _texts(self) -> list[list[str]]:
-        """Systems side by side: of each document id, grade, contribution and the value so far."""
+        """Systems side by side: for each rank and system, document id, grade, contribution and the value so far."""
         header, columns = ["rank"], []
         n = min(max(len(each.to_arrow()) for each in self.values()), _SHOWN)
         for name, each in self.items():
@@ -406,7 +409,7 @@ class Explanations(AsFrame, dict[str, Explanation]):
         of_systems = [[name for name in texts[0] if name.startswith(f"{system} ")] for system in self]
         pages = cut_to_pages(texts, 1, of_systems, width)
         blocks = [text_table(pages[0], left=0)]
-        if len(pages) > 1:  # one a system, which need not be named in each column
+        if len(pages) > 1:  # a page for each system, so that its columns need not name it
             blocks = []
             for system, names in zip(self, of_systems, strict=True):
                 places = [0, *map(texts[0].index, names)]
@@ -439,7 +442,7 @@ def _gains(measure: Measure, rankings: Rankings) -> Float64:
 
 
 def _order(measure: Measure, rankings: Rankings, gains: Float64) -> tuple[Int64, int]:
-    """Documents by rank, those that are dropped last, and how many are not."""
+    """Documents by rank, dropped documents last, and the number of documents that are not dropped."""
     ties, number = measure.params.get("ties"), tie_numbers(rankings.scores)
     turn = {"best": -1.0, "worst": 1.0}.get(str(ties), 0.0)
     turn = -turn if measure.definition.over == "judged" else turn
@@ -459,7 +462,7 @@ def _null_where_nan(values: Float64) -> pa.Array:
 
 
 def _tie_groups(scores: npt.NDArray[Any], n: int) -> pa.Array:
-    """Number of each group of two documents or more, in order of rank; null for others."""
+    """The number of each document's group of ties, in order of rank; null for documents that are not tied."""
     _, places, sizes = np.unique(scores, return_inverse=True, return_counts=True)
     several = sizes[places] > 1
     first_seen = list(dict.fromkeys(places[several].tolist()))
@@ -471,7 +474,7 @@ def _tie_groups(scores: npt.NDArray[Any], n: int) -> pa.Array:
 
 
 def _missed_grades(rankings: Rankings) -> tuple[Float64, Int64]:
-    """Grades of judged documents that were not returned, and how many there are of each."""
+    """Grades of judged documents that were not returned, and the number of documents of each grade."""
     if rankings.judged is None:
         return np.empty(0), np.empty(0, np.int64)
     flags = slice(None) if rankings.is_judged is None else rankings.is_judged
@@ -482,7 +485,7 @@ def _missed_grades(rankings: Rankings) -> tuple[Float64, Int64]:
 
 
 def _pairs(gains: Float64, counted: int, ranked: int) -> list[tuple[int, int]]:
-    """Ranks of which the second has a document that gains more: all such, or of a long list the highest and lowest of each gain."""
+    """Pairs of ranks whose lower document gains more: all, or in a long list only the highest and lowest of each gain."""
     whole = ranked * ranked * max(counted, 1) <= _MOST_EXCHANGED
     pairs: list[tuple[int, int]] = []
     for rank in range(min(counted, ranked)):

@@ -1,4 +1,4 @@
-"""How far a measure could move, by the order of tied documents and by unjudged documents."""
+"""Bounds of a measure over all orders of tied documents, and over all grades of unjudged documents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOVES = 0.001  # a mean that ties could move by more than this is flagged
 
 
 class Bounds(NamedTuple):
-    """One measure's least, own and greatest value of each query, float64 (n_queries,)."""
+    """Lowest, actual and highest value of one measure; each field is float64, (n_queries,)."""
 
     low: npt.NDArray[np.float64]
     value: npt.NDArray[np.float64]
@@ -35,7 +35,7 @@ class Bounds(NamedTuple):
 
 
 class Ranges:
-    """What `tie_range` and `judgment_range` return: `Bounds` of each measure, and their means.
+    """The result of `tie_range` and `judgment_range`: `Bounds` of each measure, and their means.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Ranges:
         return self._bounds[wanted]
 
     def summary(self) -> Table:
-        """Means of each measure: `measure`, the three values, and `moves`, whether they differ by more than 0.001."""
+        """A row for each measure: `measure`, the three means, and `moves`: whether the outer two differ by more than 0.001."""
         weight = self._rankings.weight
         means = [
             [_mean(values, weight, skip=measure.params.get("empty") == "skip") for values in bounds]
@@ -84,7 +84,7 @@ class Ranges:
         )
 
     def to_arrow(self) -> pa.Table:
-        """A row for each query: its columns, then three columns for each measure, as in "AP worst", "AP expected", "AP best"."""
+        """A row for each query: its columns, then three for each measure, such as "AP worst", "AP expected" and "AP best"."""
         table = self.queries
         for measure, bounds in self._bounds.items():
             for name, values in zip(self._names, bounds, strict=True):
@@ -92,7 +92,7 @@ class Ranges:
         return table
 
     def plot(self) -> Chart:
-        """The three means of each measure as a picture, see `fastndcg.plot.ties`. It needs the extra `plot`."""
+        """Plot the three means of each measure. See `fastndcg.plot.ties`. It needs the extra `plot`."""
         from fastndcg.plot.charts import ties
 
         return ties(self)
@@ -117,13 +117,13 @@ class Ranges:
 
 
 def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) -> Ranges:
-    """Worst, expected and best value of each query over all orders of tied documents, from one ranking of each query.
+    """Compute the worst, expected and best value of each query over all orders of tied documents. Each query is ranked once.
 
     Parameters
     ----------
     rankings : Rankings
     measures : one or several of Measure, notation, or ir_measures object
-        Their own `ties` do not matter.
+        Their own `ties` are ignored.
     threads : int, optional
         As in `evaluate`.
 
@@ -137,18 +137,18 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     MeasureError
         A measure that does not exist.
     InputError, InputTypeError
-        As `evaluate` does.
+        As in `evaluate`.
 
     See Also
     --------
-    judgment_range : how far unjudged documents could move a value.
-    anchors : what the order of the returned documents could make of a measure.
+    judgment_range : bounds over the grades of unjudged documents.
+    anchors : values of the worst, a random and the best order of the returned documents.
 
     Notes
     -----
-    The bounds put documents that are worth less, or more, first within ties. They are the least and the greatest value for
-    every measure but two: nDCG with `ideal="returned"`, whose ideal moves too, and infAP where documents of the pool were
-    left unjudged.
+    Within ties, the worst value ranks documents of low gain first, and the best value those of high gain. These are the lowest
+    and highest possible values, with two exceptions: nDCG with `ideal="returned"`, whose ideal changes with the order, and infAP
+    if documents of the pool were left unjudged.
 
     References
     ----------
@@ -177,15 +177,15 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
 def judgment_range(
     rankings: Rankings, measures: Any, *, top: float | None = None, threads: int | None = None
 ) -> Ranges:
-    """Least, own and greatest value of each query over all grades that its unjudged documents may have.
+    """Compute the lowest, actual and highest value of each query over all grades that its unjudged documents may have.
 
     Parameters
     ----------
     rankings : Rankings
-        With `is_judged`; where every document was judged, the three are equal.
+        With `is_judged`. If every document was judged, the three values are equal.
     measures : one or several of Measure, notation, or ir_measures object
     top : float, optional
-        The highest grade that an unjudged document may have; default the highest that occurs.
+        The highest grade that an unjudged document may have. Default: the highest grade that occurs.
     threads : int, optional
         As in `evaluate`.
 
@@ -197,8 +197,8 @@ def judgment_range(
     Raises
     ------
     MeasureError
-        A measure that has no exact range, with what can be asked instead: those of several intents; nDCG with
-        `ideal="returned"` where tied documents reach across the cutoff; discounts that rise. `Judged` and `RBPresidual`, which
+        A measure without an exact range; the message names an alternative. These are measures of several intents; nDCG with
+        `ideal="returned"` if a group of tied documents crosses the cutoff; discounts that rise; `Judged` and `RBPresidual`, which
         count judgments.
     InputError
         No document was judged, and `top` is not given; or it is not a finite number.
@@ -206,21 +206,21 @@ def judgment_range(
     See Also
     --------
     tie_range : how far ties could move a value.
-    anchors : what the order of the returned documents could make of a measure.
+    anchors : values of the worst, a random and the best order of the returned documents.
 
     Notes
     -----
-    An unjudged document may have the grade 0, each grade that occurs up to `top`, and `top`. Then it is judged: it has its place
-    in the ideal ranking and counts in recall, and neither `judged_only` nor `unjudged` of the measure change anything. All
-    such assignments of grades are considered. The bounds are exact: each is the value of one of them. Grades between those
-    would not widen the range of nDCG, where gains rise with grades. `value` is that of the rankings as they are; where unjudged
-    documents are dropped, or are worth what no grade is, it may lie outside.
+    An unjudged document may get the grade 0, any grade that occurs up to `top`, or `top`. It then counts as judged: it enters the
+    ideal ranking and recall, and the measure's `judged_only` and `unjudged` have no effect. All such assignments of grades are
+    considered, and each bound is the value of one of them. Grades in between would not widen the range of nDCG if gains rise with
+    grades. `value` is that of the rankings as they are. It may lie outside the bounds if unjudged documents are dropped, or have a
+    gain that no grade has.
 
-    An assignment that leaves a query without a value counts by the measure's `empty`, and not at all where that is "nan" or
-    "skip". Documents that were neither returned nor judged stay away; `RBPresidual` is what they could add to RBP.
+    An assignment that makes a query empty counts by the measure's `empty`, and is left out if that is "nan" or "skip". Documents
+    that were neither returned nor judged are not considered; `RBPresidual` is what they could add to RBP.
 
-    Most measures take the time of a few evaluations. Those that are divided by the number of relevant documents, as AP, R and F,
-    try each such number, which takes as many evaluations as a query has unjudged documents.
+    Most measures take the time of a few evaluations. Measures that divide by the number of relevant documents, such as AP, R and F,
+    are evaluated for each such number: as many evaluations as a query has unjudged documents.
 
     Examples
     --------

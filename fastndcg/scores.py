@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from fastndcg.plot.methods import ScoresPlots
 
 Float64 = npt.NDArray[np.float64]
-NOTATION = b"fastndcg.measure"  # metadata of a column that is called by another spelling
+NOTATION = (
+    b"fastndcg.measure"  # metadata: the notation of a measure whose column is named by another spelling
+)
 
 
 class Scores(AsFrame):
@@ -79,7 +81,7 @@ class Scores(AsFrame):
             values=read_only(values),
             weight=None if weight is None else read_only(weight),
             _empty=empty,  # (n_measures, n_queries): where a measure is undefined
-            _source=queries,  # a table, or what has one as its attribute: few callers look at it
+            _source=queries,  # a table, or an object that has one as `queries`
         )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -132,7 +134,7 @@ class Scores(AsFrame):
         return row
 
     def _spelling_asked_for(self, measure: object) -> Measure:
-        """The measure in the spelling it was asked for."""
+        """The evaluated measure that equals this one, in the spelling in which it was given to `evaluate`."""
         wanted = as_measure(measure)
         for known in self.measures:
             if known == wanted:
@@ -143,34 +145,33 @@ class Scores(AsFrame):
         )
 
     def mean(self) -> dict[str, float]:
-        """The mean of each measure by its name, weighted where there are weights, correctly rounded.
+        """The mean of each measure by its notation: correctly rounded, and weighted if there are weights.
 
-        Names are the notations; a mean is found by any other spelling of its measure too, as in `mean()["Recall@10"]`.
-        Queries that a measure's `empty="skip"` leaves out do not count; with `empty="nan"` one of them makes the mean NaN.
+        Any other spelling of a measure finds its mean too, as in `mean()["Recall@10"]`. Queries where the measure is undefined are
+        left out if its `empty` is "skip"; if it is "nan", one such query makes the mean NaN.
         """
         return Means({str(measure): self._mean(row) for row, measure in enumerate(self.measures)})
 
     def summary(
         self, confidence: float | None = None, method: str = "t", *, resamples: int = 10_000, seed: int = 0
     ) -> Summary:
-        """Mean, standard deviation, quartiles, and how many queries there were and how many of them were empty.
+        """Mean, standard deviation and quartiles of each measure, the number of queries, and how many of them are empty.
 
         Parameters
         ----------
         confidence : float, optional
-            As in 0.95: adds `low` and `high`, between which the mean over all queries that could have been asked lies so often.
-            mean ± t(n - 1) * std / sqrt(n); of weighted queries the error is that of a ratio, linearised, and the degrees of freedom
-            are (sum of w)^2 / (sum of w^2) - 1.
+            For example 0.95: adds a confidence interval for the mean, from `low` to `high`. It is mean ± t(n - 1) * std / sqrt(n).
+            Weighted means take the linearised error of a ratio, with (sum of w)^2 / (sum of w^2) - 1 degrees of freedom.
         method : "t", "percentile", "bca" or "studentised"
-            How intervals are computed: by Student's t, or by the bootstrap, from queries drawn with replacement. Bootstrap intervals of few
-            queries miss more often than they say.
+            How intervals are computed: by Student's t, or by one of three bootstraps, which draw queries with replacement. With few
+            queries, bootstrap intervals miss the true mean more often than `confidence` says.
         resamples, seed : int
-            Of the bootstrap: how often to draw, and what the draws depend on; nothing else changes them.
+            The number of bootstrap resamples, and the seed of the draws. The draws depend on nothing else.
 
         Raises
         ------
         InputError
-            A confidence that is not between 0 and 1; a method that does not exist; fewer than 100 resamples.
+            A confidence that is not between 0 and 1; an unknown method; fewer than 100 resamples.
 
         Examples
         --------
@@ -200,21 +201,21 @@ class Scores(AsFrame):
         return Summary(rows)
 
     def by(self, columns: str | Sequence[str], confidence: float | None = None) -> Table:
-        """Means of each group of queries: a row for each value of a kept column, in order of first appearance.
+        """Means over groups of queries: a row for each value of a kept column, in order of first appearance.
 
         Parameters
         ----------
         columns : str or sequence of str
-            Kept columns; of several, a row for each combination of their values that occurs.
+            Kept columns. Several columns give a row for each combination of values that occurs.
         confidence : float, optional
             As in `summary`.
 
         Returns
         -------
         Table
-            The columns, `queries`, and the mean of each measure, weighted where there are weights. With `confidence`, `small`, true
-            for groups of less than 30 queries, whose intervals are not to be relied on; and after each mean its `_low` and `_high`
-            and `_empty`, the number of queries where the measure is undefined.
+            The columns, `queries` (how many), and the mean of each measure, weighted if there are weights. With `confidence` also
+            `small`, true for groups of fewer than 30 queries, whose intervals are unreliable; and after each mean its interval,
+            `_low` to `_high`, and `_empty`, the number of queries where the measure is undefined.
 
         Raises
         ------
@@ -265,14 +266,14 @@ class Scores(AsFrame):
         return Table(pa.table(table), keys, pages)
 
     def worst(self, measure: object, n: int = 20) -> Table:
-        """The queries with the lowest values of a measure, lowest first; of equal ones those that come first.
+        """The queries with the lowest values of a measure, lowest first; queries of equal value keep their order.
 
         Parameters
         ----------
         measure : Measure, notation, or ir_measures object
             One that was evaluated.
         n : int
-            Rows, at most; queries without a value (NaN) are never among them.
+            Number of rows, at most. Queries without a value (NaN) are left out.
 
         Returns
         -------
@@ -294,7 +295,7 @@ class Scores(AsFrame):
         return self._extreme(measure, n, 1)
 
     def best(self, measure: object, n: int = 20) -> Table:
-        """The queries with the highest values of a measure, highest first; otherwise as `worst`."""
+        """The queries with the highest values of a measure, highest first. Otherwise like `worst`."""
         return self._extreme(measure, n, -1)
 
     def _extreme(self, measure: object, n: int, sign: int) -> Table:
@@ -308,13 +309,13 @@ class Scores(AsFrame):
         return statistics.mean(*self._values_that_count(row, part))
 
     def _mean_of(self, moments: Moments, row: int) -> float:  # noqa: ARG002 - conventions need the row alone
-        """The mean of a measure whose sums are known."""
+        """The mean of a measure, from its sums."""
         return moments.mean(weighted=self._weight is not None)
 
     def _values_that_count(
         self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)
     ) -> tuple[Float64, Float64 | None]:
-        """Values that count in the mean, and their weights."""
+        """The values that enter the mean, and their weights."""
         values, weight = self.values[row][part], None if self._weight is None else self._weight[part]
         counts = self._counts(row)
         if counts is not None:
@@ -323,13 +324,13 @@ class Scores(AsFrame):
         return values, weight
 
     def _counts(self, row: int) -> npt.NDArray[np.bool_] | None:
-        """Which queries count in the mean; None for all."""
+        """Which queries enter the mean; None for all."""
         skips = self.measures[row].params.get("empty") == "skip"
         return ~np.isnan(self.values[row]) if skips else None
 
     @property
     def _weight(self) -> Float64 | None:
-        """The weights that means use."""
+        """The weights for means."""
         return self.weight
 
     @property
@@ -349,7 +350,7 @@ class Scores(AsFrame):
         return table
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_arrow` as Parquet. The file appears whole or not at all. Raises `SourceError` where it cannot be written."""
+        """Write `to_arrow()` to a Parquet file, which appears complete or not at all. Raises `SourceError` if writing fails."""
         import pyarrow.parquet as pq
 
         with whole_file(path) as draft:
@@ -364,7 +365,7 @@ class Scores(AsFrame):
 
 
 class Means(dict[str, float]):
-    """Means by the notation of their measure; found by any spelling of it.
+    """Means by the notation of their measure. Any other spelling of the measure finds the mean too.
 
     >>> from fastndcg import Rankings, evaluate
     >>> means = evaluate(Rankings.from_lists([[1, 0], [0, 1]]), "recall@1").mean()
@@ -396,7 +397,7 @@ class Means(dict[str, float]):
 
 
 def _field_of(measure: Measure) -> pa.Field:
-    """The column of a measure: under the spelling it was asked for, with its notation where that is another."""
+    """The column of a measure, named as the user spelled it. If the notation differs, the metadata holds it."""
     notation = str(measure)
     metadata = None if measure.label == notation else {NOTATION: notation}
     return pa.field(measure.label, pa.float64(), metadata=metadata)
@@ -408,7 +409,7 @@ def interval_of(mean: float, moments: Moments, confidence: float, *, weighted: b
 
 
 def check_kept(names: Sequence[str], kept: Sequence[str]) -> None:
-    """Raise `ColumnError` for a column that is not among those that were kept."""
+    """Raise `ColumnError` for a column that was not kept."""
     for name in names:
         if name not in kept:
             raise ColumnError(
@@ -419,7 +420,7 @@ def check_kept(names: Sequence[str], kept: Sequence[str]) -> None:
 
 
 def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[npt.NDArray[np.int64]]]:
-    """Distinct combinations of values, null among them, in order of first appearance: their columns, and the rows of each.
+    """Distinct combinations of values, including null, in order of first appearance: their columns, and the rows of each.
 
     >>> groups_of([pa.chunked_array([["b", None], ["b"]])])[1]
     [array([0, 2]), array([1])]
@@ -429,7 +430,7 @@ def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[
         plain.append(pa.chunked_array(decode(given)).combine_chunks())
         found = plain[-1].dictionary_encode(null_encoding="encode")
         codes = codes * len(found.dictionary) + array_of(found.indices)
-        codes = np.unique(codes, return_inverse=True)[1]  # small again, however many columns there are
+        codes = np.unique(codes, return_inverse=True)[1]  # keeps codes small for any number of columns
     order = np.argsort(codes, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
     groups.sort(key=lambda rows: int(rows[0]))
@@ -441,7 +442,7 @@ _ROW_GROUP = 1 << 17  # queries that are written together
 
 
 class ResultsFile:
-    """Results of queries, written as they come."""
+    """A file to which results of queries are written as they are computed."""
 
     def __init__(self, path: os.PathLike[str], kind: str = "parquet", at_once: int = _ROW_GROUP) -> None:
         self._path, self._kind, self._at_once = path, kind, at_once
@@ -449,13 +450,13 @@ class ResultsFile:
         self._writer: Any = None
 
     def write(self, results: pa.Table) -> None:
-        """The next queries."""
+        """Write the results of the next queries."""
         self._waiting.append(results)
         if sum(map(len, self._waiting)) >= self._at_once:
             self._flush()
 
     def restart(self) -> None:
-        """Drop everything that was written."""
+        """Discard everything that was written."""
         self._waiting.clear()
         self.close()
 
@@ -477,7 +478,7 @@ class ResultsFile:
 
 @contextmanager
 def results_file(path: str | os.PathLike[str], at_once: int = _ROW_GROUP) -> Iterator[ResultsFile]:
-    """A file of results that are written as they come, as its ending says; it appears whole at the end, or not at all.
+    """Open a file for results in the format of its ending. It appears complete when closed, or not at all.
 
     Raises `SourceError` where it cannot be written.
     """
@@ -487,14 +488,14 @@ def results_file(path: str | os.PathLike[str], at_once: int = _ROW_GROUP) -> Ite
             yield results
             results.close()
         finally:
-            with suppress(OSError, pa.ArrowException):  # an error that is on its way says more
+            with suppress(OSError, pa.ArrowException):  # the error that is being raised says more
                 results.restart()
 
 
 class Summary(Table):
-    """A row of numbers for each measure. Quartiles, intervals and anchors are left out where they were not computed.
+    """A row of numbers for each measure. Quartiles, intervals and anchors appear only if they were computed.
 
-    Where the measures are of several runs, each row begins with the name of its run.
+    If there are several runs, each row begins with the name of its run.
 
     Attributes
     ----------
@@ -524,7 +525,7 @@ class Summary(Table):
 
     @cached_property
     def _arrow(self) -> pa.Table:
-        """Made on demand, since pyarrow imports pandas for it."""
+        """The table, made when it is first needed, since pyarrow imports pandas for it."""
         types = (
             dict.fromkeys(self._labels, pa.string())
             | dict.fromkeys(self._numbers, pa.float64())
@@ -538,7 +539,7 @@ class Summary(Table):
         return Summary, (self.rows,)
 
     def _texts(self) -> list[list[str]]:
-        """The table as texts, its header first."""
+        """The table as strings; the first row is the header."""
         header = [*self._labels, *self._numbers, *self._COUNTS]
         rows = [
             [
@@ -554,7 +555,8 @@ class Summary(Table):
         return [header, *rows]
 
     def text(self, width: int = 0) -> str:
-        """The table for so many columns of a terminal: measures and means whole, the rest as far as there is room; 0 leaves
-        nothing out.
+        """The table as text of at most `width` characters a line; 0 means no limit.
+
+        Measures and means are always shown, other columns where there is room.
         """
         return fit(self._texts(), len(self._labels), self._DROPS, width)
