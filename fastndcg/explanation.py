@@ -41,9 +41,7 @@ COLUMNS = {
 _SHOWN = 30  # rows of a printed table, at most
 _MOST_NEAR = 5  # similar ids that an error proposes, at most
 _LOOKED_AT = 200_000  # ids that are searched for similar ones, at most
-_MOST_EXCHANGED = (
-    4_000_000  # documents that are evaluated together for `swaps`: a copy of the list for each exchange
-)
+_MOST_EXCHANGED = 4_000_000  # documents that `swaps` evaluates together: a list for each exchange
 _ROUNDING = 1e-12
 
 

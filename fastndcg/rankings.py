@@ -1,4 +1,4 @@
-"""`Rankings`: grades, scores and ids of many queries. All input is checked here, once; later code trusts its arrays."""
+"""`Rankings`: grades, scores and ids of many queries. All input is checked here, once; other code trusts the arrays."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 20  # rows that a check looks at together, so that its temporary arrays stay small
-_TOGETHER = 1 << 16  # rows whose documents are compared together: their table stays in the cache
+_TOGETHER = 1 << 16  # rows whose document ids are compared together: their hash table stays in the cache
 
 
 class Grades(NamedTuple):
-    """Facts about all grades, scored and judged, that kernels need."""
+    """Facts about all grades that kernels need: grades of scored documents and of the pool."""
 
     lowest: float
     highest: float
@@ -83,10 +83,9 @@ class Grades(NamedTuple):
 
 
 class Rankings:
-    """Ragged rankings of many queries: immutable, and made only by the named constructors.
+    """Ragged rankings of many queries. They are immutable, and only the named constructors make them.
 
-    Query `q` owns the rows `offsets[q]:offsets[q + 1]` of `relevance` and `scores`. Queries of one document and of none
-    are legal.
+    Query `q` owns the rows `offsets[q]:offsets[q + 1]` of `relevance` and `scores`. A query may have one document or none.
 
     Attributes
     ----------
@@ -96,10 +95,10 @@ class Rankings:
     scores : float32, float64 or integer, (n_docs,)
         The system's scores, higher is better; compared in their own precision.
     judged : JudgedPool or None
-        All judged documents of each query. None: the scored documents are all there is.
+        All judged documents of each query. None: only the scored documents were judged.
     is_judged : bool, (n_docs,), or None
-        False where a scored document has no judgment. None: all have one. A negative `relevance` then says that it was in the
-        pool and left unjudged, which infAP counts.
+        False where a scored document is unjudged. None: all are judged. A negative `relevance` of an unjudged document says that
+        it was in the pool; infAP counts such documents.
     doc_ids : pyarrow array, (n_docs,), or None
     weight : float64, (n_queries,), or None
         Weight of each query in the mean.
@@ -116,8 +115,8 @@ class Rankings:
 
     Notes
     -----
-    Arrays are taken without a copy where their dtype and layout allow, and seen read-only; change none of them while a
-    `Rankings` holds it.
+    Arrays are used without a copy if their dtype and layout allow it, as read-only views. Do not change an array while a
+    `Rankings` uses it.
 
     Examples
     --------
@@ -174,10 +173,10 @@ class Rankings:
         relevance, scores : (n_docs,)
             Relevance comes before scores, as in scikit-learn.
         judged : (offsets, relevance), optional
-            All judged documents of each query, returned or not, for the ideal ranking and recall; those that are not relevant
+            All judged documents of each query, returned or not, for the ideal ranking and recall. Documents that are not relevant
             may be left out.
         is_judged : bool, (n_docs,), optional
-            False where a scored document has no judgment; such a document holds its rank and gains nothing.
+            False where a scored document is unjudged; such a document keeps its rank and gains nothing.
         doc_ids : (n_docs,), optional
         query_ids : (n_queries,), optional
             Default: 0, 1, 2, ...
@@ -188,28 +187,28 @@ class Rankings:
         nan : "refuse" or "last"
             "last" ranks documents with a NaN score below all others, as if it were minus infinity.
         ascending : bool
-            True: the lowest score is the best, as of a distance or a rank.
+            True: the lowest score is the best, as for distances and ranks.
         unjudged : "refuse" or "null"
-            "null": a document whose grade is NaN, null or masked was not judged, as one of which `is_judged` is False.
+            "null": a document whose grade is NaN, null or masked is unjudged, as if its `is_judged` were False.
         intents : a list of grades for each document, optional
             For measures of diversity: the document's grade for intent 0, 1, ... of its query, as lists, an Arrow list array, or a
-            matrix (n_docs, n_intents); None where it was not judged for an intent. Or the three arrays of `IntentGrades`.
+            matrix (n_docs, n_intents); None for an intent for which it was not judged. Or the three arrays of `IntentGrades`.
         judged_intents : a list of grades for each document of `judged`, optional
-            Needed where both `judged` and `intents` are given. Of documents that gain equally, the ideal of alpha_nDCG takes
-            the one that comes first here.
+            Needed if both `judged` and `intents` are given. Where several documents gain equally, the ideal ranking of alpha_nDCG
+            takes the first of them.
         intent_probabilities : a list for each query, optional
             Probability of intent 0, 1, ...; they need not add up to 1. Default: all intents are equally likely.
         propensity : (n_docs,), optional
-            Probability above 0 and up to 1 that the relevance of a document was observed, as of a click at its position in the
-            ranking that was shown; measures with `ips` divide gains by it.
+            Probability that the relevance of a document was observed, above 0 and up to 1: for clicks, that a user looked at its
+            position in the shown ranking. Measures with `ips` divide gains by it.
 
         Raises
         ------
         InputError
-            Offsets that do not ascend, lengths that differ, NaN scores, grades that are not finite, propensities that are no
-            probability or 0.
+            Offsets that do not ascend, lengths that differ, NaN scores, grades that are not finite, propensities that are not
+            above 0 and up to 1.
         InputTypeError
-            An array of another kind than numbers.
+            An array that does not hold numbers.
 
         Examples
         --------
@@ -259,9 +258,9 @@ class Rankings:
         scores: npt.ArrayLike,
         **columns: Unpack[ColumnsAndIds],
     ) -> Self:
-        """Rankings from the number of documents of each query, as LightGBM and XGBoost have them.
+        """Rankings from the number of documents of each query, like `group` of LightGBM and XGBoost.
 
-        `columns` are the keywords of `from_offsets`. Raises as it does, and `InputError` for a negative size.
+        `columns` are the keywords of `from_offsets`. It raises the same errors, and `InputError` for a negative size.
 
         >>> Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9]).offsets
         array([0, 2, 3])
@@ -286,8 +285,8 @@ class Rankings:
     ) -> Self:
         """Rankings from the query id of each row, rows in any order.
 
-        Queries keep the order of their first appearance, documents of a query the order of their rows. Rows that stand
-        together by query already are not copied.
+        Queries keep the order of their first appearance, and the documents of a query the order of their rows. Rows that are
+        already grouped by query are not copied.
 
         Parameters
         ----------
@@ -345,9 +344,9 @@ class Rankings:
         ----------
         y_true, y_score : (n_queries, n_docs_per_query)
         mask : bool, (n_queries, n_docs_per_query), optional
-            False where a padded batch has no document. What the matrices hold there is never looked at.
+            False at the padding of a batch. The values of the matrices there are ignored.
         columns
-            The keywords of `from_offsets`; those of documents have an entry for each one that the mask leaves.
+            The keywords of `from_offsets`. Columns of documents have an entry for each document, without padding.
 
         Raises
         ------
@@ -379,7 +378,7 @@ class Rankings:
 
     @classmethod
     def from_lists(cls, relevance: Any, scores: Any = None, **columns: Unpack[ColumnsAndIds]) -> Self:
-        """Rankings from a list for each query; without `scores` the lists are already in rank order, best first.
+        """Rankings from a list for each query. Without `scores`, the lists are in rank order, best first.
 
         Parameters
         ----------
@@ -390,7 +389,7 @@ class Rankings:
         Raises
         ------
         InputError
-            Lists of one query whose lengths differ (it names the query), and all that `from_offsets` refuses.
+            The two lists of a query differ in length (the message names the query), and all that `from_offsets` refuses.
 
         Examples
         --------
@@ -421,15 +420,15 @@ class Rankings:
     @classmethod
     @with_roles
     def from_arrow(cls, data: Any, **roles: Unpack[RoleKeywords]) -> Rankings:
-        """Rankings from anything that speaks Arrow: tables, batches, readers, Polars, pandas, DuckDB relations.
+        """Rankings from data that Arrow can read: Arrow tables, batches and readers, Polars, pandas, DuckDB relations.
 
         Parameters
         ----------
         data
             In long form (a row for each document, in any order) or list-column form (a row for each query).
         query, relevance, score, weight, doc_id, is_judged, intents, propensity : str, optional
-            Names of columns. The first three are found by their usual names where not given. `intents` holds a list for each
-            document, its grade for each intent of its query.
+            Names of columns. The first three are found by their usual names if they are not given. `intents` holds a list for
+            each document: its grade for each intent of its query.
         keep : str or sequence of str
             Query-level columns to carry to the results.
         nan : "refuse" or "last"
@@ -437,16 +436,16 @@ class Rankings:
         rank : str, optional
             Column of ranks in place of scores: 1 is the best.
         ascending : bool
-            True: the lowest score is the best, as of a distance.
+            True: the lowest score is the best, as for distances.
         unjudged : "refuse" or "null"
-            "null": a document whose grade is null or NaN was not judged, as one of which `is_judged` is false.
+            "null": a document whose grade is null or NaN is unjudged, as if its `is_judged` were false.
         grades : mapping, optional
-            Grade of each word, where the column of grades holds words: `{"perfect": 2, "fair": 1, "bad": 0}`.
+            The grade of each word, if the column of grades holds words: `{"perfect": 2, "fair": 1, "bad": 0}`.
 
         Raises
         ------
         ColumnError
-            A column that is missing, or several that fit where none was named.
+            A column is missing, or several columns fit a role that was not named.
         InputError
             Nulls in a needed column, and all that `from_offsets` refuses.
 
@@ -477,25 +476,25 @@ class Rankings:
         Parameters
         ----------
         qrels, run
-            Dicts of dicts (query -> document -> number), tables as `from_arrow` takes them, but for dicts of columns, or
-            ir_measures' Qrel and ScoredDoc tuples.
+            Dicts of dicts (query -> document -> number), ir_measures' Qrel and ScoredDoc tuples, or tables that `from_arrow`
+            accepts, except dicts of columns.
         missing, ties, nan
-            As in `read_trec`: "zero" counts every query of the qrels, "skip" those in both; the order of tied documents that
-            measures with ties="input" see; NaN scores refused or ranked last.
+            As in `read_trec`. `missing`: "zero" counts every query of the qrels, "skip" only queries in both. `ties`: the order
+            of tied documents for measures with ties="input". `nan`: refuse NaN scores, or rank them last.
         query, doc_id, relevance, score : str, optional
-            Columns of tables; by default the usual names.
+            Columns of tables. Default: the usual names.
         keep, weight, rank, ascending, unjudged, grades
-            As in `read_qrels_run`: kept columns and weights are those of the judgments, and stand in a table.
+            As in `read_qrels_run`. Kept columns and weights come from the judgments, which must be a table.
         intents : bool or str
-            True: a judgment is of a document for one intent, which dicts hold as query -> document -> intent -> number, tables in
-            a column of a usual name, or of this one, and tuples as `iteration`.
+            True: each judgment is for one intent. Dicts hold it as query -> document -> intent -> number, tables in a column with
+            a usual name, tuples as `iteration`. A string names the column.
 
         Raises
         ------
         InputError
             The same document twice for a query; NaN scores; nulls.
         InputTypeError, ColumnError
-            Something else than named above; a column that is missing or ambiguous; ids of types that never match.
+            Another type than those above; a column that is missing or ambiguous; ids of types that never match.
 
         Examples
         --------
@@ -567,7 +566,7 @@ class Rankings:
 
     @cached_property
     def queries(self) -> pa.Table:
-        """The id under its own name (`query_id` where it has none), kept columns, `weight` if any; a row for each query."""
+        """A row for each query: the id under its own name (default `query_id`), kept columns, and `weight` if any."""
         name_of_ids = self.__dict__["_query_name"]
         columns = {name_of_ids: self.query_ids}
         kept = self.__dict__["_kept"]
@@ -589,7 +588,7 @@ class Rankings:
 
     @cached_property
     def _distinct_grades(self) -> Array:
-        """Each grade that occurs, scored or judged, ascending; float64 or the grades' own integer dtype."""
+        """All distinct grades of scored and judged documents, ascending; float64 or the grades' own integer dtype."""
         found = [
             np.unique(values[block : block + _BLOCK])
             for values in self._judged_grades()
@@ -599,13 +598,13 @@ class Rankings:
 
     @cached_property
     def _longest(self) -> int:
-        """Documents of the longest list, scored or judged."""
+        """The number of documents of the longest list, scored or judged."""
         sides = (self.offsets,) if self.judged is None else (self.offsets, self.judged.offsets)
         return max(int(np.diff(offsets).max(initial=0)) for offsets in sides)
 
     @property
     def _with_pooled(self) -> Rankings | None:
-        """The rankings with unjudged documents of the pool as documents of negative grade; None where there are none."""
+        """The rankings where unjudged documents of the pool have a negative grade; None without such documents."""
         if self.is_judged is None or self.relevance.dtype.kind not in "if":
             return None
         pooled = (self.relevance < 0) & ~self.is_judged
@@ -625,7 +624,7 @@ class Rankings:
         return (scored if self.is_judged is None else scored[self.is_judged], *pool)
 
     def _numbered_from(self, first_row: int) -> Rankings:
-        """The same rankings, whose first document is row `first_row` of something larger in messages."""
+        """The same rankings, for which messages count rows from `first_row`: they are a part of something larger."""
         if not first_row:
             return self
         numbered = object.__new__(Rankings)
@@ -633,7 +632,7 @@ class Rankings:
         return numbered
 
     def with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Rankings:
-        """The same documents as another system scores them: everything is shared but the scores.
+        """The same documents with the scores of another system. All other arrays are shared.
 
         Parameters
         ----------
@@ -645,9 +644,9 @@ class Rankings:
         Raises
         ------
         InputError
-            Another number of scores, or NaN among them.
+            The wrong number of scores, or NaN among them.
         InputTypeError
-            An array of another kind than numbers.
+            An array that does not hold numbers.
 
         Examples
         --------
@@ -659,7 +658,7 @@ class Rankings:
         values = cast_scores(scores, ascending=ascending)
         check_length("scores", len(values), self.n_docs, "document")
         other = object.__new__(Rankings)
-        # what was asked of the grades and the queries is answered once for all systems
+        # cached facts about grades and queries hold for all systems
         shared = {name: getattr(self, name) for name in ("_grades", "_longest", "query_ids", "queries")}
         other.__dict__.update(self.__dict__, **shared, scores=values)
         other._check_scores(nan)
@@ -669,7 +668,7 @@ class Rankings:
         return self.n_queries
 
     def __getitem__(self, part: slice) -> Rankings:
-        """The rankings of a run of queries, without a copy.
+        """The rankings of consecutive queries, without a copy.
 
         >>> Rankings.from_lists([[3, 0], [1, 2, 0]])[1:]
         Rankings(1 query, 3 documents, relevance int64, scores int64)
@@ -789,7 +788,7 @@ class Rankings:
             )
 
     def _check_pool(self) -> None:
-        """Warn of a pool with fewer relevant documents than were scored: R, AP and nDCG may pass 1."""
+        """Warn if a pool has fewer relevant documents than were scored: R, AP and nDCG may exceed 1."""
         if self.judged is None:
             return
         found = self.relevance > 0 if self.is_judged is None else (self.relevance > 0) & self.is_judged
@@ -807,7 +806,7 @@ class Rankings:
             )
 
     def _check_doc_ids(self) -> None:
-        """Raise for a document that is twice in the ranking of its query; null is not an id."""
+        """Raise `InputError` for a document that occurs twice in a query; null is not an id."""
         if self.doc_ids is None:
             return
         for part in parts_of(self.lengths, _TOGETHER):
@@ -828,23 +827,23 @@ class Rankings:
                 )
 
     def _with_pool(self, pool: JudgedPool | None) -> Self:
-        """The same rankings with a pool that says which queries have judged documents, and nothing of their grades."""
+        """The same rankings with a pool that says which queries have judged documents; its grades are not used."""
         self.__dict__["judged"] = pool
         return self
 
     def _with_query_name(self, name: str | None) -> Self:
-        """The same rankings, with the user's name for query ids."""
+        """The same rankings, with this name for the column of query ids."""
         if name is not None:
             self.__dict__["_query_name"] = name
         return self
 
     def _with_doc_ids(self, doc_ids: pa.Array | pa.ChunkedArray | None) -> Self:
-        """The same rankings with ids of documents, none of which a query has twice."""
+        """The same rankings with document ids, which are unique within each query."""
         self.__dict__["doc_ids"] = doc_ids
         return self
 
     def _check_probabilities(self) -> None:
-        """Raise for a query with an intent without probability."""
+        """Raise `InputError` for an intent without a probability."""
         chances = self.intent_probabilities
         if chances is None:
             return
@@ -875,11 +874,11 @@ class Rankings:
         return At(row + self.__dict__.get("_first_row", 0), self._name_of(query), first)
 
     def _name_of(self, query: int) -> str:
-        """Id of a query as messages show it: strings in quotes."""
+        """The id of a query for messages: strings are quoted."""
         return _quote(self.query_ids[query].as_py())
 
 
-# what a pickle holds: the attributes that the class declares, and three of its own
+# attributes that a pickle holds: those that the class declares, and three more
 _STATE = (*Rankings.__annotations__, "_query_ids", "_query_name", "_kept")
 
 

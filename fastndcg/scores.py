@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from fastndcg.plot.methods import ScoresPlots
 
 Float64 = npt.NDArray[np.float64]
-NOTATION = (
-    b"fastndcg.measure"  # metadata: the notation of a measure whose column is named by another spelling
-)
+NOTATION = b"fastndcg.measure"  # metadata: the notation of a column that is named otherwise
 
 
 class Scores(AsFrame):

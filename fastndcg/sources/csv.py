@@ -36,21 +36,21 @@ _NULLS = [""]  # "nan" is a number, and a document may be called "NULL"
 def read_csv(
     path: Path_ | Iterable[Path_], *, threads: int | None = None, **roles: Unpack[RoleKeywords]
 ) -> Rankings:
-    r"""Rankings from CSV or tab-separated files with a row for each document; only the columns that are needed are converted.
+    r"""Read rankings from CSV or tab-separated files with a row for each document. Only the needed columns are converted.
 
-    Ids and kept columns are text, so that 007 stays what it is; where every one of a column is written as an integer is, they
-    are integers. An empty field is null.
+    Ids and kept columns are integers if every value of the column is written like one, without leading zeros; otherwise they are
+    text, so that 007 stays 007. An empty field is null.
 
     Parameters
     ----------
     path : str, path, or several of them
         A file, plain, gzip, bzip2 or Zstandard; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as in
-        `s3://bucket/predictions.csv`. The first line of each has the names of columns, separated as all others are: by
-        commas, tabs or semicolons. Fields may be quoted.
+        `s3://bucket/predictions.csv`. The first line of each file has the names of columns. Fields are separated by commas, tabs
+        or semicolons, and may be quoted.
     query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
         As in `read_parquet`. CSV has no lists, so `intents` is refused.
     threads : int, optional
-        1 reads on the calling thread; else pyarrow's threads do. The result does not depend on it.
+        1 reads on the calling thread; otherwise pyarrow's threads read. The result does not depend on it.
 
     Returns
     -------
@@ -60,17 +60,18 @@ def read_csv(
     Raises
     ------
     SourceError
-        A path that does not exist or cannot be read, a file without a header, a row that is not as the others are.
+        A path that does not exist or cannot be read; a file without a header; a row with another number of fields, or with text
+        where a number is needed.
     ColumnError
-        A column that is missing, or a role that several could play.
+        A column is missing, or several columns could play a role.
     InputError, InputTypeError
-        What `Rankings.from_arrow` refuses. Each message names the path.
+        All that `Rankings.from_arrow` refuses. Each message names the path.
 
     See Also
     --------
-    read_parquet : the same columns from Parquet.
-    read_qrels_run : judgments and predictions in two files.
-    evaluate : measures of the rankings.
+    read_parquet : read the same columns from Parquet.
+    read_qrels_run : read judgments and predictions from two files.
+    evaluate : compute measures of the rankings.
 
     Examples
     --------

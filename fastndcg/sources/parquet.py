@@ -50,24 +50,24 @@ def read_parquet(
     progress: Progress = None,
     **roles: Unpack[RoleKeywords],
 ) -> Rankings:
-    """Rankings from Parquet; only the columns that are needed are read.
+    """Read rankings from Parquet. Only the needed columns are read.
 
     Parameters
     ----------
     path : str, path, or several of them
         A file; a folder, searched with its subfolders; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as in
         `s3://bucket/predictions`. Folders named `key=value` (hive partitions) give a column `key`. Files are read in the
-        order of their names, or of the list; in folders, names that begin with `.` or `_` are passed over.
+        order of their names, or of the list. In folders, names that begin with `.` or `_` are ignored.
     query, relevance, score, doc_id, is_judged : str, optional
-        Names of columns. Query, relevance and score are found by their usual names. Long form has a row for each document,
-        in any order. List-column form has a row for each query, lists in its relevance and score (doc_id, is_judged)
-        columns, and its row number as the id where it has no query column.
+        Names of columns. By default, query, relevance and score are found by their usual names. Long form has a row for each
+        document, in any order. List-column form has a row for each query, with lists in the columns of relevance, score, doc_id
+        and is_judged; without a query column, the row number is the id.
     keep : str or sequence of str
-        Query-level columns or partition keys to carry into `queries`; they hold one value within each query.
+        Query-level columns or partition keys to carry into `queries`. Each must have one value within a query.
     weight : str, optional
         Query-level column with the weight of each query in the mean.
     intents : str, optional
-        Column with a list for each document: its grade for intent 0, 1, ... of its query, null where it was not judged for one.
+        Column with a list for each document: its grade for intent 0, 1, ... of its query, null for an intent without judgment.
     propensity : str, optional
         Column with the probability that a document's relevance was observed.
     nan : "refuse" or "last"
@@ -75,36 +75,36 @@ def read_parquet(
     rank : str, optional
         Column of ranks in place of scores: 1 is the best, and documents of one rank are tied.
     ascending : bool
-        True: the lowest score is the best, as of a distance.
+        True: the lowest score is the best, as for distances.
     unjudged : "refuse" or "null"
-        "null": a document whose grade is null or NaN was not judged, as one of which `is_judged` is false.
+        "null": a document whose grade is null or NaN is unjudged, as if its `is_judged` were false.
     grades : mapping, optional
-        Grade of each word, where the column of grades holds words: `{"perfect": 2, "fair": 1, "bad": 0}`.
+        The grade of each word, if the column of grades holds words: `{"perfect": 2, "fair": 1, "bad": 0}`.
     threads : int, optional
-        How many threads read and decode; default all that pyarrow has. The result does not depend on it.
+        Number of threads that read and decode. Default: all that pyarrow has. The result does not depend on it.
     progress : callable or bool, optional
-        Called as `progress(rows_done, rows_total)`, from the calling thread, in place of what terminals and notebooks show of a
-        long call; False shows nothing.
+        By default, terminals and notebooks show the progress of long calls. False shows nothing. A function is called instead, as
+        `progress(rows_done, rows_total)`, from the calling thread.
 
     Returns
     -------
     Rankings
-        Dtypes as in the file; a file of no rows gives no queries.
+        Dtypes are those of the file. A file without rows gives no queries.
 
     Raises
     ------
     SourceError
-        A path that does not exist, holds no Parquet, or cannot be read; files that do not fit together.
+        A path that does not exist, is not Parquet, or cannot be read; files with columns that do not match.
     ColumnError
-        A column that is missing, or a role that several could play.
+        A column is missing, or several columns could play a role.
     InputError, InputTypeError
-        What `Rankings.from_arrow` refuses. Each message names the path.
+        All that `Rankings.from_arrow` refuses. Each message names the path.
 
     See Also
     --------
-    scan_parquet : files larger than memory.
-    read_csv : the same columns from text.
-    evaluate : measures of the rankings.
+    scan_parquet : read files that are larger than memory.
+    read_csv : read the same columns from CSV.
+    evaluate : compute measures of the rankings.
 
     Examples
     --------

@@ -114,35 +114,34 @@ def read_trec(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Rankings:
-    r"""Rankings from a TREC qrels file and a TREC run.
+    r"""Read rankings from a TREC qrels file and a TREC run.
 
     Parameters
     ----------
     qrels, run : paths
-        Plain, gzip, bzip2 or Zstandard; URIs, too. Fields stand apart by blanks or tabs; empty lines and lines that begin with # are
-        passed over. A run may be one of MS MARCO, with three fields: query, document, and rank, the lowest of which is the best.
+        Plain, gzip, bzip2 or Zstandard files, or URIs. Fields are separated by blanks or tabs. Empty lines and lines that begin
+        with # are ignored. An MS MARCO run has three fields: query, document and rank, the lowest of which is the best.
     missing : "zero" or "skip"
-        "zero": every query of the qrels counts, one that the run lacks with an empty ranking (`trec_eval -c`, ir_measures).
-        "skip": queries in both. Queries of the run that the qrels lack never count.
+        "zero": every query of the qrels counts; a query that the run lacks has an empty ranking (`trec_eval -c`, ir_measures).
+        "skip": only queries in both files count. Queries that the qrels lack never count.
     ties : "docid_desc", "docid_asc" or "input"
-        Order of rows. The first two order them by falling score and then by the bytes of the document id, so that measures
-        with ties="input" break ties as trec_eval does (descending) or the other way round; "input" keeps the order of the
-        file. Measures with other ties do not see the difference.
+        Order of rows, which only measures with ties="input" depend on. "docid_desc" orders rows by falling score and tied documents
+        by falling id, as trec_eval does; "docid_asc" by rising id. Ids are compared as bytes. "input" keeps the order of the file.
     nan : "refuse" or "last"
         "last" ranks documents whose score is NaN or null below all others.
     ascending : bool
-        True: the lowest score is the best, as of a distance.
+        True: the lowest score is the best, as for distances.
     score_dtype : float64 or float32
-        pytrec_eval and trec_eval up to 9.0.8 read scores as float32, in which more of them are tied.
+        float32 reads scores as pytrec_eval and trec_eval up to 9.0.8 do, so that more documents are tied.
     intents : bool
         True: the second field of the qrels is an intent (TREC's diversity qrels: topic subtopic doc grade), and a document has
-        a grade for each. Its own grade is then its highest. Intents are numbered by their names. ndeval ranks documents of equal
-        score by rising id: `ties="docid_asc"` here and ties="input" in measures give its values.
+        a grade for each intent. Its own grade is the highest of them. Intents are numbered in the order of their names. ndeval
+        ranks tied documents by rising id; `ties="docid_asc"` here and ties="input" in measures give its values.
     threads : int, optional
-        For reading; default: as many as this process may use.
+        Number of threads that read. Default: as many as this process may use.
     progress : callable or bool, optional
-        Called as `progress(bytes_done, bytes_total)`, from the threads that read, in place of what terminals and notebooks show
-        of a long call; False shows nothing.
+        By default, terminals and notebooks show the progress of long calls. False shows nothing. A function is called instead, as
+        `progress(bytes_done, bytes_total)`, from the threads that read.
 
     Returns
     -------
@@ -158,8 +157,8 @@ def read_trec(
 
     See Also
     --------
-    read_qrels_run : judgments and predictions in tables.
-    evaluate : measures of the rankings.
+    read_qrels_run : read judgments and predictions from tables.
+    evaluate : compute measures of the rankings.
 
     Examples
     --------
@@ -199,40 +198,39 @@ def read_qrels_run(
     progress: Progress = None,
     **roles: Unpack[JoinKeywords],
 ) -> Rankings:
-    """Rankings from judgments and predictions in two files, joined on query and document id.
+    """Read rankings from judgments and predictions in two files, joined on query and document id.
 
     Parameters
     ----------
     qrels, run : paths
-        Each a TREC file, or a table: Parquet, CSV, JSON Lines or Feather, known by its first bytes; or a folder or a pattern of
-        files of one of these. Rows of a query may stand in several of them. A URI may name any of these.
+        Each is a TREC file or a table: Parquet, CSV, JSON Lines or Feather. The first bytes tell the format. Each may also be a
+        folder or a pattern of files of one format, which may split the rows of a query, or a URI.
     missing, ties, nan, threads, progress
         As in `read_trec`. Whole-number ids are ordered as numbers.
     query, doc_id, relevance, score : str, optional
-        Columns of tables; by default the usual names. Only these columns are read.
+        Columns of tables. Default: the usual names. Only these columns are read.
     keep, weight : str, optional
-        Columns of the judgments with one value for each query: carried to the results, and its weight in the mean.
+        Columns of the judgments with one value for each query. `keep` is carried to the results, `weight` is the weight in means.
     rank, ascending, unjudged, grades
-        As in `read_parquet`: of the run a column of ranks in place of scores, or scores of which the lowest is the best; of the
-        judgments null grades that are none, and words as grades.
+        As in `read_parquet`. `rank` and `ascending` are for the run, `unjudged` and `grades` for the judgments.
     intents : bool or str
-        True: a judgment is of a document for one intent, which stands in the second field of a TREC file, and in a column of a
-        usual name (intent, subtopic, iteration) of a table, or in the one that is named here.
+        True: each judgment is for one intent. A TREC file has it in the second field, a table in a column with a usual name
+        (intent, subtopic, iteration). A string names the column.
 
     Returns
     -------
     Rankings
-        With the judged pool, `is_judged` and `doc_ids`, as `read_trec` returns.
+        With the judged pool, `is_judged` and `doc_ids`, like those of `read_trec`.
 
     Raises
     ------
     SourceError, ColumnError, InputError
-        As `read_trec` does, and for a column that is missing or ambiguous, or has nulls.
+        As in `read_trec`; also for a column that is missing or ambiguous, or has nulls.
 
     See Also
     --------
-    read_trec : the same from TREC files.
-    evaluate : measures of the rankings.
+    read_trec : read TREC files.
+    evaluate : compute measures of the rankings.
 
     Examples
     --------
