@@ -10,7 +10,7 @@ from typing import Any
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ctrl-C, or Ray that cancels a task, interrupts after the block."""
+    """Delay interrupts until the block has ended: Ctrl-C, or Ray cancelling a task."""
     import signal
 
     before = signal.getsignal(signal.SIGINT)

@@ -1,7 +1,7 @@
 """Queries side by side: each step of a batch is done for all of its queries before the next one.
 
-Where lists are short, or most of their documents need a rank, a vector holds one document of each query: bounds are sorted so,
-whole lists are ranked, and rows are summed.
+A vector holds one document of each query. Bounds are sorted in this way, short lists (or lists that need most of their ranks) are
+ranked, and rows are summed.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from .vectors.keeping import (
 from .vectors.ranking import rank_side_by_side
 from .vectors.summing import COUNTED, average_side_by_side, gains_of_codes
 
-_DEEPEST = 24  # ranks up to which bins bound their scores well
-_COMPARED = 8  # cost of a document compared with a vector of others, where n rows sorted side by side cost n * log2(n)**2
-_FETCHED = 2048  # documents of the next queries that are asked for while some are scored
+_DEEPEST = 24  # up to so many ranks, bins give good bounds of scores
+_COMPARED = 8  # cost of comparing a document with a vector; sorting n rows side by side costs n * log2(n)**2
+_FETCHED = 2048  # documents of the next queries that are fetched from memory while a batch is scored
 
 
 @block
@@ -70,8 +70,8 @@ def score_queries_of_levels(
     batch: Batch,
     out: Array,
 ) -> None:
-    """Score queries whose grades are coded to levels."""
-    # taken out once: to name a field takes all some hundred words of its tuple, for LLVM to find out that they are not used
+    """Score the queries from `first` to before `last`, whose grades are levels; writes `out`, (n_rows, n_queries)."""
+    # fields are read once: each access to a field copies the hundred or so words of its tuple, which LLVM has to remove again
     lists, gains, lanes, ranked = plan.lists, plan.gains, batch.lanes, batch.ranked
     out_lists, lengths, ideals, ideal_lengths = batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths
     unjudged, judged = gains.shape[1] - 2, batch.counts[1]
@@ -87,7 +87,7 @@ def score_queries_of_levels(
             first, last, documents, gains, plan.totals, plan.assumed, plan.promising, plan.skippable,
             plan.condensing, scored, judged, batch.totals, lanes, out,
         )  # fmt: skip
-        # a part at a time: a processor that waits for some twenty lines of memory takes no more requests, and stalls
+        # fetched in parts: a processor that waits for some twenty cache lines accepts no more requests, and stalls
         ahead, quarter = quarter_of_next(first, last, documents)
         fetch(documents.scores, ahead, ahead + quarter)
         keep_of_lanes(
@@ -154,7 +154,7 @@ def score_queries_of_values(
     batch: Batch,
     out: Array,
 ) -> None:
-    """As `score_queries_of_levels`, for grades that have no small set of levels: a document's code is its row in the query."""
+    """As `score_queries_of_levels`, for grades without levels: the code of a document is its row in the query."""
     pool_offsets, gains = documents.pool_offsets, scratch.gains
     while first < last:
         lane, tied = 0, False
@@ -197,9 +197,9 @@ def score_queries_of_values(
 
 @inlined
 def code_by_row(start: int, stop: int, documents: Documents, plan: Plan, gains: Array, codes: Array) -> bool:
-    """Gains of the documents of a query, whose codes are their places in it, or one after the last where they are unjudged.
+    """Fill the gains and codes of the documents of a query; returns whether any document is unjudged.
 
-    Returns whether any is.
+    The code of a document is its place in the query. Unjudged documents have the code after the last place.
     """
     n, any_unjudged = stop - start, False
     for i in range(n):
@@ -229,7 +229,7 @@ def ideals_of_values(
     batch: Batch,
     lane: int,
 ) -> None:
-    """The ideals of scored and of judged documents of a query whose grades are not coded."""
+    """Fill the ideals of scored and of judged documents of a query whose grades have no levels."""
     values, n = scratch.values, codes.shape[0]
     for i in range(plan.ideals.shape[0]):
         table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
@@ -287,9 +287,9 @@ def take_queries(
     lanes: Lanes,
     out: Array,
 ) -> tuple[int, int]:
-    """Place the next queries in the lanes, and count their documents by level; those that have no value are left out.
+    """Place the next queries in the lanes, and count their documents by level. Queries without a value get NaN and no lane.
 
-    Returns how many lanes are taken, and the query to go on from.
+    Returns how many lanes are used, and the next query.
     """
     unjudged, levels, pool_offsets = gains.shape[1] - 2, documents.levels, documents.pool_offsets
     has_pool = pool_offsets.shape[0] > 0
@@ -343,7 +343,7 @@ def total_lane(
 def no_level_gains(
     levels: int, scored: Array, judged: Array, lane: int, promising: Array, totals: Array
 ) -> bool:
-    """Whether a query has no value by any row, by how many documents there are of each level."""
+    """Whether a query has no value by any row, judged by the counts of documents of each level."""
     for level in range(levels - 1, -1, -1):
         if (promising[1, level] and judged[level, lane] > 0) or (
             promising[0, level] and scored[level, lane] > 0
@@ -354,7 +354,7 @@ def no_level_gains(
 
 @inlined
 def no_value_gains(plan: Plan, batch: Batch, lane: int) -> bool:
-    """Whether a query has no value by any row, by its ideals."""
+    """Whether a query has no value by any row, judged by its ideals."""
     if not plan.skippable:
         return False
     for i in range(plan.ideals.shape[0]):
@@ -373,7 +373,7 @@ def nothing_relevant(totals: Array) -> bool:
 
 @block
 def quarter_of_next(first: int, last: int, documents: Documents) -> tuple[int, int]:
-    """First document of the next queries to be scored side by side, and a quarter of how many they have, or of _FETCHED."""
+    """The first document of the next queries to be scored side by side, and a quarter of their number, at most of _FETCHED."""
     if first >= last:
         return 0, 0
     start, _ = rows_of(first, documents)
@@ -393,9 +393,9 @@ def keep_of_lanes(
     kept_scores: Array,
     kept_codes: Array,
 ) -> None:
-    """Keep a superset of the documents of the first `depth` ranks, with all tied with the last of them, of each query.
+    """For each query, keep at least the documents of the first `depth` ranks and all documents tied with the last of them.
 
-    Step by step for all of them, so that the processor need not wait for what a step before has found.
+    Each step is done for all queries, so that the processor does not wait for the result of the step before.
     """
     least, bounded, others = max(BINS, 3 * depth), False, False
     for lane in range(placed):
@@ -430,9 +430,9 @@ def keep_of_lanes(
 
 @inlined
 def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) -> tuple[int, bool]:
-    """Up to how many documents the lists of a batch are ranked side by side, and whether none has more.
+    """The length up to which lists of a batch are ranked side by side, and whether no list is longer.
 
-    Longer ones are ranked one by one.
+    Longer lists are ranked one by one.
     """
     longest = longer = 0
     for lane in range(placed):
@@ -447,7 +447,7 @@ def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) ->
 
 @apart
 def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array, scored: Array) -> int:
-    """Length of a list of the batch up to which it takes least to sort all together, and longer ones by themselves."""
+    """The length for `rows_to_rank` of least cost: lists up to it are sorted side by side, longer ones one by one."""
     worth, least = 0, 0
     for lane in range(placed):
         wanted = 0
@@ -473,13 +473,13 @@ def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array
 
 @inlined
 def is_linear(v: int, lists: Array) -> bool:
-    """Whether a list is one of gains or counts, of all documents: such ones are made side by side."""
+    """Whether a list has gains or counts of all documents. Such lists are made side by side."""
     return lists[v, FOLD] in (GAIN, COUNT) and lists[v, CONDENSED] == 0
 
 
 @inlined
 def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
-    """Whether a list that is made side by side is right where documents are tied, too."""
+    """Whether a list that is made side by side is also right for tied documents."""
     return (
         is_linear(v, lists)
         and lists[v, FOLD] == GAIN
@@ -492,7 +492,7 @@ def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
 def gains_by_rank(
     gains: Array, rows: int, tied: bool, kept: Array, ranked: Ranked, out: Array, lengths: Array
 ) -> None:
-    """A list of gains of queries ranked side by side, with averaged ties."""
+    """Fill a list of gains for queries that were ranked side by side; ties are averaged."""
     depth = min(out.shape[0], rows)
     fill_lengths(kept, depth, lengths)
     filled, n = (ranked.gains, rows) if tied else (out, depth)
@@ -508,7 +508,7 @@ def gains_by_rank(
 
 @apart
 def counts_by_rank(gains: Array, rows: int, kept: Array, codes: Array, out: Array, lengths: Array) -> None:
-    """As `gather_sums`, of queries ranked side by side where none are tied."""
+    """As `gather_sums`, for queries that were ranked side by side without ties."""
     depth = min(out.shape[0], rows)
     fill_lengths(kept, depth, lengths)
     for rank in range(depth):
@@ -525,7 +525,7 @@ def fill_lengths(kept: Array, depth: int, lengths: Array) -> None:
 
 @apart
 def take_column(ranked: Ranked, lane: int, kept: int, work: Work) -> bool:
-    """As `rank_documents`, of a query that was ranked beside others."""
+    """As `rank_documents`, for a query that was ranked side by side with others."""
     tied, start = False, 0
     for rank in range(kept):
         work.codes[rank] = ranked.codes[rank, lane]
@@ -561,7 +561,7 @@ def gather_lists(
     lengths: Array,
     lane: int,
 ) -> None:
-    """Fill the lists of gains and counts, but for those that are made, of all queries side by side."""
+    """Fill the lists of gains and counts of one lane, except those that were `made` for all queries side by side."""
     for v in range(lists.shape[0]):
         table, ties, condensed = lists[v, TABLE], lists[v, TIES], lists[v, CONDENSED] == 1
         if (made == ALL_MADE and is_linear(v, lists)) or (
@@ -589,7 +589,7 @@ def ideals_of_lists(
     lengths: Array,
     gains: Array,
 ) -> None:
-    """The ideals that depend on what was returned, after the lists and the other ideals are made."""
+    """Fill the ideals that depend on the returned documents; the lists and the other ideals are filled before."""
     for i in range(ideals.shape[0]):
         source, cutoff, of_list = ideals[i, SOURCE], ideals[i, IDEAL_CUTOFF], ideals[i, OF_LIST]
         if source not in (RETURNED, FULL):

@@ -1,4 +1,4 @@
-"""Sorting: values, keys, and rows along with them."""
+"""Sorting of values, and of keys with the rows that belong to them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fastndcg.kernels.tables import Array
 
 from .marks import BLOCK, allocating, block, empty, overload, types
 
-INSERTION = 24  # values up to which insertion sort beats quicksort
+INSERTION = 24  # up to so many values, insertion sort is faster
 
 
 @block
 def sort_falling(values: Array, n: int) -> None:
-    """Sort the first `n` values, greatest first: by insertion where they are few, as a heap where they are many."""
+    """Sort the first `n` values, greatest first: by insertion for few values, by heapsort for many."""
     if n <= INSERTION:
         for i in range(1, n):
             value = values[i]
@@ -27,7 +27,7 @@ def sort_falling(values: Array, n: int) -> None:
         return
     for top in range(n // 2 - 1, -1, -1):
         sink(values, top, n)
-    root: Any = np.int64(0)  # for a literal `sink` would be compiled again
+    root: Any = np.int64(0)  # with a literal 0 Numba would compile `sink` a second time
     for end in range(n - 1, 0, -1):
         values[0], values[end] = values[end], values[0]
         sink(values, root, end)
@@ -35,7 +35,7 @@ def sort_falling(values: Array, n: int) -> None:
 
 @block
 def sink(values: Array, top: int, n: int) -> None:
-    """Restore the heap, least value first, below `top`."""
+    """Restore the heap below `top`; its least value comes first."""
     value = values[top]
     child = 2 * top + 1
     while child < n:
@@ -50,7 +50,7 @@ def sink(values: Array, top: int, n: int) -> None:
 
 @block
 def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) -> None:
-    """Sort `at` by rising `keys`, and those along with it."""
+    """Sort `keys`, and `at` along with them, by rising key; equal keys keep their order."""
     n = at.shape[0]
     for start in range(0, n, INSERTION):
         for i in range(start + 1, min(start + INSERTION, n)):
@@ -66,7 +66,7 @@ def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) 
             middle, stop = min(start + width, n), min(start + 2 * width, n)
             left, right, to = start, middle, start
             while left < middle and right < stop:
-                # places move by a comparison: no branch to mispredict
+                # the places advance by the result of a comparison, so there is no branch to mispredict
                 from_right = keys[right] < keys[left]
                 source = right if from_right else left
                 spare_keys[to], spare[to] = keys[source], at[source]
@@ -85,7 +85,7 @@ def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) 
 
 
 def falling_keys(scores: Array, n: int, keys: Array) -> None:
-    """Unsigned keys that ascend as the scores fall; equal scores, 0.0 and -0.0 among them, have equal keys."""
+    """Write unsigned keys that rise as the scores fall; equal scores, including 0.0 and -0.0, have equal keys."""
     bits = scores.dtype.itemsize * 8
     signed = scores.view(f"i{scores.dtype.itemsize}")
     for i in range(n):
@@ -110,7 +110,7 @@ def _falling_keys(scores: Any, n: Any, keys: Any) -> Any:
     def of_floats(scores: Any, n: Any, keys: Any) -> Any:
         bits = scores.view(signed)
         for i in range(n):
-            # a float is a sign and a magnitude: the bits of negative ones grow as they fall
+            # a float is a sign and a magnitude: the bits of a negative float grow as it falls
             key = np.int64(bits[i]) if scores[i] != 0 else np.int64(0)
             keys[i] = np.uint64(largest - key) if key >= 0 else np.uint64(key) & mask
 
@@ -119,9 +119,9 @@ def _falling_keys(scores: Any, n: Any, keys: Any) -> Any:
 
 @allocating
 def sort_by_key(n: int, keys: Array, order: Array) -> int:
-    """Sort the first `n` keys and `order`, the rows they came from: by radix, stable, one pass for each byte that varies.
+    """Sort the first `n` keys, and write their rows to `order`: a stable radix sort, one pass for each byte that varies.
 
-    Both arrays are of length 2 * n; the sorted halves begin at the returned place.
+    Both arrays have length 2 * n. Returns the start of the sorted halves: 0 or `n`.
     """
     varying = np.uint64(0)
     for i in range(n):
@@ -145,7 +145,7 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
 def move_by_byte(
     n: int, keys: Array, order: Array, shift: Any, counts: Array, source: int, target: int
 ) -> None:
-    """One pass of a radix sort: move keys and rows from `source` on to `target` on, by a byte whose values are counted."""
+    """One pass of a radix sort: move keys and rows from `source` to `target` by one byte; `counts` counts its values."""
     total = target
     for digit in range(256):
         size = counts[digit]

@@ -1,4 +1,4 @@
-"""Sums over ranks, and what they are divided by."""
+"""Sums over ranks, and their divisors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def divide(
     weight: float,
     tail: float,
 ) -> float:
-    """A row's value: its sum, by what its measure divides it by. `tail` is the discount of the first rank not shown."""
+    """The value of a row from its sum `total`; `over` names the divisor. `tail` is the discount of the first rank not shown."""
     if over == BY_IDEAL:
         return normalise(total, ideal)
     if over == AS_IS:
@@ -95,9 +95,9 @@ def fold_rows(
     discounts: Array,
     out: Array,
 ) -> None:
-    """Sum lists and ideals of the queries of a batch, `placed` of them, with each row's discount to its cutoff.
+    """Write the values of all rows for the `placed` queries of a batch: sums of lists and ideals up to the cutoff of the row.
 
-    Rows of one list, discount and ideal go on from one another's sums.
+    Rows with the same list, discount and ideal continue the sums of the row before.
     """
     cutoffs, sums, summed, stops, values = running
     for r in range(rows.shape[0]):
@@ -163,7 +163,7 @@ def sum_sides(
     summed: Array,
     sums: Array,
 ) -> None:
-    """As `sum_row`, where there is a list or an ideal alone, a list of sums, or a single lane; divides nothing."""
+    """As `sum_row`, for a list without an ideal or the reverse, a list of sums, or a single lane; it does not divide."""
     stops[:, :] = 0
     if anew:
         sums[:, :] = 0.0

@@ -1,4 +1,4 @@
-"""What kernels know of measures and documents: tables of numbers, and the names of their columns. This needs no Numba."""
+"""Measures and documents as kernels read them: tables of numbers, and names of their columns. Imports no Numba."""
 
 from __future__ import annotations
 
@@ -34,34 +34,34 @@ SKIPPABLE = (NO_IDEAL, NO_RELEVANT)
 ) = range(13)
 # columns of Plan.lists
 TABLE, TIES, CONDENSED, FOLD, RELEVANT, NONRELEVANT = range(6)
-# folds: what a list holds for each rank; those after COUNT are compiled where they are asked for
+# folds: how a list is filled; folds after COUNT are compiled only for plans that use them
 GAIN, COUNT, REACHED, FIRST, HITS, STOP, PREFERENCE, INFERRED, INTERPOLATED = range(9)
 AVERAGE, INPUT, WORST, BEST = range(4)
-# lists of a query that are made, side by side with those of others: those that average ties, or all that are linear
+# lists of a query that were made side by side with those of other queries: none, those that average ties, or all linear ones
 NONE_MADE, AVERAGED_MADE, ALL_MADE = range(3)
-# columns of Plan.ideals, after TABLE; POOL is the "judged" ideal that a "full" one takes its best gain from
+# columns of Plan.ideals, after TABLE; POOL is the "judged" ideal whose best gain a "full" ideal uses
 SOURCE, OF_LIST, IDEAL_CUTOFF, POOL, LEAVES_OUT = 1, 2, 3, 4, 5
 JUDGED, SCORED, RETURNED, FULL = range(4)
-# kinds of gain where grades are not coded to levels
+# kinds of gain where grades have no levels
 LINEAR, EXP2, ONE, LOOKUP = range(4)
 
-HELD = 8192  # documents, or ranks of all lists, of a query up to which queries are scored side by side
+HELD = 8192  # queries with at most so many documents, and ranks of all lists, are scored side by side
 
 
 class Plan(NamedTuple):
-    """Measures as tables. T gain tables, L levels and one more for "unjudged", D discounts."""
+    """Measures as tables: T gain tables, L levels and one more for "unjudged", D discounts."""
 
     gains: Array  # float64 (T, L + 2): gain of each level, of an unjudged document, and 0 for a rank left out
     falling: Array  # int64 (T, L + 2): levels by falling gain
-    earning: Array  # int64 (T,): how many of these levels; those after them gain 0, and nothing is less
-    exact: Array  # bool (T,): gains are whole, so that sums of them are exact in any order
+    earning: Array  # int64 (T,): levels of `falling` that count in an ideal: those that gain; all where a gain is negative
+    exact: Array  # bool (T,): gains are whole, so sums of them are exact in any order
     assumed: Array  # bool (T,): unjudged documents count as judged ones of an assumed grade
-    top: Array  # float64 (T,): gain of the scale's best grade; NaN where the query's own best counts
-    kinds: Array  # int64 (T,): kind of gain, where grades are not coded
-    thresholds: Array  # float64 (T,): grades below it gain nothing, where grades are not coded
+    top: Array  # float64 (T,): gain of the scale's best grade; NaN where the query's own best grade counts
+    kinds: Array  # int64 (T,): kind of gain, where grades have no levels
+    thresholds: Array  # float64 (T,): grades below it gain nothing, where grades have no levels
     grades: Array  # float64 (L,): grade of each column of `gains`, for kind LOOKUP
     lists: Array  # int64 (n_lists, 6): TABLE, TIES, CONDENSED, FOLD, and the totals RELEVANT and NONRELEVANT
-    folds: Any  # float64 (n_lists,): parameter of each fold; None where there are no folds after COUNT, to compile none
+    folds: Any  # float64 (n_lists,): parameter of each fold; None without folds after COUNT, so that none is compiled
     ideals: Array  # int64 (n_ideals, 6): TABLE, SOURCE, OF_LIST, IDEAL_CUTOFF, POOL, LEAVES_OUT
     totals: Array  # int64 (n_totals,): tables whose gains are added up over the judged documents
     discounts: Array  # float64 (D, ranks + 1)
@@ -70,23 +70,25 @@ class Plan(NamedTuple):
     depth: int  # ranks that the lists need
     ideal_depth: int  # ranks that the ideal lists need
     condensing: bool  # some list drops unjudged documents
-    first_wanted: int  # documents of lower codes gain nothing anywhere, and their rank need not be known
-    promising: Array  # bool (2, L + 1): levels and "unjudged" that gain something in an ideal of the scored, and of the judged
+    first_wanted: int  # documents with lower codes gain nothing by any table and need no rank
+    promising: Array  # bool (2, L + 1): levels, and "unjudged", with a gain in an ideal of scored and in one of judged documents
     skippable: bool  # a query whose ideals gain nothing has no value by any row
 
 
 class Documents(NamedTuple):
-    """Ragged columns of a run of queries, whose first documents are the rows `base` and `pool_base` of all."""
+    """Columns of the documents of a run of queries, which begin at the rows `base` and `pool_base` of all documents."""
 
     offsets: Array  # int64 (n_queries + 1,), of all queries
     relevance: Array  # uint8 levels, or float64 grades
     scores: Array  # float32, float64 or int64
-    is_judged: Array  # bool; of length 0 where every document is judged, or the levels say which are
+    is_judged: (
+        Array  # bool; of length 0 where every document is judged, or unjudged ones have a level of their own
+    )
     pool_offsets: (
         Array  # int64 (n_queries + 1,), of all queries; of length 0 where the scored documents are the pool
     )
     pool_relevance: Array
     base: int
     pool_base: int
-    levels: int  # codes that occur are below it
+    levels: int  # all codes are below it
     lowest: Any  # least value of the scores' dtype

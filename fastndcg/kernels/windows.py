@@ -1,7 +1,8 @@
-"""Sums without rounding of values that lie close together, as measures do: whole numbers of few bits, which vectors add.
+"""Sums without rounding of values that lie close together, such as values of measures.
 
-A value is cut into parts of so many bits, from a power of two that no value reaches downwards. What is left beyond the last part is 0
-for nearly all that is summed; otherwise the caller takes the sums of `exact`, which bear any values and take eight times as long.
+A value is cut into parts of a few bits, below a power of two that is above all values. Parts are whole numbers, which vectors
+add. The rest after the last part is 0 for nearly all data; otherwise the caller uses the sums of `exact`, which accept all values
+and take eight times as long.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from fastndcg.kernels.tables import Array
 from .marks import driver
 
 PART, PARTS = 40, 3  # bits and number of the parts of a value that is summed
-SQUARED, SQUARED_PARTS = 20, 5  # and of one that is squared
-MOST = 1 << 20  # values that are summed at a time, so that no sum of parts leaves an int64
+SQUARED, SQUARED_PARTS = 20, 5  # the same for a value that is squared
+MOST = 1 << 20  # values that are summed at a time, so that sums of parts fit an int64
 MOST_SQUARED = 1 << 18
 BINS = 4096
 
@@ -26,7 +27,10 @@ _STEP, _SQUARED_STEP = float(1 << PART), float(1 << SQUARED)
 
 @driver()
 def add_parts(values: Array, scale: float, sums: Array) -> int:
-    """Add the parts of values times `scale`, whose sizes stay below 2^40: to int64 (3,); returns how many are not whole in the last part."""
+    """Add the parts of values times `scale`, which are below 2^40, to `sums`, int64 (3,).
+
+    Returns how many values have a rest after the last part.
+    """
     high = middle = low = left = 0
     for i in range(values.shape[0]):
         rest = values[i] * scale
@@ -47,7 +51,10 @@ def add_parts(values: Array, scale: float, sums: Array) -> int:
 
 @driver()
 def add_squares(values: Array, scale: float, sums: Array) -> int:
-    """Add the squares of values times `scale`, whose sizes stay below 2^20: to int64 (9,), by the places of their parts; returns as `add_parts`."""
+    """Add the squares of values times `scale`, which are below 2^20, to `sums`, int64 (9,), by the places of their parts.
+
+    Returns how many values have a rest after the last part.
+    """
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = left = 0
     for i in range(values.shape[0]):
         rest = values[i] * scale
@@ -61,7 +68,7 @@ def add_squares(values: Array, scale: float, sums: Array) -> int:
         rest = (rest - d) * _SQUARED_STEP
         e = np.float64(whole(rest))
         left += whole(rest != e)
-        # products of float64 are exact here, and vectors multiply them; those of int64 took eight times as long
+        # products of float64 are exact here, and are computed as vectors; products of int64 took eight times as long
         s0 += whole(a * a)
         s1 += whole(2.0 * a * b)
         s2 += whole(2.0 * a * c + b * b)
@@ -78,16 +85,16 @@ def add_squares(values: Array, scale: float, sums: Array) -> int:
 
 @driver()
 def count_in_bins(values: Array, low: float, scale: float, counts: Array) -> None:
-    """Count values by their distance from the lowest, in BINS bins: to int64 (BINS,)."""
+    """Count values in bins of width 1 / `scale` from `low` on: adds to `counts`, int64 (BINS,)."""
     for i in range(values.shape[0]):
         counts[whole((values[i] - low) * scale)] += 1
 
 
 @driver()
 def keep_of_bins(values: Array, low: float, scale: float, wanted: Array, kept: Array) -> int:
-    """Keep the values of those bins that are wanted, int64 (BINS,) of 0 and 1; returns how many. One more is written."""
+    """Keep the values of the bins that are 1 in `wanted`, int64 (BINS,) of 0 and 1; returns how many. Writes one value more."""
     n = 0
-    for i in range(values.shape[0]):  # without a branch, which nobody could predict
+    for i in range(values.shape[0]):  # without a branch, which would be mispredicted
         kept[n] = values[i]
         n += wanted[whole((values[i] - low) * scale)]
     return n

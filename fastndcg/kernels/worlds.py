@@ -1,10 +1,10 @@
-"""Which world runs a driver: plain Python, as it is imported, or compiled code, once that pays.
+"""Chooses how a driver runs: as plain Python, or as compiled code once that pays.
 
-Plain functions answer small calls at once. Importing Numba takes half a second, loading a driver that was compiled before a tenth, and
-compiling one some seconds. So a driver runs plain as long as the plain time spent on it, and what this call is estimated to take,
-stays below what loading it costs, or compiling it where it is not kept. Whoever goes by that rule never pays more than twice the
-best choice and, once in a process, the import of Numba: it alone can tell for which types of arguments a driver is kept. Estimates may
-be wrong: a plain call that takes longer stops at its deadline, and is done again, compiled.
+Plain functions answer small calls at once. Importing Numba takes half a second, loading a compiled driver a tenth of a second,
+and compiling one some seconds. So a driver runs plain while the plain time spent on it so far, plus the estimate for this call,
+is below the cost of loading it, or of compiling it if it is not kept. This rule never costs more than twice the best choice plus,
+once in a process, the import of Numba: only Numba can tell for which argument types a driver is kept. Estimates may be wrong: a
+plain call that takes longer stops at its deadline, and is run again compiled.
 
 FASTNDCG_KERNELS is `auto` (this rule), `plain` or `compiled`. NUMBA_DISABLE_JIT=1 means plain.
 """
@@ -29,7 +29,7 @@ from fastndcg.kernels.interrupts import uninterrupted
 from fastndcg.kernels.tables import Plan
 
 WORLDS = ("auto", "plain", "compiled")
-IMPORTING = 0.5  # seconds to import Numba, and what kernels need of it
+IMPORTING = 0.5  # seconds to import the parts of Numba that kernels need
 
 
 class Costs(NamedTuple):
@@ -79,7 +79,7 @@ _unkept: set[Any] = set()  # names and kinds that the folder was searched for in
 
 
 def world() -> str:
-    """The world that was asked for. Raises InputError where there is none of that name."""
+    """The mode of FASTNDCG_KERNELS: "auto", "plain" or "compiled". Raises InputError for any other."""
     return _world(os.environ.get("FASTNDCG_KERNELS", ""), os.environ.get("NUMBA_DISABLE_JIT", "0"))
 
 
@@ -93,13 +93,13 @@ def _world(asked: str, disabled: str) -> str:
 
 
 def run(name: str, size: float, *arguments: Any) -> Any:
-    """Run a driver, as in "rows.find_changes"; `size` is what it has to do, in the units of `COSTS`."""
+    """Run a driver by name, such as "rows.find_changes"; `size` is its amount of work, in the units of `COSTS`."""
     driver = compiled_driver(name, size, arguments)
     return run_plain(name, size, arguments) if driver is None else driver(*arguments)
 
 
 def compiled_driver(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
-    """The compiled driver, where that is the one to run; None where it is the plain one."""
+    """The compiled driver if it should run; None if the plain one should."""
     asked = world()
     if asked == "plain":
         return None
@@ -112,7 +112,7 @@ def compiled_driver(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
 
 
 def pays(name: str, size: float) -> bool:
-    """Whether work of that size is worth loading a driver, or compiling it where it is not kept; never in the plain world."""
+    """Whether work of this size is worth loading a driver, or compiling it if it is not kept."""
     if world() != "auto":
         return world() == "compiled"
     costs = COSTS.get(name, _COSTS)
@@ -130,7 +130,7 @@ def _price_of_numba(name: str) -> float:
 
 
 def run_plain(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
-    """Run the plain driver; one that takes longer than compiling it would is stopped, and run compiled."""
+    """Run the plain driver. If it takes longer than loading or compiling it, it is stopped and run compiled."""
     started, before = thread_time(), (marks.deadline.at, marks.deadline.last)
     key, costs = (name, tuple(map(kind_of, arguments))), COSTS.get(name, _COSTS)
 
@@ -152,18 +152,18 @@ def run_plain(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
 
 
 def _left(name: str, price: float) -> float:
-    """Plain seconds that are left before compiled code at such a price would have paid."""
+    """Seconds that the plain driver may still take before compiled code of this price pays."""
     return max(0.1, _price_of_numba(name) + price - _spent.get(name, 0.0))
 
 
 def _is_kept(key: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether a driver is kept for such arguments. Numba is imported where it is kept for any."""
+    """Whether a driver is kept for such arguments. Imports Numba if it is kept for any arguments."""
     if key in _unkept or not caching.holds(key[0].rpartition(".")[2]):
         return False
     with (
         _building,
         uninterrupted(),
-    ):  # nobody forks while Numba is imported, and an import that was interrupted fails later
+    ):  # no fork during the import of Numba, and no interrupt, after which a later import would fail
         if import_module("fastndcg.compiled.compiling").is_kept(_driver(key[0]), arguments):
             return True
     _unkept.add(key)
@@ -176,9 +176,9 @@ def _driver(name: str, package: str = "compiled") -> Any:
 
 
 def _build(key: Any, size: float, arguments: tuple[Any, ...]) -> Any:
-    """The compiled driver for such arguments: loaded, or compiled, by one thread and one process at a time.
+    """Load or compile the driver for such arguments, in one thread and one process at a time.
 
-    None where it has to be compiled and `size` is not worth that.
+    Returns None where it has to be compiled and `size` is not worth that.
     """
     name, _ = key
     costs = COSTS.get(name, _COSTS)
@@ -187,11 +187,11 @@ def _build(key: Any, size: float, arguments: tuple[Any, ...]) -> Any:
             return _ready[key]
         with uninterrupted():
             driver, compiling = _driver(name), import_module("fastndcg.compiled.compiling")
-        with ExitStack() as held:
+        with ExitStack() as stack:
             if not _is_kept(key, arguments):
                 if world() == "auto" and _spent.get(name, 0.0) + size * costs.plain < costs.compiling:
                     return None
-                held.enter_context(caching.alone())  # another process may compile the same now
+                stack.enter_context(caching.alone())  # another process may be compiling the same driver
                 if not compiling.is_kept(driver, arguments):
                     progress.tell(f"compiling kernels, once on this machine, about {costs.compiling:.0f} s")
             compiling.compile_for(driver, arguments)
@@ -200,7 +200,7 @@ def _build(key: Any, size: float, arguments: tuple[Any, ...]) -> Any:
 
 
 def kind_of(argument: Any) -> Any:
-    """What Numba's type of an argument depends on; to ask Numba for it took 0.2 ms a call."""
+    """A key that differs where Numba's types of arguments differ. Asking Numba itself took 0.2 ms a call."""
     if isinstance(argument, np.ndarray):
         return argument.dtype, argument.ndim, argument.flags.num
     if isinstance(argument, Plan):
@@ -211,19 +211,19 @@ def kind_of(argument: Any) -> Any:
 
 
 def cores() -> int:
-    """Threads that Numba would run: what NUMBA_NUM_THREADS says, or the processors that this process may use."""
+    """The number of threads that Numba would run: NUMBA_NUM_THREADS, or the processors that this process may use."""
     config = getattr(sys.modules.get("numba"), "config", None)
     if found := getattr(config, "NUMBA_NUM_THREADS", None):
         return int(found)
-    told = os.environ.get("NUMBA_NUM_THREADS", "")
-    if told.isdecimal() and int(told):
-        return int(told)
+    setting = os.environ.get("NUMBA_NUM_THREADS", "")
+    if setting.isdecimal() and int(setting):
+        return int(setting)
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
 
 
-# a process that forks waits until nothing is being built, since its child would wait forever for a lock that nobody holds there
+# a process that forks waits until no driver is being built: its child would inherit a locked lock that it cannot release
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_building.acquire, after_in_parent=_building.release, after_in_child=_building.release

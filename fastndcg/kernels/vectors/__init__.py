@@ -1,1 +1,1 @@
-"""Blocks of vectors, by the steps that they serve; each stands beside the plain function that defines it."""
+"""Vector blocks, one module for each step of scoring; each block stands beside the plain function that defines it."""

@@ -1,6 +1,6 @@
-"""Vector blocks that keep what is needed: bounds of the first ranks, the documents that reach them, what memory is asked for.
+"""Vector blocks that select documents: bounds for the first ranks, the documents that reach them, and fetches from memory.
 
-As in all modules of `vectors`, each stands beside the plain function that defines it.
+As in all modules of `vectors`, each block stands beside the plain function that defines it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from ..llvm import (
 )
 from ..marks import ir, vectors
 
-_LINE = 64  # bytes that memory gives at once
-_LOOKED_AT = 128  # vectors looked at before what they hold is kept
+_LINE = 64  # bytes of a cache line
+_LOOKED_AT = 128  # vectors that are checked before their documents are kept
 
 
 def plain_bound_of_top(scores: Array, depth: int) -> Any:
     """A lower bound of the `depth`-th greatest score, for depth <= LANES <= len(scores).
 
-    LANES lanes take turns at the documents and each keeps its greatest score; at least `depth` documents reach the
-    `depth`-th greatest of these.
+    Documents go to LANES lanes in turn, and each lane keeps its greatest score. At least `depth` documents reach the `depth`-th
+    greatest of these scores.
     """
     n = scores.shape[0]
     lanes = scores[:LANES].copy()
@@ -88,7 +88,7 @@ def bound_of_top(builder: Any, scores: Data, depth: Any) -> Any:
     tail = load(builder, pointer, end, kind, element.size)
     keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), LANES)))
 
-    # sort the lanes: in each step every lane meets another and the one of the lower number keeps the greater score
+    # sort the lanes: in each step the lanes are compared in pairs, and the lane of lower number keeps the greater score
     lanes = greatest.read(builder)
     for size in (2, 4, 8, 16):
         for span in (size - 1, *(size >> turn for turn in range(2, size.bit_length()))):
@@ -106,7 +106,7 @@ def bound_of_top(builder: Any, scores: Data, depth: Any) -> Any:
 
 
 def plain_greatest_by_bin(scores: Array, starts: Array, stops: Array, greatest: Array) -> None:
-    """greatest[lane, bin] = the greatest score of a bin; BINS bins take turns at the scores of a lane, if it has so many."""
+    """greatest[lane, bin] = the greatest score of a bin; scores of a lane go to BINS bins in turn. Shorter lists are skipped."""
     for lane in range(starts.shape[0]):
         own = scores[starts[lane] : stops[lane]]
         n = own.shape[0]
@@ -145,7 +145,7 @@ def greatest_by_bin(builder: Any, scores: Data, starts: Data, stops: Data, great
 
 @contextmanager
 def _for_lanes(builder: Any, starts: Data, stops: Data, least: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """For each lane with at least so many documents: its number, its first document, and how many it has."""
+    """A loop over the lanes with at least `least` documents: yields the lane, its first document, and its number of documents."""
     with for_range(builder, starts.shape[0]) as index:
         start = starts.data.read(builder, index)
         n = builder.sub(stops.data.read(builder, index), start)
@@ -154,7 +154,7 @@ def _for_lanes(builder: Any, starts: Data, stops: Data, least: Any) -> Iterator[
 
 
 def plain_bounds_of_top(greatest: Array, depth: int, bounds: Array) -> None:
-    """A lower bound of the `depth`-th greatest score of each lane: at least `depth` documents reach that of its bins."""
+    """Write the `depth`-th greatest score of each lane's bins, a lower bound of that of its documents."""
     bounds[:] = np.sort(greatest, axis=1)[:, BINS - depth]
 
 
@@ -179,7 +179,7 @@ def bounds_of_top(builder: Any, greatest: Data, depth: Any, bounds: Data) -> Non
         for place in range(wanted):
             first_rows.write(builder, rows[place], const(place))
 
-    # LLVM leaves out the steps that the rows which are wanted do not depend on
+    # LLVM removes the steps that the wanted rows do not depend on
     with builder.if_else(builder.icmp_signed("<=", depth, const(LANES))) as (half, whole):
         with half:
             sort_bins(LANES)
@@ -190,7 +190,7 @@ def bounds_of_top(builder: Any, greatest: Data, depth: Any, bounds: Data) -> Non
 
 
 def plain_keep_from(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
-    """Copy the scores that reach the bound, and their codes, in order; returns how many. Both take LANES more places."""
+    """Copy the scores that reach the bound, and their codes, in order; returns how many. Both targets have LANES places more."""
     found = np.flatnonzero(scores >= bound)
     kept[: found.shape[0]], kept_codes[: found.shape[0]] = scores[found], codes[found]
     return int(found.shape[0])
@@ -206,7 +206,7 @@ def plain_keep_from_lanes(
     kept_codes: Array,
     counts: Array,
 ) -> None:
-    """As `keep_from`, for each lane of at least LANES documents; `counts` says how many are kept."""
+    """As `keep_from`, for each lane of at least LANES documents; writes the numbers of kept documents to `counts`."""
     for lane in range(starts.shape[0]):
         own = slice(starts[lane], stops[lane])
         if stops[lane] - starts[lane] >= LANES:
@@ -216,7 +216,7 @@ def plain_keep_from_lanes(
 
 
 def plain_keep_values_from(values: Array, bound: float, kept: Array) -> int:
-    """Copy the values that reach the bound, in order; returns how many. `kept` takes LANES more places."""
+    """Copy the values that reach the bound, in order; returns how many. `kept` has LANES places more."""
     found = values[values >= bound]
     kept[: found.shape[0]] = found
     return int(found.shape[0])
@@ -243,7 +243,7 @@ def _keep(
     *,
     few: bool = False,
 ) -> Any:
-    """The code of `keep_from`, without codes where they are None; where `few` are kept, only of the vectors that hold some."""
+    """The code of `keep_from`, or without codes where they are None; `few` first finds the vectors that have any."""
     element = element_of(scores)
     lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
     half = ir.Constant(ir.VectorType(ir.IntType(32), lanes // 2), list(range(lanes // 2)))
@@ -274,7 +274,7 @@ def _keep(
             if code.width < 32:
                 numbers = builder.zext(numbers, ir.VectorType(ir.IntType(32), lanes))
             moved.append((compress(builder, numbers, reached), kept_codes.data, 4))
-        # half a vector takes nearly all that is kept of a whole one, and its store seldom crosses a cache line
+        # half a vector nearly always has room for the kept documents, and its store seldom crosses a cache line
         for kept_lanes, to, size in moved:
             store(builder, builder.shuffle_vector(kept_lanes, kept_lanes, half), to, at, size)
         count = population(builder, reached)
@@ -295,7 +295,7 @@ def _keep(
             keep(places.read(builder, index))
 
     done = builder.mul(builder.sdiv(n, const(lanes)), const(lanes))
-    if few:  # a branch for each vector would go wrong at most of those where some are
+    if few:  # a branch for each vector would be mispredicted at most vectors that have documents to keep
         step = _LOOKED_AT * lanes
         places = room(builder, ir.IntType(64), _LOOKED_AT)
         with for_steps(builder, const(0), done, const(step)) as start:
@@ -352,7 +352,7 @@ def keep_values_from(builder: Any, values: Data, bound: Any, kept: Data) -> Any:
 
 
 def plain_find_from(codes: Array, least: int, rows: Array) -> int:
-    """Fill `rows` with the places of the codes that are at least `least`, in order; returns how many. It takes LANES more."""
+    """Fill `rows` with the places of the codes of at least `least`, in order; returns how many. `rows` has LANES places more."""
     found = np.flatnonzero(codes >= least)
     rows[: found.shape[0]] = found
     return int(found.shape[0])
@@ -397,7 +397,7 @@ def find_from(builder: Any, codes: Data, least: Any, rows: Data) -> Any:
 
 
 def plain_fetch(array: Array, first: int, last: int) -> None:
-    """Ask for array[first:last] to be brought from memory, for whoever reads it later; it may reach beyond the end."""
+    """Fetch array[first:last] from memory into the cache, for a later read; it may reach beyond the end of the array."""
 
 
 @vectors(plain_fetch, within=True)
@@ -407,5 +407,5 @@ def fetch(builder: Any, array: Data, first: Any, last: Any) -> None:
     function = declare(builder, "llvm.prefetch.p0i8", kind)
     with for_steps(builder, first, last, const(8 * _LINE // bits_of(array.data.kind))) as offset:
         at = array.data.at(builder, offset).address
-        # to be read, and into the first-level cache: asked into the second, nothing was faster
+        # for reading, into the first-level cache: fetching into the second-level cache gained nothing
         builder.call(function, [at, const(0, 32), const(3, 32), const(1, 32)])

@@ -1,4 +1,4 @@
-"""Vector blocks that rank documents: by counting those ahead of each, and several lists side by side by sorting."""
+"""Vector blocks that rank documents: one list by counting greater scores, several lists side by side by sorting."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _at_each_place(
 ) -> None:
     """Emit `emit(place, its score, all scores)` for each of n <= 2 * LANES places, the last first.
 
-    All places of one vector; of two, as many eighths as n needs, so that the number of steps seldom varies. Places beyond
-    the last document come first, so that whatever they write is written over. `finish(places, all scores)` comes after.
+    Of one vector all places are emitted; of two, blocks of LANES // 2 places, so that the number of steps seldom varies. Places
+    beyond the last document come first, so that later places overwrite their results. `finish(places, all scores)` comes last.
     """
     long, low = ir.IntType(64), splat(builder, lowest, LANES)
 
@@ -107,7 +107,7 @@ def _at_each_place(
 def _lanes_where(
     builder: Any, compare: Callable[[Any, Any, Any], Any], vectors: list[Any], score: Any
 ) -> Any:
-    """Which lanes of one vector or of two compare so with a score, as the bits of an int32."""
+    """The lanes of one or two vectors for which `compare(lane, score)` holds, as bits of an int32."""
     masks = [compare(builder, vector, score) for vector in vectors]
     if len(masks) == 1:
         return builder.zext(builder.bitcast(masks[0], ir.IntType(LANES)), ir.IntType(32))
@@ -116,10 +116,10 @@ def _lanes_where(
 
 
 def plain_rank_distinct(scores: Array, codes: Array, n: int, lowest: Any, ranked: Array) -> bool:
-    """ranked[r] = code of the document that r of the first n <= 2 * LANES scores are greater than, where no two are equal.
+    """Rank documents with distinct scores: ranked[r] is the code of the document with r greater scores; n <= 2 * LANES.
 
-    Returns whether that is so. The arrays have places for 2 * LANES. What follows the first n scores may become `lowest`;
-    what follows the first n of `ranked` may be anything.
+    Returns whether all n scores are distinct. The arrays have 2 * LANES places. Scores after the first n may become `lowest`;
+    places of `ranked` after the first n may hold any value.
     """
     scores[n : 2 * LANES] = lowest
     ranks = [int(np.count_nonzero(scores[:n] > score)) for score in scores[:n]]
@@ -154,9 +154,9 @@ def rank_distinct(builder: Any, scores: Data, codes: Data, n: Any, lowest: Any, 
 def plain_rank_tied(
     scores: Array, codes: Array, n: int, lowest: Any, ranked: Array, firsts: Array, sizes: Array
 ) -> None:
-    """Codes by falling score, equals in their order; and first rank and size of the group of equals, at each of its ranks.
+    """Write codes by falling score, tied documents in their order, and for each rank the first rank and size of its tied group.
 
-    Of the first n <= 2 * LANES scores; arrays and what follows the first n are as in `rank_distinct`.
+    It ranks the first n <= 2 * LANES scores; the arrays, and their places after the first n, are as in `rank_distinct`.
     """
     for i in range(n):
         greater, equal = scores[:n] > scores[i], scores[:n] == scores[i]
@@ -187,7 +187,7 @@ def rank_tied(
 
 
 def _monotone(builder: Any, element: Element, scores: Any) -> Any:
-    """Signed integers in the order of the scores, equal where these are."""
+    """Signed integers in the order of the scores; equal scores give equal integers."""
     if element.whole:
         return scores
     lanes = scores.type.count
@@ -200,12 +200,11 @@ def _monotone(builder: Any, element: Element, scores: Any) -> Any:
 def plain_rank_side_by_side(
     scores: Array, codes: Array, kept: Array, placed: int, rows: int, nothing: int, keys: Array, ranked: Array, same: Array
 ) -> int:  # fmt: skip
-    """ranked[r, lane] = code of the document of rank r, for the first `placed` lanes, of those with at most `rows` documents.
+    """ranked[r, lane] = code of the document of rank r, for those of the first `placed` lanes with at most `rows` documents.
 
     Bit `lane` of same[r] says whether the documents of ranks r - 1 and r are tied. Tied documents keep their order where scores
-    are float32, and stand in any order otherwise. Ranks after the last document hold `nothing`, and may stand before documents
-    of the dtype's lowest score. `rows` is a multiple of LANES, and `keys` has places for as many. Returns the lanes with ties,
-    as bits.
+    are float32; otherwise their order is arbitrary. Ranks without a document hold `nothing`; they may come before documents with
+    the lowest score of the dtype. `rows` is a multiple of LANES, and `keys` has as many rows. Returns the lanes with ties, as bits.
     """
     tied = 0
     same[:rows] = 0
@@ -221,7 +220,7 @@ def plain_rank_side_by_side(
 
 
 class _Rows(NamedTuple):
-    """Rows of documents by rank, a lane for each query: one number of score, place and code, or a score and beside it a code."""
+    """Rows of documents by rank, with a lane for each query. A document is one number of score, place and code, or two numbers."""
 
     element: Element
     keys: Any
@@ -245,7 +244,7 @@ class _Rows(NamedTuple):
 
 
 def _exchange(builder: Any, one: list[Any], other: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Of two rows, in each lane the document that comes first, and the other one."""
+    """Compare two rows lane by lane: returns the documents that come first, and the others."""
     above = builder.icmp_signed(">", one[0], other[0])
     pairs = list(zip(one, other, strict=True))
     return (
@@ -257,7 +256,7 @@ def _exchange(builder: Any, one: list[Any], other: list[Any]) -> tuple[list[Any]
 def _sorted_block(
     builder: Any, element: Element, scores: Data, codes: Data, held: Any, none: Any, first: Any
 ) -> list[list[Any]]:
-    """LANES rows of documents, those from `first` on of each lane, in the order of their scores."""
+    """Sort LANES documents of each lane, from document `first` on, by score; returns LANES rows."""
     word, lanes = ir.IntType(32), SIDE_BY_SIDE
     numbers = ir.VectorType(ir.IntType(64), LANES)
     place = builder.add(lane_numbers(LANES), splat(builder, builder.trunc(first, word), LANES))
@@ -306,9 +305,9 @@ def _while(builder: Any, condition: Callable[[], Any]) -> Iterator[None]:
 
 
 def _merge_rows(builder: Any, table: _Rows, rows: Any) -> None:
-    """Merge sorted blocks of LANES rows, two and two, by exchanges that leave what is lowest at the end.
+    """Merge sorted blocks of LANES rows in pairs, by exchanges that move the lowest documents to the end.
 
-    So rows after the last, which would hold no document, need not be there.
+    So the table needs no empty rows after its last row.
     """
     zero, one = const(0), const(1)
 
@@ -318,7 +317,7 @@ def _merge_rows(builder: Any, table: _Rows, rows: Any) -> None:
         table.store(builder, behind, second)
 
     def meet_turned(half: Any) -> None:
-        """Exchange rows of two blocks of `half` rows, the first with the last."""
+        """Exchange rows of two blocks of `half` rows: the first row with the last, the second with the last but one, ..."""
         both = builder.shl(half, one)
         with for_steps(builder, zero, builder.sub(rows, half), both) as start:
             end = builder.add(start, both)
@@ -328,7 +327,7 @@ def _merge_rows(builder: Any, table: _Rows, rows: Any) -> None:
                 exchange(builder.add(start, i), builder.sub(builder.sub(end, one), i))
 
     def meet(span: Any) -> None:
-        """Exchange each row with the one `span` rows after it."""
+        """Exchange each row with the row `span` rows after it."""
         last = builder.sub(rows, span)
         with for_steps(builder, zero, last, builder.shl(span, one)) as start:
             stop = builder.add(start, span)
@@ -337,15 +336,15 @@ def _merge_rows(builder: Any, table: _Rows, rows: Any) -> None:
                 exchange(row, builder.add(row, span))
 
     def meet_within(first: Any) -> None:
-        """As `meet` of a block of LANES rows, with half of them, a quarter and so on."""
-        held = [table.load(builder, builder.add(first, const(place))) for place in range(LANES)]
+        """As `meet` within a block of LANES rows, for spans of LANES // 2, LANES // 4, ..."""
+        block = [table.load(builder, builder.add(first, const(place))) for place in range(LANES)]
         for span in (LANES // 2, LANES // 4, LANES // 8, LANES // 16):
             for place in range(LANES):
                 if not place & span:
-                    pair = _exchange(builder, held[place], held[place + span])
-                    held[place], held[place + span] = pair
+                    pair = _exchange(builder, block[place], block[place + span])
+                    block[place], block[place + span] = pair
         for place in range(LANES):
-            table.store(builder, held[place], builder.add(first, const(place)))
+            table.store(builder, block[place], builder.add(first, const(place)))
 
     size = variable(builder, const(LANES))
     span = variable(builder, zero)
@@ -413,7 +412,7 @@ def rank_side_by_side(
 
 
 def plain_count_among(scores: Array, own: Array, firsts: Array, sizes: Array) -> None:
-    """How many of the scores are greater than each of the first 2 * LANES of `own`, and how many are equal to it."""
+    """For each of the first 2 * LANES scores of `own`, how many of `scores` are greater, and how many are equal."""
     for i in range(2 * LANES):
         firsts[i] = np.count_nonzero(scores > own[i])
         sizes[i] = np.count_nonzero(scores == own[i])

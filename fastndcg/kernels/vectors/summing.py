@@ -1,4 +1,4 @@
-"""Vector blocks from codes to sums: what ranks gain, ties averaged, ideals, and sums over ranks."""
+"""Vector blocks from codes to sums: gains by rank, averaged ties, ideals, and sums over ranks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COUNTED = 4  # codes counted in one pass
 
 
 def plain_gains_of_codes(codes: Array, gains: Array, rows: int, out: Array) -> None:
-    """out[rank, lane] = gains[codes[rank, lane]] for so many rows, of at most SIDE_BY_SIDE gains."""
+    """out[rank, lane] = gains[codes[rank, lane]] for the first `rows` ranks; there are at most SIDE_BY_SIDE gains."""
     for rank in range(rows):
         for lane in range(SIDE_BY_SIDE):
             out[rank, lane] = gains[codes[rank, lane]]
@@ -64,7 +64,7 @@ def plain_average_side_by_side(
 ) -> None:
     """out[r, lane] = mean gain of the tied group of rank r; `same` is as in `rank_side_by_side`. Sums of gains are exact.
 
-    `gains` and `sizes` hold anything afterwards.
+    `gains` and `sizes` are overwritten.
     """
     depth = min(out.shape[0], rows)
     for lane in range(SIDE_BY_SIDE):
@@ -120,7 +120,7 @@ def average_side_by_side(
 def plain_count_codes(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
     """counts[code, lane] = how many of the codes from `start` to before `stop` are `code`, for each of the levels.
 
-    There are at least LANES codes; `counts` takes COUNTED more.
+    There are at least LANES codes; `counts` has COUNTED rows more.
     """
     for code in range(levels):
         counts[code, lane] = np.count_nonzero(codes[start:stop] == code)
@@ -132,7 +132,7 @@ def count_codes(
 ) -> None:
     byte = ir.IntType(8)
     pointer, n = codes.data.at(builder, start), builder.sub(stop, start)
-    # those of level 0 are the others: counts that were just stored could not yet be loaded as a vector
+    # level 0 gets the rest of the codes: adding up counts that were just stored, by a vector load, would stall
     others = variable(builder, n)
 
     def count_few(first: Any, lanes: int) -> None:
@@ -181,9 +181,9 @@ def plain_fill_ideals(
     ideals: Array,
     lengths: Array,
 ) -> None:
-    """Gains of each lane's documents, counted by level: the first `levels` of `falling` in their order, at most `depth` ranks.
+    """Fill the ideal of each lane from counts by level: the first `levels` levels of `falling`, in order, at most `depth` ranks.
 
-    Documents of the level `left_out` do not count. `lengths` are how many ranks are filled; what follows may be anything.
+    Documents of the level `left_out` do not count. Writes the number of filled ranks to `lengths`; later ranks hold any value.
     """
     for lane in range(lengths.shape[0]):
         at = 0
@@ -213,7 +213,7 @@ def fill_ideals(
         skipped = splat(builder, builder.icmp_signed("==", level, left_out), SIDE_BY_SIDE)
         stop = builder.add(first, builder.select(skipped, none, counted))
         at.write(builder, stop)
-        # lanes whose documents of the level end earlier are written over by the levels that follow
+        # in lanes with fewer documents of this level, later levels overwrite the surplus ranks
         start, end = reduce_lanes(builder, "smin", first), reduce_lanes(builder, "smax", stop)
         end = builder.select(builder.icmp_signed("<", end, depth), end, depth)
         with for_steps(builder, start, end, const(1)) as rank:
@@ -237,12 +237,12 @@ def plain_add_discounted(gains: Array, discounts: Array, stops: Array, summed: A
 
 
 class _Side(NamedTuple):
-    """Gains of SIDE_BY_SIDE queries by rank, from which rank to before which they are added, and the sums so far."""
+    """Gains of SIDE_BY_SIDE queries by rank, the ranks that are added (`first` to before `stop`), and the sums so far."""
 
     gains: Data
     first: Any
     stop: Any
-    sums: Any  # where they are held
+    sums: Any  # pointer to the sums
 
     def store(self, builder: Any, summed: Data, sums: Data, place: Any) -> None:
         store(builder, self.sums.read(builder), sums.data, place, 8)
@@ -251,7 +251,7 @@ class _Side(NamedTuple):
 
 
 def _add_ranks(builder: Any, sides: list[_Side], discounts: Data, start: Any, end: Any) -> None:
-    """Add discounted gains of the ranks from `start` to before `end`, of each query those that are wanted."""
+    """Add discounted gains of the ranks from `start` to before `end`; in each lane only those between its `first` and `stop`."""
     doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
     with for_steps(builder, start, end, const(1)) as rank:
         discount = splat(builder, discounts.data.read(builder, rank), SIDE_BY_SIDE)
@@ -293,9 +293,9 @@ def plain_sum_row(
     sums: Array,
     values: Array,
 ) -> None:
-    """Sum the lists of a row and their ideals to each lane's cutoff, and divide the one by the other.
+    """Sum the list of a row and its ideal up to each lane's cutoff, and write the quotients to `values`.
 
-    Goes on from `summed` ranks and their `sums` where it does not begin `anew`. Lanes after those that are placed have no ranks.
+    Continues the `sums` of `summed` ranks unless `anew`. Lanes after the first `placed` have no ranks.
     """
     if anew:
         summed[:], sums[:] = 0, 0.0
@@ -350,7 +350,7 @@ def sum_row(
     start = lesser(*(reduce_lanes(builder, "smin", side.first) for side in sides))
     ends = [reduce_lanes(builder, "smax", side.stop) for side in sides]
     together = lesser(*ends)
-    # two sums in the time of one, which waits for each addition
+    # both sums in the time of one: a sum alone waits for each addition
     _add_ranks(builder, sides, discounts, start, together)
     rest = builder.select(builder.icmp_signed("<", start, together), together, start)
     for side, end in zip(sides, ends, strict=True):
@@ -369,11 +369,11 @@ def sum_row(
 
 
 def plain_normalise(total: float, ideal: float) -> float:
-    """A sum by that of the ideal; NaN where that is nothing."""
+    """A sum divided by the sum of the ideal; NaN where that is 0."""
     if ideal == 0.0:
         return np.nan
     value = total / ideal
-    # two orders of one sum round differently: what is 1 by the mathematics must not come out above it
+    # two orders of one sum round differently: a ratio of exactly 1 must not come out above 1
     return 1.0 if 1.0 < value < _NEARLY_ONE else value
 
 
