@@ -1,4 +1,4 @@
-"""The kernels once more, compiled: the same files as `fastndcg.kernels`, whose `worlds` imports this when it pays.
+"""The compiled kernels: the same files as `fastndcg.kernels`. `fastndcg.kernels.worlds` imports this package when it pays.
 
 Importing one of its modules imports Numba and compiles nothing.
 """

@@ -1,13 +1,13 @@
-"""From measures and rankings to values. `values` is the one door; each measure's declaration says which way it is computed.
+"""From measures and rankings to values. Other packages call `values`; the declaration of a measure names the module for it.
 
-plan          measures and grades to tables
-launch        serial or parallel, chunks, safe inside any host
-ideals        ideal rankings with a length of their own
+plan          turns measures and grades into tables
+launch        runs kernels: serial or parallel, in chunks, safe inside any host
+ideals        ideal rankings whose length is not the cutoff
 by_intent     measures of several intents
 propensities  gains divided by the probability that they were observed
 assignments   grades of unjudged documents that make a measure least or greatest
-numbers       how many of them are relevant then
-ranks         what each rank of one query adds to its value
+numbers       numbers of relevant unjudged documents that make a measure least or greatest
+ranks         the contribution of each rank of one query to its value
 """
 
 from __future__ import annotations
@@ -51,11 +51,14 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     return out
 
 
-_TOGETHER = 16  # cutoffs of a column that are evaluated at once
+_TOGETHER = 16  # cutoffs of a column that are evaluated together
 
 
 def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
-    """Values of measures, some with a cutoff for each query: evaluated at every cutoff that occurs, each query takes its own."""
+    """Values of measures, some of which have a cutoff for each query.
+
+    They are computed at every cutoff that occurs, for all queries; then each query takes the value at its own cutoff.
+    """
     out = np.empty((len(measures), rankings.n_queries))
     with hold_functions(measures):
         for column in dict.fromkeys(measure.cutoff_column for measure in measures):
@@ -67,8 +70,8 @@ def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: 
             distinct = np.unique(own).tolist()
             for first in range(0, len(distinct), _TOGETHER):
                 some = distinct[first : first + _TOGETHER]
-                asked = tuple(measures[row] @ cutoff for cutoff in some for row in rows)
-                found = values(asked, rankings, threads).reshape(len(some), len(rows), -1)
+                at_cutoffs = tuple(measures[row] @ cutoff for cutoff in some for row in rows)
+                found = values(at_cutoffs, rankings, threads).reshape(len(some), len(rows), -1)
                 for cutoff, each in zip(some, found, strict=True):
                     there = own == cutoff
                     out[np.ix_(rows, there)] = each[:, there]
@@ -76,7 +79,7 @@ def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: 
 
 
 def own_cutoffs(column: str, rankings: Rankings) -> npt.NDArray[np.int64]:
-    """The cutoff of each query, from a kept column. Raises `ColumnError` without the column, `InputError` without valid cutoffs."""
+    """The cutoff of each query, from a kept column. Raises `ColumnError` if it is missing, `InputError` if it has no valid cutoffs."""
     kept = rankings.queries.column_names
     if column not in kept:
         raise ColumnError(
@@ -112,7 +115,7 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
 def defined_values(
     measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None
 ) -> tuple[Float64, npt.NDArray[np.bool_]]:
-    """Values with each measure's `empty` in place of NaN, and where it was put."""
+    """Values with each measure's `empty` in place of NaN, and a mask of these places; both (n_measures, n_queries)."""
     found = values(measures, rankings, threads)
     empty, n_infinite = launch.replace_undefined(measures, found)
     if n_infinite:
@@ -121,7 +124,7 @@ def defined_values(
 
 
 def _too_many_orders(measures: tuple[Measure, ...], found: Float64, rankings: Rankings) -> InputError:
-    """The error for an expectation with too many terms, whose value the kernels left infinite."""
+    """The error for an expectation with too many terms, for which the kernels return infinity."""
     row, query = np.argwhere(np.isinf(found))[0]
     return InputError(
         f"{measures[row]} has too many ways to order the tied documents of query {rankings._name_of(int(query))} for an exact expectation. "
@@ -131,7 +134,7 @@ def _too_many_orders(measures: tuple[Measure, ...], found: Float64, rankings: Ra
 
 
 def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
-    """Values of measures for which unjudged documents of the pool are documents of their own: infAP."""
+    """Values of measures that count unjudged documents of the pool separately: infAP."""
     pooled = rankings._with_pooled
     out = launch.score(measures, rankings, threads)
     rows = [row for row, measure in enumerate(measures) if measure.rel >= 0]
@@ -145,7 +148,7 @@ _MODULES = {"laid out": "ideals", "intents": "by_intent", "propensities": "prope
 
 
 def _by_way(way: str, measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
-    """Values of measures that one module computes; it is imported on first use."""
+    """Values of measures that are computed in the same way; the module for it is imported on first use."""
     if way not in _WAYS:
         _WAYS[way] = import_module(f"fastndcg.scoring.{_MODULES[way]}").values
     return _WAYS[way](measures, rankings, threads)

@@ -1,16 +1,17 @@
 """The grades of unjudged documents that make a measure least, and those that make it greatest.
 
-An assignment gives every unjudged document a grade of a scale; then every document is judged, and has its place in the ideal. A
-value here is always that of an assignment, computed as any other. Few assignments need be looked at:
+An assignment gives every unjudged document a grade of a scale, so that every document is judged and has its place in the ideal.
+Least and greatest values are always values of assignments, computed as all other values. Few assignments have to be computed:
 
-- Of documents of equal number and grades, the better ones further up never lower a measure whose discounts do not rise. So the
-  greatest value has the unjudged documents by falling grade down the list, the least one by rising grade.
-- A measure of relevant documents then depends on their number alone, and each number is tried, by a pass over the documents for
-  all of them (`numbers`) or one by one. One that no further document of a higher grade can lower needs the two ends only.
-- nDCG is a ratio, DCG(x) / IDCG(x), and both are sums over thresholds of the gain: of a weight for each document above the
-  threshold. With a guess r of the extreme ratio (Dinkelbach, On nonlinear fractional programming, Management Science 13(7),
-  1967) the extreme of DCG(x) - r IDCG(x) is a sum over thresholds of what depends on the number of unjudged documents above it,
-  and these numbers fall from threshold to threshold: one pass over them finds it. Its ratio is the next guess.
+- With the same grades, moving better documents up never lowers a measure whose discounts do not rise. So in the greatest value
+  the grades of unjudged documents fall down the list, and in the least value they rise.
+- A measure of relevant documents then depends only on their number. Every number is tried: all in one pass over the documents
+  (`numbers`), or one after the other. If a document with a higher grade can never lower the measure, few numbers are enough:
+  none, one and all.
+- nDCG is a ratio, DCG(x) / IDCG(x). Both are sums over thresholds of the gain, with a weight for each document above the
+  threshold. For a guess r of the extreme ratio (Dinkelbach, On nonlinear fractional programming, Management Science 13(7),
+  1967), DCG(x) - r IDCG(x) is a sum over thresholds, and each term depends on the number of unjudged documents above the
+  threshold. These numbers fall from threshold to threshold, so one pass finds the extreme. Its ratio is the next guess.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-_TOGETHER = 1 << 20  # documents of assignments that are scored together, and numbers of a table of thresholds
-_LARGEST = 1 << 24  # numbers of a table of one query, which takes some hundred bytes for each
+_TOGETHER = 1 << 20  # documents of assignments that are scored together, and entries of a table of thresholds
+_LARGEST = 1 << 24  # entries of the table of one query; each takes about a hundred bytes
 _ROUNDING = 1e-15
-_MOST_GUESSES = 100  # of a ratio; each is nearer by more than the one before, and five are usual
+_MOST_GUESSES = 100  # guesses of a ratio; they converge faster than linearly, and five are usual
 
 
 class Unjudged(NamedTuple):
     """Documents of each query by falling score, and which of them are unjudged."""
 
     order: Int64  # (n_docs,): rows, by query and falling score
-    query: Int64  # (n_docs,): of each place of `order`, as all that follow
-    rank: Int64  # from 0
+    query: Int64  # (n_docs,): query of each place of `order`; `rank`, `first` and `size` have the same places
+    rank: Int64  # (n_docs,): from 0
     first: Int64  # rank of the first document of the tied group
     size: Int64  # documents of the tied group
     places: Int64  # (n_unjudged,): places that hold an unjudged document
@@ -80,7 +81,7 @@ def unjudged_of(rankings: Rankings) -> Unjudged:
 
 
 def grades_of_scale(rankings: Rankings, top: float | None) -> Float64:
-    """0, every grade that occurs, and `top`, the largest grade."""
+    """The grades that an unjudged document may have: 0, every grade that occurs, and `top`, the largest grade; ascending."""
     grades = np.asarray(rankings._distinct_grades, np.float64)
     if top is None:
         if not len(grades):
@@ -168,11 +169,11 @@ def depends_on_number(measure: Measure) -> bool:
     )
 
 
-# ---- assignments, scored ----
+# ---- rankings with assigned grades ----
 
 
 def assign(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Float64) -> Rankings:
-    """Rankings of these queries, with repetitions, whose unjudged documents have these grades, in the order of `unjudged`."""
+    """Rankings of these queries, which may repeat, with `grades` for the unjudged documents, in the order of `unjudged`."""
     lengths, numbers = rankings.lengths[queries], unjudged.lengths[queries]
     rows = runs_of(rankings.offsets[queries], lengths)
     offsets = offsets_from(lengths)
@@ -199,9 +200,10 @@ def assign(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Float
 
 
 def ends_of(unjudged: Unjudged, *, every: bool) -> Iterator[tuple[Int64, npt.NDArray[np.bool_]]]:
-    """Queries, with repetitions, and whether each unjudged document has the best grade: the first u of them, and the last u.
+    """Assignments of the best grade to the first u, or to the last u, unjudged documents of each query.
 
-    `every` u there is, or 0, 1 and all. In parts of a bounded number of documents.
+    Yields queries, which may repeat, and for each of their unjudged documents whether it has the best grade. u takes `every`
+    possible number, or 0, 1 and all. Each part has a bounded number of documents.
     """
     of_query = unjudged.lengths
     lengths = np.bincount(unjudged.query, minlength=len(of_query))
@@ -215,17 +217,17 @@ def ends_of(unjudged: Unjudged, *, every: bool) -> Iterator[tuple[Int64, npt.NDA
         chosen, u = queries[part], number[part]
         n = of_query[chosen]
         yield chosen, runs_of(0, n) < np.repeat(u, n)
-        some = (u > 0) & (u < n)  # the others are the same from both ends
+        some = (u > 0) & (u < n)  # with u = 0 or u = n both ends give the same assignment
         chosen, u, n = chosen[some], u[some], n[some]
         if len(chosen):
             yield chosen, runs_of(0, n) >= np.repeat(n - u, n)
 
 
-# ---- nDCG: a ratio whose two parts move ----
+# ---- nDCG: a ratio in which both parts depend on the assignment ----
 
 
 class _Judged(NamedTuple):
-    """Gains as codes of one order, and the judged documents that count in the ideal and in each tied group."""
+    """Gains coded by their order, and the judged documents that count in the ideal and in each tied group."""
 
     values: Float64  # gain of each code, ascending
     scale: Int64  # codes of the scale's gains
@@ -243,7 +245,7 @@ def extreme_grades(
 ) -> Float64:
     """Grades of the unjudged documents that make nDCG greatest, for `sign` 1, or least, for -1, (n_unjudged,).
 
-    `base` has the DCG and IDCG of each query whose unjudged documents are worth least.
+    `base` has the DCG and IDCG of each query when all its unjudged documents have the least gain.
     """
     grades = np.full(len(unjudged.places), scale.grades[0])
     moving = _moving(measure, rankings, unjudged)
@@ -257,7 +259,7 @@ def extreme_grades(
             f"{measure} has no exact range for query {rankings._name_of(int(query))}, which has {moving[query]} unjudged documents and "
             f"{levels[np.argmax(sizes)]} distinct gains: their product is more than {_LARGEST}. Round the grades"
         )
-    # queries side by side in a table have about equally many thresholds and documents
+    # a table has queries with similar numbers of thresholds and documents
     alike = np.lexsort((moving[some], np.frexp(levels)[1]))
     some = some[alike]
     for part in parts_of(sizes[alike], _TOGETHER):
@@ -268,7 +270,7 @@ def extreme_grades(
 
 
 def _moving(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> Int64:
-    """The number of unjudged documents of each query that count, in the ranking or in the ideal."""
+    """The number of unjudged documents of each query that count in the ranking or in the ideal."""
     if measure.ideal != "returned" or measure.cutoff is None:
         return unjudged.lengths
     places = unjudged.places
@@ -308,9 +310,10 @@ def _judged_gains(measure: Measure, rankings: Rankings, unjudged: Unjudged, scal
 
 
 def _cuts(judged: _Judged, queries: Int64) -> tuple[Int64, Int64]:
-    """Place in `queries`, and code, of the gains between which a query's unjudged documents may lie, ascending.
+    """The gains between which the thresholds of each query lie, as places in `queries` and codes, ascending.
 
-    They are the scale's ends, the gains of the query's judged documents within them, and those of the scale beside these.
+    They are the two ends of the scale, the gains of the query's judged documents between them, and the gains of the scale next to
+    these.
     """
     n, scale = len(judged.values), judged.scale
     starts = np.searchsorted(judged.pool, queries * n)
@@ -329,7 +332,7 @@ def _cuts(judged: _Judged, queries: Int64) -> tuple[Int64, Int64]:
 
 
 class _Table:
-    """What DCG and IDCG gain by u unjudged documents above each threshold, for some queries of the rankings side by side."""
+    """The increase of DCG and of IDCG by u unjudged documents above each threshold, for several queries side by side."""
 
     def __init__(
         self,
@@ -347,7 +350,7 @@ class _Table:
         place, high, low = cut_place[upper], cut_code[upper], cut_code[upper - 1]
         delta = (judged.values[high] - judged.values[low])[:, None]
         begins = np.flatnonzero(np.isin(low, judged.scale))
-        # the unjudged documents of each query, in the order in which they are given better grades
+        # the unjudged documents of each query, in the order in which they get better grades
         column = np.arange(most)
         turn = np.where(sign > 0, column, moving[:, None] - 1 - column)
         there = (turn >= 0) & (turn < moving[:, None])
@@ -380,7 +383,7 @@ class _Table:
         self.moving, self.which, self.there = moving, which, there
 
     def solve(self, base: tuple[Float64, ...], sign: int) -> tuple[Int64, Int64]:
-        """Unjudged documents, as places in `unjudged.places`, and the code of the gain that each is given."""
+        """The best assignment: unjudged documents, as places in `unjudged.places`, and the code of the gain of each."""
         best = np.zeros(self.gained.shape[:2], np.int64)
         ratio = self._ratio(base, best)
         guess = np.where(self.closed[:, np.arange(len(self.moving)), self.moving], 0, self.moving)
@@ -396,7 +399,7 @@ class _Table:
         return self.which[self.there], np.take_along_axis(self.codes, above, axis=1)[self.there]
 
     def _best_numbers(self, worth: Float64) -> Int64:
-        """Documents above each threshold, no more than above an easier one, for the greatest sum of what they are worth."""
+        """The numbers of documents above each threshold with the greatest sum of `worth`; they never rise with the threshold."""
         worth[self.closed] = -np.inf
         levels, n, width = worth.shape
         last = np.empty(worth.shape, np.int64)
@@ -413,7 +416,7 @@ class _Table:
         return last[:, :, 0]
 
     def _ratio(self, base: tuple[Float64, ...], number: Int64) -> Float64:
-        """nDCG of each query, with a number of unjudged documents above each threshold; NaN where the ideal gains nothing."""
+        """nDCG of each query for these numbers of unjudged documents above each threshold; NaN where IDCG is 0."""
         dcg, idcg = (
             of_lowest + np.take_along_axis(part, number[:, :, None], axis=2)[:, :, 0].sum(axis=0)
             for of_lowest, part in zip(base, (self.gained, self.ideal), strict=True)
@@ -423,7 +426,7 @@ class _Table:
 
 
 def ranks_of(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> Int64:
-    """Ranks of each query that have a discount, in the ranking or in an ideal."""
+    """The number of ranks of each query that need a discount, in the ranking or in an ideal."""
     ranks: Int64 = np.maximum(rankings.lengths, 1)
     if rankings.judged is not None:
         ranks = np.maximum(ranks, np.diff(rankings.judged.offsets) + unjudged.lengths)
@@ -433,7 +436,7 @@ def ranks_of(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> Int64:
 
 
 def _ends(measure: Measure, rankings: Rankings, queries: Int64, ranks: int) -> Int64:
-    """Ranks of the ideal of each query, at most."""
+    """The greatest number of ranks that the ideal of each query may have."""
     if measure.ideal == "judged_returned":
         return np.minimum(rankings.lengths[queries], ranks)
     return np.full(len(queries), ranks)
@@ -448,7 +451,7 @@ def _weights(
     place: Int64,
     high: Int64,
 ) -> Float64:
-    """The increase of DCG by the next unjudged document above a threshold, (n_thresholds, n_moving)."""
+    """The increase of DCG by each further unjudged document above a threshold, (n_thresholds, n_moving)."""
     cut: Float64 = np.zeros(max(int((unjudged.first + unjudged.size).max(initial=0)), len(discounts)) + 1)
     shown = len(discounts) if measure.cutoff is None else min(measure.cutoff, len(discounts))
     cut[:shown] = discounts[:shown]
@@ -465,7 +468,7 @@ def _weights(
     same = np.ones(group.shape, np.bool_)
     same[:, 1:] = group[:, 1:] != group[:, :-1]
     column = np.arange(group.shape[1])
-    # how many of its group were before it
+    # the number of unjudged documents of the same group before it
     turn = column - np.maximum.accumulate(np.where(same, column, 0), axis=1)
     known = np.searchsorted(judged.tied, (group[place] + 1) * n) - np.searchsorted(
         judged.tied, group[place] * n + high[:, None]
@@ -476,13 +479,13 @@ def _weights(
     return weights
 
 
-# ---- the door ----
+# ---- bounds of measures ----
 
 
 def bounds(
     measures: tuple[Measure, ...], rankings: Rankings, top: float | None = None, threads: int | None = None
 ) -> list[tuple[Float64, Float64, Float64]]:
-    """Least value of each measure and query over all assignments, the value as it is, and the greatest, each (n_queries,).
+    """For each measure its least value over all assignments, its present value, and its greatest value, each (n_queries,).
 
     Raises `MeasureError` for a measure that `check` refuses, and as `fastndcg.evaluate` does.
     """
@@ -540,9 +543,10 @@ def bounds(
 def _beside_the_best(
     measure: Measure, rankings: Rankings, scale: Scale, queries: Int64
 ) -> tuple[Int64, Int64]:
-    """Levels of the scale just below and just above the greatest gain that each query has, where its top is its own best gain.
+    """Places in the scale of the gains just below and just above the best gain of each query.
 
-    All unjudged documents have one of them where nDCG over k documents of the top is greatest, or the scale's best.
+    With ideal="full" and no fixed top gain, the ideal is k documents of the best gain that occurs. nDCG is then greatest where
+    all unjudged documents have one of these two gains, or the best gain of the scale.
     """
     offsets, relevance = ideals.pool(rankings)
     best = np.full(rankings.n_queries, -np.inf)

@@ -1,11 +1,11 @@
-"""Measures of several intents: their tables, and the one driver that folds them.
+"""Measures of several intents: builds their tables, and runs the driver that folds them.
 
-Each document has a grade for some of its query's intents (`Rankings.intents`). What an intent makes of a ranking is a sum over
-ranks as for any other measure; a measure adds up or averages what the intents of a query make of it, and divides by the same
-for documents that are all perfect, for the greedy ideal ranking, or intent by intent for each one's own ideal.
+Each document has a grade for some intents of its query (`Rankings.intents`). For one intent the value of a ranking is a sum over
+ranks, as for other measures. A measure adds up or averages these sums over the intents of the query. It divides by the same
+total for documents that are all perfect or for the greedy ideal ranking, or divides each sum by the ideal of its own intent.
 
 Only intents that have a relevant document count, as in ndeval. With averaged ties each sum is the exact expectation: the place
-of a document in its tied group is uniform, and how many documents of its intent come before it is hypergeometric.
+of a document in its tied group is uniform, and the number of documents of its intent before it is hypergeometric.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-_CLOSE = 1 << 12  # grades of so small a range are counted
-_PART = 20_000  # entries for which another thread is worth while
+_CLOSE = 1 << 12  # grades in a range of at most this size are coded by counting, not by sorting
+_PART = 20_000  # entries that are worth another thread
 
 
 def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
     """Values of measures of several intents, (n_measures, n_queries); NaN where a query has no value.
 
-    Raises `InputError` for rankings without intents and for grades that a measure cannot bear, `MeasureError` where a measure
-    has no discount for so many ranks.
+    Raises `InputError` for rankings without intents and for grades for which a measure has no gain, `MeasureError` where a
+    measure lacks a discount for some ranks.
     """
     if rankings.intents is None:
         raise InputError(
@@ -109,7 +109,7 @@ def _score(
 
 
 def _parts(documents: IntentDocuments, judged: IntentDocuments, threads: int) -> list[tuple[int, int]]:
-    """Runs of queries of about equally many entries, one for each thread."""
+    """Runs of queries, as first and end, with about the same number of entries; at most one for each thread."""
     work: Int64 = np.zeros(1, np.int64)
     for side in (documents, judged):
         work = work + side.entries[side.offsets] + side.offsets
@@ -123,7 +123,7 @@ def _parts(documents: IntentDocuments, judged: IntentDocuments, threads: int) ->
 
 
 def _scored_documents(rankings: Rankings, condensed: bool) -> tuple[tuple[Int64, IntentGrades], Int64]:
-    """Offsets and intent grades of the scored documents, and keys that rise as their scores fall."""
+    """Offsets and intent grades of the scored documents, and keys that rise as scores fall."""
     intents, offsets, judged = rankings.intents, rankings.offsets, rankings.is_judged
     keys = falling_keys(rankings.scores)
     if judged is None or intents is None:
@@ -137,7 +137,7 @@ def _scored_documents(rankings: Rankings, condensed: bool) -> tuple[tuple[Int64,
 def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
     """Offsets and intent grades of the judged documents, and whether their order decides between equal gains.
 
-    Without a pool they are the scored ones: by falling document id, as ndeval has it, or in no order that means anything.
+    Without a pool they are the scored documents: by falling document id, as in ndeval, or without ids in an arbitrary order.
     """
     intents, judged = rankings.intents, rankings.is_judged
     if rankings.judged is not None and rankings.judged_intents is not None:
@@ -161,7 +161,7 @@ def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
 
 
 def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, float]]) -> IntentDocuments:
-    """Documents with their entries that are not worthless: a small part of a matrix of grades."""
+    """Documents with those of their entries that are worth more than 0: a small part of a matrix of grades."""
     from fastndcg.kernels.intents import IntentDocuments
 
     distinct, places = _code_grades(intents.grades)
@@ -178,7 +178,7 @@ def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, 
 
 
 def _code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Grades without repetition, and the place of each one among them; those that lie close together need no sorting."""
+    """The distinct grades, and the place of each grade among them; grades that lie close together need no sorting."""
     if grades.dtype.kind in "ui" and len(grades):
         lowest, highest = int(grades.min()), int(grades.max())
         if highest - lowest < _CLOSE and highest < plan.EXACT:
@@ -207,7 +207,7 @@ def _worth(measure: Measure) -> tuple[Worth, float]:
 
 
 def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> None:
-    """Raise for grades that the measure has no gain for, or that it is not defined for."""
+    """Raise for grades for which the measure has no gain or is not defined."""
     worth, _ = _worth(measure)
     occurring = np.unique(np.concatenate([_code_grades(side.grades)[0] for side in sides]))
     for grade in occurring.tolist():
@@ -269,14 +269,16 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
         perfect.append(best)
         scale.append(1.0 / factor if over == kernels.TOTAL_OF_INTENTS else 1.0)
     table = np.array(rows, np.int64)
-    for row in table:  # one greedy ideal serves all cutoffs, so it is made as deep as the deepest of them
+    for row in table:  # one greedy ideal serves all cutoffs, so it is as deep as the greatest cutoff
         alike = (table[:, : kernels.INTENT_FOLD + 1] == row[: kernels.INTENT_FOLD + 1]).all(axis=1)
         alike &= table[:, kernels.WEIGHED] == row[kernels.WEIGHED]
         row[kernels.DEPTH] = table[alike, kernels.INTENT_CUTOFF].max()
     table_of_discounts = np.zeros((len(discounts), ranks))
     for place, discount in enumerate(discounts):
         width = ranks
-        if isinstance(discount, Function):  # it is asked for the ranks of its own measures
+        if isinstance(
+            discount, Function
+        ):  # a user's function is called only for the ranks of its own measures
             with_it = [measure for measure in measures if measure.params.get("discount") == discount]
             width = max(plan.ranks_discounted(measure, longest) for measure in with_it)
         table_of_discounts[place, :width] = plan.discount_table(discount, width)

@@ -1,10 +1,10 @@
-"""Ideal rankings whose length is not the measure's cutoff. They are built as rankings, and their DCG is the divisor.
+"""Ideal rankings whose length is not the cutoff of the measure. They are built as rankings, and their DCG is the divisor.
 
     "judged_uncut"      all judged documents, whatever the cutoff
     "judged_returned"   the best judged documents, as many as were returned, up to the cutoff
 
-The kernels cut a ranking and its ideal at the same rank. For these two the ideal is laid out as a `Rankings`, already in its
-order, and summed by the same kernel, so that a perfect ranking is exactly 1.0 here too.
+The kernels cut a ranking and its ideal at the same rank. For these two options the ideal is built as a `Rankings` in ideal order,
+and summed by the same kernel, so that a perfect ranking is exactly 1.0 here too.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fastndcg.scoring import launch, plan
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-_ROUNDING = 1e-12  # what two orders of one sum can differ by
+_ROUNDING = 1e-12  # most relative difference of two orders of the same sum
 
 
 def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
     """DCG over the DCG of an ideal that is built as a ranking, (n_measures, n_queries); NaN where the latter is 0.
 
-    Raises `InputError` for a grade whose gain a measure cannot bear.
+    Raises `InputError` for a grade for which a measure has no valid gain.
     """
     values = launch.score(tuple(part_of(measure) for measure in measures), rankings, threads)
     for row, measure in enumerate(measures):
@@ -58,12 +58,12 @@ def _best(
 
 
 def divisor(measure: Measure, rankings: Rankings) -> float:
-    """The divisor of DCG of the only query."""
+    """The DCG of the ideal ranking; the rankings have one query."""
     return float(_best(measure, rankings, *judged_documents(rankings, measure), 1)[0])
 
 
 def gains_by_rank(measure: Measure, rankings: Rankings) -> Float64:
-    """Gains of the ideal ranking of the only query, by rank."""
+    """Gains of the ideal ranking by rank; the rankings have one query."""
     laid_out = _lay_out(rankings, measure, *judged_documents(rankings, measure)).relevance
     shown = measure.cutoff if measure.ideal == "judged_returned" else None
     return plan.gains_of_grades(measure, laid_out[:shown])
@@ -76,7 +76,7 @@ def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
 
 
 def _lay_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any]) -> Rankings:
-    """The ideal ranking of each query: its judged documents by falling gain, each with its place as score."""
+    """The ideal ranking of each query: its judged documents by falling gain, with scores that fall from rank to rank."""
     query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
     order = np.lexsort((-plan.gains_of_grades(measure, grades), query))
     place = np.arange(len(order)) - offsets[query]
@@ -88,7 +88,7 @@ def _lay_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.N
 
 
 def judged_documents(rankings: Rankings, measure: Measure) -> tuple[Int64, npt.NDArray[Any]]:
-    """As `pool`, with the scored documents whose grade the measure assumes."""
+    """As `pool`, and also the unjudged scored documents if the measure assumes a grade for them."""
     offsets, grades = pool(rankings)
     unjudged = measure.params.get("unjudged")
     if unjudged is None or rankings.is_judged is None:

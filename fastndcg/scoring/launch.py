@@ -1,13 +1,13 @@
-"""Running the kernels: serial or parallel, over chunks of equally many documents, and safe inside any host.
+"""Runs the kernels: serial or parallel, over chunks with about the same number of documents, safe inside any host.
 
-Where a host makes Numba's own threads dangerous, threads of Python run the serial driver, which gives the same bits:
+Where threads of Numba are not safe in a host, Python threads run the serial driver, which gives the same bits. By layer:
 
-    workqueue    aborts the process when two threads of it run parallel kernels at once, the host's own among them
-    omp          ends a child, forked after any parallel kernel was ready to run, that runs one
+    workqueue    aborts the process when two threads, including the host's, run parallel kernels at the same time
+    omp          ends a child process that runs a parallel kernel, if it was forked after the layer was loaded
     none         THREADING_LAYER names a layer that cannot be loaded
 
-One call at a time has threads; calls beside it run the serial driver alone. With a version of Numba that is not known, threads of
-Python run it as well. A process that forks waits until nothing is being compiled (`kernels.private_numba`).
+Only one call at a time uses threads; calls at the same time run the serial driver in their own thread. Python threads also run
+it with an untested version of Numba. A process that forks waits until no compilation runs (`kernels.private_numba`).
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.scoring.plan import Coding
 
-_WORTH_THREADS = 100_000  # documents below which starting threads costs more than it saves
-_TOLD = 1 << 25  # documents after which it is told how far scoring is, where nothing need be cast
+_WORTH_THREADS = 100_000  # with fewer documents, starting threads costs more than it saves
+_TOLD = 1 << 25  # documents between two reports of progress, where no array has to be cast
 
-_SHARES = 8  # runs of chunks for each Python thread, so that none waits long for another
+_SHARES = 8  # runs of chunks for each Python thread, so that threads finish at about the same time
 
 _one_at_a_time = threading.Lock()
 
 
 class Sizes(NamedTuple):
-    """Documents that are handed to a kernel, and cast, together."""
+    """Numbers of documents that a kernel gets, and that are cast, at a time."""
 
-    # of a chunk, for which working memory is made anew: that of small chunks took a twelfth of the time; queries of a chunk with a
-    # long list are scored one by one, which took half as long again where few lists are long and chunks are large
+    # documents of a chunk. Each chunk allocates working memory: with small chunks this took a twelfth of the time. All queries of a
+    # chunk with a long list are scored one by one: with large chunks and few long lists this took half as long again
     chunk: int = 1 << 18
     chunk_of_long: int = 1 << 15
-    # of a thread, so that casts need little memory: to bytes, or to columns of 8 bytes
+    # documents that are cast for each thread, small enough to save memory: casts to bytes, and to columns of 8 bytes
     cast: int = 1 << 18
     cast_wide: int = 1 << 17
 
@@ -88,14 +88,14 @@ def score(
 
 
 def run_one(tables: Plan, coding: Coding, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
-    """Run tables over the documents of few queries, float64 (n_rows, n_queries)."""
+    """Write the values of the tables' rows for a few queries to `out`, float64 (n_rows, n_queries)."""
     n, size = rankings.n_queries, _size(rankings, len(tables.rows))
     chunks, documents = _chunks(rankings, 0, n, 1, _SIZES), _documents(rankings, coding, 0, n)
     worlds.run(_driver_of(coding), size, chunks, documents, tables, out)
 
 
 def _size(rankings: Rankings, rows: int) -> int:
-    """Work of a plain driver, in documents; the start of a query costs as much as 40 of them."""
+    """The work of a plain driver, in documents; each query costs as much as 40 documents more."""
     return (rankings.n_docs + 40 * rankings.n_queries) * rows
 
 
@@ -106,7 +106,7 @@ def _driver_of(coding: Coding) -> str:
 def replace_undefined(
     measures: tuple[Measure, ...], values: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.bool_], int]:
-    """Put each measure's `empty` in place of NaN. Returns where, and how many values are infinite."""
+    """Replace NaN by each measure's `empty`, in place. Returns a mask of these places, and how many values are infinite."""
     empty = [measure.params.get("empty", 0.0) for measure in measures]
     instead = np.array([np.nan if isinstance(value, str) else value for value in empty], np.float64)
     undefined = np.zeros(values.shape, np.bool_)
@@ -114,11 +114,11 @@ def replace_undefined(
 
 
 def threads_of(threads: int | None) -> int:
-    """The number of threads that score: by default all that Numba has."""
+    """The number of threads for scoring: by default all threads of Numba."""
     threads, limit = check_threads(threads), worlds.cores()
     if threads is not None:
         return min(threads, limit)
-    # as the host set it, if it did
+    # the host may have set a number in Numba
     numba = sys.modules.get("numba")
     return limit if numba is None or _layer() is None else int(numba.get_num_threads())
 
@@ -127,7 +127,7 @@ def threads_of(threads: int | None) -> int:
 
 
 def _runs(rankings: Rankings, coding: Coding, threads: int, sizes: Sizes) -> Iterator[tuple[int, int]]:
-    """Runs of queries that are cast and scored together: many of them where nothing need be cast."""
+    """Runs of queries that are cast and scored together; longer runs where no array has to be cast."""
     is_narrow = coding.levels and rankings.scores.dtype in _COMPARED
     together = threads * (sizes.cast if is_narrow else sizes.cast_wide)
     if not _needs_cast(rankings, coding):
@@ -144,12 +144,12 @@ def _runs(rankings: Rankings, coding: Coding, threads: int, sizes: Sizes) -> Ite
 
 
 def _chunks(rankings: Rankings, first: int, last: int, threads: int, sizes: Sizes) -> npt.NDArray[np.int64]:
-    """First query of each chunk, and the last one's end: chunks of about equally many documents."""
+    """The first query of each chunk, and the end of the last chunk; chunks have about the same number of documents."""
     offsets, size = rankings.offsets, sizes.chunk if rankings._longest <= HELD else sizes.chunk_of_long
     base = int(offsets[first])
     documents = int(offsets[last]) - base
     n_chunks = min(last - first, max(documents // size, _SHARES * (threads - 1)))
-    # whole numbers, for which the offsets need not be converted; a chunk may be of no queries
+    # bounds are integers, so that the search does not convert the offsets; a chunk may be without queries
     bounds = [base + documents * chunk // n_chunks for chunk in range(1, n_chunks)]
     cuts = offsets[first:last].searchsorted(bounds) + first if bounds else ()
     return np.array([first, *cuts, last])
@@ -174,7 +174,7 @@ def _documents(rankings: Rankings, coding: Coding, first: int, last: int) -> Doc
     is_judged = None if rankings.is_judged is None else rankings.is_judged[base:end]
     relevance = rankings.relevance[base:end]
     if is_judged is not None and relevance.dtype.kind == "f":
-        # what an unjudged document holds may fit no level
+        # the grade stored for an unjudged document may not fit a level
         relevance = np.where(is_judged, relevance.astype(np.float64, copy=False), coding.lowest)
     relevance = _cast_grades(relevance, coding)
     pool_offsets, pool_relevance, pool_base = _NO_OFFSETS, relevance[:0], 0
@@ -205,12 +205,12 @@ def _cast_grades(relevance: npt.NDArray[Any], coding: Coding) -> npt.NDArray[Any
     if relevance.dtype == np.uint8 and coding.lowest == 0:
         return relevance
     if relevance.dtype.kind == "f":
-        if coding.lowest:  # grades of the pool need not be numbers of float32
+        if coding.lowest:  # in float64, because grades of the pool may not be exact in float32
             relevance = relevance.astype(np.float64, copy=False) - coding.lowest
         return relevance.astype(np.uint8)
     levels: npt.NDArray[np.uint8] = relevance.astype(np.uint8)
     if coding.lowest:
-        # the low byte of a difference is that of the low bytes, so no wide difference is needed
+        # the low byte of a difference depends only on the low bytes, so bytes are subtracted
         levels -= np.uint8(coding.lowest & 255)
     return levels
 
@@ -235,14 +235,14 @@ _ALL_JUDGED = read_only(np.empty(0, np.bool_))
 
 
 def varies_with_returned(measure: Measure) -> bool:
-    """Whether ties decide what the ideal is made of, so that the expectation is not a sum over ranks."""
+    """Whether ties decide which documents are in the ideal, so that the expectation is not a sum over ranks."""
     params = measure.params
     uses_ideal = measure.definition.over == "ideal" or measure.definition.ranking == "ideal"
     return uses_ideal and params.get("ideal") == "returned" and params.get("ties") == "average"
 
 
 def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
-    """Such an expectation has its own kernel, so that other calls need not compile it."""
+    """Write the values of a measure for which `varies_with_returned`; its kernel is compiled only when needed."""
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged
@@ -291,9 +291,9 @@ def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
 
     address, before = address_of(serial, *arguments), numba.get_num_threads()
     try:
-        if threads != before:  # to set it took 20 microseconds
+        if threads != before:  # setting it takes 20 microseconds
             numba.set_num_threads(threads)
-        # what failed in a thread is raised here, unless there is memory enough for one
+        # where a thread failed, all chunks run again in this thread: it raises the error, or has enough memory
         if score_parallel(address, threads, np.zeros(1, np.int64), *arguments):
             serial(*arguments)
     finally:
@@ -319,17 +319,17 @@ def _run_on_python_threads(serial: Any, threads: int, chunks: npt.NDArray[np.int
             share.result()
 
 
-# ---- what the host is like ----
+# ---- properties of the host ----
 
 
 def _layer() -> str | None:
-    """Numba's threading layer, which is chosen now if it was not before; None where none can be loaded."""
+    """Numba's threading layer, which is loaded now if necessary; None where none can be loaded."""
     import numba
 
     try:
         numba.get_num_threads()
         return str(numba.threading_layer())
-    except (ValueError, ImportError):  # THREADING_LAYER is a name that Numba cannot serve
+    except (ValueError, ImportError):  # THREADING_LAYER names a layer that Numba does not have
         return None
 
 
@@ -345,17 +345,21 @@ def _numba_threads_are_safe() -> bool:
 def _layer_is_loaded() -> bool:
     try:
         return bool(sys.modules["numba"].threading_layer())
-    except (KeyError, AttributeError, ValueError):  # Numba is not imported, or not yet, or has chosen none
+    except (
+        KeyError,
+        AttributeError,
+        ValueError,
+    ):  # Numba is not imported, or half imported, or has no layer yet
         return False
 
 
-# whether this process may be a child of one that had loaded a layer: what was loaded before this module may be inherited
+# whether a parent process may have loaded the layer: a layer that was loaded before this module may be inherited
 _inherited = _layer_is_loaded()
 
 
 def _after_fork_in_child() -> None:
     global _one_at_a_time, _inherited
-    # the child inherits the lock as it was: held, maybe, by a thread that the child does not have
+    # the inherited lock may be locked by a thread that the child does not have
     _one_at_a_time = threading.Lock()
     _inherited = _inherited or _layer_is_loaded()
 

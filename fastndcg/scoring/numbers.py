@@ -1,10 +1,10 @@
-"""How many of the first, or of the last, unjudged documents are relevant where a measure is least or greatest.
+"""Finds how many of the first, or of the last, unjudged documents are relevant where a measure is least or greatest.
 
-With each further relevant document more is found, and more is there to be found, so that a measure may go either way; all numbers
-are compared. What is found grows by what the document itself adds and, for average precision, by what it adds to the relevant
-documents below, which are judged ones where the first documents become relevant one by one, and judged and unjudged ones where
-the last do. So one pass over the documents of a query has the value for every number. It finds the numbers; the values of these
-are computed as any other.
+A further relevant document raises both the sum of the measure and its divisor, so a measure may rise or fall; all numbers are
+compared. The sum grows by the document's own term and, for average precision, by the increase of the terms of relevant documents
+below. These are judged ones if the first documents become relevant one after the other, and judged and unjudged ones if the last
+do. So one pass over the documents of a query gives the value for every number. Only the numbers are taken from it; the values at
+these numbers are computed as all other values.
 
 In a tied group of s documents, m of them relevant, below h relevant ones, the expected sum of precisions is
 (m / s) * sum over its ranks i of (h + 1 + (i - first) (m - 1) / (s - 1)) / i.
@@ -32,34 +32,34 @@ Int64 = npt.NDArray[np.int64]
 
 
 def is_counted(measure: Measure) -> bool:
-    """Whether one pass has the measure for every number: what it finds is a sum over ranks, in groups that are averaged or none."""
+    """Whether one pass gives the measure for every number: a sum over ranks of relevant documents, ties averaged or by input."""
     definition = measure.definition
     counted = definition.worth == "relevant" and definition.fold in ("hits", "count")
     return counted and definition.cut != "relevant" and measure.ties in ("average", "input")
 
 
 class _Documents(NamedTuple):
-    """Documents of some queries, one after another by falling score; of each, what its tied group has."""
+    """Documents of some queries, one query after the other by falling score, with counts of each document's tied group."""
 
-    relevant: npt.NDArray[np.bool_]  # judged so
+    relevant: npt.NDArray[np.bool_]  # judged relevant
     unjudged: npt.NDArray[np.bool_]
-    begins: npt.NDArray[np.bool_]  # the first of its tied group
+    begins: npt.NDArray[np.bool_]  # first document of its tied group
     size: Int64
     n_relevant: Int64
     n_unjudged: Int64
     turn: Int64  # unjudged documents of the group before it
-    relevant_above: Int64  # documents of groups above
+    relevant_above: Int64  # relevant documents in groups above
     unjudged_above: Int64
-    reward: Float64  # of the group: sum over its ranks of 1 / rank, or of 1
-    later: Float64  # sum over its ranks of what is between the first and it, / rank
+    reward: Float64  # sum over the ranks of the group of 1 / rank, or of 1
+    later: Float64  # sum over the ranks of the group of (rank - first rank) / rank
 
 
 def extreme_numbers(
     measure: Measure, rankings: Rankings, unjudged: Unjudged, queries: Int64, together: int
 ) -> Iterator[tuple[Int64, npt.NDArray[np.bool_]]]:
-    """Queries, and which of their unjudged documents are relevant: the first u, or the last u, of all u the least and the greatest.
+    """Assignments in which the first u, or the last u, unjudged documents are relevant, for the u of least and of greatest value.
 
-    In parts of about `together` documents.
+    Yields queries, and for each of their unjudged documents whether it is relevant, in parts of about `together` documents.
     """
     is_unjudged = np.zeros(rankings.n_docs, np.bool_)
     is_unjudged[unjudged.places] = True
@@ -115,7 +115,10 @@ def _documents(
 def _sum_found(
     measure: Measure, documents: _Documents, there: Array, from_top: bool
 ) -> tuple[Float64, Int64]:
-    """The sum where unjudged documents up to one, or from one on, are relevant, and their number; 0 at other documents."""
+    """For each unjudged document, the sum if it and those before it (after it if not `from_top`) are relevant, and their number.
+
+    Both are (n_queries, longest); the number is 0 at all other places.
+    """
     d = documents
     base, delta = d.reward * d.n_relevant / d.size, d.reward / d.size
 
@@ -136,7 +139,7 @@ def _sum_found(
             :, ::-1
         ]
         below = np.hstack([below, np.zeros((len(below), 1))])
-        # that of the group itself is left out: what is below its last document
+        # `below` counts groups after the document's own group
         row, column = np.nonzero(there)
         starts = np.flatnonzero(d.begins)
         after = (column[starts] + d.size[starts])[np.cumsum(d.begins) - 1]
@@ -151,7 +154,7 @@ def _sum_found(
 
 
 def _ratio(measure: Measure, found: Float64, relevant: Int64, shown: Int64) -> Float64:
-    """The sum divided as the measure does; `relevant` may be 0 where the value is not used."""
+    """The sum divided by the divisor of the measure; `relevant` may be 0 where the value is not used."""
     over, params = measure.definition.over, measure.params
     with np.errstate(divide="ignore", invalid="ignore"):
         if over == "weighted":

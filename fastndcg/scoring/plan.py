@@ -1,6 +1,6 @@
-"""From measures to tables: a gain for each grade, a discount for each rank, a row for each measure.
+"""Turns measures into tables: a gain for each grade, a discount for each rank, a row for each measure.
 
-This is where a measure meets the data for the first time, so the grades that it cannot bear are refused here, by name.
+This is the first step that sees both the measures and the data, so grades for which a measure has no gain are refused here.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 Float64 = npt.NDArray[np.float64]
 
-_LEVELS = 255  # codes of one byte; the last is kept for unjudged documents
-MOST_PERFECT = 2**24  # documents of an ideal of perfect ones, which are summed one by one
-_MOST_GAIN = 1e308  # of a whole list: sums beyond it overflow
-_SORTED = 10_000  # grades up to which they are sorted; more are hashed: to sort ten million took a second
+_LEVELS = 255  # codes of one byte; the last code is for unjudged documents
+MOST_PERFECT = 2**24  # most documents of an ideal of perfect documents, which are summed one by one
+_MOST_GAIN = 1e308  # sums of gains over a list beyond it would overflow
+_SORTED = 10_000  # more grades are hashed, not sorted: sorting ten million took a second
 EXACT = 2**53  # whole numbers up to here are exact in float64
 
 
 class Coding(NamedTuple):
-    """How grades become gains: by their level above `lowest` where `levels`, each by its value otherwise."""
+    """How grades are coded: as levels from the grade `lowest` on where `levels`, and otherwise not at all."""
 
     levels: bool
     lowest: int
@@ -44,9 +44,9 @@ class Coding(NamedTuple):
 class Worth(NamedTuple):
     """The key of a gain table.
 
-    Besides a measure's own gain there are "relevant" (1 from the grade `rel` on), "nonrelevant" (1 below it), "judgment" (1
-    relevant, 0 not, -1 in the pool and not judged, -2 outside it), "unjudged" (1 without a judgment), "stop" (probability to
-    stop on a scale up to the grade `top`) and "scaled" (0 at the grade `bottom` to 1 at `top`).
+    Besides gains of measures there are "relevant" (1 from the grade `rel` on), "nonrelevant" (1 below it), "judgment" (1 for
+    relevant, 0 for nonrelevant, -1 for unjudged in the pool, -2 for outside the pool), "unjudged" (1 without a judgment), "stop"
+    (the probability to stop, on a scale up to the grade `top`) and "scaled" (from 0 at the grade `bottom` to 1 at `top`).
     """
 
     gain: str | Numbers | GradeGains | Function
@@ -65,7 +65,7 @@ class Power(NamedTuple):
 def coding_of(grades: Grades, *, bytes_already: bool) -> Coding:
     if grades.whole and grades.lowest >= -EXACT and grades.highest <= EXACT:
         lowest, highest = int(grades.lowest), int(grades.highest)
-        if bytes_already and lowest > 0:  # bytes are levels as they stand
+        if bytes_already and lowest > 0:  # bytes are used as levels without a cast
             lowest = 0
         if highest - lowest < _LEVELS:
             return Coding(True, lowest, highest - lowest + 1)
@@ -75,8 +75,8 @@ def coding_of(grades: Grades, *, bytes_already: bool) -> Coding:
 def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Coding]:
     """Tables of the measures for these rankings.
 
-    Raises `MeasureError` where a measure needs a discount of more ranks than it was given, and `InputError` where it has no
-    gain for a grade that occurs.
+    Raises `MeasureError` where a measure lacks a discount for some ranks, and `InputError` where it has no gain for a grade that
+    occurs.
     """
     for measure in measures:
         check_complete(measure)
@@ -98,16 +98,16 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
         longest = max(longest, ranks)
         if isinstance(discount := measure.params.get("discount"), Function):
             asked[discount] = max(needed, asked.get(discount, 0))
-    # a function may return something else in a later call, so its tables are not kept
+    # tables of functions are not cached, because a function may return another value in a later call
     asks = asked or any(isinstance(worth.gain, Function) for worth in worths)
     make_tables = _tables.__wrapped__ if asks else _tables
-    # the next power of two, so that lists of nearly equal length share tables
+    # the next power of two, so that rankings of similar length share tables
     longest = 1 << max(longest - 1, 15).bit_length()
     return make_tables(measures, coding, distinct, longest, tuple(asked.items())), coding
 
 
 def _ranks(worth: Worth, rankings: Rankings) -> int:
-    """Documents of the longest list or ideal."""
+    """The number of documents of the longest list or ideal."""
     if rankings.judged is None or rankings.is_judged is None or worth.unjudged is None:
         return rankings._longest
     assumed = np.diff(rankings.judged.offsets) + np.diff(offsets_of(~rankings.is_judged, rankings.offsets))
@@ -238,7 +238,7 @@ def _check_gains(
 
 
 def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int = 0) -> None:
-    """Raise for a gain whose sum over this many ranks or terms would overflow, or that overflows by a discount."""
+    """Raise for a gain whose sum over all ranks or `terms` would overflow, or whose product with a discount would."""
     ranks = max(longest, ranks_discounted(measure, longest), terms)
     if abs(gain) * ranks > _MOST_GAIN:
         raise InputError(
@@ -258,7 +258,7 @@ def _largest_discount(measure: Measure, longest: int) -> float:
     if isinstance(discount, Numbers | Function):
         table = discount_table(discount, ranks_discounted(measure, longest))
         return float(np.abs(table).max(initial=0.0)) if np.isfinite(table).all() else 0.0
-    return math.log2(discount) if isinstance(discount, float) else 1.0  # that of the first rank
+    return math.log2(discount) if isinstance(discount, float) else 1.0  # the discount of the first rank
 
 
 def _first(rankings: Rankings, grade: float) -> At | str:
@@ -268,14 +268,14 @@ def _first(rankings: Rankings, grade: float) -> At | str:
 
 
 def check(measure: Measure, rankings: Rankings) -> None:
-    """Raise for a measure that is not complete, and for grades that it is not defined for. Raises as `build` does."""
+    """Raise for a measure that is not complete, and for grades for which it is not defined. Raises as `build` does."""
     check_complete(measure)
     distinct = tuple(rankings._distinct_grades.tolist())
     _check_gains(measure, worth_of(measure), rankings._grades, distinct, rankings)
 
 
 def check_complete(measure: Measure) -> None:
-    """Raise for missing parameters and for those that contradict each other; functions are called anew."""
+    """Raise for missing parameters and for contradictions. Forgets earlier results of users' functions, so they are called again."""
     params = measure.params
     for value in params.values():
         if isinstance(value, Function):
@@ -302,7 +302,7 @@ def check_complete(measure: Measure) -> None:
 
 
 def discount_table(discount: str | float | Numbers | Function | Power, ranks: int) -> Float64:
-    """Discount of the ranks 1, 2, 3, ..."""
+    """Discounts of the ranks 1, 2, 3, ..., (ranks,)."""
     if isinstance(discount, Function):
         return freeze([_ask_for_number(discount, rank, "rank") for rank in range(1, ranks + 1)], np.float64)
     return _known_discounts(discount, ranks)
@@ -330,7 +330,7 @@ _WEIGHTS: dict[str, Callable[[Any], Any]] = {
 
 @lru_cache(maxsize=64)
 def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Float64:
-    """Logarithms are taken in extended precision and rounded once, so that a table has the same bits on every processor."""
+    """As `discount_table`. Extended precision is rounded once, so that a table has the same bits on every processor."""
     if isinstance(discount, Numbers):
         return freeze([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
     rank = np.arange(1, ranks + 1, dtype=np.longdouble)
@@ -342,7 +342,7 @@ def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Flo
 
 
 def ranks_discounted(measure: Measure, longest: int) -> int:
-    """Ranks that a measure needs a discount for, where the longest list or ideal of documents has so many."""
+    """The number of ranks for which a measure needs a discount, if the longest list or ideal has `longest` documents."""
     if measure.cutoff is None:
         return longest
     params = measure.params
@@ -383,7 +383,7 @@ class _Keys(list[Any]):
 
 
 class _List(NamedTuple):
-    """A list of the contributions of ranks: columns of `Plan.lists`, and the parameter of its fold."""
+    """A row of `Plan.lists`, and the parameter of its fold."""
 
     table: int
     ties: int
@@ -446,7 +446,7 @@ def _list_of(measure: Measure, table: int, total: int, nonrelevant: int) -> _Lis
 
 
 def _depths(rows: Sequence[tuple[int, ...]], ideals: _Keys, longest: int) -> tuple[int, int]:
-    """The number of ranks that any row needs, of rankings and of ideals."""
+    """The greatest number of ranks that a row needs, of rankings and of ideals."""
     depth = min(max(tables.UNCUT if row[3] == tables.AT_RELEVANT else row[3] for row in rows), longest)
     full = [
         min(row[3], 1 << 40)
@@ -461,7 +461,7 @@ def _discount_rows(
 ) -> npt.NDArray[np.float64]:
     found = np.zeros((max(len(discounts), 1), ideal_depth + 1))
     for place, discount in enumerate(discounts):
-        # the weight of the rank after the last is what a residual needs
+        # a residual needs the discount of the rank after the last
         width = dict(asked).get(discount, ideal_depth + isinstance(discount, Power))
         found[place, :width] = discount_table(discount, width)
     return found
@@ -475,7 +475,7 @@ def _tables(
     longest: int,
     asked: tuple[tuple[Function, int], ...],
 ) -> Plan:
-    """Tables for lists up to `longest`; users' functions are called only for ranks that their measures need."""
+    """Tables for lists of at most `longest` documents; users' functions are called only for ranks that their measures need."""
     entries = _Entries(_Keys(), _Keys(), _Keys(), _Keys(), _Keys())
     weighted = sorted(
         (entries.row_of(out, measure), _weight(measure)) for out, measure in enumerate(measures)
@@ -537,7 +537,7 @@ def _tables(
 
 
 def _leave_out_unjudged(ideals: list[Any], lists: list[_List], worths: list[Worth]) -> list[bool]:
-    """Whether each ideal has no place for unjudged documents."""
+    """For each ideal, whether it leaves out unjudged documents."""
     return [
         bool(lists[of_list].condensed) if source == tables.SCORED else worths[table].unjudged is None
         for table, source, of_list, *_ in ideals
@@ -547,7 +547,7 @@ def _leave_out_unjudged(ideals: list[Any], lists: list[_List], worths: list[Wort
 def _promising(
     gains: npt.NDArray[np.float64], ideals: list[Any], leave_out: list[bool]
 ) -> npt.NDArray[np.bool_]:
-    """Which levels, "unjudged" among them, have a gain in an ideal of the scored documents, and in one of the judged."""
+    """Which levels, including "unjudged", have a gain in an ideal of scored documents, and in one of judged documents."""
     promising = np.zeros((2, gains.shape[1] - 1), np.bool_)
     for (table, source, *_), leaves in zip(ideals, leave_out, strict=True):
         if source in (tables.SCORED, tables.JUDGED):
@@ -559,10 +559,12 @@ def _promising(
 
 def _first_wanted(worthy: npt.NDArray[np.bool_], condensing: bool) -> int:
     first = int(np.argmax(worthy)) if worthy.any() else len(worthy)
-    return min(first, len(worthy) - 2) if condensing else first  # what is dropped must be known
+    return (
+        min(first, len(worthy) - 2) if condensing else first
+    )  # unjudged documents need a rank where a list drops them
 
 
-# names in declarations, and what kernels call them
+# names in declarations, and their numbers in kernels
 _SOURCE = {"judged": tables.JUDGED, "scored": tables.SCORED, "returned": tables.RETURNED, "full": tables.FULL}
 _TIES = {"average": tables.AVERAGE, "input": tables.INPUT, "worst": tables.WORST, "best": tables.BEST}
 _UNDEFINED = {
@@ -616,7 +618,7 @@ def ranks_shown(measure: Measure) -> int:
 
 def ties_of(measure: Measure) -> int:
     ties = measure.params["ties"]
-    if measure.definition.over == "judged":  # it counts what is not judged, of which the best order has least
+    if measure.definition.over == "judged":  # it counts unjudged documents: the best order has the fewest
         ties = {"best": "worst", "worst": "best"}.get(ties, ties)
     return _TIES[ties]
 
@@ -659,7 +661,7 @@ def _gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None)
 
 
 def _top(worth: Worth) -> float:
-    """Greatest gain of the measure's scale; NaN where it has none and the query's own grades are the scale."""
+    """The greatest gain of the measure's scale; NaN where it has no scale and the best gain of the query counts."""
     gain = worth.gain
     if gain in _ONES or gain == "scaled":
         return 1.0
@@ -679,5 +681,5 @@ def _kind(worth: Worth) -> int:
 
 
 def _threshold(worth: Worth) -> float:
-    # a table of each grade has the threshold in it
+    # tables with a gain for each grade contain the threshold
     return -math.inf if worth.rel is None or worth.gain in _LOOKED_UP else worth.rel

@@ -1,8 +1,8 @@
 """Measures of click logs: gains divided by the probability that they could be observed.
 
-What users click depends on what they see. Where each document's propensity, the probability that its relevance was observed,
-is known, a gain divided by it counts for documents that were never seen, and DCG of such gains has the expectation of DCG of the true
-ones. The weighted gains are laid out as `Rankings` and summed by the same kernels as any other.
+Users click only on documents that they see. The propensity of a document is the probability that its relevance was observed.
+Where it is known, gains are divided by it; so a seen document also counts for others that were not seen, and the expectation of
+DCG is that of DCG over the true gains. The weighted gains are stored as `Rankings` and summed by the same kernels as all others.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from fastndcg.scoring import launch, plan
 
 Float64 = npt.NDArray[np.float64]
 
-_MOST_GAIN = 2.0**53  # beyond it float64 skips whole numbers
+_MOST_GAIN = 2.0**53  # beyond it float64 does not have all whole numbers
 
 
 def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
-    """Values of measures with `ips`, (n_measures, n_queries); NaN where a query has none.
+    """Values of measures with `ips`, (n_measures, n_queries); NaN where a query has no value.
 
-    Raises `InputError` for rankings without propensities, and for grades that a measure has no gain for.
+    Raises `InputError` for rankings without propensities, and for grades for which a measure has no gain.
     """
     _check(measures[0], rankings)
     values = np.empty((len(measures), rankings.n_queries))
@@ -46,7 +46,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
 
 
 def as_plain(measure: Measure, rankings: Rankings) -> tuple[Rankings, Measure, float | None]:
-    """Rankings and a measure without propensities that sum to the same, and what snips divides the sum by."""
+    """Rankings and a measure without propensities with the same sum, and the divisor of snips, or None."""
     _check(measure, rankings)
     plan.check(measure, rankings)
     weighted = _weight(measure, rankings)
@@ -66,7 +66,7 @@ def _check(measure: Measure, rankings: Rankings) -> None:
 
 
 def _weight(measure: Measure, rankings: Rankings) -> Rankings:
-    """The same rankings, whose grades are the measure's gains over propensities."""
+    """The same rankings with the gains of the measure, divided by propensities, as grades."""
     propensity: Any = rankings.propensity
     gains = plan.gains_of_documents(measure, rankings) / np.maximum(propensity, measure.clip)
     if len(gains) and np.abs(gains).max() > _MOST_GAIN:
@@ -90,6 +90,6 @@ def _weight(measure: Measure, rankings: Rankings) -> Rankings:
 
 
 def _without_ips(measure: Measure) -> Measure:
-    """The measure, of gains that are grades."""
+    """The measure without `ips`, with grades as gains."""
     linear: dict[str, Any] = {"gain": "linear", "rel": None, "unjudged": None, "empty": "nan"}
     return measure(**linear, ips=False, clip=0)

@@ -1,7 +1,7 @@
-"""The contribution of each rank of one query to a measure, from the lists that the kernels make.
+"""The contribution of each rank of one query to a measure, from the lists of the kernels.
 
-The plan of the measure is run with other rows: one for each rank of its list, and one for each of its ideal ranking. So what comes out is
-what the kernels summed, and nothing here ranks, averages ties or asks for a gain a second time.
+The plan of the measure is run with other rows: one for each rank of its list, and one for each rank of its ideal. So the results
+are the terms that the kernels add up; this module does not rank documents, average ties or compute gains.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
 _TOGETHER = 256  # ranks of an ideal that are read at once
-_MOST_TRUNCATED = 20_000_000  # documents of lists that end at each tied group
+_MOST_TRUNCATED = 20_000_000  # documents of all lists that end at a tied group (see `_by_truncation`)
 
 
 class Ranks(NamedTuple):
     """The terms of a measure for one query."""
 
-    added: Float64  # (n_ranks,): what the kernels hold for each rank that counts
-    discount: Float64  # (n_ranks,): 1 where they hold what is summed
-    running: Float64  # (n_ranks,): the value if the list contributed nothing after this rank
+    added: Float64  # (n_ranks,): the kernels' list, for each rank that counts
+    discount: Float64  # (n_ranks,): 1 where the list needs no discount
+    running: Float64  # (n_ranks,): the value if no later rank contributed
     contribution: Float64  # (n_ranks,)
-    ideal_gain: Float64  # (n_ideal,): of the measure's own ideal ranking; none where it has none
+    ideal_gain: Float64  # (n_ideal,): gains of the measure's own ideal ranking; of length 0 without one
     ideal_contribution: Float64
-    ideal: float  # what divides; NaN where nothing does
-    base: float  # the value without any rank
+    ideal: float  # the divisor; NaN without one
+    base: float  # the value of an empty list
 
 
 def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
-    """The contribution of each rank of the only query. Raises `MeasureError` for measures that are not sums over ranks."""
+    """The contribution of each rank; the rankings have one query. Raises `MeasureError` for measures that are not sums over ranks."""
     _check(measure)
     divisor = None
     if measure.way == "laid out":
@@ -79,21 +79,21 @@ def _check(measure: Measure) -> None:
         )
 
 
-# ---- what the kernels hold ----
+# ---- terms from the kernels ----
 
 
 def _run(
     rows: Sequence[tuple[int, ...]], more: Float64, whole: Plan, coding: Any, rankings: Rankings
 ) -> Float64:
-    """The values of rows that are run in place of a plan's own, with further discounts."""
-    asked = whole._replace(
+    """Values of `rows`, which replace the rows of a plan; `more` are further discounts."""
+    tables_of_rows = whole._replace(
         rows=plan.freeze(rows, np.int64),
         weights=plan.freeze(np.zeros(len(rows)), np.float64),
         discounts=plan.freeze(np.concatenate([whole.discounts, more]), np.float64),
         skippable=False,
     )
     out = np.empty((len(rows), 1))
-    launch.run_one(asked, coding, rankings, out)
+    launch.run_one(tables_of_rows, coding, rankings, out)
     values: Float64 = out[:, 0]
     return values
 
@@ -104,17 +104,17 @@ def _from_kernels(measure: Measure, rankings: Rankings, divisor: float | None) -
     width, n_discounts = whole.discounts.shape[1], len(whole.discounts)
     n = min(whole.depth, rankings.n_docs)
     nothing, never = n_discounts, tables.NEVER
-    # how many ranks there are, what R is, and what each rank holds
+    # the number of ranks, the number of relevant documents, and the list up to each rank
     rows = [
         (list_, nothing, -1, tables.UNCUT, never, 0, tables.LEFT, -1),
         (list_, nothing, -1, 1, never, 1, tables.POOL_TOTAL, total),
     ]
     rows += [(list_, -1, -1, rank + 1, never, rank + 2, tables.AS_IS, -1) for rank in range(n)]
-    shown, relevant, *held = _run(rows, np.zeros((1, width)), whole, coding, rankings).tolist()
+    shown, relevant, *of_ranks = _run(rows, np.zeros((1, width)), whole, coding, rankings).tolist()
     if cutoff == tables.AT_RELEVANT:
         cutoff = int(relevant)
     stop = min(int(shown), n, cutoff)
-    added = np.array(held[:stop], np.float64)
+    added = np.array(of_ranks[:stop], np.float64)
     ideal_gain = np.empty(0)
     if ideal >= 0:
         ideal_gain = _ideal_gains(ideal, min(cutoff, whole.ideal_depth), whole, coding, rankings)
@@ -155,7 +155,7 @@ def _from_kernels(measure: Measure, rankings: Rankings, divisor: float | None) -
 def _scale(
     over: int, best: float, cutoff: int, shown: int, relevant: float, weight: float, divisor: float | None
 ) -> tuple[float, float | None]:
-    """The factor and the divisor of a sum, as in `kernels.sums.divide`; None for none."""
+    """The factor and the divisor of a sum, as in `kernels.sums.divide`; None where nothing divides it."""
     if divisor is not None or over == tables.BY_IDEAL:
         return 1.0, best
     if over in (tables.AS_IS, tables.LEFT):
@@ -173,7 +173,7 @@ def _scale(
 
 
 def _running(parts: Float64) -> Float64:
-    """The sum so far, added rank after rank as the kernels do."""
+    """The sum up to each rank, added in the same order as in the kernels."""
     total, sums = 0.0, np.empty(len(parts))
     for rank, part in enumerate(parts.tolist()):
         total += part
@@ -196,11 +196,11 @@ def _ideal_gains(ideal: int, ranks: int, whole: Plan, coding: Any, rankings: Ran
     return np.trim_zeros(np.array(gains), "b")
 
 
-# ---- folds that the kernels keep as one number ----
+# ---- folds whose list has only one number ----
 
 
 def _by_truncation(measure: Measure, rankings: Rankings) -> Ranks:
-    """Of lists that end after each tied group, whose relevant documents share what the group adds."""
+    """The terms from lists that end after each tied group; the relevant documents of a group share its increase equally."""
     number = tie_numbers(rankings.scores)
     order = np.lexsort((np.arange(rankings.n_docs), number))
     ends = np.flatnonzero(np.diff(number[order], append=-1)) + 1
