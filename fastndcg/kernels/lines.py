@@ -53,9 +53,7 @@ class TextColumns(NamedTuple):
     odd: Array  # int64 (:, 3): row, start and end of each number that a slower reader must read
 
 
-_USUAL_BLANKS = (
-    12  # of 64 bytes; so many are always written, because a branch on their number would be mispredicted
-)
+_USUAL_BLANKS = 12  # of 64 bytes; so many are always written: a branch on their number would be mispredicted
 
 
 @block
