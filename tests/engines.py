@@ -331,6 +331,8 @@ def spark_session(master: str, settings: dict[str, str], *, connect: bool = Fals
     builder = start(master).appName("fastndcg")
     for name, value in {
         "spark.ui.enabled": "false",
+        # small jobs: to compile them well, and to collect in parallel, took as long as all else that Java did
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "3",
         "spark.sql.warehouse.dir": tempfile.gettempdir(),
