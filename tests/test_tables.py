@@ -251,7 +251,7 @@ def test_notebooks_show_tables_without_a_script() -> None:
     for name in ("Scores", "Summary", "Comparison", "ConventionScores"):
         assert "<th>low</th>" in shown[name]._repr_html_(), name
     assert "<td>4</td>" in shown["Rankings"]._repr_html_()
-    assert "&#x27;exp2&#x27;: what a grade is worth" in shown["Measure"]._repr_html_()
+    assert "&#x27;exp2&#x27;: the gain of a grade" in shown["Measure"]._repr_html_()
 
 
 def test_notebooks_say_how_many_rows_are_left_out() -> None:

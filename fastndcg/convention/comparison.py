@@ -1,4 +1,4 @@
-"""All tools side by side on one data set, and the choices that lead from one tool's number to another's."""
+"""Compare all tools on one data set, and explain which choices make their values differ."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CHOICES = {
 
 
 def _walk(start: Convention, end: Convention, k: int | None) -> list[tuple[str, Convention]]:
-    """Conventions from `start` to `end` that differ from their predecessor in one choice."""
+    """Conventions from `start` to `end`, each of which differs from the previous one in one choice."""
     steps, at = [], start
     for choice, names in CHOICES.items():
         if choice == "cutoff" and k is not None:  # no tool has a cutoff of its own then
@@ -55,8 +55,8 @@ def _walk(start: Convention, end: Convention, k: int | None) -> list[tuple[str, 
 def _means(
     rankings: Rankings, rules: Iterable[Convention], k: int | None, threads: int | None
 ) -> dict[Convention, float | str]:
-    """The mean by each rule, or why there is none. Rules that order the rows alike share one pass over the data."""
-    check_threads(threads)  # or it would be taken for a reason why there is no mean
+    """The mean by each convention, or the reason why it has none. Conventions with equal order of rows share one pass."""
+    check_threads(threads)  # here, since an error below counts as a reason why there is no mean
     groups: dict[tuple[str | None, str], list[Convention]] = {}
     for rule in dict.fromkeys(rules):
         ordering = rule.ties if rule.ties not in ("average", "input", "worst", "best") else ""
@@ -106,13 +106,13 @@ def compare_conventions(
     *,
     threads: int | None = None,
 ) -> Table:
-    """nDCG@k of one data set by every convention, and which choices move each from the first one.
+    """Compute nDCG@k of one data set by every convention, and show how much each choice changes the first convention's value.
 
     Parameters
     ----------
     rankings : Rankings
     k : int or None
-        None leaves it to each convention: XGBoost cuts at 32 then.
+        None means each convention's own cutoff, which is 32 for XGBoost.
     names : names or Conventions, optional
         Default: all, scikit-learn's first.
     threads : int, optional
@@ -121,10 +121,9 @@ def compare_conventions(
     Returns
     -------
     Table
-        A row for each: `name`, `value`, `difference` from the first, then for each choice (cutoff, queries, scores, rel, gain,
-        discount, ideal, ties, empty, weights, rounding) by how much it moves the first one's value on this data, when the
-        choices are changed in this order: the first value and these effects add up to the value, exactly. `refused` says why
-        there is no value.
+        A row for each convention: `name`, `value`, `difference` from the first value, and the effect of each choice on this data
+        (cutoff, queries, scores, rel, gain, discount, ideal, ties, empty, weights, rounding). Choices are changed in this order,
+        and the first value plus the effects of a row is exactly the value of that row. `refused` says why there is no value.
 
     Raises
     ------
@@ -133,8 +132,8 @@ def compare_conventions(
 
     See Also
     --------
-    explain_conventions : the way from one convention to another.
-    evaluate : values by one convention, with `convention=`.
+    explain_conventions : show the steps from one convention to another.
+    evaluate : compute values by one convention, with `convention=`.
 
     Examples
     --------
@@ -189,13 +188,13 @@ def explain_conventions(
     *,
     threads: int | None = None,
 ) -> Table:
-    """The way from one convention's nDCG@k to another's, one choice at a time.
+    """Show how nDCG@k changes from one convention to another, one choice at a time.
 
     Parameters
     ----------
     rankings : Rankings
     a, b : name or Convention
-        The conventions that the way leads from and to.
+        The first and the last convention.
     k : int, optional
         Cutoff; None for whole lists.
     threads : int, optional
@@ -204,8 +203,8 @@ def explain_conventions(
     Returns
     -------
     Table
-        `choice`, `before`, `after` (what was chosen), `effect`, `value` (after the step). The first row is the value of `a`; it
-        and the effects add up to the last value, that of `b`, exactly.
+        `choice`, its values `before` and `after` the step, `effect`, and `value` after the step. The first row has the value of
+        `a`. That value plus all effects is exactly the last value, which is that of `b`.
 
     Raises
     ------
@@ -214,8 +213,8 @@ def explain_conventions(
 
     See Also
     --------
-    compare_conventions : many conventions at once.
-    evaluate : values by one convention, with `convention=`.
+    compare_conventions : compare many conventions.
+    evaluate : compute values by one convention, with `convention=`.
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """Conventions as data: one declaration for each tool.
 
-What a measure's parameters can say (gain, discount, ideal, ties, empty, rel) is in `Convention.measure`. The rest belongs to a
-whole evaluation: scores narrowed to float32, ties broken by document id, queries left out, rounding, and what weights do to the
-mean.
+`Convention.measure` has all that parameters of a measure can express: gain, discount, ideal, ties, empty, rel. The other fields
+are for a whole evaluation: scores as float32, ties broken by document id, queries left out, rounding, and the weights of the mean.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Rounding(NamedTuple):
-    """Decimals of the reported values. Printed ones are rounded after the mean is taken, stored ones before it."""
+    """Decimals of the reported values. Printed values are rounded after the mean is computed, stored values before."""
 
     decimals: int
     when: str  # "printed" or "stored"
@@ -34,21 +33,21 @@ TIES = {
     "docid_desc": "by falling document id, compared as UTF-8 text",
     "docid_asc": "by rising document id, compared as UTF-8 text",
     "item_desc": "by falling document id, numbers compared as numbers",
-    "numba_argsort": "as Numba's np.argsort(-scores) leaves them: input order up to 15 documents, scrambled but repeatable above",
-    "input_to_16": "input order up to 16 documents; above, torch.sort leaves the order of ties to chance",
+    "numba_argsort": "the order of Numba's np.argsort(-scores): input order up to 15 documents, beyond that scrambled but repeatable",
+    "input_to_16": "input order up to 16 documents; beyond that torch.sort does not define the order",
     "unspecified": "left to chance",
 }
 QUERIES = {
-    "value": "as any other query",
+    "value": "like any other query",
     "skip": "left out",
-    "skip_irrelevant": "left out, and so is a query where no judged document gains anything",
+    "skip_irrelevant": "left out, like each query without a judged document of positive gain",
 }
 WEIGHTS = {
     "weighted": "weighted mean",
     "ignored": "plain mean; there are no weights",
-    "lightgbm": "weighted sum over the sum of weights, but an empty query adds its value times 1, whatever its weight",
-    "xgboost": "as lightgbm; a mean above 1 ends the program",
-    "tf_ranking": "weighted mean, where an empty query has the mean weight of the others",
+    "lightgbm": "weighted sum over the sum of weights, but an empty query adds its value with weight 1 to the first sum",
+    "xgboost": "like lightgbm; a mean above 1 ends the program",
+    "tf_ranking": "weighted mean; an empty query has the mean weight of the others",
 }
 
 
@@ -70,19 +69,19 @@ class Convention:
     ties: str = "average"  # one of TIES
     empty: Empty = 0.0  # value of a query whose IDCG is 0
     rel: float | None = None  # grades below it gain nothing
-    score_dtype: str | None = None  # scores are narrowed to it before they are compared
+    score_dtype: str | None = None  # scores are cast to it before they are compared
     rounding: Rounding | None = None
     missing: str = "skip"  # a judged query without returned documents: one of QUERIES
     unjudged: str = "skip"  # a returned query without judged documents: one of QUERIES
     weights: str = "ignored"  # one of WEIGHTS
-    default_cutoff: int | None = None  # cutoff where none is named
-    tolerance: float = 1e-9  # largest difference to the tool's own value of a query that is promised
+    default_cutoff: int | None = None  # cutoff of a measure without one
+    tolerance: float = 1e-9  # largest difference from the tool's own value of a query
     tool: str = ""  # name and version that was run, or read
     source: str = ""  # where the tool computes it
     caveats: tuple[str, ...] = ()
 
     def measure(self, cutoff: int | None = None) -> Measure:
-        """nDCG with this convention's parameters, as far as a measure has them."""
+        """nDCG with those choices of this convention that a measure has parameters for."""
         measure = nDCG(
             gain=self.gain,
             discount=self.discount,
@@ -96,7 +95,7 @@ class Convention:
 
     @property
     def orders_by_id(self) -> bool:
-        """Whether tied documents are ordered by their ids."""
+        """Whether tied documents are ordered by id."""
         return self.ties in ("docid_desc", "docid_asc", "item_desc")
 
     @property
@@ -120,7 +119,7 @@ class Convention:
         return ties | {name: value for name, value in rules.items() if value is not None}
 
     def replace(self, **changes: Any) -> Convention:
-        """This convention with other values of the named fields."""
+        """This convention with other values of the named fields. Raises `ConventionError` for an unknown field or value."""
         known = [each.name for each in fields(self)]
         for name in changes:
             if name not in known:
@@ -145,7 +144,7 @@ class Convention:
             raise MeasureError(
                 f"score_dtype={self.score_dtype!r} is not known to conventions; wanted None, as the scores are, or 'float32'"
             )
-        # one canonical, hashable form of each, as measures have it
+        # one canonical, hashable form of each value, as in measures
         measure = nDCG(
             gain=self.gain, discount=self.discount, ideal=self.ideal, empty=self.empty, rel=self.rel
         )
@@ -154,7 +153,7 @@ class Convention:
 
 
 class Conventions(Mapping[str, Convention]):
-    """All conventions by name; immutable. For a tool that cannot be reproduced the error says why.
+    """All conventions by name; immutable. For a tool that cannot be reproduced, the error gives the reason.
 
     >>> conventions["catboost"].ties
     'worst'
@@ -209,15 +208,15 @@ _SKLEARN = Convention(
     "sklearn", ideal="scored", ties="average", weights="weighted",
     tool="scikit-learn 1.9.1", source="sklearn/metrics/_ranking.py ndcg_score",
     caveats=(
-        "linear gain, where many expect 2^grade - 1",
-        "rows of one document and negative grades raise there",
-        "unsigned scores wrap around there (1.9.1): np.uint8 scores give wrong values; cast them to float",
+        "its gain is linear, not 2^grade - 1",
+        "it raises an error for rows of one document and for negative grades",
+        "in 1.9.1, unsigned scores such as np.uint8 wrap around and give wrong values; cast them to float",
     ),
 )  # fmt: skip
 _TREC_EVAL = Convention(
     "trec_eval", ties="docid_desc", rel=0, rounding=Rounding(4, "printed"),
     tool="trec_eval 10.0", source="m_ndcg.c, m_ndcg_cut.c, form_res_rels.c",
-    caveats=(*_TREC_CAVEATS, "10.0 without -c ends with exit code 4 where the run lacks a judged query; such queries are left out here"),
+    caveats=(*_TREC_CAVEATS, "10.0 without -c ends with exit code 4 if the run lacks a judged query; here such queries are left out"),
 )  # fmt: skip
 _TREC_EVAL_9 = _TREC_EVAL.replace(
     name="trec_eval9", score_dtype="float32", tool="trec_eval 9.0.8",
@@ -233,9 +232,9 @@ _RANX = Convention(
     "ranx", ties="numba_argsort", rel=1, missing="value",
     tool="ranx 0.3.21", source="ranx/metrics/ndcg.py, ranx/data_structures/common.py",
     caveats=(
-        "with more than 15 documents the order of ties is that of Numba's unstable quicksort, and depends on the order of the rows",
-        "a query without returned documents raises there, unless make_comparable=True, which counts it as 0",
-        "grades below 1 are dropped, fractions of them too",
+        "with more than 15 documents, Numba's unstable quicksort decides the order of ties, which depends on the order of the rows",
+        "it raises an error for a query without returned documents, unless make_comparable=True, which counts it as 0",
+        "grades below 1, including fractions, are dropped",
     ),
 )  # fmt: skip
 _LIGHTGBM = Convention(
@@ -244,7 +243,7 @@ _LIGHTGBM = Convention(
     caveats=(
         "queries without a relevant document count as 1",
         "with query weights such a query adds 1, not its weight, so that the mean can exceed 1",
-        "ties keep the order of the rows, whatever the issue tracker says",
+        "ties keep the order of the rows, although its issue tracker says otherwise",
         "label_gain: conventions['lightgbm'].replace(gain=[0, 1, 3, 7])",
     ),
 )  # fmt: skip
@@ -252,29 +251,29 @@ _XGBOOST = _LIGHTGBM.replace(
     name="xgboost", score_dtype="float32", weights="xgboost", default_cutoff=32,
     tool="XGBoost 3.2.0", source="src/metric/rank_metric.cc EvalNDCG, src/common/ranking_utils.h",
     caveats=(
-        "ndcg without @ is cut at 32, silently",
-        "queries without a relevant document count as 1, and with group weights add 1, not their weight",
+        "ndcg without @ is silently cut at 32",
+        "queries without a relevant document count as 1; with group weights such a query adds 1, not its weight",
         "ndcg_exp_gain=false: conventions['xgboost'].replace(gain='linear')",
     ),
 )  # fmt: skip
 _CATBOOST = Convention(
     "catboost", ideal="scored", ties="worst", empty=1.0, weights="weighted",
     tool="CatBoost 1.2.10", source="catboost/libs/metrics/dcg.cpp, doc_comparator.h",
-    caveats=("type=Base, denominator=LogPosition are its defaults", "targets are float32", "of tied documents the lower target comes first"),
+    caveats=("type=Base, denominator=LogPosition are its defaults", "targets are float32", "tied documents are ordered by rising target"),
 )  # fmt: skip
 _TF_RANKING = Convention(
     "tf_ranking", gain="exp2", ideal="scored", ties="average", score_dtype="float32", weights="tf_ranking", tolerance=1e-6,
     tool="TF-Ranking 0.5.5", source="python/metrics_impl.py NDCGMetric",
     caveats=(
-        "it shuffles ties without a seed; this is the exact expectation of what it draws",
-        "weights of single documents, which multiply gains there, are not reproduced; weights of queries are",
+        "it shuffles ties without a seed; this is the exact expected value over its shuffles",
+        "weights of queries are reproduced; weights of single documents, by which it multiplies gains, are not",
     ),
 )  # fmt: skip
 _RECSYS = Convention(
     "recsys", gain="binary", ties="input", missing="value",
     tool="RePlay, RecPack, Cornac, implicit, RecBole, recommenders, sentence-transformers and pyvespa agree on it",
     source="Tamm, Damdinov and Vasilev, arXiv 2206.12858",
-    caveats=("they differ in ties and in which users count; each has a name of its own",),
+    caveats=("they differ in ties and in which users count; each also has a convention of its own",),
 )  # fmt: skip
 
 _DECLARED = (
@@ -289,13 +288,13 @@ _DECLARED = (
     Convention(
         "gdeval", gain="exp2", ties="docid_desc", empty="skip", rel=0, rounding=Rounding(5, "printed"),
         tool="gdeval.pl of the TREC Web track", source="gdeval.pl, as shipped with ir_measures 0.4.3",
-        caveats=("queries without a relevant document are left out", "grades above 4 and queries that are no number end the program there"),
+        caveats=("queries without a relevant document are left out", "grades above 4 and query ids that are not numbers end the program"),
     ),
     _PYTREC_EVAL.replace(
         name="ir_measures", missing="value", tool="ir_measures 0.4.3", source="ir_measures/providers/pytrec_eval_provider.py",
         caveats=(
             "nDCG goes to pytrec_eval; a judged query that the run lacks counts as 0",
-            "nDCG(dcg='exp-log2') goes to gdeval.pl, whose values of 5 decimals are averaged: conventions['gdeval']",
+            "nDCG(dcg='exp-log2') goes to gdeval.pl, whose values, rounded to 5 decimals, are averaged: conventions['gdeval']",
         ),
     ),
     _RANX,
@@ -312,7 +311,7 @@ _DECLARED = (
     _TF_RANKING,
     _TF_RANKING.replace(
         name="rax", ties="input", weights="ignored", tool="Rax 0.4.0", source="rax/_src/metrics.py ndcg_metric",
-        caveats=("weights of documents multiply gains there; equal ones within a query change nothing", "with key= it shuffles ties"),
+        caveats=("it multiplies gains by weights of documents; weights that are equal within a query have no effect", "with key= it shuffles ties"),
     ),
     _SKLEARN.replace(
         name="torchmetrics", score_dtype="float32", weights="ignored", tolerance=1e-6,
@@ -327,23 +326,23 @@ _DECLARED = (
     Convention(
         "allrank", gain="exp2", ideal="scored", ties="input_to_16", empty=1.0, score_dtype="float32", tolerance=1e-6,
         tool="allRank 1.4.3", source="allrank/models/metrics.py ndcg",
-        caveats=("the order of ties in longer lists is left to torch.sort, so that those are refused",),
+        caveats=("in longer lists torch.sort does not define the order of ties, so ties there are refused",),
     ),
     Convention(
         "ranklib", gain="exp2", ideal="scored", ties="input",
         tool="RankLib, read", source="ciir/umass/edu/metric/NDCGScorer.java",
-        caveats=("with -qrel the ideal is made of all judged documents: conventions['ranklib'].replace(ideal='judged')",),
+        caveats=("with -qrel the ideal ranking holds all judged documents: conventions['ranklib'].replace(ideal='judged')",),
     ),
     _RECSYS.replace(
         name="spark", tool="Spark 4.3.0", source="mllib/evaluation/RankingMetrics.scala ndcgAt",
-        caveats=("binary: PySpark drops a column of relevance silently", "the discount's logarithm is the natural one, which the ratio cancels"),
+        caveats=("binary: PySpark silently drops a column of relevance", "the discount has a natural logarithm; the base cancels in the ratio"),
     ),
     Convention(
         "elasticsearch", gain="exp2", ideal="judged_returned", ties="input", missing="value", unjudged="value",
         tool="Elasticsearch, read", source="index/rankeval/DiscountedCumulativeGain.java",
         caveats=(
-            "the ideal has as many documents as were returned, so that a short list is judged by a short ideal",
-            "unknown_doc_rating, which gains but is not in the ideal, is not reproduced",
+            "the ideal ranking has as many documents as were returned, so a short list is compared with a short ideal",
+            "unknown_doc_rating is not reproduced: it adds gain that the ideal ranking does not have",
         ),
     ),
     Convention(
@@ -354,7 +353,7 @@ _DECLARED = (
     Convention(
         "quepid", gain="exp2", ideal="judged_uncut", ties="input", missing="value",
         tool="Quepid nDCG@10, read", source="db/scorers/ndcg@10.js",
-        caveats=("the ideal is not cut, so that a perfect list stays below 1 where more than k documents are rated",),
+        caveats=("the ideal ranking has no cutoff, so a perfect list stays below 1 if more than k documents are rated",),
     ),
     Convention(
         "quepid_cut", gain="exp2", ties="input", missing="value", tool="Quepid NDCG_CUT@10, read", source="db/scorers/ndcg_cut@10.js"
@@ -362,7 +361,7 @@ _DECLARED = (
     Convention(
         "rectools", gain="binary", ideal="full", ties="input", missing="value", unjudged="skip_irrelevant",
         tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG",
-        caveats=("the ideal is k relevant items for every user, however few there are", "users without relevant items are left out"),
+        caveats=("the ideal ranking has k relevant items even for users who have fewer", "users without relevant items are left out"),
     ),
     _RECSYS.replace(
         name="rectools_achievable", empty="skip", tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG(divide_by_achievable=True)",
@@ -372,17 +371,17 @@ _DECLARED = (
     _RECSYS.replace(
         name="replay", ties="item_desc", empty="skip", tool="RePlay 0.22.0", source="replay/metrics/ndcg.py",
         caveats=(
-            "pandas, Polars and Spark input orders ties by falling item id; a dict of lists keeps its order",
-            "users without relevant items are no ground truth, and left out",
+            "for pandas, Polars and Spark input, ties are ordered by falling item id; a dict of lists keeps its order",
+            "users without relevant items have no ground truth and are left out",
         ),
     ),
     _RECSYS.replace(
         name="recpack", ties="unspecified", empty="skip", tool="RecPack 0.3.6", source="recpack/metrics/dcg.py NDCGK",
-        caveats=("the order of ties in sparse scores is not specified: such data is refused", "users without truth are left out"),
+        caveats=("the order of ties in sparse scores is not defined, so such data is refused", "users without ground truth are left out"),
     ),
     _RECSYS.replace(
         name="cornac", empty="skip", tool="Cornac 2.2.1", source="cornac/metrics/ranking.py NDCG",
-        caveats=("users without positives are left out by its evaluator",),
+        caveats=("its evaluator leaves out users without positive items",),
     ),
     _RECSYS.replace(
         name="implicit", empty="skip", tool="implicit 0.7.3", source="implicit/evaluation.pyx ndcg_at_k",
@@ -390,11 +389,11 @@ _DECLARED = (
     ),
     _RECSYS.replace(
         name="recbole", ties="unspecified", empty="skip", score_dtype="float32", tool="RecBole 1.2.1", source="recbole/evaluator/metrics.py NDCG",
-        caveats=("torch.topk leaves the order of ties to chance: such data is refused",),
+        caveats=("torch.topk does not define the order of ties, so such data is refused",),
     ),
     _RECSYS.replace(
         name="recommenders", empty="skip", tool="recommenders 1.2.1", source="recommenders/evaluation/python_evaluation.py ndcg_at_k",
-        caveats=("score_type='binary'; truth users without predictions count as 0",),
+        caveats=("score_type='binary'; users of the ground truth without predictions count as 0",),
     ),
     _RECSYS.replace(
         name="sentence_transformers", ties="docid_asc", empty="skip",
@@ -403,7 +402,7 @@ _DECLARED = (
     ),
     _RECSYS.replace(
         name="pyvespa", empty="skip", tool="pyvespa 1.2.9", source="vespa/evaluation/_base.py",
-        caveats=("grades are ignored even where they are given", "hits are taken in the server's order"),
+        caveats=("grades are ignored even if they are given", "hits keep the order of the server"),
     ),
     Convention(
         "elliot", gain="exp2", rel=1, ties="input", empty="skip",
@@ -418,17 +417,17 @@ _DECLARED = (
     Convention(
         "lenskit_binary", gain="binary", discount="jarvelin", ties="input", empty="skip", missing="value",
         tool="LensKit 2025.8.1", source="lenskit/metrics/ranking/_dcg.py NDCG()",
-        caveats=("every test item is relevant there, whatever its grade; here those of grade 1 and more",),
+        caveats=("every test item is relevant, whatever its grade; here only items of grade 1 and above are",),
     ),
     Convention(
         "jarvelin2002", discount="jarvelin", ties="input", empty="skip",
         tool="Järvelin and Kekäläinen, TOIS 20(4), 2002", source="doi.org/10.1145/582415.582418",
-        caveats=("base 2, so that only ranks 1 and 2 are undiscounted", "the paper also averages nDCG over the ranks 1 to k"),
+        caveats=("the base is 2, so only ranks 1 and 2 are not discounted", "the paper also averages nDCG over the ranks 1 to k"),
     ),
     Convention(
         "burges2005", gain="exp2", ideal="scored", ties="input", empty="skip",
         tool="Burges et al., ICML 2005", source="doi.org/10.1145/1102351.1102363",
-        caveats=("1/log(1 + rank), whose base the ratio cancels",),
+        caveats=("the discount is 1/log(1 + rank); the base cancels in the ratio",),
     ),
 )  # fmt: skip
 
@@ -437,19 +436,19 @@ _REFUSED = {
         "ignore_ties=True sorts with NumPy's unstable default, whose order of ties depends on the processor. "
         'Use "sklearn", which averages over ties, or ties="input".'
     ),
-    "tf_ranking_draw": 'TF-Ranking shuffles ties without a seed, so that no run repeats another. "tf_ranking" is the exact expectation.',
+    "tf_ranking_draw": 'TF-Ranking shuffles ties without a seed, so each run differs. "tf_ranking" is the exact expected value.',
     "torch_sort": (
-        "torch.sort and torch.topk leave the order of ties to chance in lists of more than 16. "
-        '"allrank" refuses data where that matters; ties="average" is the expectation.'
+        "torch.sort and torch.topk do not define the order of ties in lists of more than 16. "
+        '"allrank" refuses data where that matters; ties="average" is the expected value.'
     ),
     "spark_graded": (
-        "the 3-tuple form of Spark's ndcgAt takes labels in the order given for the ideal ranking, so that its value depends on "
+        "the 3-tuple form of Spark's ndcgAt takes the labels in the given order as the ideal ranking, so its value depends on "
         'that order and can exceed 1. Use "burges2005" for exponential gain, or "spark" for the binary form.'
     ),
     "trec_eval_close_gains": 'trec_eval compares gains by a difference cast to int, so that gains closer than 1 come out in any order. Use "trec_eval".',
     "cwl_eval": "the NDCG-k of cwl_eval is a scaled DCG that is not divided by an ideal; evaluate DCG instead.",
     "elasticsearch_unknown_doc_rating": (
-        'unjudged documents gain a rating there that the ideal does not have. Use "elasticsearch".'
+        'unjudged documents get a rating that the ideal ranking does not have. Use "elasticsearch".'
     ),
 }  # fmt: skip
 

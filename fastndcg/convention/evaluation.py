@@ -1,4 +1,4 @@
-"""Values as one tool computes and reports them, and their mean."""
+"""Compute and report values and means as one tool does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Reported(NamedTuple):
-    """Values of one measure: those that the tool reports, NaN where it reports none, and those that enter its mean."""
+    """Values of one measure: those that the tool reports (NaN where it reports none), and those that enter its mean."""
 
     values: Float64
     averaged: Float64
@@ -41,7 +41,7 @@ class Reported(NamedTuple):
 
 
 def report(convention: Convention, measure: Measure, values: Float64, left_out: Bools) -> Reported:
-    """From the measure's values, NaN for empty queries, to what the tool reports."""
+    """The values that the tool reports, from the measure's values, which are NaN for empty queries."""
     empty = np.isnan(values)
     instead = math.nan if isinstance(measure.empty, str) else measure.empty
     values = np.where(left_out, math.nan, np.where(empty, instead, values))
@@ -65,7 +65,7 @@ class _Share(NamedTuple):
     """Exact sums over some of the queries that enter a mean."""
 
     queries: int = 0
-    undefined: int = 0  # NaN among the values, which are in none of the sums
+    undefined: int = 0  # number of NaN values, which no sum contains
     total: Fraction = Fraction(0)
     weights: Fraction = Fraction(0)  # 0 where there are no weights, as is the next
     weighted: Fraction = Fraction(0)
@@ -86,7 +86,7 @@ class _Share(NamedTuple):
 
 
 class MeanSums(NamedTuple):
-    """Exact sums that a mean is made of, by any rule for weights; those of parts merge into exactly those of the whole.
+    """Exact sums from which the mean is computed, for any rule for weights. Sums of parts merge into exactly those of the whole.
 
     >>> queries = Rankings.from_lists([[1, 0], [0, 0], [2, 1]], [[0.1, 0.2], [0.3, 0.4], [0.6, 0.6]], weight=[0.5, 2, 1])
     >>> first, rest = (evaluate_by_convention(part, "nDCG", "tf_ranking") for part in (queries[:1], queries[1:]))
@@ -125,7 +125,7 @@ class MeanSums(NamedTuple):
         )
 
     def mean(self, convention: Convention) -> float:
-        """The mean as the tool takes it. Raises `ConventionError` where the tool ends instead."""
+        """The mean as the tool computes it. Raises `ConventionError` where the tool would end with an error."""
         valued, empty, weightless = self[:3]
         total, divisor = valued.weighted + empty.weighted, valued.weights + empty.weights
         if not self.has_weights:
@@ -150,13 +150,13 @@ class MeanSums(NamedTuple):
 
 
 class ConventionScores(Scores):
-    """`Scores` of one convention: values, rounding and means are the tool's.
+    """`Scores` by one convention, with the tool's values, rounding and means.
 
     Attributes
     ----------
     convention : Convention
     resolved : tuple of Measure, (n_measures,)
-        What was computed for each of `measures`, all parameters explicit.
+        The measure that was computed for each of `measures`, with all parameters.
     """
 
     convention: Convention
@@ -198,7 +198,7 @@ class ConventionScores(Scores):
         return ConventionScores(self.convention, self.measures, self.resolved, reported, queries, weight)
 
     def __getitem__(self, measure: object) -> Float64:
-        """Values of one measure, by the name it was asked for or as it was resolved, (n_queries,)."""
+        """Values of one measure, (n_queries,), by the name in `measures` or in `resolved`."""
         wanted = as_measure(measure)
         if wanted not in self.measures and wanted in self.resolved:
             row: Float64 = self.values[self.resolved.index(wanted)]
@@ -219,7 +219,7 @@ class ConventionScores(Scores):
         return self._mean_sums(row, part).mean(self.convention)
 
     def _mean_sums(self, row: int, part: Any = slice(None)) -> MeanSums:
-        """What the mean of a measure is made of, over all queries or some."""
+        """The sums for the mean of a measure, over all queries or a part."""
         weight = None if self.weight is None else self.weight[part]
         return MeanSums.of(self.convention, self._reported[row].part(part), weight)
 
@@ -228,7 +228,7 @@ class ConventionScores(Scores):
 
 
 def resolve(measure: Measure, convention: Convention) -> Measure:
-    """The measure with the convention's parameters, where its own are at their defaults.
+    """The measure with the convention's value for each parameter that is at its default.
 
     >>> from fastndcg import conventions, nDCG
     >>> resolve(nDCG(empty="skip") @ 5, conventions["lightgbm"])
@@ -250,7 +250,7 @@ def resolve_all(measures: Iterable[Measure], convention: object) -> tuple[Measur
 
 
 def resolve_like(measure: Measure, like: object, **parameters: Any) -> Measure:
-    """`nDCG(like=...)`: the convention's parameters, under those that are named beside it."""
+    """`nDCG(like=...)`: the convention's parameters, except those that are given beside `like`."""
     rule = as_convention(like)
     return resolve(measure(**_at_defaults(measure)), rule)(**parameters)
 
@@ -265,7 +265,7 @@ def _at_defaults(measure: Measure) -> dict[str, Any]:
 def evaluate_by_convention(
     rankings: Rankings, measures: Measures, convention: object, *, threads: int | None = None
 ) -> ConventionScores:
-    """`fastndcg.evaluate` as the tool computes: the whole rule, not only what measures say."""
+    """Evaluate as the tool does: its whole convention, not only the parameters of the measure."""
     rule = as_convention(convention)
     asked = as_measures(measures)
     resolved = resolve_all(asked, rule)

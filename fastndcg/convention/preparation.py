@@ -1,4 +1,4 @@
-"""Data prepared as a tool does: its precision of scores, its order of ties, the queries that it leaves out."""
+"""Prepare data as a tool does: the precision of scores, the order of ties, and the queries that are left out."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Int64 = npt.NDArray[np.int64]
 
 
 def prepare(rankings: Rankings, convention: Convention) -> Rankings:
-    """Scores in the tool's precision, and rows in its order of ties."""
+    """Cast scores to the tool's precision, and order tied documents as the tool does."""
     if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
-        with np.errstate(over="ignore"):  # beyond its range the tools have infinity too
+        with np.errstate(over="ignore"):  # the tools overflow to infinity too
             rankings = _with_rows(rankings, None, rankings.scores.astype(np.float32))
     if convention.ties in ("average", "input", "worst", "best"):
         return rankings
     if convention.ties == "numba_argsort":
         from fastndcg.kernels import worlds
 
-        # the order of Numba's own function, which is not documented
+        # the order that Numba's function gives, which is not documented
         scores = read_only(np.ascontiguousarray(rankings.scores, np.float64))
         rows = worlds.run("rows.argsort_falling", math.inf, rankings.offsets, scores)
         return _with_rows(rankings, rows, rankings.scores)
@@ -49,7 +49,7 @@ def prepare(rankings: Rankings, convention: Convention) -> Rankings:
 
 
 def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any]) -> Rankings:
-    """The rankings with other scores, and each query's rows in another order. It is only scored: ids stay behind."""
+    """The rankings with other scores, and each query's rows in another order. If rows move, the result has no document ids."""
     relevance, is_judged = rankings.relevance, rankings.is_judged
     if rows is not None:
         relevance, scores = relevance[rows], scores[rows]
@@ -60,7 +60,7 @@ def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any])
 
 
 def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
-    """Place of each id among the distinct ids in rising order; text is ordered by its UTF-8 bytes, as strcmp does."""
+    """Position of each id among the distinct ids in rising order; text is compared by its UTF-8 bytes, as strcmp does."""
     import pyarrow.compute as pc
 
     distinct = decode(pc.unique(ids))
@@ -76,7 +76,7 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
 
 
 def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longest: int) -> None:
-    """Raise where documents of different gains tie in lists of more than `longest` documents."""
+    """Raise `ConventionError` if documents of different gains tie in a list of more than `longest` documents."""
     gains = plan.gains_of_grades(convention.measure(), rankings.relevance)
     if rankings.is_judged is not None:
         gains = np.where(rankings.is_judged, gains, 0.0)

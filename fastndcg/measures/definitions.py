@@ -37,15 +37,15 @@ from fastndcg.measures.parameters import (
 
 
 class Definition(NamedTuple):
-    """What a measure is, as data: a list of what each rank is worth, summed to a cutoff and divided by something.
+    """A measure as data: the worth of each rank is summed up to a cutoff, and the sum is divided by something.
 
-    `plan` reads the fields up to `cut`, and people the others.
+    `plan` reads the fields up to `cut`; the other fields are for documentation.
     """
 
     name: str
-    worth: str  # what a document counts by its grade, see `plan.worth_of`
-    over: str  # what the sum is divided by, see `plan.OVER`
-    # when a query has no value: "no ideal" gain, "no relevant" document, "no documents", or "never"
+    worth: str  # the worth of a document by its grade, see `plan.worth_of`
+    over: str  # the divisor of the sum, see `plan.OVER`
+    # when a query is empty: "no ideal" gain, "no relevant" document, "no documents", or "never"
     undefined: str
     parameters: tuple[Parameter, ...]
     summary: str
@@ -54,11 +54,11 @@ class Definition(NamedTuple):
     range: str = "0 to 1"
     # "system": documents by falling score; "ideal": the ideal ranking; "none": the pool alone
     ranking: str = "system"
-    fold: str = "gain"  # what a rank adds to the sum, see `plan.FOLD`
+    fold: str = "gain"  # the term that a rank adds to the sum, see `plan.FOLD`
     discount: str = "none"  # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1)
     # what @ means: "rank" a cutoff, "recall" a recall level, nothing for "none" and "relevant", a cutoff at n_relevant
     cut: str = "rank"
-    # how values are computed, unless a parameter says another way, see `fastndcg.scoring`
+    # how values are computed, unless a parameter chooses another way, see `fastndcg.scoring`
     way: str = "kernels"
 
 
@@ -122,7 +122,7 @@ DEFINITIONS: dict[str, Definition] = {
         Definition(
             "RR", "relevant", "nothing", "no relevant", _BINARY, fold="first",
             summary="reciprocal rank",
-            formula="1 / rank of the first relevant document; 0 where it is beyond k",
+            formula="1 / rank of the first relevant document; 0 if that rank is beyond k",
             source="Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000; trec_eval, recip_rank",
         ),
         Definition(
@@ -151,8 +151,8 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "Success", "relevant", "nothing", "no relevant", _BINARY, fold="reached",
-            summary="whether any relevant document was returned; its expectation is a probability",
-            formula="1 where a rank i <= k holds a relevant document, else 0",
+            summary="1 if any relevant document was returned, else 0; its expected value is a probability",
+            formula="1 if a rank i <= k holds a relevant document, else 0",
             source="trec_eval, success",
         ),
         Definition(
@@ -169,19 +169,19 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "RBPresidual", "unjudged", "residual", "no documents", (PERSISTENCE, TIES, EMPTY), discount="power",
-            summary="residual of rank-biased precision: what it could still gain from unjudged ranks and those beyond the list",
+            summary="residual of rank-biased precision: how much unjudged documents and ranks beyond the list could add to it",
             formula="(1 - p) * sum over unjudged ranks i <= k of p^(i - 1) + p^min(k, documents)",
             source=_MOFFAT,
         ),
         Definition(
             "Bpref", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="preference", cut="none",
-            summary="binary preference: judged documents that are not relevant, above relevant ones",
+            summary="binary preference: how few judged non-relevant documents are ranked above relevant ones",
             formula="1/R * sum over relevant documents of 1 - min(n above, R) / min(N, R), n judged and not relevant, N of them in all",
             source="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004; trec_eval, bpref",
         ),
         Definition(
             "infAP", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="inferred", cut="none", way="pooled",
-            summary="inferred average precision; a negative grade, judged or not, is a document of the pool that was not judged",
+            summary="inferred average precision; a negative grade marks an unjudged document of the pool",
             formula="1/R * sum over relevant ranks i of (1 + pool_above * (rel_above + e) / (judged_above + 2e)) / i, e = 0.00001",
             source="Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, CIKM 2006; trec_eval, infAP",
         ),
@@ -206,7 +206,7 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "NumRet", "found", "nothing", "never", (TIES, JUDGED_ONLY, REL, UNJUDGED), fold="count",
-            summary="documents returned; with a cutoff the effective k, with rel only those of at least that grade",
+            summary="documents returned; with a cutoff at most k; with rel only documents of at least that grade",
             formula="min(k, documents)",
             range="0 to k",
             source="trec_eval, num_ret",
@@ -238,15 +238,15 @@ DEFINITIONS: dict[str, Definition] = {
         Definition(
             "alpha_DCG", "novel", "perfect", "no relevant", (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
             way="intents", fold="stop", discount="parameter",
-            summary="DCG over several intents, of which each gains less from a relevant document the more of them it has seen",
+            summary="DCG over several intents; each further relevant document for an intent gains less",
             formula="sum over i <= k of discount(i) * sum over intents with a relevant document at i of (1 - alpha)^(relevant above i), / its largest value",
             range="0 to 1; with denominator='none' 0 and above",
-            source=f"{_CLARKE}; ndeval, alpha-DCG, which at a cutoff of 1 leaves the division out",
+            source=f"{_CLARKE}; ndeval, alpha-DCG, which does not divide at a cutoff of 1",
         ),
         Definition(
             "alpha_nDCG", "novel", "greedy", "no relevant", (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
             way="intents", fold="stop", discount="parameter",
-            summary="alpha_DCG over that of the ideal ranking, which takes the document that gains most for each next rank",
+            summary="alpha_DCG divided by that of the greedy ideal ranking, which takes the document with the highest gain at each rank",
             formula="alpha_DCG@k / alpha_DCG@k of the greedy ideal of the judged documents",
             range="0 to 1; more where a ranking beats the greedy ideal, which is not always the best",
             source=f"{_CLARKE}; ndeval, alpha-nDCG",
@@ -256,12 +256,12 @@ DEFINITIONS: dict[str, Definition] = {
             way="intents", fold="stop", discount="reciprocal",
             summary="expected ERR over the intents of a query",
             formula="sum over intents of P(intent) * ERR@k of its grades, / ERR@k of perfect documents",
-            source=f"{_CHAPELLE}; ndeval, ERR-IA, which at a cutoff of 1 leaves the division out",
+            source=f"{_CHAPELLE}; ndeval, ERR-IA, which does not divide at a cutoff of 1",
         ),
         Definition(
             "nERR_IA", "intent stop", "greedy", "no relevant", (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
             way="intents", fold="stop", discount="reciprocal",
-            summary="ERR_IA over that of the greedy ideal ranking",
+            summary="ERR_IA divided by that of the greedy ideal ranking",
             formula="ERR_IA@k / ERR_IA@k of the greedy ideal of the judged documents",
             range="0 to 1; more where a ranking beats the greedy ideal, which is not always the best",
             source="ndeval, nERR-IA",
@@ -271,13 +271,13 @@ DEFINITIONS: dict[str, Definition] = {
             way="intents", discount="parameter",
             summary="expected nDCG over the intents of a query",
             formula="sum over intents of P(intent) * nDCG@k of its grades",
-            range="0 to 1 for gains >= 0 and falling discounts; 1 only where one ranking is ideal for every intent",
+            range="0 to 1 for gains >= 0 and falling discounts; 1 only if one ranking is ideal for every intent",
             source=_AGRAWAL,
         ),
         Definition(
             "StRecall", "first of intent", "intents", "no relevant", (RELEVANT, TIES_OF_INTENTS, EMPTY),
             way="intents", fold="stop",
-            summary="subtopic recall: share of the intents that have a relevant document on the first ranks",
+            summary="subtopic recall: share of intents with a relevant document on the first k ranks",
             formula="intents with a relevant document on a rank i <= k / intents with a relevant document",
             source="Zhai, Cohen and Lafferty, Beyond independent relevance, SIGIR 2003; ndeval, strec",
         ),

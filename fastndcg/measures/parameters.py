@@ -296,7 +296,7 @@ GAIN = Parameter(
     "gain",
     "linear",
     _read_gain,
-    "what a grade is worth",
+    "the gain of a grade",
     (
         *_quote(_GAINS),
         ("a sequence", "the gains of the grades 0, 1, 2, ..."),
@@ -308,7 +308,7 @@ DISCOUNT = Parameter(
     "discount",
     "log2",
     _read_discount,
-    "what a gain is worth at a rank",
+    "the weight of a gain at a rank",
     (
         *_quote(_DISCOUNTS),
         ("a number b", "1 / log_b(i + 1)"),
@@ -321,22 +321,22 @@ TIES = _one_of(
     {
         "average": "the expected value over all orders of tied documents",
         "input": "tied documents in the order of the data",
-        "worst": "of tied documents, those that gain least first",
-        "best": "of tied documents, those that gain most first",
+        "worst": "tied documents by rising gain",
+        "best": "tied documents by falling gain",
     },
     "the order of documents with equal scores",
 )
 IDEAL = _one_of(
     "ideal",
     {
-        "judged": "all judged documents; the scored documents where no others were judged",
+        "judged": "all judged documents; the scored documents if no pool is given",
         "scored": "the scored documents",
         "returned": "the documents on the first k ranks",
         "full": "k documents of the top grade",
         "judged_uncut": "all judged documents, whatever the cutoff",
         "judged_returned": "as many judged documents as were returned",
     },
-    "what the ideal ranking is made of",
+    "the documents of the ideal ranking",
 )._replace(ways=(("judged_uncut", "laid out"), ("judged_returned", "laid out")))
 EMPTY = Parameter(
     "empty",
@@ -363,13 +363,13 @@ UNJUDGED = Parameter(
     "unjudged",
     None,
     _read_number("unjudged", "a grade", none=True),
-    "grade that documents without a judgment are taken to have",
+    "grade that unjudged documents get",
 )
 BETA = Parameter(
     "beta",
     1.0,
     _read_number("beta", "a number above 0 and below 1e+100", lambda beta: 0 < beta < 1e100),
-    "how much recall weighs beside precision",
+    "weight of recall relative to precision",
 )
 PERSISTENCE = Parameter(
     "p",
@@ -381,7 +381,7 @@ RECALL = Parameter(
     "recall",
     None,
     _read_number("recall", "a number from 0 to 1", _is_share, none=True),
-    "recall from which on the best precision counts; written IPrec@0.1",
+    "recall level; the best precision from there on counts; written IPrec@0.1",
 )
 DENOMINATOR = _one_of(
     "denominator",
@@ -389,11 +389,9 @@ DENOMINATOR = _one_of(
         "n_relevant": "all relevant documents",
         "min(n_relevant, k)": "all relevant documents, but at most k",
     },
-    "what the sum of precisions is divided by",
+    "the divisor of the sum of precisions",
 )
-RELATIVE = Parameter(
-    "relative", False, _read_flag("relative"), "divide by the most that so many documents could have"
-)
+RELATIVE = Parameter("relative", False, _read_flag("relative"), "divide by the highest possible precision")
 MAX_REL = Parameter("max_rel", 4.0, _read_max_rel(none=False), "highest grade of the scale")
 SCALE_TOP = Parameter(
     "max_rel",
@@ -402,17 +400,17 @@ SCALE_TOP = Parameter(
     "highest grade of the scale; it must be named",
 )
 SCALE_BOTTOM = Parameter(
-    "min_rel", 0.0, _read_number("min_rel", "a grade"), "lowest grade of the scale, worth nothing"
+    "min_rel", 0.0, _read_number("min_rel", "a grade"), "lowest grade of the scale, with gain 0"
 )
 IPS = Parameter(
     "ips",
     False,
     _read_ips,
-    "divide gains by propensities: unbiased, of large variance where some are small; 'snips' also divides the query by its sum of such gains",
+    "divide gains by propensities: unbiased, but of large variance if some are small; 'snips' also divides by the sum of these gains",
     (
         ("False", "plain gains"),
         ("True", "gains divided by propensities"),
-        ("'snips'", "and the query divided by the sum of such gains"),
+        ("'snips'", "gains divided by propensities, and the value of the query by the sum of these gains"),
     ),
     ways=((True, "propensities"), ("snips", "propensities")),
 )
@@ -420,25 +418,25 @@ CLIP = Parameter(
     "clip",
     0.0,
     _read_number("clip", "a probability: a number from 0 to 1", _is_share),
-    "smaller propensities count as this: less variance, a bias towards 0",
+    "smallest propensity; smaller ones are raised to it, which lowers the variance and adds a bias towards 0",
 )
 ALPHA = Parameter(
     "alpha",
     0.5,
     _read_number("alpha", "a number from 0 to 1", _is_share),
-    "how much of its worth an intent loses with each relevant document above",
+    "share of its gain that an intent loses with each relevant document above",
 )
 TIES_OF_INTENTS = Parameter(TIES.name, TIES.default, _read_ties_of_intents, TIES.meaning, TIES.values[:2])
 PERFECT = _one_of(
     "denominator",
-    {"perfect": "the sum of a ranking whose every document is perfect for every intent", "none": "nothing"},
-    "what the sum is divided by",
+    {"perfect": "the sum of a ranking whose documents are all perfect for every intent", "none": "nothing"},
+    "the divisor of the sum",
 )
 GRADED = Parameter(
     "max_rel",
     None,
     _read_max_rel(none=True),
-    "highest grade of the scale; with None a grade from `rel` on stops with probability 1/2 and no other",
+    "highest grade of the scale; with None, grades from `rel` on stop with probability 1/2 and other grades never",
 )
 
 
