@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 # modules that small calls do not need are imported inside functions: small calls look up no folder
 
 _WEEK = 7 * 24 * 3600  # seconds after which a folder of other kernels of this version is removed
-_LOCKED = (
-    PermissionError if sys.platform == "win32" else BlockingIOError
-)  # raised where another process has locked the file
+# raised where another process has locked the file
+_LOCKED = PermissionError if sys.platform == "win32" else BlockingIOError
 
 
 def folder() -> Path | None:
@@ -65,21 +64,21 @@ def users_folder() -> Path | None:
         return None
 
 
-def make(kept: Path) -> None:
+def make(path: Path) -> None:
     """Make the folder if it is missing, and remove the folders that it replaces. Raises OSError where it cannot be made."""
     import shutil
     import time
 
-    if kept.is_dir():
+    if path.is_dir():
         return
-    kept.mkdir(parents=True)
-    version, now = kept.parent, time.time()
+    path.mkdir(parents=True)
+    version, now = path.parent, time.time()
     for other in version.parent.iterdir():
         if re.match(r"\d+\.", other.name) and _numbers(other.name) < _numbers(version.name):
             shutil.rmtree(other, ignore_errors=True)
     for other in version.iterdir():  # of another Numba or Python, or of other kernels
         with suppress(OSError):
-            if other != kept and now - other.stat().st_mtime > _WEEK:
+            if other != path and now - other.stat().st_mtime > _WEEK:
                 shutil.rmtree(other, ignore_errors=True)
 
 
@@ -93,9 +92,9 @@ def alone(patience: float = 1.0, limit: float = 120.0) -> Iterator[None]:
         with suppress(
             OSError
         ):  # where the folder cannot be written or locked, each process compiles for itself
-            if (kept := folder()) is not None:
-                make(kept)
-                _lock(stack.enter_context((kept / "compiling.lock").open("a")), patience, limit)
+            if (path := folder()) is not None:
+                make(path)
+                _lock(stack.enter_context((path / "compiling.lock").open("a")), patience, limit)
         yield
 
 
@@ -134,8 +133,8 @@ def tell_unkept(where: str) -> None:
 
 def holds(function: str) -> bool:
     """Whether the folder has the function, compiled for any argument types: only Numba can read for which."""
-    kept = folder()
-    return kept is not None and any(kept.rglob(f"*.{function}-*.nbi"))
+    path = folder()
+    return path is not None and any(path.rglob(f"*.{function}-*.nbi"))
 
 
 def _numbers(version: str) -> list[int]:

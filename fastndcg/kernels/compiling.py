@@ -88,17 +88,17 @@ def driver(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
 @contextmanager
 def _folder_of_numba() -> Iterator[bool]:
     """Make Numba use our folder as its cache inside the block; yields whether the folder can be written, as Numba needs."""
-    kept, before = caching.folder(), numba.config.CACHE_DIR
+    path, before = caching.folder(), numba.config.CACHE_DIR
     try:
-        if kept is None:
+        if path is None:
             raise FileNotFoundError("a user without a home")
-        caching.make(kept)
-        tempfile.TemporaryFile(dir=kept).close()
+        caching.make(path)
+        tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
-        caching.tell_unkept(str(kept or error))
+        caching.tell_unkept(str(path or error))
         yield False
         return
-    numba.config.CACHE_DIR = str(kept)
+    numba.config.CACHE_DIR = str(path)
     try:
         yield True
     finally:

@@ -340,9 +340,9 @@ def order_documents(
     longest = 0
     for query in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[query + 1] - offsets[query])
-    held, places = np.empty(2 * longest, np.uint64), np.empty(2 * longest, np.int64)
+    own_keys, places = np.empty(2 * longest, np.uint64), np.empty(2 * longest, np.int64)
     counts, spare = np.empty((_LEADING_BYTES, 256), np.int64), np.empty(longest, np.int64)
-    order_rows(offsets, rows, keys, ids, ascending, ordered, held, places, counts, spare)
+    order_rows(offsets, rows, keys, ids, ascending, ordered, own_keys, places, counts, spare)
 
 
 @block
@@ -353,7 +353,7 @@ def order_rows(
     ids: Ids,
     ascending: bool,
     ordered: Array,
-    held: Array,
+    own_keys: Array,
     places: Array,
     counts: Array,
     spare: Array,
@@ -363,23 +363,23 @@ def order_rows(
         own, here = rows[first : first + n], ordered[first : first + n]
         rising = True
         for i in range(n):
-            places[i], held[i] = i, keys[own[i]]
-            rising = rising and (i == 0 or held[i] >= held[i - 1])
+            places[i], own_keys[i] = i, keys[own[i]]
+            rising = rising and (i == 0 or own_keys[i] >= own_keys[i - 1])
         start = 0
         if not rising and n <= _FEW_KEYS:
-            insert_by_key(held[:n], places[:n])
+            insert_by_key(own_keys[:n], places[:n])
         elif not rising:
-            start = sort_by_leading_bytes(n, held, places, counts)
+            start = sort_by_leading_bytes(n, own_keys, places, counts)
             if start < 0:
                 for i in range(n):
-                    held[i] = keys[own[i]]
-                start = sort_by_key(n, held, places)
+                    own_keys[i] = keys[own[i]]
+                start = sort_by_key(n, own_keys, places)
         for i in range(n):
             here[i] = own[places[start + i]]
         at = 0
         while at < n:
             stop = at + 1
-            while stop < n and held[start + stop] == held[start + at]:
+            while stop < n and own_keys[start + stop] == own_keys[start + at]:
                 stop += 1
             if stop - at > 1:
                 sort_by_id(here[at:stop], ids, ascending, spare)

@@ -59,9 +59,9 @@ def room(builder: Any, kind: Any, n: int | None = None) -> Pointer:
 
 def variable(builder: Any, value: Any) -> Pointer:
     """Memory as by `room`, with a value in it."""
-    held = room(builder, value.type)
-    held.write(builder, value)
-    return held
+    memory = room(builder, value.type)
+    memory.write(builder, value)
+    return memory
 
 
 def pointer_of(context: Any, builder: Any, kind: Any, array: Any) -> Pointer:
@@ -234,7 +234,7 @@ def own_function(name: str, emit: Callable[..., Any], *, unrolled: bool = True) 
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        passed = _all_taken_apart(context, builder, signature, arguments)
+        passed = _take_all_apart(context, builder, signature, arguments)
         nothing = signature.return_type in (types.void, types.none)
         mangled = ".".join([name, *(str(kind) for kind in signature.args)])
         function = builder.module.globals.get(mangled)
@@ -264,7 +264,7 @@ def within_caller(emit: Callable[..., Any]) -> Callable[..., Any]:
     """The code of an intrinsic as a part of its caller; `emit` is as for `own_function`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        passed = _all_taken_apart(context, builder, signature, arguments)
+        passed = _take_all_apart(context, builder, signature, arguments)
         values = iter([_untyped(builder, value) if value.type.is_pointer else value for value in passed])
         found = emit(builder, *(_put_together(kind, values) for kind in signature.args))
         return context.get_dummy_value() if found is None else found
@@ -298,12 +298,12 @@ def like(plain: Callable[..., Any], generate: Callable[..., Any]) -> Callable[..
     return typed
 
 
-def _all_taken_apart(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
+def _take_all_apart(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
     pairs = zip(signature.args, arguments, strict=True)
-    return [part for kind, value in pairs for part in _taken_apart(context, builder, kind, value)]
+    return [part for kind, value in pairs for part in _take_apart(context, builder, kind, value)]
 
 
-def _taken_apart(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
+def _take_apart(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
     if isinstance(kind, types.Array):
         if kind.layout != "C":
             raise TypeError(f"{kind} is not contiguous; pass the array that it is a part of")
@@ -311,7 +311,7 @@ def _taken_apart(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]
         return [array.data, *unpack(builder, array.shape, kind.ndim)]
     if isinstance(kind, types.BaseTuple):
         parts = zip(kind.types, unpack(builder, value, len(kind.types)), strict=True)
-        return [each for part, held in parts for each in _taken_apart(context, builder, part, held)]
+        return [each for part, inner in parts for each in _take_apart(context, builder, part, inner)]
     return [value]
 
 

@@ -29,9 +29,8 @@ class TooSlowError(Exception):
 
 class _Deadline(threading.local):
     at = float("inf")  # in `thread_time`, which does not count other processes
-    last = staticmethod(
-        lambda: float("inf")
-    )  # returns a later deadline; called only at the first one, because it is costly
+    # returns a later deadline; called only at the first one, because it is costly
+    last = staticmethod(lambda: float("inf"))
 
 
 deadline = _Deadline()

@@ -290,14 +290,14 @@ def values_of_pages(
     done = 0
     for i in range(pages.shape[0]):
         page = pages[i]
-        held = scratch if page[PAGE_COMPRESSED] else data
+        source = scratch if page[PAGE_COMPRESSED] else data
         start, stop = place_of_values(data, page, scratch, out.shape[0] - done, stored)
         if start < 0:
             return -1
         values = out[done : done + page[PAGE_VALUES]]
         if page[PAGE_ENCODING] == PLAIN:
-            plain_values(held, start, stored, values)
-        elif not values_of_codes(held, start, stop, entries, n_entries, values):
+            plain_values(source, start, stored, values)
+        elif not values_of_codes(source, start, stop, entries, n_entries, values):
             return -1
         done += values.shape[0]
     return done
@@ -319,14 +319,14 @@ def runs_of_pages(
     for i in range(pages.shape[0]):
         page = pages[i]
         n = page[PAGE_VALUES]
-        held = scratch if page[PAGE_COMPRESSED] else data
+        source = scratch if page[PAGE_COMPRESSED] else data
         start, stop = place_of_values(data, page, scratch, n, stored)
         if start < 0:
             return -1
         if page[PAGE_ENCODING] == PLAIN:
-            found = runs_of_plain(held, start, n, stored, done, found, values, ends)
+            found = runs_of_plain(source, start, n, stored, done, found, values, ends)
         else:
-            found = runs_of_codes(held, start, stop, n, entries, n_entries, done, found, values, ends)
+            found = runs_of_codes(source, start, stop, n, entries, n_entries, done, found, values, ends)
         if found < 0:
             return -1
         done += n
@@ -364,19 +364,19 @@ def texts_of_pages(
     done, ahead = 0, np.empty((4, AHEAD), np.int64)
     for i in range(pages.shape[0]):
         page = pages[i]
-        held = scratch if page[PAGE_COMPRESSED] else data
+        source = scratch if page[PAGE_COMPRESSED] else data
         start, stop = place_of_values(data, page, scratch, out.shape[0] - done, 0)
         if start < 0:
             return -1
         codes = out[done : done + page[PAGE_VALUES]]
         if page[PAGE_ENCODING] == PLAIN:
-            found = codes_of_plain(held, start, stop, slots, ends, store, state[FOUND], codes, ahead)
+            found = codes_of_plain(source, start, stop, slots, ends, store, state[FOUND], codes, ahead)
             if found == -1:
                 return -1
             state[FOUND] = found if found >= 0 else -2 - found
             if found < 0:
                 return i
-        elif not values_of_codes(held, start, stop, entries, n_entries, codes):
+        elif not values_of_codes(source, start, stop, entries, n_entries, codes):
             return -1
         done += codes.shape[0]
     return pages.shape[0]
@@ -473,7 +473,7 @@ def place_of_values(data: Array, page: Array, scratch: Array, room: Any, stored:
     """
     n, size, start = page[PAGE_VALUES], page[PAGE_BYTES], page[PAGE_START]
     stop = start + page[PAGE_STORED]
-    held = scratch if page[PAGE_COMPRESSED] else data
+    source = scratch if page[PAGE_COMPRESSED] else data
     has_levels = page[PAGE_NULLABLE] and page[PAGE_KIND] == DATA_PAGE
     # levels of DATA_PAGE_2 stand before the compressed bytes
     levels_before = page[PAGE_NULLABLE] and not has_levels
@@ -484,7 +484,7 @@ def place_of_values(data: Array, page: Array, scratch: Array, room: Any, stored:
             return np.int64(-1), np.int64(-1)
         start, stop = np.int64(0), size
     if has_levels:
-        start = end_of_levels(held, start, stop, n)
+        start = end_of_levels(source, start, stop, n)
     if page[PAGE_ENCODING] == PLAIN and n * stored > stop - start:
         start = np.int64(-1)
     return start, stop
@@ -556,9 +556,8 @@ def little_number(data: Array, at: Any, n: Any) -> Any:
 def plain_values(data: Array, start: Any, stored: int, values: Array) -> None:
     """Fill `values` with numbers of four or eight bytes, cut to its width."""
     n = values.shape[0]
-    safe = (
-        max(n - 1, 0) if start + n * stored + 4 > data.shape[0] else n
-    )  # a word read at the last number may reach beyond the data
+    # a word read at the last number may reach beyond the data
+    safe = max(n - 1, 0) if start + n * stored + 4 > data.shape[0] else n
     if stored == 4:
         for i in range(safe):
             values[i] = word_at(data, start + 4 * i)

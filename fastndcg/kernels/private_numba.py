@@ -133,7 +133,7 @@ def apart(function: Callable[..., Any], options: dict[str, Any]) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             def emit(inside: Any, *given: Any) -> Any:
                 values = [
-                    _as_passed(context, inside, kind, value)
+                    _rebuild(context, inside, kind, value)
                     for kind, value in zip(signature.args, given, strict=True)
                 ]
                 return context.call_internal_no_propagate(inside, result.fndesc, signature, values)[1]
@@ -150,10 +150,10 @@ def apart(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     return intrinsic(typed)
 
 
-def _as_passed(context: Any, builder: Any, kind: Any, given: Any) -> Any:
+def _rebuild(context: Any, builder: Any, kind: Any, given: Any) -> Any:
     """The value that compiled code uses for a contiguous array, a tuple or a number, from its parts."""
     if isinstance(kind, types.BaseTuple):
-        parts = [_as_passed(context, builder, *each) for each in zip(kind.types, given, strict=True)]
+        parts = [_rebuild(context, builder, *each) for each in zip(kind.types, given, strict=True)]
         return context.make_tuple(builder, kind, parts)
     if not isinstance(kind, types.Array):
         return given
@@ -179,8 +179,8 @@ def empty(typing: Any, shape: Any, kind: Any) -> Any:
         lengths = [arguments[0]]
         if isinstance(signature.args[0], types.BaseTuple):
             lengths = unpack(builder, arguments[0], len(signature.args[0]))
-        made = _empty_nd_impl(context, builder, returned, lengths)
-        return impl_ret_new_ref(context, builder, returned, made._getvalue())
+        array = _empty_nd_impl(context, builder, returned, lengths)
+        return impl_ret_new_ref(context, builder, returned, array._getvalue())
 
     return returned(shape, kind), generate
 
@@ -191,14 +191,14 @@ def empty(typing: Any, shape: Any, kind: Any) -> Any:
 class _Folder(InTreeCacheLocator):
     """The folder of compiled drivers, which may be read-only."""
 
-    def __init__(self, function: Any, file: str, kept: Path) -> None:
+    def __init__(self, function: Any, file: str, path: Path) -> None:
         super().__init__(function, file)
-        self._cache_path = str(kept)
+        self._cache_path = str(path)
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> _Folder | None:
-        kept = caching.folder()
-        return None if kept is None else cls(function, file, kept)
+        path = caching.folder()
+        return None if path is None else cls(function, file, path)
 
     def ensure_cache_path(self) -> None:
         caching.make(Path(self._cache_path))
@@ -248,9 +248,8 @@ class _Nowhere(NullCache):
 
 def keep(dispatcher: Any, function: Any) -> None:
     try:
-        dispatcher._cache = _Kept(
-            function
-        )  # code without the addresses of `load_overload` would end the process
+        # code without the addresses of `load_overload` would end the process
+        dispatcher._cache = _Kept(function)
     except RuntimeError:  # the user has no home, or Numba finds no folder that can be written
         dispatcher._cache = _Nowhere()
 

@@ -148,9 +148,9 @@ def expected_over_returned(
             at += drawn[kind]
         if places > 0:
             mean = values[0] if kinds == 1 else mean / places
-        got = total
+        dcg = total
         for i in range(before, length):
-            got += mean * discounts[i]
+            dcg += mean * discounts[i]
         sort_falling(ideal, length)
         best = sum_discounted(ideal, length, discounts)
         while scale < power:
@@ -159,7 +159,7 @@ def expected_over_returned(
             ways, power = ways / _UNIT, power + 1
         is_defined = not ratio or best != 0.0
         if is_defined:
-            value += ways * (normalise(got, best) if ratio else best)
+            value += ways * (normalise(dcg, best) if ratio else best)
             defined = True
         elif not np.isnan(empty):
             value += ways * empty

@@ -160,9 +160,9 @@ BUCKETS = 20  # for two columns and the codes: writing to more memory pages than
 def place_by_code(
     codes: Array,
     offsets: Array,
-    held_codes: Array,
-    held_one: Array,
-    held_other: Array,
+    spare_codes: Array,
+    spare_one: Array,
+    spare_other: Array,
     one: Array,
     other: Array,
     placed_one: Array,
@@ -170,7 +170,7 @@ def place_by_code(
 ) -> None:
     """Bring two columns into the order of `rows_by_code`: first into buckets of codes, each of which then fits the caches.
 
-    `held_codes`, `held_one` and `held_other` are scratch memory with a place for each row.
+    `spare_codes`, `spare_one` and `spare_other` are scratch memory with a place for each row.
     """
     n_codes = offsets.shape[0] - 1
     width = (n_codes + BUCKETS - 1) // BUCKETS
@@ -182,13 +182,13 @@ def place_by_code(
         code = codes[row]
         owner = bucket_of(code, scale)
         at = ends[owner]
-        held_codes[at], held_one[at], held_other[at] = code, one[row], other[row]
+        spare_codes[at], spare_one[at], spare_other[at] = code, one[row], other[row]
         ends[owner] = at + 1
     places = offsets.copy()
     for row in range(codes.shape[0]):
-        code = held_codes[row]
+        code = spare_codes[row]
         at = places[code]
-        placed_one[at], placed_other[at] = held_one[row], held_other[row]
+        placed_one[at], placed_other[at] = spare_one[row], spare_other[row]
         places[code] = at + 1
 
 

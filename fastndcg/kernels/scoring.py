@@ -462,12 +462,12 @@ def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array
             doublings = 0
             while 1 << doublings < rows:
                 doublings += 1
-            taken = rows * doublings * doublings
+            cost = rows * doublings * doublings
             for lane in range(placed):
                 if kept[lane] > rows:
-                    taken += steps[lane]
-            if taken < least:
-                worth, least = rows, taken
+                    cost += steps[lane]
+            if cost < least:
+                worth, least = rows, cost
     return worth
 
 

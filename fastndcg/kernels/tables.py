@@ -81,11 +81,9 @@ class Documents(NamedTuple):
     offsets: Array  # int64 (n_queries + 1,), of all queries
     relevance: Array  # uint8 levels, or float64 grades
     scores: Array  # float32, float64 or int64
-    is_judged: (
-        Array  # bool; of length 0 where every document is judged, or unjudged ones have a level of their own
-    )
+    is_judged: Array  # bool; of length 0 if all are judged, or unjudged documents have a level of their own
     pool_offsets: (
-        Array  # int64 (n_queries + 1,), of all queries; of length 0 where the scored documents are the pool
+        Array  # int64 (n_queries + 1,), of all queries; of length 0 if the scored documents are the pool
     )
     pool_relevance: Array
     base: int

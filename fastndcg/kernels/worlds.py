@@ -84,12 +84,12 @@ def world() -> str:
 
 
 @cache
-def _world(asked: str, disabled: str) -> str:
+def _world(mode: str, disabled: str) -> str:
     if disabled not in ("", "0"):
         return "plain"
-    if (asked or "auto") not in WORLDS:
-        raise InputError(f"FASTNDCG_KERNELS={asked!r}; wanted one of {', '.join(WORLDS)}")
-    return asked or "auto"
+    if (mode or "auto") not in WORLDS:
+        raise InputError(f"FASTNDCG_KERNELS={mode!r}; wanted one of {', '.join(WORLDS)}")
+    return mode or "auto"
 
 
 def run(name: str, size: float, *arguments: Any) -> Any:
@@ -100,13 +100,13 @@ def run(name: str, size: float, *arguments: Any) -> Any:
 
 def compiled_driver(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
     """The compiled driver if it should run; None if the plain one should."""
-    asked = world()
-    if asked == "plain":
+    mode = world()
+    if mode == "plain":
         return None
-    key = (name, tuple(map(kind_of, arguments))) if _ready or asked == "compiled" else None
+    key = (name, tuple(map(kind_of, arguments))) if _ready or mode == "compiled" else None
     if key in _ready:
         return _ready[key]
-    if asked == "auto" and not pays(name, size):
+    if mode == "auto" and not pays(name, size):
         return None
     return _build((name, tuple(map(kind_of, arguments))), size, arguments)
 

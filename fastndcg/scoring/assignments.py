@@ -177,12 +177,12 @@ def assign(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Float
     lengths, numbers = rankings.lengths[queries], unjudged.lengths[queries]
     rows = runs_of(rankings.offsets[queries], lengths)
     offsets = offsets_from(lengths)
-    given = grades.astype(np.int64) if (grades == np.floor(grades)).all() else grades
+    fresh = grades.astype(np.int64) if (grades == np.floor(grades)).all() else grades
     pools = () if rankings.judged is None else (rankings.judged.relevance.dtype,)
-    dtype = np.result_type(rankings.relevance.dtype, *pools, given.dtype)
+    dtype = np.result_type(rankings.relevance.dtype, *pools, fresh.dtype)
     relevance = rankings.relevance[rows].astype(dtype)
     places = unjudged.places[runs_of(unjudged.offsets[queries], numbers)]
-    relevance[unjudged.order[places] + np.repeat(offsets[:-1] - rankings.offsets[queries], numbers)] = given
+    relevance[unjudged.order[places] + np.repeat(offsets[:-1] - rankings.offsets[queries], numbers)] = fresh
     judged = None
     if rankings.judged is not None:
         kept = np.diff(rankings.judged.offsets)[queries]
@@ -191,7 +191,7 @@ def assign(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Float
         pool[runs_of(ends[:-1], kept)] = rankings.judged.relevance[
             runs_of(rankings.judged.offsets[queries], kept)
         ]
-        pool[runs_of(ends[:-1] + kept, numbers)] = given
+        pool[runs_of(ends[:-1] + kept, numbers)] = fresh
         judged = (ends, pool)
     propensity = None if rankings.propensity is None else rankings.propensity[rows]
     return Rankings.from_offsets(
@@ -208,9 +208,9 @@ def ends_of(unjudged: Unjudged, *, every: bool) -> Iterator[tuple[Int64, npt.NDA
     of_query = unjudged.lengths
     lengths = np.bincount(unjudged.query, minlength=len(of_query))
     queries = np.flatnonzero(of_query)
-    tried = of_query[queries] + 1 if every else np.minimum(of_query[queries] + 1, 3)
-    queries = np.repeat(queries, tried)
-    number = runs_of(0, tried)
+    n_tried = of_query[queries] + 1 if every else np.minimum(of_query[queries] + 1, 3)
+    queries = np.repeat(queries, n_tried)
+    number = runs_of(0, n_tried)
     if not every:
         number = np.where(number == 2, of_query[queries], number)
     for part in parts_of(lengths[queries], _TOGETHER):
@@ -503,9 +503,9 @@ def bounds(
     def take(rows: list[int], queries: Int64, grades: Float64) -> None:
         of_rows = tuple(measures[row] for row in rows)
         scored = scoring.score(of_rows, assign(rankings, unjudged, queries, grades), threads).values
-        for row, got in zip(rows, scored, strict=True):
-            np.fmin.at(found[row][0], queries, got)
-            np.fmax.at(found[row][2], queries, got)
+        for row, row_values in zip(rows, scored, strict=True):
+            np.fmin.at(found[row][0], queries, row_values)
+            np.fmax.at(found[row][2], queries, row_values)
 
     grades = grades_of_scale(rankings, top)
     alike: dict[Any, list[int]] = {}

@@ -94,10 +94,10 @@ def _score(
     out = np.empty((len(measures), rankings.n_queries))
     size = rankings.n_docs * len(measures)
 
-    given = (keys, documents, judged, ordered, *chances, table, out)
+    rest = (keys, documents, judged, ordered, *chances, table, out)
 
     def score_part(part: tuple[int, int]) -> None:
-        worlds.run("intents.score_intents", size, *part, *given)
+        worlds.run("intents.score_intents", size, *part, *rest)
 
     parts = _parts(documents, judged, launch.threads_of(threads))
     if len(parts) == 1:

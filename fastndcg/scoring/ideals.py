@@ -71,8 +71,8 @@ def gains_by_rank(measure: Measure, rankings: Rankings) -> Float64:
 
 def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
     """The measure of the numerator of an nDCG: DCG, or another sum."""
-    taken = {name: value for name, value in measure.params.items() if name in kind.params and name != "empty"}
-    return kind(**taken) if measure.cutoff is None else kind(**taken) @ measure.cutoff
+    same = {name: value for name, value in measure.params.items() if name in kind.params and name != "empty"}
+    return kind(**same) if measure.cutoff is None else kind(**same) @ measure.cutoff
 
 
 def _lay_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any]) -> Rankings:

@@ -85,7 +85,7 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     distinct: tuple[float, ...] | None = None
     if any(_looks_at_each_grade(worth, coding) for worth in worths):
         distinct = tuple(rankings._distinct_grades.tolist())
-    longest, asked = 1, dict[Function, int]()
+    longest, functions = 1, dict[Function, int]()
     for measure, worth in zip(measures, worths, strict=True):
         _check_gains(measure, worth, grades, distinct, rankings)
         ranks = _ranks(worth, rankings)
@@ -97,13 +97,13 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
         check_discount(measure, ranks)
         longest = max(longest, ranks)
         if isinstance(discount := measure.params.get("discount"), Function):
-            asked[discount] = max(needed, asked.get(discount, 0))
+            functions[discount] = max(needed, functions.get(discount, 0))
     # tables of functions are not cached, because a function may return another value in a later call
-    asks = asked or any(isinstance(worth.gain, Function) for worth in worths)
+    asks = functions or any(isinstance(worth.gain, Function) for worth in worths)
     make_tables = _tables.__wrapped__ if asks else _tables
     # the next power of two, so that rankings of similar length share tables
     longest = 1 << max(longest - 1, 15).bit_length()
-    return make_tables(measures, coding, distinct, longest, tuple(asked.items())), coding
+    return make_tables(measures, coding, distinct, longest, tuple(functions.items())), coding
 
 
 def _ranks(worth: Worth, rankings: Rankings) -> int:
@@ -457,12 +457,12 @@ def _depths(rows: Sequence[tuple[int, ...]], ideals: _Keys, longest: int) -> tup
 
 
 def _discount_rows(
-    discounts: _Keys, ideal_depth: int, asked: tuple[tuple[Function, int], ...]
+    discounts: _Keys, ideal_depth: int, functions: tuple[tuple[Function, int], ...]
 ) -> npt.NDArray[np.float64]:
     found = np.zeros((max(len(discounts), 1), ideal_depth + 1))
     for place, discount in enumerate(discounts):
         # a residual needs the discount of the rank after the last
-        width = dict(asked).get(discount, ideal_depth + isinstance(discount, Power))
+        width = dict(functions).get(discount, ideal_depth + isinstance(discount, Power))
         found[place, :width] = discount_table(discount, width)
     return found
 
@@ -473,7 +473,7 @@ def _tables(
     coding: Coding,
     distinct: tuple[float, ...] | None,
     longest: int,
-    asked: tuple[tuple[Function, int], ...],
+    functions: tuple[tuple[Function, int], ...],
 ) -> Plan:
     """Tables for lists of at most `longest` documents; users' functions are called only for ranks that their measures need."""
     entries = _Entries(_Keys(), _Keys(), _Keys(), _Keys(), _Keys())
@@ -521,7 +521,7 @@ def _tables(
             np.int64,
         ),
         totals=freeze(totals, np.int64),
-        discounts=freeze(_discount_rows(discounts, ideal_depth, asked), np.float64),
+        discounts=freeze(_discount_rows(discounts, ideal_depth, functions), np.float64),
         rows=freeze(rows, np.int64),
         weights=freeze([weight for _, weight in weighted], np.float64),
         depth=depth,
@@ -559,9 +559,8 @@ def _promising(
 
 def _first_wanted(worthy: npt.NDArray[np.bool_], condensing: bool) -> int:
     first = int(np.argmax(worthy)) if worthy.any() else len(worthy)
-    return (
-        min(first, len(worthy) - 2) if condensing else first
-    )  # unjudged documents need a rank where a list drops them
+    # where a list drops unjudged documents, they need a rank
+    return min(first, len(worthy) - 2) if condensing else first
 
 
 # names in declarations, and their numbers in kernels

@@ -68,8 +68,8 @@ def bound_of_top(builder: Any, scores: Data, depth: Any) -> Any:
     kind = element.vector(LANES)
 
     def keep_greatest(vector: Any) -> None:
-        held = greatest.read(builder)
-        greatest.write(builder, builder.select(element.greater(builder, vector, held), vector, held))
+        before = greatest.read(builder)
+        greatest.write(builder, builder.select(element.greater(builder, vector, before), vector, before))
 
     greatest = variable(builder, load(builder, pointer, const(0), kind, element.size))
     full = builder.sdiv(n, const(LANES))
@@ -125,11 +125,11 @@ def greatest_by_bin(builder: Any, scores: Data, starts: Data, stops: Data, great
     kind = element.vector(BINS)
     with _for_lanes(builder, starts, stops, const(BINS)) as (lane, start, n):
         pointer = scores.data.at(builder, start)
-        held = variable(builder, load(builder, pointer, const(0), kind, element.size))
+        maxima = variable(builder, load(builder, pointer, const(0), kind, element.size))
 
         def keep_greatest(vector: Any) -> None:
-            before = held.read(builder)
-            held.write(builder, builder.select(element.greater(builder, vector, before), vector, before))
+            before = maxima.read(builder)
+            maxima.write(builder, builder.select(element.greater(builder, vector, before), vector, before))
 
         full = builder.sdiv(n, const(BINS))
         with for_steps(builder, const(1), full, const(1)) as block:
@@ -140,7 +140,7 @@ def greatest_by_bin(builder: Any, scores: Data, starts: Data, stops: Data, great
         tail = load(builder, pointer, end, kind, element.size)
         keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), BINS)))
         place = builder.mul(lane, const(BINS))
-        store(builder, held.read(builder), greatest.data, place, element.size)
+        store(builder, maxima.read(builder), greatest.data, place, element.size)
 
 
 @contextmanager

@@ -254,7 +254,7 @@ def _exchange(builder: Any, one: list[Any], other: list[Any]) -> tuple[list[Any]
 
 
 def _sorted_block(
-    builder: Any, element: Element, scores: Data, codes: Data, held: Any, none: Any, first: Any
+    builder: Any, element: Element, scores: Data, codes: Data, n_kept: Any, none: Any, first: Any
 ) -> list[list[Any]]:
     """Sort LANES documents of each lane, from document `first` on, by score; returns LANES rows."""
     word, lanes = ir.IntType(32), SIDE_BY_SIDE
@@ -265,7 +265,7 @@ def _sorted_block(
     )
     keys: list[list[Any]] = []  # of each lane
     for lane in range(lanes):
-        n = builder.trunc(builder.extract_element(held, const(lane, 32)), word)
+        n = builder.trunc(builder.extract_element(n_kept, const(lane, 32)), word)
         is_document = builder.icmp_signed("<", place, splat(builder, n, LANES))
         row = builder.add(builder.mul(const(lane), scores.shape[1]), first)
         score = load(builder, scores.data, row, element.vector(LANES), element.size)
@@ -370,12 +370,12 @@ def rank_side_by_side(
     bits = ir.VectorType(ir.IntType(1), lanes)
     table = _Rows(element, keys.data, ranked.data)
     none = splat(builder, builder.trunc(nothing, word), LANES)
-    held = load(builder, kept.data, const(0), ir.VectorType(long, lanes), 8)
+    n_kept = load(builder, kept.data, const(0), ir.VectorType(long, lanes), 8)
     ours = builder.and_(
         builder.icmp_signed("<", lane_numbers(lanes, 64), splat(builder, placed, lanes)),
-        builder.icmp_signed("<=", held, splat(builder, rows, lanes)),
+        builder.icmp_signed("<=", n_kept, splat(builder, rows, lanes)),
     )
-    held = builder.select(ours, held, ir.Constant(held.type, [0] * lanes))
+    n_kept = builder.select(ours, n_kept, ir.Constant(n_kept.type, [0] * lanes))
     tied = variable(builder, ir.Constant(bits, [0] * lanes))
 
     def finish(parts: list[Any], row: Any, before: list[Any] | None) -> None:
@@ -390,17 +390,17 @@ def rank_side_by_side(
         limit = ir.Constant(differing.type, [1 << 32 if table.packed else 1] * lanes)
         equal = builder.icmp_unsigned("<", differing, limit)
         same.data.write(builder, builder.bitcast(equal, ir.IntType(8)), row)
-        counts = builder.icmp_signed(">=", held, splat(builder, row, lanes))
+        counts = builder.icmp_signed(">=", n_kept, splat(builder, row, lanes))
         tied.write(builder, builder.or_(tied.read(builder), builder.and_(equal, counts)))
 
     with builder.if_else(builder.icmp_signed("<=", rows, const(LANES))) as (few, many):
         with few:
-            block = _sorted_block(builder, element, scores, codes, held, none, const(0))
+            block = _sorted_block(builder, element, scores, codes, n_kept, none, const(0))
             for place, parts in enumerate(block):
                 finish(parts, const(place), block[place - 1] if place else None)
         with many:
             with for_steps(builder, const(0), rows, const(LANES)) as first:
-                block = _sorted_block(builder, element, scores, codes, held, none, first)
+                block = _sorted_block(builder, element, scores, codes, n_kept, none, first)
                 for place, parts in enumerate(block):
                     table.store(builder, parts, builder.add(first, const(place)))
             _merge_rows(builder, table, rows)

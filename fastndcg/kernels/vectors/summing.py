@@ -86,7 +86,7 @@ def average_side_by_side(
     lanes = SIDE_BY_SIDE
     doubles, numbers = ir.VectorType(ir.DoubleType(), lanes), ir.VectorType(ir.IntType(64), lanes)
     zero, one = ir.Constant(doubles, [0.0] * lanes), ir.Constant(doubles, [1.0] * lanes)
-    held = load(builder, kept.data, const(0), numbers, 8)
+    n_kept = load(builder, kept.data, const(0), numbers, 8)
     total, size = (variable(builder, zero) for _ in range(2))
 
     def read_mask(row: Any) -> Any:
@@ -97,7 +97,7 @@ def average_side_by_side(
     with for_range(builder, rows) as index:
         row, at = index, builder.mul(index, const(lanes))
         goes_on = read_mask(row)
-        is_document = builder.icmp_signed(">", held, splat(builder, row, lanes))
+        is_document = builder.icmp_signed(">", n_kept, splat(builder, row, lanes))
         for sums, array, own in (
             (total, gains, load(builder, gains.data, at, doubles, 8)),
             (size, sizes, builder.select(is_document, one, zero)),
@@ -219,8 +219,8 @@ def fill_ideals(
         with for_steps(builder, start, end, const(1)) as rank:
             place = builder.mul(rank, const(SIDE_BY_SIDE))
             own = builder.icmp_signed(">=", splat(builder, rank, SIDE_BY_SIDE), first)
-            held = load(builder, ideals.data, place, doubles, 8)
-            store(builder, builder.select(own, gain, held), ideals.data, place, 8)
+            before = load(builder, ideals.data, place, doubles, 8)
+            store(builder, builder.select(own, gain, before), ideals.data, place, 8)
     filled, most = at.read(builder), splat(builder, depth, SIDE_BY_SIDE)
     filled = builder.select(builder.icmp_signed("<", filled, most), filled, most)
     store(builder, filled, lengths.data, const(0), 8)
@@ -327,20 +327,20 @@ def sum_row(
     numbers = ir.VectorType(ir.IntType(64), SIDE_BY_SIDE)
     doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
     places = [const(0), const(SIDE_BY_SIDE)]  # where those of the list and of the ideal begin
-    taken = builder.icmp_signed("<", lane_numbers(SIDE_BY_SIDE, 64), splat(builder, placed, SIDE_BY_SIDE))
+    is_placed = builder.icmp_signed("<", lane_numbers(SIDE_BY_SIDE, 64), splat(builder, placed, SIDE_BY_SIDE))
     cutoff = load(builder, cutoffs.data, const(0), numbers, 8)
     anew = builder.trunc(anew, ir.IntType(1)) if anew.type.width > 1 else anew
     sides = []
     for place, rows, shown in zip(places, (gains, ideals), (lengths, ideal_lengths), strict=True):
         length = load(builder, shown.data, const(0), numbers, 8)
         least = builder.select(builder.icmp_signed("<", length, cutoff), length, cutoff)
-        stop = builder.select(taken, least, ir.Constant(numbers, [0] * SIDE_BY_SIDE))
+        stop = builder.select(is_placed, least, ir.Constant(numbers, [0] * SIDE_BY_SIDE))
         store(builder, stop, stops.data, place, 8)
         first, total = (
             builder.select(
-                anew, ir.Constant(kind, [0] * SIDE_BY_SIDE), load(builder, held.data, place, kind, 8)
+                anew, ir.Constant(kind, [0] * SIDE_BY_SIDE), load(builder, array.data, place, kind, 8)
             )
-            for kind, held in ((numbers, summed), (doubles, sums))
+            for kind, array in ((numbers, summed), (doubles, sums))
         )
         sides.append(_Side(rows, first, stop, variable(builder, total)))
 
