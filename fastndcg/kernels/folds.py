@@ -31,12 +31,12 @@ from .memory import Batch, Work
 from .sorting import sort_falling
 
 _MOST_STEPS = 1_000_000_000  # steps through orders of tied documents for one expected maximum
-_POOL_SHARE = 0.00001  # infAP's epsilon, trec_eval's
+_POOL_SHARE = 0.00001  # epsilon of infAP, as in trec_eval
 
 
 @block
 def draw_another(chances: Array, drawn: int, special: int, size: int) -> None:
-    """Update in place: `chances` of the number of special documents among the first `drawn` of `size`, to `drawn + 1`."""
+    """Update `chances` for one more draw: probabilities of the number of special documents among the first `drawn` of `size`."""
     left = size - drawn
     for h in range(min(drawn + 1, special), -1, -1):
         chance = chances[h] * (left - (special - h)) / left
@@ -86,9 +86,8 @@ def preference(above: float, tied: float, relevant: float, nonrelevant: float) -
     Each number of the tied ones, from 0 to `tied`, is equally likely to be above it.
     """
     bound = max(min(relevant, nonrelevant), 1.0)
-    below = max(
-        0.0, min(tied + 1.0, relevant - above)
-    )  # terms min(above + u, relevant), u = 0 .. tied, that are not `relevant`
+    # how many u from 0 to `tied` have above + u < relevant
+    below = max(0.0, min(tied + 1.0, relevant - above))
     terms = below * above + below * (below - 1.0) / 2.0 + (tied + 1.0 - below) * relevant
     return 1.0 - terms / ((tied + 1.0) * bound)
 

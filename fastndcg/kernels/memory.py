@@ -12,7 +12,7 @@ from .llvm import BINS, LANES, SIDE_BY_SIDE
 from .marks import allocating, block, empty
 from .vectors.summing import COUNTED
 
-TOGETHER = 1024  # documents of a list up to which whole lists are ranked side by side
+TOGETHER = 1024  # lists of at most so many documents may be ranked side by side
 
 
 class Work(NamedTuple):
@@ -31,14 +31,14 @@ class Work(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory of one chunk of queries, sized by its longest list."""
 
-    codes: Array  # uint32: codes of the query's documents, where grades are not coded
+    codes: Array  # uint32: codes of the query's documents, where grades have no levels
     greatest: Array  # (SIDE_BY_SIDE, BINS): greatest score of each bin of documents
     bounds: Array  # (SIDE_BY_SIDE,): documents with this score or more are kept
     scores: Array  # (lanes, longest + 2 * LANES): scores of the documents kept for ranking
     kept: Array  # uint32: codes of these documents
     wanted: Array  # scores of the documents that need a rank
-    gains: Array  # float64 (T, longest + 2): gain of each document, where grades are not coded
-    values: Array  # float64: gains of a pool, where grades are not coded
+    gains: Array  # float64 (T, longest + 2): gain of each document, where grades have no levels
+    values: Array  # float64: gains of a pool, where grades have no levels
     chances: Array  # float64 (4, longest + 2) where there are folds: probabilities within one tied group
 
 
@@ -79,7 +79,7 @@ class Batch(NamedTuple):
     """Queries side by side: counts, lists and ideals, and the sums of their rows."""
 
     lanes: Lanes
-    counts: Array  # int64 (2, L + 2 + COUNTED, lanes): scored and judged documents of each level, where grades are coded
+    counts: Array  # int64 (2, L + 2 + COUNTED, lanes): scored and judged documents of each level, where grades have levels
     totals: Array  # float64 (n_totals, lanes): sums of gains over the judged documents
     ranked: Ranked
     lists: Array  # float64 (n_lists, depth, lanes): gains by rank

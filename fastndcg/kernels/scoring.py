@@ -1,7 +1,7 @@
 """Queries side by side: each step of a batch is done for all of its queries before the next one.
 
-A vector holds one document of each query. Bounds are sorted in this way, short lists (or lists that need most of their ranks) are
-ranked, and rows are summed.
+A vector holds one document of each query. So bounds are sorted, rows are summed, and lists are ranked if they are short or need
+most of their ranks.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def score_queries_of_levels(
     scored = batch.counts[0] if documents.pool_offsets.shape[0] > 0 else judged
     lanes_are_many = lanes.queries.shape[0] == SIDE_BY_SIDE
     linear = averaged = True
-    keeps_order = documents.scores.itemsize == 4  # of tied documents that are ranked side by side
+    keeps_order = (
+        documents.scores.itemsize == 4
+    )  # whether ranking side by side keeps the order of tied documents
     for v in range(lists.shape[0]):
         linear = linear and is_linear(v, lists)
         averaged = averaged and averages_exactly(v, lists, plan.exact)
@@ -163,7 +165,9 @@ def score_queries_of_values(
             first += 1
             start, stop = rows_of(number, documents)
             n = unjudged = stop - start
-            ahead = stop + min(n, _FETCHED // SIDE_BY_SIDE)  # as if the next list were as long
+            ahead = stop + min(
+                n, _FETCHED // SIDE_BY_SIDE
+            )  # assumes that the next list is as long as this one
             fetch(documents.relevance, stop, ahead)
             codes = scratch.codes[:n]
             any_unjudged = code_by_row(start, stop, documents, plan, gains, codes)
@@ -343,7 +347,7 @@ def total_lane(
 def no_level_gains(
     levels: int, scored: Array, judged: Array, lane: int, promising: Array, totals: Array
 ) -> bool:
-    """Whether a query has no value by any row, judged by the counts of documents of each level."""
+    """Whether a query has no value by any row, by the counts of its documents of each level."""
     for level in range(levels - 1, -1, -1):
         if (promising[1, level] and judged[level, lane] > 0) or (
             promising[0, level] and scored[level, lane] > 0
@@ -354,7 +358,7 @@ def no_level_gains(
 
 @inlined
 def no_value_gains(plan: Plan, batch: Batch, lane: int) -> bool:
-    """Whether a query has no value by any row, judged by its ideals."""
+    """Whether a query has no value by any row, by the gains of its ideals."""
     if not plan.skippable:
         return False
     for i in range(plan.ideals.shape[0]):
@@ -447,7 +451,7 @@ def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) ->
 
 @apart
 def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array, scored: Array) -> int:
-    """The length for `rows_to_rank` of least cost: lists up to it are sorted side by side, longer ones one by one."""
+    """The length of least total cost, if lists up to it are sorted side by side and longer ones are ranked one by one."""
     worth, least = 0, 0
     for lane in range(placed):
         wanted = 0

@@ -13,10 +13,10 @@ Array = npt.NDArray[Any]
 LIST, DISCOUNT, IDEAL, CUTOFF, UNDEFINED, OUT, OVER, TOTAL = range(8)
 UNCUT = np.iinfo(np.int64).max
 AT_RELEVANT = -1  # cutoff at the number of relevant documents
-# when a row has no value
+# conditions under which a row has no value
 NEVER, NO_DOCUMENTS, NO_IDEAL, NO_RELEVANT = range(4)
 SKIPPABLE = (NO_IDEAL, NO_RELEVANT)
-# what a row's sum is divided by
+# divisors of a row's sum
 (
     AS_IS,
     BY_IDEAL,
