@@ -43,10 +43,10 @@ def compile_kernels(
     folder: str | os.PathLike[str] | None = None,
     cpu: str | None = None,
 ) -> Compiled:
-    """Compile the kernels that measures need, so that no later process waits for it; those that are there already are kept.
+    """Compile the kernels that measures need, so that later processes do not wait. Kernels that exist already are kept.
 
-    A process of its own compiles them. With the default measures they serve all that are sums over one ranking, whole grades and
-    fractional ones, rows in any order, one thread and all, and the readers of TREC and LETOR files.
+    A separate process compiles them. The kernels of the default measures serve all measures that are sums over one ranking, whole
+    and fractional grades, rows in any order, one or all threads, and the readers of TREC and LETOR files.
 
     Parameters
     ----------
@@ -54,14 +54,15 @@ def compile_kernels(
     scores : "float32", "float64" or "int64", or several
         Types of the scores that will be ranked.
     folder : path, optional
-        Where to keep them, to be copied into an image; the folder may then be read-only. Default: the cache of this user.
+        Folder for the kernels, for example to copy it into an image, where it may be read-only. Default: the cache of this user.
     cpu : str, optional
-        As LLVM names processors: "x86-64-v3" is right for all that have AVX2. Default: this one, and no other.
+        LLVM's name of the processor: "x86-64-v3" suits all processors with AVX2. Default: only the processor of this machine.
 
     Returns
     -------
     Compiled
-        `print` it: what was made, how large it is, how long it took, and the environment that finds it.
+        The number and size of the kernels, the time it took, and the environment variables with which processes find them.
+        `print` shows all of these.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def compile_kernels(
 
     See Also
     --------
-    evaluate : which runs kernels that were compiled ahead, and compiles those that were not.
+    evaluate : runs kernels that were compiled ahead, and compiles missing ones.
 
     Examples
     --------

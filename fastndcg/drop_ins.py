@@ -24,19 +24,19 @@ def ndcg_score(
     sample_weight: npt.ArrayLike | None = None,
     ignore_ties: bool = False,
 ) -> float:
-    """Mean nDCG of the rows of matrices: scikit-learn's function of this name, its values and its errors.
+    """Mean nDCG of the rows of matrices. It replaces scikit-learn's function of this name, with the same values and errors.
 
     Parameters
     ----------
     y_true, y_score : (n_samples, n_labels)
-        Grades, not negative, and scores. More than one label.
+        Grades of 0 and above, and scores. There must be more than one label.
     k : int, optional
-        Ranks that count; default all.
+        Cutoff: how many ranks count. Default: all.
     sample_weight : (n_samples,), optional
         Weight of each row in the mean.
     ignore_ties : bool
-        False averages over ties. True takes tied labels from last to first, the stable reverse order, where scikit-learn
-        leaves their order to an unstable sort.
+        False averages over ties. True ranks tied labels from last to first; in scikit-learn an unstable sort decides their
+        order.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def ndcg_score(
 
     See Also
     --------
-    dcg_score : the sum that nDCG divides.
+    dcg_score : DCG, which nDCG divides by that of the ideal ranking.
     ndcg : nDCG of each query.
     evaluate : any measure, with a value for each query.
 
@@ -85,7 +85,7 @@ def dcg_score(
     sample_weight: npt.ArrayLike | None = None,
     ignore_ties: bool = False,
 ) -> float:
-    """Mean DCG of the rows of matrices: scikit-learn's function of this name, its values and its errors.
+    """Mean DCG of the rows of matrices. It replaces scikit-learn's function of this name, with the same values and errors.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def dcg_score(
 
     See Also
     --------
-    ndcg_score : the same, divided by the ideal.
+    ndcg_score : DCG divided by that of the ideal ranking.
     evaluate : any measure, with a value for each query.
 
     References

@@ -1,7 +1,7 @@
-"""Tables of results: `Table`, with Arrow inside, and how rows of texts fit a terminal or become HTML.
+"""Tables of results: `Table`, which holds an Arrow table, and functions that fit rows of texts to a terminal or make HTML.
 
-A name of a measure and its mean are never cut. Where there is no room, what is needed least goes first, then columns go to pages
-of their own, and at last each number stands on a line of its own. Where no terminal reads, nothing is left out.
+The name of a measure and its mean are always shown. In a narrow terminal, the least important columns are left out first; then
+columns are split into several tables; at last each number has a line of its own. Without a terminal nothing is left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST = 60  # characters of a text that is no name of a measure
 
 
 class AsFrame:
-    """What has `to_arrow` as data frames of other libraries."""
+    """Base class of results with `to_arrow`: converts them to data frames of other libraries."""
 
     if TYPE_CHECKING:
 
@@ -52,9 +52,9 @@ class AsFrame:
 
 
 class Table(AsFrame):
-    """A table of results that shows itself; Arrow inside, whose attributes and methods it has too.
+    """A table of results that prints as text. It holds a `pyarrow.Table`, and has its attributes and methods too.
 
-    `table["mean"]` is a column, `len(table)` its number of rows. Libraries that read Arrow take it as it is, as in
+    `table["mean"]` is a column, and `len(table)` the number of rows. Libraries that read Arrow accept it directly, as in
     `polars.DataFrame(table)` and `pyarrow.table(table)`.
 
     Examples
@@ -74,7 +74,7 @@ class Table(AsFrame):
         self._pages = pages  # the columns of each measure, which is the name of the first of them
 
     def to_arrow(self) -> pa.Table:
-        """The same as a `pyarrow.Table`."""
+        """The table as a `pyarrow.Table`."""
         return self._arrow
 
     def __getattr__(self, name: str) -> Any:
@@ -98,7 +98,7 @@ class Table(AsFrame):
         return Table, (self._arrow, self._keys, self._pages)
 
     def text(self, width: int = 0) -> str:
-        """The table for so many columns of a terminal; 0 leaves nothing out."""
+        """The table as text of at most `width` characters a line; 0 means no limit."""
         texts, left = self._texts(), self._left()
         if self._pages is not None and width and _width_of(texts) > width:
             blocks = [self._of_measure(texts, page, width) for page in self._pages]
@@ -141,7 +141,7 @@ class Table(AsFrame):
 
 
 def shown_value(value: object) -> str:
-    """A value as tables show it: numbers with 6 decimals or 6 digits, long texts without their middle.
+    """A value as text for tables: numbers with 6 decimals or 6 digits, long texts without their middle.
 
     >>> [shown_value(value) for value in (0.5, 1e-9, 3, None, True, float("nan"))]
     ['0.500000', '1e-09', '3', '', 'yes', 'NaN']
@@ -158,7 +158,7 @@ def shown_value(value: object) -> str:
 
 
 def shorten(text: str, longest: int = _LONGEST) -> str:
-    """A text on one line and without its middle where it is too long.
+    """A text on one line; the middle of a long text is left out.
 
     >>> shorten("x" * 50 + "y" * 50, 20)
     'xxxxxxxxx...yyyyyyyy'
@@ -171,7 +171,7 @@ def shorten(text: str, longest: int = _LONGEST) -> str:
 
 
 def without_nan(value: Any) -> Any:
-    """The same with None for floats that are not finite, which JSON has none of, however deep they lie.
+    """Replace floats that are not finite by None at any depth, since JSON has no such numbers.
 
     >>> without_nan({"mean": float("nan"), "rows": [0.5, float("inf")]})
     {'mean': None, 'rows': [0.5, None]}
@@ -187,7 +187,7 @@ def without_nan(value: Any) -> Any:
 
 
 def terminal_width() -> int:
-    """Columns of the terminal that reads standard output; 0 where none does."""
+    """The width of the terminal in characters; 0 if standard output is not a terminal."""
     try:
         if not sys.stdout.isatty():
             return 0
@@ -202,14 +202,14 @@ def _width_of(rows: Texts) -> int:
 
 
 def fit(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) -> str:
-    """Rows of texts in so many columns of a terminal: names at the left, `left` of them, then the mean, which always stay.
+    """Rows of texts as a table of at most `width` characters a line. The first `left` columns, names, and the mean always stay.
 
     Parameters
     ----------
     drops : names of columns
-        What goes where there is no room, the first ones first; all of them in narrow terminals.
+        Columns that are left out where there is no room, in this order; narrow terminals leave out all of them.
     width : int
-        0 leaves nothing out.
+        0 means no limit.
     """
     for names in drops if width else ():
         if width > _NARROW and _width_of(rows) <= width:

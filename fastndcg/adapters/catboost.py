@@ -5,7 +5,7 @@
     model = CatBoostRanker(eval_metric=fnc.metric("nDCG@10", group=[train, valid]), early_stopping_rounds=20)
     model.fit(train, eval_set=valid)
 
-CatBoost hands a metric scores and labels, and not which query a row belongs to: the metric is made with that.
+CatBoost passes only scores and labels to a metric, so the metric is made with the queries of the rows.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Array = npt.NDArray[Any]
 def metric(
     measures: Any, *, group: Any, like: str | Convention | None = None, threads: int | None = None
 ) -> Metric:
-    """An `eval_metric` for CatBoost: the mean of a measure, once an iteration.
+    """Make an `eval_metric` for CatBoost: the mean of a measure in each iteration.
 
     Parameters
     ----------
     measures : Measure, notation ("nDCG@10"), or ir_measures object
-        One; CatBoost takes no several.
+        A single measure, since CatBoost accepts only one.
     group : catboost.Pool, or sizes of queries, (n_queries,); or a list of these
-        Of every data set that is evaluated: that which is learned from, and those of `eval_set`. They are told apart by their
-        number of documents.
+        The queries of every data set that is evaluated: the training data and those of `eval_set`. The metric tells data sets
+        apart by their number of documents.
     like : name or Convention, optional
         Compute nDCG as this tool does. With "catboost" the values are those of CatBoost's own `NDCG:top=10`.
     threads : int, optional
@@ -49,8 +49,8 @@ def metric(
     Returns
     -------
     object
-        With `evaluate`, `get_final_error` and `is_max_optimal`. CatBoost shows it under the measure's notation, without spaces
-        and with "=" for ":". The weight of a query is that of its first document.
+        It has the methods `evaluate`, `get_final_error` and `is_max_optimal`. CatBoost shows it under the notation of the measure,
+        without spaces and with "=" for ":". The weight of a query is that of its first document.
 
     Raises
     ------
@@ -62,8 +62,8 @@ def metric(
 
     Notes
     -----
-    CatBoost shuffles the queries that it learns from where there are categorical features or `boosting_type="Ordered"`, unless
-    `has_time=True`. This is found out where `group` is a Pool, which has labels; with sizes alone it is not.
+    CatBoost shuffles the training queries if there are categorical features or with `boosting_type="Ordered"`, unless
+    `has_time=True`. The metric notices this if `group` is a Pool, which has labels; with sizes alone it cannot.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class _Sizes(NamedTuple):
 
 
 class Metric(Meter):
-    """What `metric` returns."""
+    """The result of `metric`."""
 
     no_jit = (
         True  # CatBoost's name: it compiles methods that use nothing of their object, and warns of others
@@ -104,7 +104,7 @@ class Metric(Meter):
         return True
 
     def get_final_error(self, error: float, weight: float) -> float:  # noqa: ARG002 - CatBoost's signature
-        """The mean as it is: no sum over documents makes it."""
+        """Return the mean unchanged, since it is not a sum over documents."""
         return error
 
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:

@@ -23,27 +23,28 @@ if TYPE_CHECKING:
 
 
 def register(connection: duckdb.DuckDBPyConnection, *, name: str = "ndcg", **parameters: Any) -> None:
-    """Make `ndcg(labels, scores, k)` a function of a connection: nDCG@k of a query whose row has its lists.
+    """Add the function `ndcg(labels, scores, k)` to a connection: nDCG@k of a row that holds the two lists of a query.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
     name : str
-        Of the function.
+        Name of the function.
     parameters
-        Those of `nDCG`, as `gain="exp2"`, `ties="worst"`, `empty="nan"`.
+        Parameters of `nDCG`, such as `gain="exp2"`, `ties="worst"`, `empty="nan"`.
 
     Raises
     ------
     MeasureError
         A parameter that does not exist.
     duckdb.InvalidInputException
-        Here, where the connection has a function of this name; in a query, with this package's message, for lists of different lengths, nulls
-        in them, NaN scores and all else that `Rankings.from_lists` refuses.
+        The connection already has a function of this name. Queries raise it, with this package's message, for lists of different
+        lengths, nulls in them, NaN scores and all else that `Rankings.from_lists` refuses.
 
     Notes
     -----
-    Labels and scores are read as DOUBLE. A row with a null has none. In long form, `list(label)` and `list(score)` make the lists:
+    Labels and scores are read as DOUBLE. The value of a row with a null is null. In long form, `list(label)` and `list(score)` make
+    the lists:
     `SELECT qid, ndcg(list(label), list(score), 10) FROM rows GROUP BY qid`.
 
     Examples

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def metric(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Metric:
-    """A `feval` for `lightgbm.train` and `lightgbm.cv`, and an `eval_metric` for `LGBMRanker`: means of measures.
+    """Make a `feval` for `lightgbm.train` and `lightgbm.cv`, or an `eval_metric` for `LGBMRanker`: means of measures.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
     Returns
     -------
     callable (predictions, Dataset), or (label, predictions, weight, group) -> list of (name, mean, True)
-        True says that higher is better, as early stopping needs to know. A data set is read once: change none of its labels,
-        groups and weights while the metric is in use. The weight of a query is the mean of its rows' weights, as LightGBM
-        has it. Names are the measures' notation without spaces, and with "=" for ":".
+        True tells early stopping that higher is better. A data set is read once: do not change its labels, groups and weights
+        while the metric is in use. As in LightGBM, the weight of a query is the mean of its rows' weights. Names are the notation
+        of the measures, without spaces and with "=" for ":".
 
     Raises
     ------
@@ -60,7 +60,7 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
 
 
 class Metric(Meter):
-    """What `metric` returns; LightGBM counts the parameters to tell which way to call it."""
+    """The result of `metric`. LightGBM counts its parameters to decide how to call it."""
 
     def __call__(
         self, first: Any, second: Any, weight: Any = None, group: Any = None
@@ -94,7 +94,7 @@ def _queries(label: Any, weight: Any, sizes: Any) -> Rankings:
 
 
 class Ranker(lightgbm.LGBMRanker):
-    """`LGBMRanker` that takes a query id for each row, which scikit-learn can cut into folds; group sizes it cannot.
+    """`LGBMRanker` with a query id for each row instead of group sizes, since scikit-learn can split only the former into folds.
 
     Its parameters, attributes and `predict` are those of `lightgbm.LGBMRanker`.
 
@@ -116,7 +116,7 @@ class Ranker(lightgbm.LGBMRanker):
         X : (n_docs, n_features)
         y : (n_docs,)
         qid : whole numbers or strings, (n_docs,)
-            Query of each row; rows may be in any order, and are copied where those of a query do not stand together.
+            Query of each row. Rows may be in any order; they are copied if the rows of a query are not contiguous.
         sample_weight, init_score : (n_docs,), optional
         options
             The other keywords of `LGBMRanker.fit`, as `eval_set` and `eval_group`.

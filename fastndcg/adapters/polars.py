@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 @pl.api.register_dataframe_namespace("fastndcg")
 class OfFrame:
-    """What `frame.fastndcg` is."""
+    """The namespace `frame.fastndcg`."""
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self._frame = frame
 
     def evaluate(self, measures: Any, *, threads: int | None = None, **columns: Any) -> Scores:
-        """Measures of every query of the frame.
+        """Compute measures of every query of the frame.
 
         Parameters
         ----------
         measures, threads
-            As those of `fastndcg.evaluate`.
+            As in `fastndcg.evaluate`.
         columns
             The keywords of `Rankings.from_arrow`: names of columns, `keep`, `nan`. Columns are found by their usual names.
 
         Raises
         ------
         ColumnError, InputError, MeasureError
-            As `Rankings.from_arrow` and `fastndcg.evaluate` do.
+            As in `Rankings.from_arrow` and `fastndcg.evaluate`.
 
         Examples
         --------
@@ -53,15 +53,15 @@ class OfFrame:
 
 @pl.api.register_lazyframe_namespace("fastndcg")
 class OfLazyFrame:
-    """What `lazy_frame.fastndcg` is."""
+    """The namespace `lazy_frame.fastndcg`."""
 
     def __init__(self, frame: pl.LazyFrame) -> None:
         self._frame = frame
 
     def evaluate(self, measures: Any, *, threads: int | None = None, **columns: Any) -> Scores:
-        """Measures of every query, as of a frame; Polars' streaming engine makes the rows, and only columns that are read.
+        """Compute measures of every query. Polars' streaming engine computes the rows, and only the needed columns.
 
-        Raises as `OfFrame.evaluate` does.
+        Parameters and errors are those of `OfFrame.evaluate`.
         """
         schema = self._frame.collect_schema()
         roles = Roles.of(columns, "evaluate")

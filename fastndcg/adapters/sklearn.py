@@ -1,4 +1,4 @@
-"""scikit-learn: a scorer for cross-validation and searches, which sends it the queries of each fold.
+"""scikit-learn: a scorer for cross-validation and searches, which pass it the queries of each fold.
 
 sklearn.set_config(enable_metadata_routing=True)
 cross_val_score(
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def scorer(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Any:
-    """A scorer for `cross_val_score`, `GridSearchCV`, `HalvingGridSearchCV` and what else takes `scoring`.
+    """Make a scorer for `cross_val_score`, `GridSearchCV`, `HalvingGridSearchCV` and other functions with `scoring`.
 
     Parameters
     ----------
     measures : Measure, notation ("nDCG@10"), or ir_measures object
-        One; give `scoring` a dict of scorers for several.
+        A single measure. For several, pass a dict of scorers as `scoring`.
     like : name or Convention, optional
         Compute nDCG as this tool does.
     threads : int, optional
@@ -39,8 +39,8 @@ def scorer(measures: Any, *, like: str | Convention | None = None, threads: int 
     Returns
     -------
     scorer
-        It asks for `qid`, the query of each row as whole numbers or strings, (n_docs,), in any order, and takes the mean over
-        queries of what `predict` says. It can be pickled.
+        It requests `qid`, the query of each row, (n_docs,), as whole numbers or strings in any order. It scores the result of
+        `predict`, and returns the mean over queries. It can be pickled.
 
     Raises
     ------

@@ -8,7 +8,7 @@
     )
     model = xgb.XGBRanker(callbacks=[fnx.callback("nDCG@10", {"valid": (X_valid, y_valid, qid_valid)})])
 
-XGBoost takes the metric that it was not told about for a loss: early stopping needs `maximize=True`.
+XGBoost minimises a metric that it does not know, so early stopping needs `maximize=True`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def metric(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Metric:
-    """A `custom_metric` for `xgboost.train`, `xgboost.cv` and `xgboost.dask.train`: means of measures, once an iteration.
+    """Make a `custom_metric` for `xgboost.train`, `xgboost.cv` and `xgboost.dask.train`: means of measures in each iteration.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
     Returns
     -------
     callable (predictions, DMatrix) -> list of (name, mean)
-        The queries are those of `qid=` or `group=` of the DMatrix, and weights are its weights. It is read once: change none of
-        its labels, groups and weights while the metric is in use. Names are the measures' notation without spaces, and with
-        "=" for ":". XGBoost keeps six decimals of each value. Workers add up their queries.
+        Queries and weights are those of the DMatrix (`qid=` or `group=`, and `weight=`). The DMatrix is read once: do not change
+        its labels, groups and weights while the metric is in use. Names are the notation of the measures, without spaces and with
+        "=" for ":". XGBoost keeps six decimals of each value. With several workers, the means are over the queries of all.
 
     Raises
     ------
@@ -74,20 +74,20 @@ def callback(
     like: str | Convention | None = None,
     threads: int | None = None,
 ) -> Evaluation:
-    """A callback that evaluates once an iteration: for `XGBRanker`, which calls an `eval_metric` once for each query.
+    """Make a callback that evaluates in each iteration. `XGBRanker` needs it, as it calls an `eval_metric` once for each query.
 
     Parameters
     ----------
     measures, like, threads
-        As those of `metric`.
+        As in `metric`.
     evals : mapping from name to (X, y, qid), or to DMatrix
-        Data to evaluate. The rows of a query stand together, as `XGBRanker.fit` wants them.
+        Data to evaluate. The rows of each query must be contiguous, as for `XGBRanker.fit`.
 
     Returns
     -------
     xgboost.callback.TrainingCallback
-        Its values are in `evals_result()` under the name of the data and of the measure, at full precision. It can be pickled
-        where the data can, which a DMatrix cannot.
+        `evals_result()` has its values at full precision, under the names of the data and of the measure. The callback can be
+        pickled if the data can; a DMatrix cannot.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def callback(
 
 
 class Metric(Meter):
-    """What `metric` returns."""
+    """The result of `metric`."""
 
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
         if not isinstance(data, xgboost.DMatrix):
@@ -116,7 +116,7 @@ class Metric(Meter):
         return self.means(self.rankings(data, lambda: _queries(data)), predictions)
 
     def _over_workers(self, predictions: Any, data: xgboost.DMatrix) -> list[tuple[str, float]]:
-        """Means over the queries of all workers; one may have none, and must not leave the others waiting."""
+        """Means over the queries of all workers. A worker without queries takes part too, or the others would wait for it."""
         totals = np.zeros((2, len(self.measures)))
         if data.num_row():
             scores = self.scores(self.rankings(data, lambda: _queries(data)), predictions)
@@ -130,7 +130,7 @@ class Metric(Meter):
 
 
 class Evaluation(xgboost.callback.TrainingCallback):
-    """What `callback` returns."""
+    """The result of `callback`."""
 
     def __init__(self, metric: Metric, evals: Mapping[str, Any]) -> None:
         super().__init__()

@@ -28,31 +28,32 @@ def report(
     command: str = "fastndcg.report(...) in Python",
     threads: int | None = None,
 ) -> None:
-    """Write a page about one system or several: what was evaluated, means, comparison, pictures, queries to look at, definitions.
+    """Write an HTML page about one or several systems: data, means, comparison, pictures, queries to look at, definitions.
 
-    It is one HTML file that loads nothing from anywhere. Tables sort and long ones show a page at a time. It needs the extra `report`.
+    The page is one file that loads nothing from the network. Tables can be sorted, and long tables are split into pages. It needs
+    the extra `report`.
 
     Parameters
     ----------
     systems : Rankings, or a mapping of names to Rankings
     path : file to write, whole or not at all
     measures : one or several of Measure, notation, or ir_measures object
-        Lists of queries are of the first. Its pictures are shown, those of the others open when they are asked for.
+        Lists of queries use the first measure. Pictures of the other measures are closed until the reader opens them.
     baseline : name, optional
         The system that all others are compared with. Default: the first.
     by : str or sequence of str
         Kept columns whose groups of queries are shown.
     confidence : float
-        Of all intervals.
+        Confidence of all intervals.
     missing : "refuse", "drop" or a number
-        What to do with queries that some systems do not have, as of `compare`.
+        What to do with queries that some systems lack, as in `compare`.
     title : str, optional
     sources : mapping of names to texts, optional
         Where the rankings of a system come from.
     command : str
-        What the page says that it was made by.
+        The command that made the page, which the page shows.
     threads : int, optional
-        Default: all that Numba has. The values do not depend on it.
+        Default: all threads that Numba has. The values do not depend on it.
 
     Returns
     -------
@@ -64,7 +65,7 @@ def report(
     InputError
         No queries; a baseline that is not one of the systems; queries that some systems lack; a confidence that is not between 0 and 1.
     InputTypeError
-        Something else than Rankings.
+        A system that is not Rankings.
     ColumnError
         A column of `by` that was not kept.
     SourceError
@@ -74,8 +75,8 @@ def report(
 
     See Also
     --------
-    compare : the same comparison, as a table.
-    explain : one query, rank by rank.
+    compare : compute the comparison as a table.
+    explain : explain one query, rank by rank.
 
     Examples
     --------
@@ -106,7 +107,7 @@ def report(
 
 
 def check_extra() -> Any:
-    """Jinja2, where all that a page needs is installed. Raises `ExtraError` for what is not."""
+    """Import Jinja2 and all else that a page needs. Raises `ExtraError` for a library that is not installed."""
     for module, name in (("altair", "Altair"), ("vl_convert", "vl-convert-python"), ("scipy", "SciPy")):
         library(module, name, "report", "a report")
     return library("jinja2", "Jinja2", "report", "a report")
@@ -176,7 +177,7 @@ def _find(
 
 
 def _render(jinja: Any, **parts: Any) -> str:
-    """The page: its template, where all text is escaped, with its style and script, which alone may run."""
+    """Render the template with its style and script. All text is escaped, and no other script may run."""
     from importlib import resources  # here, because it brings tempfile, and that random
 
     from fastndcg import __version__

@@ -75,7 +75,7 @@ def sections_of(found: Found, command: str) -> Iterator[Section]:
 
 
 def _or_message(make: Callable[[], list[Any]]) -> list[Any]:
-    """What is made, or why a measure does not allow it."""
+    """The blocks of a section, or the reason why a measure does not allow them."""
     try:
         return make()
     except MeasureError as error:
@@ -114,7 +114,7 @@ def _evaluated_section(found: Found) -> list[Any]:
     notes = (
         []
         if any(facts.unjudged is not None for facts in found.facts.values())
-        else [Text("Nothing says which documents were judged: every document counts as judged.")]
+        else [Text("The data do not say which documents were judged, so every document counts as judged.")]
     )
     return [
         systems,
@@ -191,24 +191,20 @@ def _anchors(found: Found) -> list[Any]:
         for measure, means in each.means().items()
     ]
     note = (
-        "What the order of the returned documents could have made of the mean. Position is 0 for a random order and 1 for the best; ceiling is "
-        "what the returned documents could reach of what was judged; quality is what was reached of that."
+        "Means of the worst, a random, the actual and the best order of the returned documents. Position is 0 for a random order and 1 for the "
+        "best order; ceiling is the share of the possible value that the best order reaches; quality is the actual mean over the best."
     )
     return [Text(note), picture_of(plot.anchors(of)), table_of("Means of each order", rows)]
 
 
 def _ties(found: Found) -> list[Any]:
     if not any(facts.tied for facts in found.facts.values()):
-        return [
-            Text(
-                "No two documents of a query have the same score, so that the order of ties changes nothing."
-            )
-        ]
+        return [Text("No two documents of a query have the same score, so there are no ties.")]
     of = {
         name: tie_range(each, found.measures, threads=found.threads) for name, each in found.rankings.items()
     }
     rows = [{"system": name} | row for name, each in of.items() for row in each.summary().to_pylist()]
-    note = "The mean over the worst, all, and the best orders of documents with the same score; moves: by more than 0.001."
+    note = "Means over the worst, all, and the best orders of tied documents. moves: the worst and best differ by more than 0.001."
     return [Text(note), picture_of(plot.ties(of)), table_of("Means over orders of ties", rows)]
 
 

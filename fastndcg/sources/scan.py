@@ -1,4 +1,4 @@
-"""Files as a stream of `Rankings`: decoded ahead, cut between queries, regrouped on disk where rows are not grouped."""
+"""Read files as a stream of `Rankings`: decoded ahead, cut between queries, and regrouped on disk if rows are not grouped."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _SCORING = 24
 # rows of a cut query for which each table has room, to have them put before its own instead of being copied behind them
 _ROOM = 1 << 14
-_LOOK = 1 << 16  # rows that tell, as a rule, whether those of a query stand together
+_LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
 _WHOLE = 48  # the same where all are read at once: numbers of their queries, and copies in the new order
 _GROUPING = 64  # the same where rows are sorted by query: codes, orders and a copy in the new order
 
@@ -66,46 +66,46 @@ def scan_parquet(
     progress: Progress = None,
     **roles: Unpack[RoleKeywords],
 ) -> ParquetStream:
-    """A stream of `Rankings` from Parquet of any size, to be evaluated in bounded memory.
+    """Open Parquet of any size as a stream of `Rankings`, to evaluate it in bounded memory.
 
-    Files and row groups come in order, and a query that they cut is joined. `evaluate` of the stream gives the same bits, in
-    the same order, as that of `read_parquet`.
+    Files and row groups are read in order, and a query that is split between them is joined. `evaluate` returns the same bits in
+    the same order as for `read_parquet`.
 
     Parameters
     ----------
     path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
         As in `read_parquet`.
     grouped : bool, optional
-        True: rows of a query stand together, and a file where they do not is refused. None: where they do not, which is
-        noticed, rows are set aside by query in a temporary file (in the folder that `TMPDIR` names), as large as the
-        decoded columns and gone at the end, however the process ends.
+        True: the rows of each query are contiguous; otherwise an error is raised. None: the stream finds out. Rows that are not
+        contiguous are then regrouped in a temporary file (in the folder of `TMPDIR`), which is as large as the decoded columns
+        and is removed at the end, even if the process is killed.
     memory : int or str, optional
-        Bytes that rows may take at a time, as in "512 MB"; default 128 MiB. One query must fit, and the results of all
-        queries, 8 bytes for each measure and their ids, come on top.
+        Memory for rows at a time, in bytes or as in "512 MB"; default 128 MiB. Each query must fit. The results need memory in
+        addition: 8 bytes for each measure and query, and the ids.
     threads : int, optional
-        How many threads decode ahead; default all that pyarrow has, up to four. Of several, one is the thread that iterates,
-        which decodes where it would wait.
+        Number of threads that decode ahead. Default: all that pyarrow has, up to four. The iterating thread is one of them: it
+        decodes instead of waiting.
     progress : callable or bool, optional
-        Called as `progress(rows_done, rows_total)`, from the thread that iterates, in place of what terminals and notebooks show
-        of a long `evaluate`; False shows nothing.
+        By default, terminals and notebooks show the progress of a long `evaluate`. False shows nothing. A function is called
+        instead, as `progress(rows_done, rows_total)`, from the iterating thread.
 
     Returns
     -------
     ParquetStream
-        Iterating it yields `Rankings` of whole queries, in order of first appearance. Where rows are not grouped it yields
-        them in another order, after a look at all query ids; `evaluate` restores the order.
+        Iterating it yields `Rankings` of whole queries, in order of first appearance. If rows are not grouped, it first reads all
+        query ids, and then yields queries in another order; `evaluate` restores the order.
 
     Raises
     ------
     SourceError
-        As `read_parquet` does; also, while it is iterated, for a file that changes or vanishes, and a disk that is full.
+        As in `read_parquet`; while iterating also for a file that changes or disappears, and for a full disk.
     ColumnError, InputError, InputTypeError
-        As `read_parquet` does; under `grouped=True` also `InputError` for a query that returns after it ended.
+        As in `read_parquet`; with `grouped=True` also `InputError` for a query whose rows are not contiguous.
 
     See Also
     --------
-    read_parquet : all rows at once.
-    evaluate : measures of the stream.
+    read_parquet : read all rows at once.
+    evaluate : compute measures of the stream.
 
     Examples
     --------
@@ -146,9 +146,9 @@ class FileStream(RankingsStream):
     columns : Columns
         Which column plays which role.
     n_rows : int
-        Rows of all files.
+        Number of rows of all files.
     nbytes : int
-        About how much memory the columns take when they are read whole.
+        Approximate memory of all columns, in bytes.
     grouped : bool or None
     """
 
@@ -175,13 +175,13 @@ class FileStream(RankingsStream):
         self.grouped = grouped or None
         self._memory = bytes_of(memory)
         self.columns, self._paths, self._threads, self._progress = columns, paths, threads, progress
-        # scoring on cores that decode was a third slower than on one core beside them
+        # scoring with several threads on cores that also decode was a third slower than with one thread
         self._scoring_threads = max(1, pa.cpu_count() - threads)
         self._known_grouped = False
 
     @abstractmethod
     def _readers(self, names: list[str], most: int) -> Iterator[Reader]:
-        """What reads the named columns of all files, in order, in tables of about `most` rows."""
+        """Readers of the named columns of all files, in order, in tables of about `most` rows."""
 
     @property
     def nbytes(self) -> int:
@@ -195,13 +195,13 @@ class FileStream(RankingsStream):
                 yield rankings
 
     def _nothing(self) -> Rankings:
-        """The rankings of no query, with the columns of this stream."""
+        """Rankings without queries, with the columns of this stream."""
         return self._rankings(pa.schema(list(self._types.items())).empty_table())
 
-    # ---- rows of a query stand together ----
+    # ---- rows grouped by query ----
 
     def _in_order(self) -> Generator[Rankings, None, None]:
-        """All rankings, in order; raises `NotGroupedError` as soon as a query returns after it ended."""
+        """All rankings, in order. Raises `NotGroupedError` at the first query whose rows are not contiguous."""
         self._tell(0)
         oddities = Oddities(self.columns)
         with closing(self._tables(list(self._types))) as tables:
@@ -226,7 +226,7 @@ class FileStream(RankingsStream):
             self._tell(first_row + len(table))
 
     def _whole_queries(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
-        """The queries that are known to have ended with each table; its last one waits for what the next may add to it."""
+        """The queries that are complete with each table. The last query of a table waits, as the next table may continue it."""
         groups = _Groups(self)
         begun: list[pa.Table] = []
         begun_id, done = pa.nulls(0), 0
@@ -235,7 +235,7 @@ class FileStream(RankingsStream):
                 continue
             ids, offsets, continues = groups.of(table, first_row)
             if begun:
-                # scored with the queries of this table: to score it alone took as long as to copy two columns
+                # scored together with the queries of this table: scoring it alone took as long as copying two columns
                 offsets = np.append(0, offsets[continues:] + len(begun[0]))
                 ids = ids if continues else pa.concat_arrays([begun_id, ids])
             done = first_row + len(table)
@@ -246,15 +246,15 @@ class FileStream(RankingsStream):
                 yield self._rankings(rows.slice(0, int(offsets[end])), done - len(rows), queries)
             begun, begun_id = [rows.slice(int(offsets[end]))], ids[end:]
             if end:
-                begun = [_copy(table) for table in begun]  # so that it does not hold the table that it ends
-            del table, rows  # or they would stay while the next table is waited for
+                begun = [_copy(table) for table in begun]  # or its slice would keep the whole table in memory
+            del table, rows  # frees them before the next table is awaited
             self._tell(done)
         if begun_id:
             queries = Grouped(begun_id, np.array([0, len(begun[0])]))
             yield self._rankings(begun[0], done - len(begun[0]), queries)
 
     def _stands_grouped(self) -> bool:
-        """Whether rows are grouped; found from the query ids alone, unless an earlier pass over all columns has shown it."""
+        """Whether rows are grouped. Reads only the query ids, unless an earlier pass over all columns has found out."""
         if not (self.grouped or self._known_grouped):
             groups = _Groups(self)
             try:
@@ -269,10 +269,10 @@ class FileStream(RankingsStream):
             self._known_grouped = True
         return True
 
-    # ---- rows of a query are anywhere ----
+    # ---- rows in any order ----
 
     def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
-        """All rankings, by the hash of their query; and the first row of each query."""
+        """All rankings and the first row of each query, in the order of the queries' hashes."""
         self._tell(0)
         spill, n_parts = self._set_aside()
         done, oddities = self.n_rows, Oddities(self.columns)
@@ -292,7 +292,7 @@ class FileStream(RankingsStream):
         oddities.warn()
 
     def _set_aside(self) -> tuple[_Spill, int]:
-        """All rows on disk, by the hash of their query; and in how many parts, each of which the memory holds."""
+        """Write all rows to disk, in parts by the hash of the query that fit into memory. Returns them and the number of parts."""
         n_parts, done = self._parts_of(self.n_rows), 0
         with ExitStack() as stack:
             spill = stack.enter_context(_Spill(n_parts, int(self._per_row + 8) * self.n_rows))
@@ -313,7 +313,7 @@ class FileStream(RankingsStream):
         return 1 + int((self._per_row + _GROUPING) * n_rows // (self._memory // 2))
 
     def _with_categories(self, table: pa.Table) -> pa.Table:
-        """Kept columns that are dictionaries in the file are dictionaries again."""
+        """Convert kept columns that are dictionaries in the file back to dictionaries."""
         return table
 
     # ---- reading ----
@@ -330,7 +330,7 @@ class FileStream(RankingsStream):
             return done - len(table), table
 
         with closing(decoded_ahead(readers, self._decoders)) as tables:
-            yield from map(number, tables)  # a loop would hold each table while the next is waited for
+            yield from map(number, tables)  # a loop would keep each table while the next is awaited
         self.n_rows = done
 
     def _rankings(
@@ -354,7 +354,7 @@ class FileStream(RankingsStream):
             advance(done, self.n_rows)
 
     def _refuse(self, ids: pa.Array, row: int) -> InputError:
-        """The error for a query that returns."""
+        """The error for a query whose rows are not contiguous."""
         name = ids[0].as_py()
         shown = f'"{name}"' if isinstance(name, str) else str(name)
         try:
@@ -369,7 +369,7 @@ class FileStream(RankingsStream):
             return error
 
     def _occurs_before(self, ids: pa.Array, row: int) -> bool:
-        """Whether a query has rows before this row: equal hashes raise a suspicion, which ids confirm."""
+        """Whether a query has rows before this row. Equal hashes only suggest it, so ids are compared."""
         import pyarrow.compute as pc
 
         with closing(self._tables([str(self.columns.query)])) as tables:
@@ -383,16 +383,16 @@ class FileStream(RankingsStream):
 
 
 class ParquetStream(FileStream):
-    """What `scan_parquet` returns.
+    """The result of `scan_parquet`.
 
     Attributes
     ----------
     columns : Columns
         Which column plays which role.
     n_rows : int
-        Rows of all files, as their footers say.
+        Number of rows of all files, from their footers.
     nbytes : int
-        About how much memory the columns take when they are read whole.
+        Approximate memory of all columns, in bytes.
     grouped : bool or None
     """
 
@@ -419,7 +419,7 @@ class ParquetStream(FileStream):
     def _in_order(self) -> Generator[Rankings, None, None]:
         name = self.columns.query
         if not (name is None or self.grouped or self._known_grouped):
-            # rows in any order are noticed by a few of them, before threads decode others in vain
+            # the first rows usually show that rows are not grouped, before threads decode others in vain
             for tables in islice(self._readers([name], _LOOK), 1):
                 with closing(tables):
                     _Groups(self).of(next(tables), 0)
@@ -433,16 +433,16 @@ class ParquetStream(FileStream):
             yield from super()._regroup()
 
     def _bytes_of_a_row_of_all(self) -> float:
-        """About how many bytes of a row it takes to bring all into query order at once."""
+        """Approximate memory for each row to bring all rows into query order at once, in bytes."""
         of_query, *others = (self._types[name] for name in self.columns.names)
         is_short = is_number(of_query) or pa.types.is_dictionary(of_query)
         if len(others) > 2 or not (is_short and all(map(is_number, others))):
             return self._per_row + _WHOLE
-        # the number of its query, twice, and its columns as they are read, halfway and in order
+        # the number of its query twice, and its columns three times: as read, halfway, and in order
         return 8.0 + 3 * sum(float(kind.bit_width) / 8 for kind in others)
 
     def _whole(self) -> tuple[Rankings, Int64]:
-        """All rankings at once, of rows that the memory holds."""
+        """All rankings at once, if memory holds all rows."""
         table = parquet.read_table(self._dataset, self._progress)
         with parquet.naming(self._paths):
             grouped = grouped_rows(table, self.columns)
@@ -452,7 +452,7 @@ class ParquetStream(FileStream):
         return warn_of_oddities(self._rankings(table, 0, grouped), self.columns), grouped.first_rows
 
     def _with_categories(self, table: pa.Table) -> pa.Table:
-        """Kept columns that are dictionaries in the file are dictionaries again."""
+        """Convert kept columns that are dictionaries in the file back to dictionaries."""
         for place, name in enumerate(table.column_names):
             kind = self._dataset.types[name]
             if pa.types.is_dictionary(kind) and name in self.columns.keep:
@@ -466,7 +466,7 @@ def _copy(table: pa.Table) -> pa.Table:
 
 def _copied_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
-    if pa.types.is_run_end_encoded(kind):  # of so few bytes that all of them may be held
+    if pa.types.is_run_end_encoded(kind):  # so small that it may be kept whole
         return column
     if is_number(kind) and not column.null_count:  # to take rows took half a millisecond beside other threads
         return pa.chunked_array([pa.array(array_of(column).copy(), kind)])
@@ -502,7 +502,7 @@ def bytes_of(memory: int | str | None) -> int:
 
 
 def _spans(dataset: parquet.Dataset, most: int) -> Iterator[parquet.Span]:
-    """Consecutive row groups of a file, of `most` rows together; one alone may have more."""
+    """Consecutive row groups of a file with at most `most` rows together; a single row group may have more."""
     for part in dataset.parts:
         start, rows = 0, 0
         for group, size in enumerate(part.footer.rows):
@@ -523,7 +523,7 @@ def _read(
 
 
 def _bytes_of_a_row(dataset: parquet.Dataset) -> float:
-    """About how many bytes a decoded row takes, by the first row groups."""
+    """Approximate size of a decoded row in bytes, estimated from the first row groups."""
     total, rows = 0.0, 0
     for part in dataset.parts[:8]:
         rows += sum(part.footer.rows[:8])
@@ -547,10 +547,10 @@ def _bytes_of_a_chunk(kind: pa.DataType, chunk: Int64) -> float:
 
 
 class _Groups:
-    """Finds queries that return after they ended.
+    """Find queries whose rows are not contiguous.
 
-    As long as ids rise from query to query none can, and nothing is remembered but the last one: of five million queries with
-    ids of text that is a hundred megabytes less. When they cease to rise, the ids before are read once more.
+    While ids rise from query to query, no query can return, so only the last id is stored: for five million queries with text
+    ids, this saves a hundred megabytes. When ids stop rising, the earlier ids are read again.
     """
 
     def __init__(self, stream: FileStream, *, rising: bool = True) -> None:
@@ -584,7 +584,7 @@ class _Groups:
         return ids, offsets, continues
 
     def _rise(self, ids: pa.Array) -> bool:
-        """Whether each id is above the one before."""
+        """Whether each id is greater than the previous one."""
         if not any(is_kind(ids.type) for is_kind in _ORDERED):
             return False
         import pyarrow.compute as pc
@@ -594,7 +594,7 @@ class _Groups:
         return len(ids) < 2 or bool(pc.all(pc.less(ids[:-1], ids[1:])).as_py())
 
     def _recall(self, row: int) -> None:
-        """Remember the ids of all rows before this one."""
+        """Read and store the ids of all rows before this one."""
         if not row:
             return
         stream, groups = self._stream, _Groups(self._stream, rising=False)
@@ -612,13 +612,13 @@ _LONG = 1 << 16
 
 
 class _Seen:
-    """A set of keys, 8 bytes for each: sorted arrays, each more than twice as long as the next where they overlap."""
+    """A set of keys of 8 bytes, as sorted arrays. Where arrays overlap, each is more than twice as long as the next."""
 
     def __init__(self) -> None:
         self._sorted: list[UInt64] = []
 
     def add(self, keys: UInt64) -> Int64:
-        """Add keys; returns the places of those that were there, or are there twice."""
+        """Add keys. Returns the positions of keys that were in the set already, or that are added twice."""
         order = np.argsort(keys, kind="stable")
         new = keys[order]
         found = np.zeros(len(new), np.bool_)
@@ -631,20 +631,20 @@ class _Seen:
             self._sorted.append(new)
         while len(self._sorted) > 1 and self._worth_merging(*self._sorted[-2:]):
             merged = np.concatenate(self._sorted[-2:])
-            del self._sorted[-2:]  # before the sort, which needs half as much again
+            del self._sorted[-2:]  # frees memory for the sort, which needs half as much again
             merged.sort(kind="stable")  # which merges integers that are sorted already
             self._sorted.append(merged)
         return np.sort(order[found])
 
     @staticmethod
     def _worth_merging(one: UInt64, other: UInt64) -> bool:
-        """Those of ascending ids need not be: a look at their ends tells that nothing was seen."""
+        """Whether to merge two arrays. Long arrays that do not overlap stay apart: look-ups compare only their ends."""
         apart = bool(one[-1] < other[0] or other[-1] < one[0])
         return len(one) <= 2 * len(other) and (len(one) < _LONG or not apart)
 
 
 def keys_of(ids: pa.Array) -> UInt64:
-    """64 bits for each id: integers themselves, hashes of all others.
+    """A key of 64 bits for each id: the integer itself, or a hash of the text.
 
     >>> keys_of(pa.array(["a", "b", "a"]))[[0, 2]] == keys_of(pa.array(["a"]))
     array([ True,  True])
@@ -693,7 +693,7 @@ _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 
 
 def _mix(values: UInt64) -> UInt64:
-    """Another number for each number, all bits of which depend on all bits (the finaliser of SplitMix64)."""
+    """Hash each number, so that each bit depends on all bits (the finaliser of SplitMix64)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -721,9 +721,9 @@ def _part_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:
 
 
 class _Spill:
-    """Rows set aside by part, as Arrow record batches in one temporary file.
+    """Rows of each part, as Arrow record batches in one temporary file.
 
-    The file has no name where the system knows such files, so that nothing is left even of a process that is killed.
+    If the system allows it, the file has no name, so that it disappears even if the process is killed.
     """
 
     def __init__(self, n_parts: int, expected: int) -> None:
@@ -769,7 +769,7 @@ class _Spill:
             raise self._refusal(error) from None
 
     def part(self, part: int) -> tuple[pa.Table, Int64]:
-        """Rows of a part in their order, and their numbers."""
+        """Rows of a part in their original order, and their row numbers."""
         batches = []
         try:
             for start, size in self._segments[part]:

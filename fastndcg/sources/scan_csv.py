@@ -1,4 +1,4 @@
-"""CSV as a stream of `Rankings`: parsed a block at a time, its types those that all rows have had so far."""
+"""Read CSV as a stream of `Rankings`: a block at a time, with the types that fit all rows so far."""
 
 from __future__ import annotations
 
@@ -40,37 +40,37 @@ def scan_csv(
     progress: Progress = None,
     **roles: Unpack[RoleKeywords],
 ) -> CsvStream:
-    r"""A stream of `Rankings` from CSV or tab-separated files of any size, packed or not, to be evaluated in bounded memory.
+    r"""Open CSV or tab-separated files of any size, also packed, as a stream of `Rankings`, to evaluate it in bounded memory.
 
-    `evaluate` of the stream gives the same bits, in the same order, as that of `read_csv`.
+    `evaluate` returns the same bits in the same order as for `read_csv`.
 
     Parameters
     ----------
     path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
         As in `read_csv`.
     grouped, memory, progress
-        As in `scan_parquet`. What pyarrow parses ahead, some tens of megabytes, comes on top of `memory`.
+        As in `scan_parquet`. pyarrow parses ahead, which needs some tens of megabytes in addition to `memory`.
     threads : int, optional
-        1 parses on one thread beside the one that iterates; else pyarrow's threads do. The result does not depend on it.
+        1 parses on one thread beside the iterating one; otherwise pyarrow's threads parse. The result does not depend on it.
 
     Returns
     -------
     CsvStream
-        As that of `scan_parquet`. The first rows say whether ids are integers and of which type numbers are; where a later
-        row says otherwise, `evaluate` begins anew. Iterating the stream reads all rows once before, to find out.
+        Like the stream of `scan_parquet`. The first rows decide whether ids are integers, and the types of numbers. If a later
+        row does not fit, `evaluate` starts again. Iterating the stream reads all rows once in advance to find the types.
 
     Raises
     ------
     SourceError
-        As `read_csv` does, some of it while the stream is iterated.
+        As in `read_csv`; in part only while the stream is iterated.
     ColumnError, InputError, InputTypeError
-        As `read_csv` does; under `grouped=True` also `InputError` for a query that returns after it ended.
+        As in `read_csv`; with `grouped=True` also `InputError` for a query whose rows are not contiguous.
 
     See Also
     --------
-    read_csv : all rows at once.
-    scan_parquet : the same of Parquet.
-    evaluate : measures of the stream.
+    read_csv : read all rows at once.
+    scan_parquet : open Parquet as a stream.
+    evaluate : compute measures of the stream.
 
     Examples
     --------
@@ -88,16 +88,16 @@ def scan_csv(
 
 
 class CsvStream(FileStream):
-    """What `scan_csv` returns.
+    """The result of `scan_csv`.
 
     Attributes
     ----------
     columns : Columns
         Which column plays which role.
     n_rows : int
-        About how many rows all files have, by the length of the first ones; how many there are once all were read.
+        Number of rows of all files: estimated from the length of the first rows, exact once all were read.
     nbytes : int
-        About how much memory the columns take when they are read whole.
+        Approximate memory of all columns, in bytes.
     grouped : bool or None
     """
 
@@ -125,7 +125,7 @@ class CsvStream(FileStream):
         return f"CsvStream({files} file{'s' if files > 1 else ''}, about {self.n_rows:,} rows)"
 
     def _look(self) -> tuple[int, float]:
-        """About how many rows there are, and how many bytes each takes, by the first block; columns get their types from it."""
+        """Estimate the number of rows and the size of a row from the first block, which also sets the types of columns."""
         file, header = self._opened.files[0], self._opened.headers[0]
         inferred = {name: kind for name, kind in self._read_types().items() if kind != pa.null()}
         with closing(csv.parse(file, header, list(self._types), inferred, use_threads=False)) as batches:
@@ -219,7 +219,7 @@ class CsvStream(FileStream):
     def _misfit(
         self, file: File, header: csv.Header, names: list[str], error: csv.MalformedError
     ) -> Exception:
-        """The error of a row that does not parse; or the type that its column is read as next."""
+        """The error for a row that does not parse, or the type with which its column is read next."""
         if error.is_of_length and self._block is not None:
             return _MisfitError(None)
         name = error.column(header)
@@ -236,7 +236,7 @@ class CsvStream(FileStream):
 
 
 class _MisfitError(Exception):
-    """A column holds what its type so far does not: `wider` is the next one. Without a name: a row is longer than a block."""
+    """A value does not fit the type of its column; `wider` is the next type. Without a name: a row is longer than a block."""
 
     def __init__(self, name: str | None, wider: pa.DataType | None = None) -> None:
         super().__init__(name)

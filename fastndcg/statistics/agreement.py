@@ -18,7 +18,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 def tau_b(a: Float64, b: Float64) -> float:
-    """Kendall's tau-b of two scores of the same items, by SciPy; NaN where all items tie in one of them."""
+    """Kendall's tau-b of two lists of scores of the same items, by SciPy; NaN if all items of one list tie."""
     stats = scipy("stats", 'method="tau_b"')
     return float(stats.kendalltau(a, b).statistic) if len(a) > 1 else math.nan
 
@@ -104,22 +104,22 @@ def rbo(a: Mapping[Any, float], b: Mapping[Any, float], p: float) -> float:
 
 
 def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
-    """Cohen's kappa: agreement of two judges beyond chance; 1 for full agreement, 0 for that of chance.
+    """Cohen's kappa: the agreement of two judges beyond chance; 1 is full agreement, 0 is the agreement of chance.
 
-    1 - (disagreement found) / (disagreement expected, were the judges independent).
+    1 - (observed disagreement) / (disagreement expected of independent judges).
 
     Parameters
     ----------
     a, b : (n_items,)
-        A grade by each judge for each item: numbers or strings.
+        The grades of each judge, one for each item: numbers or strings.
     weights : None, "linear" or "quadratic"
-        How much two grades disagree: None, any two that differ by 1; otherwise by how many grades lie between them, or its square, where
-        those that occur are numbered in order.
+        The disagreement of two different grades: None, always 1; "linear", the difference of their numbers, where the grades that
+        occur are numbered in order; "quadratic", its square.
 
     Returns
     -------
     float
-        NaN where both judges have one and the same grade for all.
+        NaN if both judges give the same grade to all items.
 
     Raises
     ------
@@ -163,22 +163,22 @@ def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
 
 
 def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
-    """Krippendorff's alpha: agreement of any number of judges beyond chance; not all need judge every item.
+    """Krippendorff's alpha: the agreement of any number of judges beyond chance. Judges may skip items.
 
-    1 - (disagreement found within items) / (disagreement expected between all grades).
+    1 - (observed disagreement within items) / (disagreement expected between all grades).
 
     Parameters
     ----------
     ratings : (n_judges, n_items)
-        Grades; NaN or None where a judge has none for an item. Items with fewer than two grades say nothing and are left out.
+        Grades; NaN or None where a judge skipped an item. Items with fewer than two grades are left out.
     metric : "nominal", "ordinal", "interval" or "ratio"
-        How much two grades disagree: 1 if they differ; by how many grades were given between them; by their difference; by their
-        difference over their sum; the last three squared.
+        The disagreement of two different grades: "nominal", always 1; "ordinal", the number of grades given between them, squared;
+        "interval", their difference, squared; "ratio", their difference over their sum, squared.
 
     Returns
     -------
     float
-        NaN where no item has two grades, or all grades are equal.
+        NaN if no item has two grades, or if all grades are equal.
 
     Raises
     ------
