@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +271,7 @@ WORK: dict[str, Callable[[], Iterator[bytes]]] = {
 }
 
 
+@cache
 def digest_of(work: str) -> str:
     digest = hashlib.sha256()
     for part in WORK[work]():
