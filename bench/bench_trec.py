@@ -15,6 +15,7 @@ all processors, and `scan, 1 thread` one.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -29,6 +30,8 @@ import pytrec_eval
 
 from fastndcg import Rankings
 from fastndcg.sources.trec import _text_side, read_trec
+
+os.environ.setdefault("FASTNDCG_KERNELS", "compiled")
 
 DEPTH = 1000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import timeit
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from bench.process import python, whole
 from bench.record import Row
 from bench.timing import Time, fastest
 
+_AUTO, _COMPILED = {"FASTNDCG_KERNELS": "auto"}, {"FASTNDCG_KERNELS": "compiled"}
 # timed inside the process, so that the start of Python itself, the same for all, is in none of them
 _TIMED = """
 import json, time
@@ -36,11 +37,17 @@ import numpy, one_line
 assert one_line.twice(numpy.ones(1))[0] == 2
 """
 _ANSWER = (3 / (3 + 2 / math.log2(3)), 1 / math.log2(3))  # of SCORE's two queries
+_LOOP = """
+import fastndcg as fn
+for _ in range(1000):
+    fn.ndcg([3, 0, 2, 1, 0, 0, 1, 0, 4, 0], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0], k=10)
+"""
 _LARGE = """
 import numpy as np
 import fastndcg as fn
+n = 2_000_000
 rankings = fn.Rankings.from_groups(
-    np.full(2000, 100), (np.arange(200_000) % 5).astype(np.uint8), np.arange(200_000, dtype=np.float32)[::-1].copy()
+    np.full(n // 100, 100), (np.arange(n) % 5).astype(np.uint8), np.arange(n, dtype=np.float32)[::-1].copy()
 )
 scores = fn.evaluate(rankings, ["nDCG@10"])
 """
@@ -74,15 +81,20 @@ def _time(statements: str, **environment: str) -> Time:
 
 
 def _against(
-    name: str, subject: str, baseline_name: str, baseline: str, bar: float | None, note: str, runs: int
+    name: str,
+    subject: str,
+    baseline_name: str,
+    baseline: str,
+    bar: float | None,
+    note: str,
+    runs: int,
+    kernels: Mapping[str, str] = _AUTO,
 ) -> Row:
-    times: dict[str, list[Time]] = {subject: [], baseline: []}
+    """Fresh processes in turns; `kernels`: those of the baseline."""
     for statements in (subject, baseline):  # bytecode and kernels are in their caches after this
-        _time(statements)
-    for _ in range(runs):
-        for statements, measured in times.items():
-            measured.append(_time(statements))
-    mine, base = fastest(times[subject]), fastest(times[baseline])
+        _time(statements, **_COMPILED)
+    turns = [(_time(subject, **_AUTO), _time(baseline, **kernels)) for _ in range(runs)]
+    mine, base = (fastest(list(times)) for times in zip(*turns, strict=True))
     return Row("start", name, baseline_name, "s", *mine, *base, ratio=mine.cpu / base.cpu, bar=bar, note=note)
 
 
@@ -90,7 +102,7 @@ def _whole(runs: int) -> Iterator[Row]:
     """Whole processes, bytecode cached, in turns: what a first answer costs on a machine that never compiled anything."""
     with tempfile.TemporaryDirectory() as folder:
         _write_small(Path(folder))
-        auto = {"FASTNDCG_KERNELS": "auto", "NUMBA_CACHE_DIR": folder}
+        auto = {**_AUTO, "NUMBA_CACHE_DIR": folder}
         small = "import fastndcg as fn; fn.ndcg([3, 0, 2], [0.9, 0.8, 0.7])"
         asked = {
             "import numpy, pyarrow": (["-c", "import numpy, pyarrow"], None),
@@ -153,7 +165,7 @@ def _compile(name: str, statements: str, bar: float | None) -> Row:
     times = []
     for _ in range(2):
         with tempfile.TemporaryDirectory() as folder:
-            times.append(_time(statements, NUMBA_CACHE_DIR=folder))
+            times.append(_time(statements, **_COMPILED, NUMBA_CACHE_DIR=folder))
     return Row(
         "start", name, "", "s", *fastest(times), bar=bar, note="faster of two runs; importing included"
     )
@@ -198,19 +210,29 @@ def rows(*, quick: bool) -> Iterator[Row]:
         return
     yield from _whole(runs)
     yield _against(
-        "first score of a process, caches warm",
-        SCORE,
-        "import numba",
-        "import numba",
-        1.6,
-        "importing included",
+        "first score of a process, 2 M documents, kernels kept",
+        _LARGE,
+        "import numpy, pyarrow, numba",
+        "import numpy, pyarrow, numba",
+        1.25,
+        "importing and scoring included",
         runs,
     )
     yield _one_line(runs)
+    yield _against(
+        "a process of 1,000 calls of one small query",
+        _LOOP,
+        "the same with kernels that are kept",
+        _LOOP,
+        2,
+        "importing included",
+        runs,
+        _COMPILED,
+    )
     yield _small()
     if not quick:
-        yield _compile("first score, caches cold, small input (serial driver)", SCORE, 15)
-        yield _compile("first score, caches cold, all threads (parallel driver)", _LARGE, 15)
+        yield _compile("compiling for a first score, one thread", SCORE, 8)
+        yield _compile("compiling for a first score, all threads", _LARGE, 10)
     large = "samples.even(20_000, 100, 0.5)"
     for threads in (1, 2):
         yield _memory(f"memory beyond input and output, {threads} thread{'s'[: threads - 1]}", large, threads)

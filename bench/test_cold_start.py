@@ -20,4 +20,10 @@ STATEMENTS = {
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_process(benchmark: Any, name: str) -> None:
-    benchmark.pedantic(python, args=("-c", STATEMENTS[name]), rounds=5, warmup_rounds=1)
+    benchmark.pedantic(
+        python,
+        args=("-c", STATEMENTS[name]),
+        kwargs={"environment": {"FASTNDCG_KERNELS": "auto"}},
+        rounds=5,
+        warmup_rounds=1,
+    )
