@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Estimate(NamedTuple):
-    """What `snips` returns for a measure."""
+    """The result of `snips` for a measure."""
 
     measure: Measure
     ips: float  # mean over queries of the weighted sums
@@ -29,7 +29,7 @@ class Estimate(NamedTuple):
 def snips(
     rankings: Rankings | RankingsStream, measures: Measures, *, threads: int | None = None
 ) -> list[Estimate]:
-    """Inverse-propensity-scored and self-normalised estimates over all queries, and how much data they rest on.
+    """Compute inverse-propensity-scored and self-normalised estimates over all queries, and their effective sample size.
 
     With w_d = 1 / max(propensity_d, clip), over the documents d of the queries q and the measure's discount:
 
@@ -40,17 +40,17 @@ def snips(
     (Joachims, Swaminathan and Schnabel, WSDM 2017). `snips` estimates the mean discount of a unit of gain: it is consistent,
     slightly biased, always within the discounts, and varies less (Swaminathan and Joachims, NIPS 2015).
 
-    The normaliser adds up what was clicked, so `snips` is not on the scale of the measure but on that of its discounts. Measures
-    with ips='snips' normalise within each query instead: where it has one click, its propensity cancels, and with it the
+    The divisor of `snips` sums the weighted gains of all queries, so `snips` has the scale of the discounts, not of the measure.
+    Measures with ips='snips' divide within each query instead: in a query with one click, the propensity cancels, and with it the
     correction.
 
-    The variance of both grows with the weights. Where `effective_queries` is far below the number of queries, few of them
-    decide the result: cut weights with `clip`, which trades the variance for a bias towards 0, or collect more data.
+    The variance of both grows with the weights. If `effective_queries` is far below the number of queries, few queries decide the
+    result: raise `clip`, which lowers the variance and adds a bias towards 0, or collect more data.
 
     Parameters
     ----------
     rankings : Rankings with `propensity`, or a stream of them
-    measures : one or several of DCG and CG, with `clip` if any; their own `ips` does not matter
+    measures : one or several of DCG and CG, with `clip` if any; their own `ips` is ignored
     threads : int, optional
 
     Returns

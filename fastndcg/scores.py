@@ -217,10 +217,8 @@ class Scores(AsFrame):
 
         Raises
         ------
-        ColumnError
-            A column that was not kept.
-        InputError
-            A confidence that is not between 0 and 1.
+        ColumnError, InputError
+            A column that was not kept; a confidence that is not between 0 and 1.
 
         Examples
         --------
@@ -553,8 +551,5 @@ class Summary(Table):
         return [header, *rows]
 
     def text(self, width: int = 0) -> str:
-        """The table as text of at most `width` characters a line; 0 means no limit.
-
-        Measures and means are always shown, other columns where there is room.
-        """
+        """The table as text of at most `width` characters a line (0: no limit). Measures and means are always shown."""
         return fit(self._texts(), len(self._labels), self._DROPS, width)

@@ -1,8 +1,8 @@
-"""What trec_eval prints, to the byte: its measures, in its order, with its averages and its rounding.
+"""The output of trec_eval, byte for byte: its measures, in its order, with its averages and its rounding.
 
-The package's own measures agree with trec_eval to 1e-12. That is not enough here: whether the mean 0.09375 is printed as
-0.0937 or 0.0938 depends on the last bit of a sum. So each sum is taken as trec_eval's loops take it, document after document
-and query after query, and `np.bincount` and `np.cumsum`, which add in order, do it for all queries at once.
+The package's own measures agree with trec_eval to 1e-12. That is not enough here: the last bit of a sum decides whether the mean
+0.09375 is printed as 0.0937 or 0.0938. So all sums add in the order of trec_eval's loops, document by document and query by query.
+`np.bincount` and `np.cumsum` add in this order, for all queries at once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Bools = npt.NDArray[np.bool_]
 Release = Literal[9, 10]
 
 OUTSIDE, UNJUDGED = -1, -2  # grades of documents outside the pool, and of unjudged documents in it
-_LEAST = 0.00001  # what a geometric mean takes a smaller value for
+_LEAST = 0.00001  # geometric means raise smaller values to this
 _SHARE = 0.00001  # trec_eval's INFAP_EPSILON
 _BLOCK = 1000  # queries that are written at a time
 
@@ -44,7 +44,7 @@ _BLOCK = 1000  # queries that are written at a time
 
 
 class Ranked:
-    """Documents of each query by rank: arrays over all documents, in order, and arrays over the queries."""
+    """Documents of each query by rank, as arrays over all documents and arrays over all queries."""
 
     def __init__(
         self, offsets: Int64, grades: Int64, pool_offsets: Int64, pool: Int64, level: int, collection: int
@@ -66,7 +66,7 @@ class Ranked:
 
     @cached_property
     def so_far(self) -> Int64:
-        """Hits up to and with each hit, (n_hits,)."""
+        """The number of hits up to and including each hit, (n_hits,)."""
         before: Int64 = self.hit_offsets[:-1][self.hit_query]
         return np.arange(1, len(before) + 1) - before
 
@@ -77,7 +77,7 @@ class Ranked:
 
     @cached_property
     def best_precision(self) -> Float64:
-        """The greatest precision from each hit on, (n_hits,)."""
+        """The highest precision from each hit on, (n_hits,)."""
         values, codes = np.unique(self.precision, return_inverse=True)
         # codes of a later query are all smaller, so that a running maximum from the end starts anew for each query
         keys = codes + (self.n_queries - self.hit_query) * len(values)
@@ -85,7 +85,7 @@ class Ranked:
         return values[best]
 
     def count_within(self, of_documents: Bools) -> Int64:
-        """How many such documents there are up to and with each document, within its query."""
+        """For each document, the number of these documents in its query up to and including it."""
         counts = offsets_from(of_documents)
         within: Int64 = counts[1:] - counts[self.offsets[:-1]][self.query]
         return within
@@ -108,7 +108,7 @@ def _ratio(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> Float6
 
 
 def _log2(values: npt.NDArray[Any]) -> Float64:
-    """Logarithms of the C library, which NumPy's differ from in the last bit."""
+    """Logarithms by the C library; NumPy's differ in the last bit."""
     if values.dtype.kind == "i" and len(values) and values.min() > 0 and values.max() <= len(values):
         distinct, places = np.arange(1, values.max() + 1), values - 1
     else:
@@ -127,7 +127,7 @@ def _log(values: Float64) -> Float64:
 
 
 def _running(values: Float64, offsets: Int64) -> Float64:
-    """Sums from the beginning of its query up to and with each value."""
+    """Running sums of values within each query."""
     if (values == np.rint(values)).all() and np.abs(values).sum() < 1 << 53:
         sums = np.concatenate([[0.0], np.cumsum(values)])
         within: Float64 = sums[1:] - np.repeat(sums[offsets[:-1]], np.diff(offsets))
@@ -233,7 +233,7 @@ def _so_far(ranked: Ranked, named: Gains) -> tuple[Float64, Float64]:
 
 
 def _dcg_at(running: Float64, offsets: Int64, query: Int64, ranks: Int64) -> Float64:
-    """DCG of a query's first documents, so many ranks of them, (n,); 0 of none."""
+    """DCG of the first `ranks` documents of each query, (n,); 0 for no ranks."""
     ranks = np.minimum(ranks, np.diff(offsets)[query])
     padded = np.append(running, 0.0)
     return np.where(ranks > 0, padded[np.where(ranks > 0, offsets[query] + ranks - 1, len(running))], 0.0)
@@ -619,10 +619,10 @@ class Asked(NamedTuple):
 
 
 def read_names(texts: Sequence[str], release: Release = 10) -> tuple[list[Asked], list[str]]:
-    """Measures in the order in which they are printed, and notes on what has no effect.
+    """Measures in the order of the output, and notes about texts without effect.
 
-    Each text is a name, or a name, a point and parameters between commas, as after trec_eval's -m. Of a measure that is named
-    with different parameters the first ones count, as there.
+    Each text is a name, or a name, a point and parameters separated by commas, as after trec_eval's -m. If a measure is named
+    twice with different parameters, the first ones count, as in trec_eval.
 
     >>> [each.names for each in read_names(["ndcg_cut.10,5", "map"])[0]]
     [['map'], ['ndcg_cut_5', 'ndcg_cut_10']]
@@ -728,7 +728,7 @@ def _gains_of(name: str, text: str) -> Gains:
 
 
 class Run(NamedTuple):
-    """Queries by the bytes of their ids, as trec_eval orders them, and what was read of each."""
+    """Queries, ordered by the bytes of their ids as in trec_eval, and their documents."""
 
     name: str
     queries: list[str]
@@ -738,7 +738,7 @@ class Run(NamedTuple):
 
 
 def read_judgments(qrels: PathLike, threads: int | None = None) -> trec.Side:
-    """Judgments that `read` and `report` take in place of their path, so that several runs read them once."""
+    """Read judgments once for several runs. `read` and `report` accept the result in place of a path."""
     return _side(qrels, False, threads)
 
 
@@ -944,7 +944,7 @@ def report(
     note: Callable[[str], object] = lambda _: None,
     **options: Any,
 ) -> Iterator[str]:
-    r"""Text that trec_eval prints for these files, a part at a time.
+    r"""The text that trec_eval prints for these files, in parts.
 
     Parameters
     ----------
@@ -952,18 +952,18 @@ def report(
         Judgments may be those of `read_judgments`.
     measures : as after trec_eval's -m; default "official"
     per_query, summary : bool
-        -q, and the contrary of -n.
+        `per_query` is -q; `summary=False` is -n.
     complete, release, and others
         As in `read`.
     note : callable
-        Told what trec_eval passes over in silence.
+        Called with notes about input that trec_eval ignores silently.
 
     Raises
     ------
     MeasureError
-        As `asked` does.
+        As in `read_names`.
     SourceError, InputError
-        As `read` does.
+        As in `read`.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())

@@ -8,7 +8,7 @@
 
     rows -> shuffle by query -> partitions of whole queries -> the serial kernel
 
-A partition is held in memory, as everywhere in Dask; so is one query, however long.
+Each partition must fit into memory, as everywhere in Dask, and so must each query.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def evaluate(
     measures: Measures,
     **options: Unpack[parts.Keywords],
 ) -> DataFrame:
-    """Values of every measure for every query, as a lazy DataFrame with a row for each query.
+    """Compute the value of each measure for each query, as a lazy DataFrame with a row for each query.
 
     Parameters
     ----------
     df : dask.dataframe.DataFrame
-        A row for each document, in any order, or a row for each query with lists. Where a column of objects must be looked at
-        to tell, its first partition that has rows is computed.
+        A row for each document, in any order, or a row for each query with lists. To find the type of a column of objects, the
+        first partition with rows is computed.
     {parameters}
 
     Returns

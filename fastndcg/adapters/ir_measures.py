@@ -1,4 +1,4 @@
-"""ir_measures: a provider, so that its functions, its command line and PyTerrier take their values from here.
+"""ir_measures: a provider that computes values for its functions, its command line and PyTerrier.
 
 from fastndcg.adapters import ir_measures as fni
 
@@ -31,13 +31,13 @@ _COLUMNS = Roles("query_id", "relevance", "score", doc_id="doc_id", intents="ite
 
 
 def provider(*, ties: Ties = "input", first: bool = False, threads: int | None = None) -> Provider:
-    """A provider of ir_measures, registered as "fastndcg".
+    """Make a provider for ir_measures, registered as "fastndcg".
 
     Parameters
     ----------
     ties : "input", "average", "worst" or "best"
-        "input" ranks tied documents as ir_measures' other providers do: by falling id, and by rising id where judgments are of intents,
-        with scores compared as float32. "average" is the expected value over all orders, with scores as they are.
+        "input" ranks tied documents as the other providers of ir_measures do: by falling id, or by rising id if judgments are for
+        intents; scores are compared as float32. "average" is the expected value over all orders, without casting scores.
     first : bool
         True: `ir_measures.calc_aggregate`, its command line and PyTerrier's `pt.Experiment` ask this provider first.
     threads : int, optional
@@ -47,7 +47,7 @@ def provider(*, ties: Ties = "input", first: bool = False, threads: int | None =
     -------
     ir_measures.providers.Provider
         `calc`, `calc_aggregate`, `iter_calc` and `evaluator` take judgments and runs as named tuples, DataFrames and dicts of dicts.
-        `supports` says which measures there are. A judged query that the run lacks has the measure's default value, as there.
+        `supports` says whether it has a measure. A judged query that the run lacks has the measure's default value, as in ir_measures.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def provider(*, ties: Ties = "input", first: bool = False, threads: int | None =
 
 
 class Provider(providers.Provider):
-    """What `provider` returns."""
+    """The result of `provider`."""
 
     NAME = "fastndcg"
 
@@ -97,7 +97,7 @@ class Provider(providers.Provider):
 
 
 class Evaluator(providers.Evaluator):
-    """Judgments that are read once, and evaluate runs."""
+    """Evaluates runs by judgments that are read once."""
 
     def __init__(self, measures: list[Any], qrels: Any, ties: Ties, threads: int | None) -> None:
         self._ties, self._threads = ties, threads
@@ -121,7 +121,7 @@ class Evaluator(providers.Evaluator):
                 yield ir_measures.Metric(query_id=query, measure=measure, value=value)
 
     def calc_aggregate(self, run: Any) -> dict[Any, float]:
-        """A number for each measure: the exact mean, or whatever else the measure is summed up by."""
+        """A number for each measure: the exact mean, or the aggregate that ir_measures defines for the measure."""
         found = {}
         for _, measure, values in self._values(run):
             missing = len(self._queries) - len(values)
@@ -136,7 +136,7 @@ class Evaluator(providers.Evaluator):
         return {measure: found[measure] for measure in self.measures}
 
     def _values(self, run: Any) -> Iterator[tuple[list[Any], Any, Any]]:
-        """Queries that were returned, measure, values."""
+        """Measures, each with the returned queries and its values."""
         scored = trec.given_side("run", run, "score", _COLUMNS)
         if self._ties == "input":
             with np.errstate(over="ignore"):

@@ -1,9 +1,9 @@
-"""Shared by the engines: a worker scores the whole queries of its part on one thread, and adds up exact sums.
+"""Shared by Spark, Dask and Ray: a worker scores the whole queries of its part on one thread, and adds up exact sums.
 
     engine's table -> make_task in the driver -> Task -> rows of a query in one part -> whole_queries -> results, or Sums
 
-A part is scored as a whole data set would be, and no value depends on what else is scored, so an engine's values are those of
-`evaluate` bit for bit. Sums are fractions: merged in any order they are those of the whole.
+A part is scored like a whole data set, and no value depends on other queries, so the values of an engine are those of `evaluate`,
+bit for bit. Sums are fractions, so merging them in any order gives exactly the sums of the whole.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 
 Float64 = npt.NDArray[np.float64]
 
-_ROWS = 1 << 20  # rows scored together, so that what a call costs is spread over many queries
+_ROWS = 1 << 20  # rows scored together, to spread the cost of a call over many queries
 
-_COUNT = "number of rows"  # where a row holds a query
+_COUNT = "number of rows"  # name of this column where a row holds a query
 
 # conventions that order tied documents by their ids, or refuse them where their order matters
 _NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
 
 
-# what the docstrings of all engines share, by the word in braces that stands for it
+# texts that the docstrings of all engines share; a word in braces stands for each
 _SHARED = {
     "parameters": """measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
@@ -65,9 +65,9 @@ _SHARED = {
         Number of partitions that queries are distributed to. The default is `spark.sql.shuffle.partitions` on Spark, the number
         of partitions of the data on Dask, and `default_hash_shuffle_parallelism` of the `DataContext` on Ray.
     grouped : bool
-        True if the rows of a query stand together, as in files sorted by query. Rows are then not shuffled. Only queries that the
-        edge of a partition or of a part of a file may cut are brought together. The ids of all queries are compared, and a query
-        that stands in several other places is refused by name. A row for each query, with lists, is never shuffled.""",
+        True if the rows of a query are contiguous, as in files sorted by query. Rows are then not shuffled; only the rows of
+        queries at the edges of partitions and of parts of files are moved. All query ids are compared, and an error names a query
+        whose rows are not contiguous. Data with a row for each query, with lists, is never shuffled.""",
     "raises": """Raises
     ------
     ColumnError
@@ -75,13 +75,13 @@ _SHARED = {
     MeasureError
         A measure or convention does not exist; or ties="input" without `order`.
     InputTypeError
-        The data are not of this engine; a column has a type without meaning in its role.
+        The data are not of this engine; a column has a type that its role does not allow.
     InputError
         When the result is computed: NaN scores, nulls and all else that `fastndcg.evaluate` refuses, naming the query.""",
-    "summary": """Mean, standard deviation, least and greatest value of each measure, and how many queries there were and were empty.
+    "summary": """Mean, standard deviation, lowest and highest value of each measure, and the numbers of queries and of empty queries.
 
-    It computes at once. Each partition sends its exact sums, and no query: the numbers are those of `Scores.summary`, bit for
-    bit. Errors of the data are raised as they are, without traces of the engine.
+    It computes immediately. Each partition sends only exact sums, no values of queries. The numbers are those of
+    `Scores.summary`, bit for bit. Errors of the data are raised without the traces of the engine.
 
     Parameters
     ----------
@@ -90,40 +90,40 @@ _SHARED = {
     quartiles : bool
         True adds quartiles. The values themselves are then collected, 8 bytes for each query and measure.
     confidence : float, optional
-        As in 0.95: adds intervals of the means, `low` and `high`, as `Scores.summary` does.
+        For example 0.95: adds confidence intervals of the means, `low` to `high`, as `Scores.summary` does.
 
     Raises
     ------
     ColumnError, MeasureError, InputTypeError, InputError
-        As `evaluate` does, those of the data included.""",
-    "means": """Exact means of values that `evaluate` computed, of all queries or of each group of them.
+        As in `evaluate`, including errors of the data.""",
+    "means": """Exact means of values that `evaluate` computed, over all queries or each group of queries.
 
-    It computes at once. Each partition sends its exact sums, and no query. To compute values once for several uses, persist what
-    `evaluate` returned, or write it and read it back.
+    It computes immediately. Each partition sends only exact sums, no values of queries. To compute values once for several uses,
+    persist the result of `evaluate`, or write it and read it back.
 
     Parameters
     ----------
-    scores : what `evaluate` returns
-        With a column for each measure, under its notation. Not values by a convention, whose mean takes more than values:
-        `summary` computes it.
+    scores : the result of `evaluate`
+        It has a column for each measure, under its notation. Values by a convention are refused, since their mean needs more than
+        the values: `summary` computes it.
     measures : one or several of Measure, notation, or ir_measures object
     by : str or sequence of str, optional
-        Columns to group by, as they were kept.
+        Kept columns to group by.
     weight : str, optional
-        Column with the weight of each query, "weight" in what `evaluate` returned.
+        Column with the weight of each query: "weight" in the result of `evaluate`.
     confidence : float, optional
-        As in 0.95: adds `small`, true for groups of less than 30 queries, and after each mean its `_low` and `_high`.
+        For example 0.95: adds `small`, true for groups of fewer than 30 queries, and after each mean its interval, `_low` to `_high`.
 
     Returns
     -------
     pyarrow.Table
-        The columns, ascending with null last; `queries`, their number; and the mean of each measure, correctly rounded. With
-        `by=None` one row, without columns to group by.
+        The columns of `by`, ascending with null last; `queries`, the number of queries; and the mean of each measure, correctly
+        rounded. With `by=None`, one row without columns to group by.
 
     Raises
     ------
     ColumnError, MeasureError, InputTypeError, InputError
-        A column is missing; also what `evaluate` raises when values are computed only now.""",
+        A column is missing; also the errors of `evaluate`, if its values are computed only now.""",
 }
 
 
@@ -138,7 +138,7 @@ class Keywords(RoleKeywords, total=False):
 
 @dataclass(frozen=True)
 class Options(Roles):
-    """Options of all engines beside data and measures. `Keywords` has the same fields."""
+    """Options that all engines take in addition to data and measures. `Keywords` has the same fields."""
 
     order: str | None = None
     convention: str | Convention | None = None
@@ -147,7 +147,7 @@ class Options(Roles):
 
 
 def of_engine(function: Function) -> Function:
-    """Put what the docstrings of engines share in its places, and show `**options` as the keywords that they are."""
+    """Insert the shared texts into a function's docstring, and show its `**options` as keywords."""
     for name, text in _SHARED.items():
         function.__doc__ = (function.__doc__ or "").replace(f"{{{name}}}", text)
     takes_options = any(
@@ -157,7 +157,7 @@ def of_engine(function: Function) -> Function:
 
 
 class Task(NamedTuple):
-    """The task of every part, which engines send to their workers."""
+    """The task that engines send to their workers, the same for each part."""
 
     measures: tuple[Measure, ...]
     notations: tuple[str, ...]  # names of the measures here: a worker may name a user's function otherwise
@@ -182,7 +182,7 @@ class Task(NamedTuple):
 
 
 def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -> None:
-    """Refuse what has not the attributes by which a DataFrame of the engine, or what it has instead, is known."""
+    """Raise `InputTypeError` for data without the attributes of the engine's tables."""
     if not all(hasattr(frame, attribute) for attribute in attributes):
         kind = type(frame)
         raise InputTypeError(
@@ -192,7 +192,7 @@ def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -
 
 
 def make_task(schema: pa.Schema, measures: Measures, options: Options) -> Task:
-    """The task, checked against the columns before any worker starts. A column of type null is not known yet, and passes."""
+    """The task, checked against the columns before any worker starts. A column of type null passes: its type is not known yet."""
     columns = find_columns(schema.names, options, is_list=lambda name: is_list(schema.field(name).type))
     if columns.query is None:
         raise ColumnError(
@@ -228,7 +228,7 @@ def _check_order(task: Task, *, lists: bool) -> None:
 
 def _check_results(task: Task) -> None:
     seen: dict[str, str] = {}
-    for name in task.results:  # Spark takes names for the same that differ in their case alone
+    for name in task.results:  # Spark ignores the case of names
         if name.lower() in seen:
             raise ColumnError(
                 f'two columns of the results would be named "{seen[name.lower()]}" and "{name}"; rename the one that is kept'
@@ -257,7 +257,7 @@ def score(task: Task, table: pa.Table) -> tuple[Scores, npt.NDArray[np.int64]]:
 
 
 def results(task: Task, table: pa.Table) -> pa.Table:
-    """A row for each query of a part: the id and kept columns in the types they came in, then float64."""
+    """A row for each query of a part: the id and kept columns in their own types, then float64 columns of measures."""
     scores, first = score(task, table)
     rows = pa.array(first)
     columns = [table[task.query].take(rows), *(table[name].take(rows) for name in task.columns.keep)]
@@ -268,9 +268,9 @@ def results(task: Task, table: pa.Table) -> pa.Table:
 
 
 def whole_queries(task: Task, batches: Iterable[pa.RecordBatch], at_once: int = _ROWS) -> Iterator[pa.Table]:
-    """Tables of whole queries, of about `at_once` rows, from batches that cut queries anywhere.
+    """Tables of whole queries, of about `at_once` rows, from batches that may split queries.
 
-    The rows of a query follow one another. A batch of lists is whole already.
+    The rows of each query are contiguous. Batches of lists already hold whole queries.
     """
     waiting: list[pa.Table] = []
     rows = 0
@@ -298,12 +298,12 @@ def whole_queries(task: Task, batches: Iterable[pa.RecordBatch], at_once: int = 
 
 
 def packed_names(task: Task) -> list[str]:
-    """Columns where a row holds a query: its id, its number of rows, and lists of all else that is read."""
+    """Columns of a table with a row for each query: its id, its number of rows, and lists of the other columns."""
     return [task.query, _COUNT, *(name for name in task.names if name != task.query)]
 
 
 def with_nulls(task: Task) -> set[str]:
-    """Columns in which a null may have a meaning; in all others it is refused."""
+    """Columns in which nulls are allowed; other columns refuse them."""
     columns = task.columns
     last = [columns.score] if columns.nan == "last" else []
     return {*columns.keep, *last, *([] if columns.intents is None else [columns.intents])}
@@ -312,8 +312,8 @@ def with_nulls(task: Task) -> set[str]:
 def unpack(task: Task, batch: pa.RecordBatch) -> pa.Table:
     """A row for each document, from a row for each query with lists.
 
-    A list of structures is of their only field. Other lists lack the nulls, which are put at their ends: whatever scores the rows
-    refuses them, by the names of the column and of the query.
+    Lists of structures have a single field. Other lists lack nulls, so nulls are appended: scoring then refuses them with an error
+    that names the column and the query.
     """
     counts = batch.column(_COUNT).to_numpy()
     ends = np.cumsum(counts)
@@ -333,7 +333,7 @@ def unpack(task: Task, batch: pa.RecordBatch) -> pa.Table:
 
 
 def join_batches(batches: Iterable[pa.RecordBatch], at_once: int = _ROWS) -> Iterator[pa.Table]:
-    """Tables of about `at_once` rows, or the rest."""
+    """Batches joined to tables of about `at_once` rows; the last one may be shorter."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -376,7 +376,7 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
 
 @contextmanager
 def _without_rows(note: str = "") -> Iterator[None]:
-    """Errors of a part name queries; the number of a row in a part means nothing to the owner of the data."""
+    """Errors of a part name queries but no rows, since row numbers within a part mean nothing to the user."""
     try:
         yield
     except FastndcgError as error:
@@ -389,7 +389,7 @@ def _without_rows(note: str = "") -> Iterator[None]:
 
 
 class Sums(NamedTuple):
-    """Sums over the queries of a part; those of all parts add up to exactly those of the whole."""
+    """Sums over the queries of a part. The sums of all parts add up to exactly those of the whole."""
 
     queries: int
     empty: tuple[int, ...]  # queries without a value, by each measure
@@ -412,7 +412,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def total(cls, measures: int, parts: Sequence[Sums]) -> Sums:
-        """The sums of all parts, of which there may be none."""
+        """The sums over all parts; there may be no part."""
         moments = [Moments.of(np.empty(0))] * measures
         for part in parts:
             moments = list(map(Moments.merge, moments, part.moments))
@@ -437,7 +437,7 @@ def add_up(task: Task, tables: Iterable[pa.Table], *, values: bool) -> Sums:
 def summary_of(
     task: Task, found: Sequence[Sums], *, values: bool, confidence: float | None = None
 ) -> Summary:
-    """The summary that `Scores.summary` gives of all queries at once, from the sums of parts, with quartiles where values were kept."""
+    """The result of `Scores.summary` for all queries, from the sums of parts; with quartiles if values were kept."""
     sums, rows = Sums.total(len(task.measures), found), []
     weighted = task.columns.weight is not None
     heeds = weighted and (task.convention is None or task.convention.weights != "ignored")
@@ -472,7 +472,7 @@ def unpickle_rows(rows: Iterable[Any]) -> list[Any]:
 
 @contextmanager
 def plain_errors(is_of_engine: Callable[[BaseException], bool]) -> Iterator[None]:
-    """Errors of fastndcg that an engine reports with its traces leave this block as themselves, in one line."""
+    """Re-raise errors of fastndcg that an engine wrapped in its own, without the traces of the engine."""
     try:
         yield
     except Exception as error:
@@ -487,7 +487,7 @@ def plain_errors(is_of_engine: Callable[[BaseException], bool]) -> Iterator[None
 
 
 class Means(NamedTuple):
-    """What means are asked of results."""
+    """Which means to compute from results."""
 
     measures: tuple[Measure, ...]
     notations: tuple[str, ...]  # as in `Task`
@@ -509,7 +509,7 @@ def check_means(
     weight: str | None,
     confidence: float | None = None,
 ) -> Means:
-    """What is asked, checked against the columns of the results."""
+    """The means to compute, checked against the columns of the results."""
     known = as_measures(measures)
     groups = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     if confidence is not None:
@@ -528,7 +528,7 @@ Groups = list[tuple[tuple[Any, ...], Sums]]
 
 
 def sums_by(means: Means, table: pa.Table) -> Groups:
-    """Sums of each group of a part of the results; of the only one where there is no column to group by."""
+    """Sums of each group in a part of the results. Without columns to group by, there is one group."""
     values = np.stack([table[column].to_numpy() for column in means.notations])
     weight = None if means.weight is None else table[means.weight].to_numpy()
     distinct: list[tuple[Any, ...]] = [()]
@@ -555,14 +555,14 @@ def sums_by(means: Means, table: pa.Table) -> Groups:
 
 
 def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]) -> pa.Table:
-    """The table that `Scores.by` gives of all queries at once, but ascending, null last; `kinds` are the types of the groups.
+    """The result of `Scores.by` for all queries, but ascending with null last; `kinds` are the types of the groups.
 
-    Values tell no empty query from one of value 0, so that none are counted.
+    Empty queries are not counted, since values do not tell an empty query from one of value 0.
     """
     found: dict[Any, tuple[tuple[Any, ...], list[Sums]]] = {}
     for part in parts:
         for values, sums in part:
-            # NaN, which no two parts would agree on, has a name
+            # NaN gets a name as its key, since NaN differs from itself
             key = tuple("NaN" if value != value else (value,) for value in values)  # noqa: PLR0124
             found.setdefault(key, (values, []))[1].append(sums)
     if not means.by and not found:
@@ -595,7 +595,7 @@ def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]
 
 
 def one_measure(measure: Any) -> Measure:
-    """The measure that is meant, of which there is one."""
+    """The measure. Raises `MeasureError` if several are given."""
     known = as_measures(measure)
     if len(known) != 1:
         raise MeasureError(

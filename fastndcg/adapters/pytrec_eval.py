@@ -1,11 +1,11 @@
-"""pytrec_eval's interface: a script that calls it changes one import, and keeps its names, shapes and values.
+"""The interface of pytrec_eval: a script changes one import, and keeps names, shapes and values.
 
     from fastndcg.adapters import pytrec_eval
 
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"map", "ndcg_cut.10"})
     evaluator.evaluate(run)["q1"]["ndcg_cut_10"]
 
-The values are those of trec_eval's loops to the last bit, with scores as float32, as pytrec_eval reads them.
+The values have the same bits as trec_eval's, with scores as float32, as pytrec_eval reads them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _PARAMETERS = re.compile(r"[._]([0-9]+(?:\.[0-9]+)?(?:,[0-9]+(?:\.[0-9]+)?)*)")
 
 
 def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
-    """A TREC run, query -> document -> score, from its lines; `fastndcg.read_trec` reads files.
+    """Read a TREC run from its lines, as query -> document -> score. `fastndcg.read_trec` reads files.
 
-    Raises `SourceError` for a malformed line and `InputError` for a document that is there twice.
+    Raises `SourceError` for a malformed line and `InputError` for a repeated document.
 
     >>> parse_run(["301 Q0 A 1 2.5 me"])
     {'301': {'A': 2.5}}
@@ -47,7 +47,7 @@ def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
 
 
 def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
-    """TREC judgments, query -> document -> grade, from their lines. Raises as `parse_run` does.
+    """Read TREC judgments from their lines, as query -> document -> grade. Raises the errors of `parse_run`.
 
     >>> parse_qrel(["301 0 A 1", "301 0 B 2"])
     {'301': {'A': 1, 'B': 2}}
@@ -56,7 +56,7 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
 
 
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
-    """What sums up a measure over queries: the sum of counts, the geometric mean of `gm_` measures, or else the mean.
+    """Aggregate a measure over queries: the sum of counts, the geometric mean of `gm_` measures, otherwise the mean.
 
     >>> compute_aggregated_measure("num_ret", [2.0, 3.0]), compute_aggregated_measure("map", [0.5, 1.0])
     (5.0, 0.75)
@@ -72,21 +72,21 @@ class RelevanceEvaluator:
     Parameters
     ----------
     query_relevance : dict of dicts, query -> document -> whole number
-        Read once. A negative grade stands for an unjudged document of the pool. Queries without judgments do not count.
+        It is read once. A negative grade marks an unjudged document of the pool. Queries without judgments do not count.
     measures : iterable of str
         Names of trec_eval, as in `supported_measures`, or sets of them, as in `supported_nicknames`; parameters follow a point or "_":
         "ndcg_cut.5,10" or "ndcg_cut_10".
     relevance_level : int
         The smallest grade that counts as relevant for binary measures.
     judged_docs_only_flag : bool
-        True drops documents without a judgment before ranking.
+        True drops unjudged documents before ranking.
 
     Raises
     ------
     MeasureError
         A measure or a parameter that does not exist.
     InputError, InputTypeError
-        Something else than dictionaries, ids that are not strings, grades that are not whole numbers; a level below 1.
+        Judgments that are not dictionaries, ids that are not strings, grades that are not whole numbers; a level below 1.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class RelevanceEvaluator:
         Raises
         ------
         InputTypeError
-            Something else than dictionaries; ids that are not strings; scores that are not numbers.
+            A run that is not dictionaries, ids that are not strings, scores that are not numbers.
         InputError
             A NaN score.
         """

@@ -11,8 +11,8 @@ fastndcg must be installed where Ray runs its workers.
 
     rows -> repartition by query -> blocks of whole queries -> the serial kernel
 
-A block is held in memory, as everywhere in Ray Data; so is one query, however long. Ray takes NaN in DataFrames of pandas for
-null, which is refused where NaN would be; in Arrow and Parquet it stays NaN.
+Each block must fit into memory, as everywhere in Ray Data, and so must each query. Ray turns NaN in pandas DataFrames into null,
+which is refused like NaN; in Arrow and Parquet NaN stays NaN.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def evaluate(
     measures: Measures,
     **options: Unpack[parts.Keywords],
 ) -> Dataset:
-    """Values of every measure for every query, as a lazy Dataset with a row for each query.
+    """Compute the value of each measure for each query, as a lazy Dataset with a row for each query.
 
-    Errors of the data come when it is computed: `plain_errors` shows them as they are.
+    Errors of the data are raised when the result is computed: `plain_errors` shows them without Ray's traces.
 
     Parameters
     ----------
     dataset : ray.data.Dataset
-        A row for each document, in any order, or a row for each query with lists. Where Ray does not know its columns yet, its
-        first row is computed.
+        A row for each document, in any order, or a row for each query with lists. If Ray does not know the columns yet, the first
+        row is computed.
     {parameters}
 
     Returns
@@ -123,7 +123,7 @@ def means(
 
 
 def plain_errors() -> AbstractContextManager[None]:
-    """Errors that fastndcg raised in a task leave this block as themselves, in one line, without the traces of Ray.
+    """Re-raise errors of fastndcg from Ray's tasks as they are, in one line, without the traces of Ray.
 
         with plain_errors():
             scores.write_parquet("scores")

@@ -1,4 +1,4 @@
-"""sentence-transformers: its evaluator of retrieval with grades, per-query values and intervals.
+"""sentence-transformers: its retrieval evaluator, with grades, values of queries and intervals.
 
 evaluator = InformationRetrievalEvaluator(queries, corpus, {"q1": {"d7": 3, "d9": 1}}, ndcg_at_k=[10])
 evaluator(model)  # {"cosine_ndcg@10": ..., "cosine_ndcg@10_low": ..., ...}
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
-    """The class of sentence-transformers of this name, whose nDCG is graded.
+    """The sentence-transformers class of this name, with graded nDCG.
 
     Parameters
     ----------
@@ -33,25 +33,25 @@ class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
         Other measures than nDCG count documents whose grade is above 0 as relevant.
     gain : "linear", "exp2" or another gain of `nDCG`
     confidence : float or None
-        Of the intervals `..._ndcg@k_low` and `..._ndcg@k_high` by Student's t; None leaves them out.
+        Confidence of the intervals by Student's t, `..._ndcg@k_low` to `..._ndcg@k_high`; None leaves them out.
     others
-        As there: `ndcg_at_k`, `batch_size`, `name`, ...
+        As in sentence-transformers: `ndcg_at_k`, `batch_size`, `name`, ...
 
     Attributes
     ----------
     scores : dict, score function -> Scores
-        nDCG of each query, of the last call.
+        nDCG of each query in the last call.
 
     Raises
     ------
     InputTypeError
-        Judgments that are neither.
+        Judgments that are neither dicts nor sets.
     MeasureError
         A gain that does not exist.
 
     Notes
     -----
-    With sets the values are those of sentence-transformers, whose documents of equal score are ranked by rising id.
+    With sets, the values are those of sentence-transformers, which ranks tied documents by rising id.
     """
 
     def __init__(

@@ -11,8 +11,8 @@ PySpark 3.5 and 4, classic and Spark Connect. fastndcg must be installed where e
 
     rows -> lists of each query, collected before and after the shuffle -> Arrow batches -> the serial kernel
 
-A worker holds about a million rows, or one query if it is longer. Before 4.3 Spark may bound the queries of a batch but not its
-bytes, so there rows are shuffled and sorted one by one.
+A worker holds about a million rows, or one query if it is longer. Spark before 4.3 can limit the number of queries of a batch but
+not its bytes, so there single rows are shuffled and sorted.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def evaluate(
     measures: Measures,
     **options: Unpack[parts.Keywords],
 ) -> DataFrame:
-    """Values of every measure for every query, as a DataFrame with a row for each query.
+    """Compute the value of each measure for each query, as a DataFrame with a row for each query.
 
-    Nothing runs before an action on the result asks for it, and errors of the data come then: `plain_errors` shows them as
-    they are.
+    Spark computes it when an action needs the result, and raises errors of the data then: `plain_errors` shows them without
+    Spark's traces.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def means(
 
 
 def plain_errors() -> AbstractContextManager[None]:
-    """Errors that fastndcg raised in a task leave this block as themselves, in one line, without the traces of Spark.
+    """Re-raise errors of fastndcg from Spark's tasks as they are, in one line, without the traces of Spark.
 
         with plain_errors():
             scores.write.parquet("scores.parquet")
@@ -167,33 +167,33 @@ def plain_errors() -> AbstractContextManager[None]:
 
 
 def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse") -> Callable[..., Any]:
-    """A function of the relevance and score columns for one's own `groupBy(...).agg(...)`: the value of each group.
+    """Make a function of the relevance and score columns for your own `groupBy(...).agg(...)`: the value of each group.
 
         ndcg = group_function("nDCG@10")
         rows.groupBy("qid").agg(ndcg("label", "score", "qid").alias("ndcg"))
 
-    Python is called once for each group, which for short groups takes longer than `evaluate` does, and Spark lets none of its
-    own functions, such as count, stand beside it. The order of the rows is Spark's, so ties="input" is refused.
+    Spark calls Python once for each group, which is slower than `evaluate` for short groups, and allows none of its own functions,
+    such as count, in the same `agg`. Spark does not define the order of rows, so ties="input" is refused.
 
     Parameters
     ----------
     measure : Measure, notation, or ir_measures object
     form : "arrow" or "pandas", optional
-        Which kind of user-defined function: Arrow ones, the faster, where PySpark has them (4.1 and newer), else pandas ones.
+        Kind of user-defined function. Default: the faster "arrow" if PySpark has it (4.1 and newer), otherwise "pandas".
     nan : "refuse" or "last"
 
     Returns
     -------
     function
-        Takes the columns of grades and scores, and optionally that of query ids, for messages; double. Null where the measure
-        has no value.
+        It takes the columns of grades and scores, and optionally that of query ids for messages. It returns a double, null where
+        the measure has no value.
 
     Raises
     ------
     MeasureError
         A measure that does not exist, or one with ties="input".
     InputError
-        A form that does not exist, or not in this PySpark; in tasks, all that `evaluate` refuses.
+        A form that does not exist, or that this PySpark lacks; in tasks, all that `evaluate` refuses.
     """
     asked = parts.one_measure(measure)
     if asked.params.get("ties") == "input":
@@ -209,12 +209,12 @@ def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse"
 
 
 def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse") -> Callable[..., Any]:
-    """A function of array columns of relevance and scores, a row for each query, for one's own `select`.
+    """Make a function of array columns of relevance and scores, with a row for each query, for your own `select`.
 
         ndcg = list_function("nDCG@10")
         rows.select("qid", ndcg("labels", "scores", "qid").alias("ndcg"))
 
-    Parameters, result and errors are those of `group_function`; ties="input" takes the order of the elements.
+    Parameters, result and errors are those of `group_function`; ties="input" keeps the order of the elements.
     """
     asked = parts.one_measure(measure)
 

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 class RankingMetric(Metric):
-    """Means of measures over all queries of all batches, and of all processes.
+    """Means of measures over the queries of all batches and processes.
 
     Parameters
     ----------
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     like : name or Convention, optional
-        Compute nDCG as this tool does: "torchmetrics" for the values of its `RetrievalNormalizedDCG`.
+        Compute nDCG as this tool does. With "torchmetrics" the values are those of its `RetrievalNormalizedDCG`.
     threads : int, optional
         Default: all that Numba has.
     options
-        Keywords of `torchmetrics.Metric`, as `dist_sync_on_step`.
+        Keywords of `torchmetrics.Metric`, such as `dist_sync_on_step`.
 
     Raises
     ------
@@ -44,8 +44,8 @@ class RankingMetric(Metric):
 
     Notes
     -----
-    Scores are kept in the precision that they come in, and evaluated on the processor when `compute` is called. A query may be spread over
-    batches and processes: its documents are put together by their index.
+    Scores keep their precision, and are evaluated on the CPU when `compute` is called. The documents of a query may be in several
+    batches and processes; `indexes` joins them.
 
     Examples
     --------
@@ -83,16 +83,16 @@ class RankingMetric(Metric):
         indexes: torch.Tensor | None = None,
         mask: torch.Tensor | None = None,
     ) -> None:
-        """Take a batch.
+        """Add a batch.
 
         Parameters
         ----------
         preds, target : (n_docs,), or (n_queries, n_docs_per_query)
-            Scores and grades. Of a matrix each row is a query of its own, unless `indexes` says otherwise.
+            Scores and grades. Each row of a matrix is a query, unless `indexes` is given.
         indexes : integers in the shape of preds
             The query of each document.
         mask : bool in the shape of preds, optional
-            False where a padded batch has no document.
+            False at the padding of a batch.
 
         Raises
         ------

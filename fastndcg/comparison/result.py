@@ -317,10 +317,6 @@ class Comparison(AsFrame):
         ------
         MeasureError, InputError
             A measure or systems that were not compared; independent samples.
-
-        See Also
-        --------
-        movers : only the queries that differ most, with an example.
         """
         name = self._name(measure)
         if not self._options.paired:
@@ -350,10 +346,8 @@ class Comparison(AsFrame):
 
         Raises
         ------
-        ColumnError
-            A column that was not kept.
-        InputError
-            Independent samples, one of which has no query of a group.
+        ColumnError, InputError
+            A column was not kept; samples are independent, and one has no query of a group.
 
         Examples
         --------

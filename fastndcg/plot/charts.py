@@ -75,10 +75,8 @@ def cutoffs(
 
     Raises
     ------
-    MeasureError
-        The measure has no cutoff, or was evaluated at fewer than two.
-    ExtraError
-        Altair is not installed.
+    MeasureError, ExtraError
+        The measure has no cutoff, or was evaluated at fewer than two; Altair is not installed.
 
     Examples
     --------
@@ -146,12 +144,8 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
 
     Raises
     ------
-    MeasureError
-        A measure that was not evaluated.
-    InputError
-        No query has a value.
-    ExtraError
-        Altair is not installed.
+    MeasureError, InputError, ExtraError
+        The measure was not evaluated; no query has a value; Altair is not installed.
 
     Examples
     --------
@@ -225,10 +219,8 @@ def slices(
 
     Raises
     ------
-    MeasureError, ColumnError
-        A measure that was not evaluated; a column that was not kept.
-    ExtraError
-        Altair is not installed.
+    MeasureError, ColumnError, ExtraError
+        The measure was not evaluated; the column was not kept; Altair is not installed.
 
     Examples
     --------
@@ -289,12 +281,9 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
 
     Raises
     ------
-    MeasureError, ColumnError
-        A measure that was not evaluated; a column that was not kept, or that does not hold numbers.
-    InputError
-        No query has both numbers.
-    ExtraError
-        Altair, or SciPy, is not installed.
+    MeasureError, ColumnError, InputError, ExtraError
+        The measure was not evaluated; the column was not kept, or does not hold numbers; no query has both numbers; Altair or
+        SciPy is not installed.
     """
     asked = as_measure(measure)
     values, online = scores[asked], _numbers(scores.queries, column)
@@ -340,10 +329,8 @@ def differences(
 
     Raises
     ------
-    MeasureError, InputError
-        A measure or systems that were not compared; independent samples; no query with a difference.
-    ExtraError
-        Altair is not installed.
+    MeasureError, InputError, ExtraError
+        The measure or systems were not compared; samples are independent; no query has a difference; Altair is not installed.
     """
     asked = as_measure(measure)
     found = comparison.differences(asked, system, baseline=baseline)["difference"].to_numpy()
@@ -395,10 +382,8 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
 
     Raises
     ------
-    MeasureError
-        A measure that was not compared.
-    ExtraError
-        Altair is not installed.
+    MeasureError, ExtraError
+        The measure was not compared; Altair is not installed.
     """
     name = None if measure is None else str(as_measure(measure))
     rows = [
@@ -449,10 +434,8 @@ def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
 
     Raises
     ------
-    MeasureError
-        A measure without a discount, or whose sequence of discounts is shorter than `ranks`.
-    ExtraError
-        Altair is not installed.
+    MeasureError, ExtraError
+        A measure has no discount, or a sequence of discounts that is shorter than `ranks`; Altair is not installed.
 
     Examples
     --------
@@ -492,10 +475,8 @@ def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
 
     Raises
     ------
-    MeasureError
-        No measure has a gain for any of the grades; a measure of several intents.
-    ExtraError
-        Altair is not installed.
+    MeasureError, ExtraError
+        No measure has a gain for any of the grades; a measure has several intents; Altair is not installed.
 
     Examples
     --------
@@ -620,10 +601,8 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
 
     Raises
     ------
-    InputError
-        The measure is undefined for the query.
-    ExtraError
-        Altair is not installed.
+    InputError, ExtraError
+        The measure is undefined for the query; Altair is not installed.
 
     Examples
     --------

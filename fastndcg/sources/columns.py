@@ -1,4 +1,4 @@
-"""Roles of columns: what the caller asks for, and the columns that were found, by a given or by a usual name."""
+"""Roles of columns: the names that the caller gives, and the columns that are found by a given or a usual name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fastndcg.typing import NaN, Unjudged
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-# by these a column is known whatever its case and separators: `QueryID`, `queryId` and `query-id` are `query_id`
+# names by which columns are found; case and separators are ignored: `QueryID`, `queryId` and `query-id` are `query_id`
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "query": ("query_id", "qid", "q_id", "query", "user_id"),
     "doc_id": ("doc_id", "docid", "docno", "item_id"),
@@ -33,7 +33,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "score": ("score", "pred", "prediction", "y_score"),
     "intent": ("intent", "intent_id", "subtopic", "subtopic_id", "iteration"),
 }
-# names that say less: they count only where none of the usual ones is there
+# less specific names: they count only if no column has a usual name
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "query": ("session_id", "search_id", "request_id", "srch_id", "topic_id", "impression_id", "group_id"),
     "doc_id": ("document_id", "doc", "document", "item", "product_id", "passage_id", "pid", "did", "article_id"),
@@ -61,7 +61,7 @@ _OPTIONAL = (
 
 @dataclass(frozen=True)
 class Roles:
-    """What a caller says about the columns of a table: the name of each role, None where it is to be found, and options.
+    """The names that a caller gives for the roles of columns (None: find the column by its usual names), and options.
 
     `fastndcg.typing.RoleKeywords` has the same fields, for the signatures of functions.
     """
@@ -90,7 +90,7 @@ class Roles:
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any], function: str, without: Collection[str] = ()) -> Self:
-        """The roles that a function was given as keywords. Raises `InputTypeError` for one that does not exist, or not there.
+        """The roles from a function's keywords. Raises `InputTypeError` for a keyword that the function does not have.
 
         >>> Roles.of({"query": "qid"}, "read_parquet").query
         'qid'
@@ -104,14 +104,14 @@ class Roles:
         return cls(**keywords)
 
     def keeping(self, names: Sequence[str]) -> Roles:
-        """The same roles, and more columns to keep."""
+        """The same roles, with more columns to keep."""
         kept = (self.keep,) if isinstance(self.keep, str) else tuple(self.keep)
         return replace(self, keep=(*kept, *names)) if names else self
 
 
 @dataclass(frozen=True)
 class Columns(Roles):
-    """The column of each role, which is all that is read of a table. `query` is None where rows are numbered."""
+    """The column of each role. Only these columns are read. `query` is None if row numbers are the ids."""
 
     relevance: str = ""
     score: str = ""
@@ -131,7 +131,7 @@ class Columns(Roles):
 
     @property
     def taken(self) -> dict[str, str | None]:
-        """The column of each role; `query` is None where rows are numbered, and others that have none are absent."""
+        """The column of each role. `query` is None if row numbers are the ids; other roles without a column are absent."""
         found = {role: getattr(self, role) for role in _OPTIONAL if getattr(self, role) is not None}
         order = "score" if self.rank is None else "rank"
         return {"query": self.query, "relevance": self.relevance, order: self.score} | found
@@ -159,7 +159,7 @@ OF_ONE_TABLE = ("is_judged", "intents", "propensity")  # roles that judgments an
 
 
 def with_roles(function: Function, roles_type: type[Roles] = Roles) -> Function:
-    """Show the roles, which a function takes as `**roles`, as the keywords that they are: in `help` and in notebooks."""
+    """Show the `**roles` of a function as keywords in `help` and in notebooks."""
     signature = inspect.signature(function)
     *own, last = signature.parameters.values()
     without = OF_ONE_TABLE if "JoinKeywords" in str(last.annotation) else ()
@@ -187,27 +187,27 @@ def find_columns(
     second_choice: Collection[str] = (),
     with_doc_id: bool = False,
 ) -> Columns:
-    """The columns that play the roles, found by their usual names where not given.
+    """Find the columns that play the roles; a role without a given name is found by its usual names.
 
-    Names match whole, whatever their case and separators: `QueryID` is `query_id`. Those of `OTHER_NAMES` count only where none
-    of `USUAL_NAMES` is there. Document ids are costly to read and seldom needed, so
-    `doc_id` stays None unless it is named, or one with a usual name is asked for by `with_doc_id`.
+    Case and separators are ignored: `QueryID` is `query_id`. Names of `OTHER_NAMES` count only if no column has one of
+    `USUAL_NAMES`. Document ids are costly to read and seldom needed: `doc_id` is None unless it is named, or `with_doc_id` asks
+    for a column with a usual name.
 
     Parameters
     ----------
     names : sequence of str
-        Columns there are.
+        All columns of the table.
     roles : Roles
         Columns named by the caller.
     is_list : callable
         Whether a column holds a list for each query. Such a table needs no query: the row number is its id.
     second_choice : collection of str
-        Columns that are taken for a role only where no other fits: beside those that the caller keeps, partition keys.
+        Columns that play a role only if no other column fits, such as partition keys. Kept columns are treated like them.
 
     Raises
     ------
     ColumnError
-        A column that is not there, a role that none or several could play, two results of one name.
+        A column does not exist; no column or several could play a role; two results would have the same name.
     InputTypeError
         A name that is not a string.
 
@@ -263,7 +263,7 @@ def find_columns(
 
 
 def two_orders(roles: Roles) -> ColumnError:
-    """The error for scores and ranks that are both named."""
+    """The error if a column of scores and one of ranks are both named."""
     return ColumnError(
         Argument("score", roles.score),
         " and ",
@@ -306,7 +306,7 @@ def _as_in(role: str, name: str) -> Step:
 
 
 def fitting(names: Sequence[str], role: str) -> list[str]:
-    """The columns of a usual name; where there are none, those of another one."""
+    """The columns with a usual name; without such columns, those with one of the other names."""
     for known in (USUAL_NAMES[role], OTHER_NAMES[role]):
         plain = {_normalise(name) for name in known}
         if fitting := [name for name in names if isinstance(name, str) and _normalise(name) in plain]:

@@ -1,7 +1,6 @@
 """LETOR and svmlight files with `qid:`, and LightGBM's files with a `.query` file beside them, to `Rankings`.
 
-Only the label and the qid of a line are read. What follows, features in any order, repeated, `NULL`, or a comment, is
-passed over.
+Only the label and the qid of a line are read. Features, which may be in any order, repeated or `NULL`, and comments are ignored.
 """
 
 from __future__ import annotations
@@ -56,28 +55,28 @@ def read_ltr(
     progress: Progress = None,
     **columns: Unpack[Columns],
 ) -> Rankings:
-    r"""Rankings from a LETOR or svmlight file and the scores of its rows.
+    r"""Read rankings from a LETOR or svmlight file and the scores of its rows.
 
     Parameters
     ----------
     path : path
-        Plain, gzip, bzip2 or Zstandard. A line is `label qid:query feature:value ...`; empty lines and lines that begin
-        with # are passed over. Rows of a query may stand apart.
+        Plain, gzip, bzip2 or Zstandard. A line is `label qid:query feature:value ...`. Empty lines and lines that begin with # are
+        ignored. The rows of a query need not be contiguous.
     scores : array-like, or path
-        A score for each row: of a Parquet file (a column), a .npy file, or a text file with a number on each line.
+        A score for each row: an array, a column of a Parquet file, a .npy file, or a text file with a number on each line.
     query_file : path, optional
-        The number of rows of each query, in order, one on each line; queries are then numbered from 0, and any qid in the
-        file is passed over. Default: `path` + ".query" where lines have no qid and such a file exists.
+        File with the number of rows of each query, in order, one on each line. Queries are then numbered from 0, and each qid of
+        `path` is ignored. Default: `path` + ".query" if lines have no qid and this file exists.
     score_column : str, optional
         Column of a Parquet file of scores. Default: its only column, or the one with a usual name.
     threads : int, optional
-        For reading; default: as many as this process may use.
+        Number of threads that read. Default: as many as this process may use.
     progress : callable or bool, optional
-        Called as `progress(bytes_done, bytes_total)` of `path`, from the threads that read, in place of what terminals and
-        notebooks show of a long call; False shows nothing.
+        By default, terminals and notebooks show the progress of long calls. False shows nothing. A function is called instead, as
+        `progress(bytes_done, bytes_total)` of `path`, from the threads that read.
     columns
-        The keywords of `Rankings.from_offsets` except `query_ids`, since the file has grades and query ids alone: `nan`, `ascending`
-        and `unjudged`, and arrays with an entry for each row (`doc_ids`, `is_judged`, ...) or for each query (`weight`, `queries`, ...).
+        The keywords of `Rankings.from_offsets` except `query_ids`: `nan`, `ascending`, `unjudged`, and arrays with an entry for
+        each row (`doc_ids`, `is_judged`, ...) or for each query (`weight`, `queries`, ...).
 
     Returns
     -------
@@ -95,8 +94,8 @@ def read_ltr(
 
     See Also
     --------
-    read_trec : rankings from TREC files.
-    evaluate : measures of the rankings.
+    read_trec : read rankings from TREC files.
+    evaluate : compute measures of the rankings.
 
     Examples
     --------
@@ -134,7 +133,7 @@ def read_ltr(
 
 
 class Opened(NamedTuple):
-    """A LETOR file and where its scores are, to be read as other files are that were opened."""
+    """A LETOR file and the source of its scores, with the interface of other opened files."""
 
     paths: list[str]
     scores: str
@@ -195,7 +194,7 @@ def _group_sizes(path: str, of: str, rows: int) -> Array:
 
 
 def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
-    """The scores, and what to call where they are from."""
+    """The scores, and the name of their source for messages."""
     if not isinstance(scores, str | os.PathLike):
         return as_array("scores", scores), "scores"
     path = os.fspath(scores)
@@ -213,7 +212,7 @@ def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
 
 
 def _npy(path: str, content: bytes) -> Array:
-    """The array of a .npy file: a view of its bytes, of which there are no more than that, whatever its header says."""
+    """The array of a .npy file: a view of its bytes, which never reaches beyond them, whatever the header says."""
     file = BytesIO(content)
     try:
         version = np.lib.format.read_magic(file)
