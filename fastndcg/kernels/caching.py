@@ -89,9 +89,8 @@ def alone(patience: float = 1.0, limit: float = 120.0) -> Iterator[None]:
     A wait of more than `patience` seconds is reported. After `limit` seconds the waiting process compiles too.
     """
     with ExitStack() as stack:
-        with suppress(
-            OSError
-        ):  # where the folder cannot be written or locked, each process compiles for itself
+        # where the folder cannot be written or locked, each process compiles for itself
+        with suppress(OSError):
             if (path := folder()) is not None:
                 make(path)
                 _lock(stack.enter_context((path / "compiling.lock").open("a")), patience, limit)
@@ -163,9 +162,8 @@ def _digest_of_kernels() -> str:
 
     here, digest = Path(__file__).parent, hashlib.sha256()
     sources = sorted(here.rglob("*.py")) or sorted(here.rglob("*.pyc"))
-    for source in sources or [
-        path for path in here.parents if path.is_file()
-    ]:  # without such files, the archive that holds the package
+    # without such files, the archive that holds the package
+    for source in sources or [path for path in here.parents if path.is_file()]:
         digest.update((source.relative_to(here).as_posix() if sources else "").encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()

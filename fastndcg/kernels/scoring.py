@@ -78,9 +78,8 @@ def score_queries_of_levels(
     scored = batch.counts[0] if documents.pool_offsets.shape[0] > 0 else judged
     lanes_are_many = lanes.queries.shape[0] == SIDE_BY_SIDE
     linear = averaged = True
-    keeps_order = (
-        documents.scores.itemsize == 4
-    )  # whether ranking side by side keeps the order of tied documents
+    # whether ranking side by side keeps the order of tied documents
+    keeps_order = documents.scores.itemsize == 4
     for v in range(lists.shape[0]):
         linear = linear and is_linear(v, lists)
         averaged = averaged and averages_exactly(v, lists, plan.exact)

@@ -27,10 +27,7 @@ _STEP, _SQUARED_STEP = float(1 << PART), float(1 << SQUARED)
 
 @driver()
 def add_parts(values: Array, scale: float, sums: Array) -> int:
-    """Add the parts of values times `scale`, which are below 2^40, to `sums`, int64 (3,).
-
-    Returns how many values have a rest after the last part.
-    """
+    """Add parts of values times `scale`, below 2^40, to `sums`, int64 (3,); returns how many values have a rest after the last."""
     high = middle = low = left = 0
     for i in range(values.shape[0]):
         rest = values[i] * scale
@@ -51,10 +48,7 @@ def add_parts(values: Array, scale: float, sums: Array) -> int:
 
 @driver()
 def add_squares(values: Array, scale: float, sums: Array) -> int:
-    """Add the squares of values times `scale`, which are below 2^20, to `sums`, int64 (9,), by the places of their parts.
-
-    Returns how many values have a rest after the last part.
-    """
+    """As `add_parts`, for squares of values; values times `scale` are below 2^20, and `sums` is int64 (9,), by place of the parts."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = left = 0
     for i in range(values.shape[0]):
         rest = values[i] * scale

@@ -160,10 +160,8 @@ def _is_kept(key: Any, arguments: tuple[Any, ...]) -> bool:
     """Whether a driver is kept for such arguments. Imports Numba if it is kept for any arguments."""
     if key in _unkept or not caching.holds(key[0].rpartition(".")[2]):
         return False
-    with (
-        _building,
-        uninterrupted(),
-    ):  # no fork during the import of Numba, and no interrupt, after which a later import would fail
+    # no fork during the import of Numba, and no interrupt, after which a later import would fail
+    with _building, uninterrupted():
         if import_module("fastndcg.compiled.compiling").is_kept(_driver(key[0]), arguments):
             return True
     _unkept.add(key)
