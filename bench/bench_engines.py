@@ -4,9 +4,9 @@
     python bench/bench_engines.py --grouped [--rows 20e6] [--engines spark dask ray]
     python bench/bench_engines.py --stages 2e6 20e6
 
-The first form times, in turns and in one run, the same pipeline with `evaluate`, with a function that passes batches through
-unchanged, and with one that takes them and returns a row for each batch, which sends nothing back: read Parquet, bring the rows
-of a query together, hand them to Python, throw the results away. It first checks that the mean is that of this process.
+The first form times the same pipeline three times, in turns and in one run: with `evaluate`, with a function that returns batches
+unchanged, and with one that returns a single row for each batch. The pipeline reads Parquet, groups rows by query, passes them to
+Python, and discards the results. It first checks that the mean is that of this process.
 
 The second form has rows sorted by query, and times `evaluate` with and without `grouped=True` beside the same read handed to a
 function that returns a row for each batch.

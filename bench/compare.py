@@ -31,7 +31,7 @@ def table(rows: Iterable[Row], earlier: Iterable[Row]) -> str:
 
 
 def regressions(rows: Iterable[Row], earlier: Iterable[Row]) -> list[str]:
-    """What takes more instructions than it did."""
+    """Descriptions of rows that take more instructions than before."""
     return [
         f"{row.name}: {number(row.value)} instructions a document, {number(old.value)} before"
         for row, old in matched(rows, earlier)

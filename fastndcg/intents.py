@@ -1,6 +1,6 @@
-"""Grades of documents for each intent of their query: what `Rankings` holds for measures of diversity, and its checks.
+"""Grades of documents for each intent of their query, which measures of diversity need, and their checks.
 
-An intent, or subtopic, is one of the things that a query may mean. Each document has a grade for some of them.
+An intent, or subtopic, is one possible meaning of a query. Each document has a grade for some intents.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class IntentGrades(NamedTuple):
     grades: Array  # (n_entries,): grade of the document for it
 
     def take(self, rows: Int64) -> IntentGrades:
-        """Entries of these documents; those of a row below 0 are none.
+        """Entries of these documents; a negative row has no entries.
 
         >>> intent_grades("intents", [[1, 0], [2]], 2).take(np.array([1, -1, 0])).grades
         array([2, 1, 0])
@@ -40,7 +40,7 @@ class IntentGrades(NamedTuple):
         return IntentGrades(*map(read_only, (offsets, self.numbers[entries], self.grades[entries])))
 
     def part(self, first: int, last: int) -> IntentGrades:
-        """Entries of a run of documents, without a copy of them."""
+        """Entries of consecutive documents, without a copy."""
         start, stop = self.offsets[first], self.offsets[last]
         return IntentGrades(
             read_only(self.offsets[first : last + 1] - start),
@@ -61,23 +61,23 @@ class IntentProbabilities(NamedTuple):
 
 
 def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
-    """Intent grades of `rows` documents, checked.
+    """Read and check the intent grades of `rows` documents.
 
     Parameters
     ----------
     name : str
-        What messages call them.
+        Name of the argument, for messages.
     values
-        For each document a list of its grades, the first for intent 0, the next for intent 1, ...; None, or a list that is
-        shorter than others, where it was not judged for an intent. As lists, an Arrow list array, or a matrix
-        (n_docs, n_intents). Or three arrays: offsets (n_docs + 1,), intents and grades (n_entries,).
+        A list of grades for each document, for intent 0, 1, ...; None, or the end of a shorter list, means that the document was
+        not judged for an intent. As lists, an Arrow list array, or a matrix (n_docs, n_intents). Or three arrays: offsets
+        (n_docs + 1,), intents and grades (n_entries,).
 
     Raises
     ------
     InputError
         Another number of documents, grades that are not finite, an intent twice for a document.
     InputTypeError
-        Something else than lists of numbers.
+        Values that are not lists of numbers.
 
     Examples
     --------

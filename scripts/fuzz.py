@@ -1,11 +1,11 @@
-"""Damaged files for every reader: each either reads as its reference does, or raises an error of the package.
+"""Fuzz every reader with damaged files: it must read the same as its reference, or raise an error of the package.
 
     python -m scripts.fuzz                                   1,000 mutants for each target
     python -m scripts.fuzz --target parquet --mutants 100000 --seed 7
     python -m scripts.fuzz --replay fuzz-failures/parquet-7-1234.parquet
 
-A mutant is known by target, seed and number. It is read in a child process, under a limit of memory and of time, so that one that
-ends the process is found too. Those that are not read rightly are written to a folder, and `--replay` reads one again.
+Target, seed and number define a mutant. A child process reads it, with limits of memory and time, so that crashes are found too.
+Mutants that are read wrongly are written to a folder, and `--replay` reads one again.
 
 To add a target: a `Target` in `TARGETS` of a module that `MODULES` names. `mutated` damages bytes of any format.
 """

@@ -1,6 +1,6 @@
-"""What the build of the documentation adds to the pages in docs/.
+"""Generate the parts of pages in docs/ that are written when the documentation is built.
 
-Tables and lists are made from the package, so that nothing is written twice. Where a page has
+Tables and lists are generated from the package, so that nothing is written twice. Where a page has
 
     <!-- parameters: written when the site is built -->
     what a reader of the source sees instead

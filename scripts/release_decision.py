@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""May the candidate replace what is released? Two prediction files, a gate, and a page for those who ask.
+"""Decide whether a candidate may replace the released system: compare two prediction files, apply a gate, write a report.
 
     python scripts/release_decision.py released.parquet candidate.parquet --by country --margin 0.005 --out report.html
 
-The candidate may lose no more than the margin, over all queries and within each slice: intervals have to exclude it. It exits with 1
-where the gate does not hold, so that a pipeline stops. Without files it makes a sample of two systems and decides about that. It needs
-the extra report.
+Intervals must exclude that the candidate loses more than the margin, over all queries and within each slice. Otherwise the script
+exits with 1, which stops a pipeline. Without files it generates a sample of two systems. It needs the extra report.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The command line, outside and looking in: results go to stdout, all else to stderr.
+"""The command line, which uses only the package's own interface. Results go to stdout, all else to stderr.
 
-A command that fails says why in one line and exits with 3, a gate that does not hold with 1, wrong usage with 2, Ctrl-C with
-130. What a command writes appears whole or not at all.
+A failing command prints the reason in one line and exits with 3. A gate that fails exits with 1, wrong usage with 2, Ctrl-C with
+130. A file that a command writes appears complete or not at all.
 """
 
 import sys
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def load(arguments: Sequence[str] = ()) -> Callable[[], None]:
-    """What runs the command line. Where a command is named, no other one is imported."""
+    """The function that runs the command line. If a command is named, only this command is imported."""
     for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
         import_module(f"fastndcg.cli.{name}")
     return import_module("fastndcg.cli.application").main  # type: ignore[no-any-return]

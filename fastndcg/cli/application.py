@@ -1,4 +1,4 @@
-"""The application: what every command shares, how one ends, and how an error is shown."""
+"""The application: what all commands share, how they end, and how they show errors."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from fastndcg.cli.output import write
 from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Message
 
 P = ParamSpec("P")
-GATE, FAILED = 1, 3  # exit codes: a condition that did not hold, and a command that could not do its work
+GATE, FAILED = 1, 3  # exit codes: a gate that failed, and a command that failed
 
 
-# plain help and errors: a message that a box wraps is no longer one line
+# plain help and errors without boxes, which would wrap a message over several lines
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -56,12 +56,12 @@ def end(code: int, message: str = "") -> NoReturn:
 
 
 def refuse(message: str) -> NoReturn:
-    """End the command, which was used wrongly."""
+    """End the command with an error of usage."""
     end(2, message)
 
 
 def _parameters(function: Callable[..., object]) -> tuple[list[inspect.Parameter], dict[str, type]]:
-    """The parameters of a command, those of a block of options (a dataclass) each by itself; and the blocks by their names."""
+    """The parameters of a command, with the fields of its blocks of options (dataclasses); and the blocks by name."""
     hints = get_type_hints(function, include_extras=True)
     blocks = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
     parameters = []
@@ -88,7 +88,7 @@ def _options_of(function: Callable[..., None]) -> dict[str, str]:
 
 
 def in_options(message: Message, options: dict[str, str]) -> str:
-    """A message for a user of a command: `score="s1"` is `--score "s1"`, and what a command has no option for is not proposed."""
+    """A message in terms of the command line: `score="s1"` becomes `--score "s1"`. Advice without an option is left out."""
 
     def option(proposed: Argument | Call) -> str | None:
         if isinstance(proposed, Call):
@@ -107,7 +107,7 @@ def in_options(message: Message, options: dict[str, str]) -> str:
 
 
 def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
-    """Register a command, with every foreseen failure as one line and an exit code.
+    """Register a command. Each expected error becomes one line and an exit code.
 
     A parameter that is a dataclass is a block of options: the command line has each of its fields.
     """
@@ -126,7 +126,7 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
         except FastndcgError as error:
             end(FAILED, as_option(error))
         except BrokenPipeError:
-            end(141)  # the reader of the pipe has what it wanted: what a shell shows for other tools
+            end(141)  # the reader closed the pipe; shells show this code for other tools too
         except OSError as error:
             end(FAILED, str(error))
         except MemoryError:
@@ -144,7 +144,7 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
 
 @contextmanager
 def _short_warnings(as_option: Callable[[Message], str]) -> Iterator[None]:
-    """Warnings of the package as one line each on stderr, once, without the line of code that they come from."""
+    """Show each warning of the package once, as one line on stderr, without the line of code that caused it."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", FastndcgWarning)
         shown, written = warnings.showwarning, set()
@@ -162,7 +162,7 @@ def _short_warnings(as_option: Callable[[Message], str]) -> Iterator[None]:
 
 
 class _Plain:
-    """What typer makes of values that cannot be wrong, where it asks pydantic, which takes 0.1 s to import; all others are left to it."""
+    """Convert values that are always valid without pydantic, which takes 0.1 s to import. Typer converts all others."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         is_many = param.multiple or param.nargs == -1
@@ -196,7 +196,7 @@ class _Commands(_WithPlain, TyperGroup):
 
 
 class _Once(_WithPlain, TyperCommand):
-    """A command that refuses an option of one value which is given several times: all but the last would be lost in silence."""
+    """A command that refuses a repeated option of one value, since all values but the last would be silently lost."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         args = _with_todays_names(args, {name for param in self.params for name in param.opts})

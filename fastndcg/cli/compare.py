@@ -1,4 +1,4 @@
-"""`fastndcg compare`: which of several systems is better, how sure that is, and gates on it."""
+"""`fastndcg compare`: which of several systems is better, how significant that is, and gates for pipelines."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
 
 
 def _refuse_namesakes(one: Scored, other: Scored) -> NoReturn:
-    """End the command; a system that a column of stored results names is not renamed with its file."""
+    """End the command. Renaming a file does not rename a system whose name is in a column of stored results."""
     named = [each.results for each in (one, other) if each.results is not None]
     if len(named) == 2:
         advice = f", in the column run of {named[0]} and of {named[1]}; write another name into that column of one of them"
@@ -275,7 +275,7 @@ def _refuse_namesakes(one: Scored, other: Scored) -> NoReturn:
 
 
 def _count_queries(scores: Scores, convention: Convention | None) -> Any:
-    """Queries that a convention does not leave out of any mean."""
+    """The number of queries that the convention leaves out of no mean."""
     if convention is None:
         return np.ones(scores.n_queries, np.bool_)
     counts: list[Any] = [scores._counts(row) for row in range(len(scores.measures))]
@@ -308,7 +308,7 @@ def _of_runs(
     missing: str,
     how: How,
 ) -> Iterator[Scored]:
-    """Each run, with those judged queries that it has, or all where missing ones count."""
+    """Each run, with the judged queries that it has, or with all if missing queries count."""
     names = dict(zip(sources.runs, name_runs(sources.runs), strict=True))
     to_read = [run for run in sources.runs if run not in stored]
     each = read_qrels_runs(sources.qrels, to_read, roles, asked, how.threads)

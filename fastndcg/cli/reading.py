@@ -1,4 +1,4 @@
-"""Reading what a command was given: rankings from files of every kind, and which columns were taken."""
+"""Read the input of a command: rankings from files of every kind, and the columns that were used."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
 
 @dataclass(frozen=True)
 class Reading:
-    """The options that say which columns are read and how, of every command that reads tables."""
+    """The options of all commands that read tables: which columns are read, and how."""
 
     query: QueryOption = None
     relevance: RelevanceOption = None
@@ -103,18 +103,18 @@ class Reading:
     doc_id: DocIdOption = None
 
     def of_paths(self) -> dict[str, Any]:
-        """The options that have no meaning with `--qrels`, and what was given for each."""
+        """The options that cannot be used with `--qrels`, and their values."""
         return {"--is-judged": self.is_judged, "--propensity": self.propensity}
 
     def roles(self, score: str | None, keep: Iterable[str] = ()) -> Roles:
-        """The roles of columns. Ends the command where `--grades` is not words and grades."""
+        """The roles of columns. Ends the command if `--grades` is not pairs of words and grades."""
         grades = read_grades(self.grades)
         return Roles(score=score, keep=tuple(dict.fromkeys(keep)), **vars(self) | {"grades": grades})
 
 
 @dataclass(frozen=True)
 class ReadingOfMeans(Reading):
-    """The same, and the columns that only means and measures of intents need."""
+    """`Reading`, and the columns that only means and measures of intents need."""
 
     weight: WeightOption = None
     intents: Annotated[
@@ -155,7 +155,7 @@ def check_confidence(confidence: float) -> None:
 
 
 def read_by(given: list[str] | None, taken: list[str]) -> list[str]:
-    """Columns of slices, each once; refused where results have a column of that name themselves."""
+    """Columns of slices, each once. Ends the command if results have a column of the same name."""
     by = list(dict.fromkeys(given or []))
     for name in by:
         if name in taken:
@@ -164,7 +164,7 @@ def read_by(given: list[str] | None, taken: list[str]) -> list[str]:
 
 
 def number_or_word(text: str) -> str | float:
-    """What an option says that takes either."""
+    """The value of an option that takes a number or a word."""
     try:
         return float(text)
     except ValueError:
@@ -184,13 +184,13 @@ def open_paths(paths: list[str], threads: int | None) -> Opened:
 
 
 def options_of(roles: Roles) -> dict[str, Any]:
-    """The options of roles that are given, but `--keep`, and what was given."""
+    """The given options of roles, except `--keep`, and their values."""
     given = {role: value for role, value in vars(roles).items() if value != getattr(type(roles), role)}
     return {"--" + role.replace("_", "-"): value for role, value in given.items() if role != "keep"}
 
 
 def open_letor(paths: list[str], scores: str, roles: Roles) -> ltr.Opened:
-    """A LETOR file with its scores; ends the command where options name what it has not."""
+    """Open a LETOR file with its scores. Ends the command if options name columns, which LETOR lacks."""
     from fastndcg.sources.columns import Columns
     from fastndcg.sources.ltr import Opened
 
@@ -211,7 +211,7 @@ def open_letor(paths: list[str], scores: str, roles: Roles) -> ltr.Opened:
 
 
 def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -> Chosen:
-    """The columns that play the roles; document ids by a usual name where they are wanted."""
+    """The columns that play the roles, with document ids of a usual name if they are needed."""
     from fastndcg.sources import csv
 
     if isinstance(opened, csv.Opened) and roles.intents is not None:
@@ -250,14 +250,14 @@ def scan_rankings(chosen: Chosen, memory: str | None, threads: int | None) -> Fi
 
 
 def check_out(out: Path, inputs: Iterable[str]) -> None:
-    """Refuse an output that is an input, or cannot be written."""
+    """End the command if the output is an input, or cannot be written."""
     if out.exists() and any(Path(path).exists() and out.samefile(path) for path in inputs):
         refuse(f"--out: {out} is the input itself; name another file")
     check_writable(out)
 
 
 def tell(queries: int, documents: int | None, taken: dict[str, str | None], name: str | None = None) -> None:
-    """Say on stderr what was read; once nothing can fail, so that a failing command leaves one line there."""
+    """Print to stderr what was read. It is called last, so that a failing command prints one line only."""
     named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
     listed = f"; columns: {named}" if named else ""
     of_run = "" if name is None else f"{name}: "
@@ -287,7 +287,7 @@ def check_sources(
     of_paths: dict[str, Any],
     scores: Sequence[str] = (),
 ) -> Sources:
-    """What is given; refuses options of one kind of source with the other, and half of a pair."""
+    """The given sources. Ends the command for options that do not fit them, and for half of a pair."""
     if (qrels is None) != (not run):
         refuse("--qrels and --run go together: judgments in one file, predictions in the other")
     if qrels is not None and paths:
@@ -312,7 +312,7 @@ STDIN = "standard input"
 
 
 def read_once(path: str) -> str:
-    """A path; of `-`, which is standard input, and of pipes what is read stays in memory, since it comes only once."""
+    """The path of a file. The content of standard input (`-`) and of pipes is kept in memory, since it can be read only once."""
     from fastndcg.sources.lines import Held
 
     if path == "-":
@@ -338,12 +338,12 @@ class Systems:
     score: ScoresOption = None
 
     def sources(self, of_paths: dict[str, Any]) -> Sources:
-        """What is given, checked; `of_paths` are options that have no meaning with `--qrels`."""
+        """The given sources, checked. `of_paths` are options that cannot be used with `--qrels`."""
         return check_sources(self.paths or [], self.qrels, self.run, {}, of_paths, self.score or [])
 
 
 class System(NamedTuple):
-    """The rankings of one system, and where they are from."""
+    """The rankings of one system, and their source."""
 
     name: str
     source: str
@@ -397,7 +397,7 @@ def _columns_taken(judged: dict[str, str], scored: dict[str, str], roles: Roles)
 
 
 def name_runs(paths: list[str], given: str = "--run") -> list[str]:
-    """What each of several runs is called: its file's name without endings, or its path where others have that name too."""
+    """Names of runs: the name of the file without endings, or its path if several files have that name."""
     for path, times in Counter(paths).items():
         if times > 1:
             refuse(

@@ -206,7 +206,7 @@ def score(
 
 
 def read_convention(name: str | None, *, anchored: bool) -> Convention | None:
-    """The convention of that name; ends the command where it is given beside `--anchors`."""
+    """The convention of that name. Ends the command if `--anchors` is given too."""
     if name is not None and anchored:
         refuse("--anchors and --convention do not go together: orders of other tools' ties are not all known")
     return None if name is None else find_convention("--convention", name)
@@ -221,7 +221,7 @@ def _of_runs(
     missing: Missing | None,
     how: How,
 ) -> Iterator[Scored]:
-    """Each run: stored results by the measures that were chosen, or else by their own."""
+    """Each run. Stored results are read for the chosen measures, or else for all of theirs."""
     found = {path: find_stored(opened, roles) for path, opened in open_runs(runs, how.threads).items()}
     stored = {path: each for path, each in found.items() if each is not None}
     for path in stored:
@@ -240,14 +240,14 @@ def _of_runs(
 
 
 def check_stored(path: str, options: dict[str, Any]) -> None:
-    """End the command where an option is given that only predictions have a use for."""
+    """End the command if an option is given that applies only to predictions."""
     for option, value in options.items():
         if value:
             refuse(f"{option} has no meaning with {path}, which holds stored results, not predictions")
 
 
 class Scored(NamedTuple):
-    """What is known of one input."""
+    """The scores of one input, and facts about it."""
 
     scores: Scores
     documents: int | None  # None of stored results
@@ -258,7 +258,7 @@ class Scored(NamedTuple):
     results: str | None = None  # the file of stored results whose column of runs has the name
 
     def summary(self, confidence: float | None) -> list[dict[str, Any]]:
-        """Rows of the summary, with anchors where they were asked for."""
+        """Rows of the summary, with anchors if they were requested."""
         rows = self.scores.summary(confidence).rows
         if self.anchors is not None:
             means = self.anchors.means()
@@ -267,7 +267,7 @@ class Scored(NamedTuple):
         return rows
 
     def knows_empty(self, measure: Measure) -> bool:
-        """Whether it is known which queries are empty: stored results show it by their NaN alone."""
+        """Whether it is known which queries are empty. Stored results tell it only by NaN."""
         return self.documents is not None or measure.params.get("empty") in ("nan", "skip")
 
     @property
@@ -277,7 +277,7 @@ class Scored(NamedTuple):
 
 
 def open_runs(runs: list[str], threads: int | None) -> dict[str, Opened]:
-    """Those runs that are tables, opened; whoever reads another as a run says what is wrong with it."""
+    """Open the runs that are tables. Errors in other runs are reported when they are read."""
     from fastndcg.sources.given import open_tables
 
     opened: dict[str, Opened] = {}
@@ -288,7 +288,7 @@ def open_runs(runs: list[str], threads: int | None) -> dict[str, Opened]:
 
 
 def stored_results(stored: Stored, asked: list[Measure]) -> list[Scored]:
-    """What `--out` wrote to files, of each run if they have a column of runs."""
+    """Results that `--out` wrote, for each run if they have a column of runs."""
     from fastndcg.sources.results import read_results
 
     scored = []
@@ -309,7 +309,7 @@ class How(NamedTuple):
     memory: str | None
 
     def check_stored(self, path: str) -> None:
-        """End the command where stored results would have to be evaluated again."""
+        """End the command if an option would require to evaluate stored results again."""
         check_stored(path, {"--anchors": self.anchored, "--convention": self.convention})
 
     def score(
@@ -327,7 +327,7 @@ class How(NamedTuple):
     def score_opened(
         self, opened: Opened, roles: Roles, measures: list[Measure], out: Path | None = None
     ) -> Scored:
-        """Scores of files that are one input: at once, or a part at a time where it is too large for that."""
+        """Scores of files that are one input: all at once, or a part at a time if they are too large."""
         by_id = self.convention is not None and self.convention.orders_by_id
         return self.score_chosen(choose_columns(opened, roles, with_doc_id=by_id), measures, out)
 
@@ -352,7 +352,7 @@ class How(NamedTuple):
 
 
 def _write_out(out: Path, scored: list[Scored]) -> None:
-    """The values of each query, after the name of its run where there are several."""
+    """Write the values of each query; if there are several runs, the first column has the name of the run."""
     from fastndcg.scores import results_file
 
     done, total = 0, sum(each.scores.n_queries for each in scored)
@@ -400,7 +400,7 @@ _OTHER_SUFFIXES = {".json", ".md", ".tsv", ".txt", ".xlsx"}
 
 
 def _check_results(out: Path | None, keep: list[str] | None, paths: list[str]) -> None:
-    """Refuse an output that cannot be meant, or cannot be written, before the input is read."""
+    """End the command, before it reads input, if the output is unusable or cannot be written."""
     if out is None:
         if keep:
             refuse(

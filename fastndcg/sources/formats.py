@@ -1,4 +1,4 @@
-"""The format of a file: by its first bytes, and by its name where they are text of several possible formats."""
+"""Detect the format of a file by its first bytes, or by its name if the text could be of several formats."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ _LETOR_LINE = re.compile(rb"[^\s:]+\s+qid:")
 
 
 def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Format:
-    r"""The format of a file of this name that begins so, unpacked.
+    r"""The format of a file, from its name and its first unpacked bytes.
 
-    `has_rank` says of the file of a pair whether it is the run or the judgments; None of one that has grades and scores.
+    `has_rank` is True for a run, False for judgments, and None for a file with grades and scores.
 
-    Raises `SourceError` for what is none that is read.
+    Raises `SourceError` for an unsupported format.
 
     >>> format_of("a.txt", b"qid,label,score\n").name, format_of("a.csv", b"PAR1").name
     ('CSV', 'Parquet')
@@ -93,7 +93,7 @@ def _first_line(text: bytes) -> bytes:
 
 
 def _is_header(line: bytes, has_rank: bool, *, is_csv: bool) -> bool:
-    """Whether a line has the names of columns, and is none of TREC, as of what is called .tsv it often is."""
+    """Whether a line has the names of columns. Files named .tsv are often TREC files, which have no such line."""
     fields = fields_of(line)
     if has_rank and is_ranked(fields):
         return False
@@ -120,7 +120,7 @@ def is_number(text: str | bytes) -> bool:
 
 
 def format_of_name(path: Any) -> Format | None:
-    """The format of tables that a name says, packed or not; None where it says none.
+    """The format of tables by the ending of a name, packed or not; None for other names.
 
     >>> format_of_name("a.CSV.gz").name, format_of_name("s3://bucket/a.jsonl").name, format_of_name("a.txt")
     ('CSV', 'JSON Lines', None)
@@ -130,7 +130,7 @@ def format_of_name(path: Any) -> Format | None:
 
 
 def check_alike(paths: Iterable[Any]) -> None:
-    """Raise `SourceError` where the names of files say different formats."""
+    """Raise `SourceError` if the names of files have endings of different formats."""
     (first, kind), *others = [(path, kind) for path in paths if (kind := format_of_name(path))] or [
         ("", TABLE)
     ]
@@ -148,7 +148,7 @@ def stream_of(file: File) -> pa.NativeFile:
 
 
 def start_of(file: File) -> tuple[bytes, bool]:
-    """The first bytes of what is in a file, and whether it is packed. Raises `SourceError` where it cannot be read."""
+    """The first unpacked bytes of a file, and whether it is packed. Raises `SourceError` if it cannot be read."""
     with reading(file.path, "whole"):
         stream, packed = unpack(file.filesystem.open_input_file(file.path))
         with stream:

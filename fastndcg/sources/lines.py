@@ -1,7 +1,7 @@
-"""Text files: opened, unpacked, read in blocks of whole lines, and scanned into columns by the kernels.
+"""Read text files: open, unpack, read blocks of whole lines, and scan them into columns by the kernels.
 
-A file may be plain or packed by gzip, bzip2 or Zstandard; its first bytes say which, not its name. A plain file of more
-than a few megabytes is scanned in as many parts as there are threads.
+A file may be plain or packed by gzip, bzip2 or Zstandard, which its first bytes tell, not its name. A plain file of more than a
+few megabytes is scanned in as many parts as there are threads.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
 
 
 class Held(str):  # noqa: SLOT000 - what is read is kept
-    """The name of a file that can be read only once, whose bytes are then in memory, and a file system that has this file alone."""
+    """The name of a file that can be read only once, and a file system with only this file. Its bytes are kept in memory."""
 
     _read: Callable[[], bytes]
 
@@ -186,7 +186,7 @@ def _open(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]:
 
 
 def unpack(file: pa.NativeFile) -> tuple[pa.NativeFile, pa.NativeFile | None]:
-    """What is in a file; and the file itself, if it is packed."""
+    """The unpacked content of a file; and the file itself, if it is packed."""
     codec = codec_of(file.read(4))
     file.seek(0)
     return (file, None) if codec is None else (pa.CompressedInputStream(file, codec), file)
@@ -238,7 +238,7 @@ def read_lines(
         parts[0].read()
     else:
         with ThreadPoolExecutor(len(parts)) as pool:
-            list(pool.map(_Part.read, parts))  # of several errors the one that stands first in the file
+            list(pool.map(_Part.read, parts))  # raises the first error in the file
     return _join(path, parts)
 
 

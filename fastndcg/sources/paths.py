@@ -1,4 +1,4 @@
-"""The files of a path, and how to notice that one of them was rewritten."""
+"""Find the files of a path, and notice if one of them is rewritten."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WILDCARDS = re.compile(r"[*?\[]")
 
 
 class Stamp(NamedTuple):
-    """What changes when a file is written anew."""
+    """Facts about a file that change when it is rewritten."""
 
     size: int | None
     modified: int | None
@@ -59,7 +59,7 @@ class File(NamedTuple):
 
     @contextmanager
     def unchanged(self, since: Stamp) -> Iterator[None]:
-        """Reading the file, which had this stamp when it was found. Raises `SourceError` where it has another before or after."""
+        """Read the file within this block. Raises `SourceError` if its stamp is not this one before or after."""
         self._check(since)
         try:
             yield
@@ -77,7 +77,7 @@ class File(NamedTuple):
 
 
 def find_files(paths: list[Path_], kind: Format = PARQUET) -> list[File]:
-    """All files of the paths, each once; of folders and patterns those of a format, by default Parquet."""
+    """All files of the paths, each once. Of folders and patterns, only files of this format."""
     if not paths:
         raise SourceError("path is an empty list; name at least one file")
     files = [file for path in paths for file in _expand(path, kind)]
@@ -174,7 +174,7 @@ def _begins_as_parquet(filesystem: fs.FileSystem, file: str) -> bool:
 
 
 def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
-    """What matches a pattern, one part of it at a time; `**` stands for any number of folders."""
+    """The files that match a pattern, which is expanded part by part; `**` stands for any number of folders."""
     parts = pattern.split("/")
     fixed = next(place for place, part in enumerate(parts) if _WILDCARDS.search(part))
     start = "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ".")

@@ -35,9 +35,9 @@ class Stored(NamedTuple):
 
 
 def find_stored(opened: Opened, roles: Roles) -> Stored | None:
-    """Files of results, known by the last columns of the first, which are measures; None of any other.
+    """The files as results if the last columns of the first file are measures; otherwise None.
 
-    A file that has a column of grades and one of scores, by the given or their usual names, is one of predictions.
+    A file with a column of grades and one of scores, by given or usual names, holds predictions.
     """
     path = str(opened.paths[0])
     if isinstance(opened, csv.Opened):
@@ -82,18 +82,18 @@ def _measure_of(field: pa.Field, in_text: bool) -> Measure | None:
 
 
 def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scores]:
-    """Scores by the name of their run, None where results are not of several runs.
+    """Scores by the name of their run; the name is None if results have no column of runs.
 
     Parameters
     ----------
     stored : Stored
     wanted : list of Measure
-        Which of them to read.
+        The measures to read.
 
     Raises
     ------
     SourceError, InputError
-        Files that cannot be read, without rows, or whose ids are null or repeat; weights that are none.
+        Files that cannot be read or have no rows; ids that are null or repeated; invalid weights.
     MeasureError
         A measure that was not stored.
     """

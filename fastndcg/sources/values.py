@@ -1,4 +1,4 @@
-"""Columns of Arrow as arrays of NumPy: numbers, flags, ids, and their checks."""
+"""Convert Arrow columns of numbers, flags and ids to NumPy arrays, and check them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[
 def grades_in(
     columns: Columns, column: pa.ChunkedArray, place: Callable[[int], At]
 ) -> tuple[Array, npt.NDArray[np.bool_] | None]:
-    """Grades as numbers, and which documents have one; None where all must. What has none is 0.
+    """Grades as numbers (0 for unjudged documents), and which documents have one; None if all must have one.
 
     Raises as `rankings_from_arrow` does, and `InputError` for a word without a grade.
     """
@@ -212,7 +212,7 @@ def ids_in(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _is_runs_of_ids(column: pa.ChunkedArray) -> bool:
-    """Whether a column is run-end encoded, and without nulls, which it would not count."""
+    """Whether a column is run-end encoded without nulls, which `null_count` would not count."""
     kind = column.type
     if not pa.types.is_run_end_encoded(kind):
         return False
@@ -230,7 +230,7 @@ def doc_ids_in(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of a type that all of pyarrow's functions know: no views, run-end encoding or extension types."""
+    """The column in a type that all functions of pyarrow support: no views, run-end encoding or extension types."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
@@ -306,7 +306,7 @@ def refuse_nulls(name: str, column: pa.ChunkedArray, place: Callable[[int], At],
 
 
 def shown(scalar: pa.Scalar) -> str:
-    """A value of a column as messages have it: text in quotes, without its middle where it is long.
+    """A value of a column for messages: text is quoted, and the middle of a long text is left out.
 
     >>> shown(pa.scalar("q-1")), shown(pa.scalar(7)), shown(pa.scalar(b"q-2"))
     ('"q-1"', '7', '"q-2"')

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fastndcg.errors import Argument, InputError, InputTypeError
 
-SMALL = 30  # values below which an interval of a mean is not to be relied on
+SMALL = 30  # with fewer values, the interval of a mean is unreliable
 
 
 class Interval(NamedTuple):
@@ -22,7 +22,7 @@ class Interval(NamedTuple):
 
 
 def check_confidence(confidence: object) -> float:
-    """The confidence as a float. Raises `InputError` or `InputTypeError` where it is not between 0 and 1."""
+    """The confidence as a float. Raises `InputError` or `InputTypeError` if it is not a number between 0 and 1."""
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
         raise InputTypeError(
             Argument("confidence", confidence),

@@ -1,8 +1,7 @@
 """Tests and intervals by resampling: random signs, systems permuted within queries, queries drawn with replacement.
 
-Values are rounded to whole multiples of a power of two that is as small as an int64 can bear, and put in an order of their own: sums are
-exact, and depend neither on the order of queries nor on which system comes first. Sums that differ by no more than roundings count as
-equal.
+Values are rounded to multiples of the smallest power of two with which sums fit an int64, and put in a fixed order. So sums are
+exact, and depend neither on the order of queries nor on which system comes first. Sums that differ only by rounding are equal.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def sign_flips(
 ) -> float:
     """p-value of the randomisation test: how often a sum with random signs is as far from 0. Clusters share one sign.
 
-    Of up to `exact` values that are not 0 all signs are tried, and p is exact. Otherwise it is (1 + those as far) / (1 + resamples).
+    With up to `exact` nonzero values all signs are tried, and p is exact. Otherwise p is (1 + sums as far) / (1 + resamples).
     """
     values = _whole(differences, float(np.abs(differences).sum()))
     if clusters is not None:

@@ -1,7 +1,7 @@
 """Correctly rounded means, and the other numbers of a summary.
 
-A float64 is a whole number times a power of two, so sums of them are fractions, exactly. They do not depend on the order of
-the values, nor on how the values were split among batches, threads or machines: fractions of parts add up to that of the whole.
+A float64 is a whole number times a power of two, so a sum of float64 values is exactly a fraction. It does not depend on the order
+of the values, nor on how they are split among batches, threads or machines: the fractions of parts add up to that of the whole.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BLOCK = 1 << 20  # values summed at a time: 2**20 parts of 27 bits stay exact i
 
 
 def exact_sum(values: npt.ArrayLike, largest: float | None = None) -> Fraction:
-    """The exact sum of finite values; `largest` is their greatest absolute value, where it is known.
+    """The exact sum of finite values; `largest` is their largest absolute value, if it is known.
 
     >>> float(exact_sum([1e100, 1.0, -1e100]))
     1.0
@@ -43,7 +43,7 @@ def exact_sum(values: npt.ArrayLike, largest: float | None = None) -> Fraction:
 
 
 def exact_sum_of_products(left: Float64, right: Float64, largest: float | None = None) -> Fraction:
-    """The exact sum of left[i] * right[i]; `largest` is the greatest absolute value of left, where it is known.
+    """The exact sum of left[i] * right[i]; `largest` is the largest absolute value of left, if it is known.
 
     >>> float(exact_sum_of_products(np.array([0.1, 0.2]), np.array([3.0, 1.0]))) == 0.5
     True
@@ -174,7 +174,7 @@ class Moments(NamedTuple):
         return error, float(self.weights**2 / self.weight_squares - 1)
 
     def range(self) -> tuple[float, float]:
-        """The least and the greatest value; NaN for no values, or a NaN among them."""
+        """The lowest and the highest value; NaN for no values, or a NaN among them."""
         if not self.n_values or self.undefined:
             return float("nan"), float("nan")
         return self.low, self.high
