@@ -274,6 +274,12 @@ def is_kept(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
 
 # ---- a driver for some arguments ----
 
+# LLVM calls them with the code that it has made; an interrupt would be ignored, and the code would be lost
+_CALLED_BY_LLVM = (
+    binding.ExecutionEngine._raw_object_cache_notify.__code__,
+    binding.ExecutionEngine._raw_object_cache_getbuffer.__code__,
+)
+
 
 def compile_for(dispatcher: Any, kinds: tuple[Any, ...]) -> None:
     """Compile a driver for arguments of these types, or load it from the folder.
@@ -283,7 +289,8 @@ def compile_for(dispatcher: Any, kinds: tuple[Any, ...]) -> None:
     if kinds not in dispatcher.overloads and not is_kept(dispatcher, kinds):
         with global_compiler_lock, uninterrupted():
             dispatcher.targetctx.refresh()
-    dispatcher.compile(kinds)
+    with uninterrupted(within=_CALLED_BY_LLVM):
+        dispatcher.compile(kinds)
 
 
 def address_of(dispatcher: Any, arguments: tuple[Any, ...]) -> int:
