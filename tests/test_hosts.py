@@ -542,33 +542,42 @@ def test_interrupts_at_any_time_of_compiling(tmp_path: Path) -> None:
     assert run(program, NUMBA_CACHE_DIR=str(tmp_path)).split("\n")[-2] == "[1, 0, 2]"
 
 
-@pytest.mark.parametrize("called", ["_object_compiled_hook", "_object_getbuffer_hook"])
-def test_an_interrupt_while_llvm_hands_its_code_over(called: str, tmp_path: Path) -> None:
-    """An interrupt during a long call of LLVM arrives in the functions that LLVM calls. There it was lost, and so was the code."""
+@pytest.mark.parametrize(
+    "name", ["_object_compiled_hook", "_object_getbuffer_hook", "LLVMPY_AddModule", "LLVMPY_LinkModules"]
+)
+def test_an_interrupt_during_a_call_of_llvm(name: str, tmp_path: Path) -> None:
+    """It arrives after the call, or where LLVM calls Python. There the code was lost, and modules were freed twice."""
     from fastndcg.compiled import compiling
 
     if not compiling.KNOWN:
         pytest.skip("public Numba alone is not protected")
     program = """
-        import signal
+        import gc, signal
+        from llvmlite.binding import ffi
         from numba.core.codegen import JITCodeLibrary
         import fastndcg as fn
 
-        hook, done = getattr(JITCodeLibrary, os.environ["CALLED"]), []
-        def interrupted(cls, *arguments):
-            if "codes_by_first_appearance" in arguments[0].name and not done:
+        name, done = os.environ["NAME"], []
+        is_hook = hasattr(JITCodeLibrary, name)
+        called = getattr(JITCodeLibrary, name) if is_hook else getattr(ffi.lib, name)
+        def interrupted(*arguments):
+            module = arguments[1]  # after the class, the engine or the module that it is linked into
+            wanted = not done and "codes_by_first_appearance" in module.name
+            result = called(*arguments[is_hook:])
+            if wanted:
                 done.append(1)
                 signal.raise_signal(signal.SIGINT)
-            return hook(*arguments)
-        setattr(JITCodeLibrary, os.environ["CALLED"], classmethod(interrupted))
+            return result
+        setattr(JITCodeLibrary, name, classmethod(interrupted)) if is_hook else ffi.lib._fntab.update({name: interrupted})
         try:
             fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9])
         except KeyboardInterrupt:
             from fastndcg.kernels import caching
             print(caching.holds("codes_by_first_appearance"))
+        gc.collect()
         print(fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9]).relevance.tolist())
     """
-    assert run(program, NUMBA_CACHE_DIR=str(tmp_path), CALLED=called) == "True\n[1, 0, 2]\n"
+    assert run(program, NUMBA_CACHE_DIR=str(tmp_path), NAME=name) == "True\n[1, 0, 2]\n"
 
 
 def test_a_block_is_refused_where_it_is_called_from_python() -> None:

@@ -274,10 +274,13 @@ def is_kept(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
 
 # ---- a driver for some arguments ----
 
-# LLVM calls them with the code that it has made; an interrupt would be ignored, and the code would be lost
-_CALLED_BY_LLVM = (
+# LLVM calls the first two with the code that it has made: an interrupt would be ignored there, and the code lost.
+# The others say who frees a module: without their last step it would be freed twice, which ends the process
+_FINISHED = (
     binding.ExecutionEngine._raw_object_cache_notify.__code__,
     binding.ExecutionEngine._raw_object_cache_getbuffer.__code__,
+    binding.ExecutionEngine.add_module.__code__,
+    binding.linker.link_modules.__code__,
 )
 
 
@@ -289,7 +292,7 @@ def compile_for(dispatcher: Any, kinds: tuple[Any, ...]) -> None:
     if kinds not in dispatcher.overloads and not is_kept(dispatcher, kinds):
         with global_compiler_lock, uninterrupted():
             dispatcher.targetctx.refresh()
-    with uninterrupted(within=_CALLED_BY_LLVM):
+    with uninterrupted(within=_FINISHED):
         dispatcher.compile(kinds)
 
 
