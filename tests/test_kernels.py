@@ -13,7 +13,7 @@ from fastndcg.compiled.llvm import BINS, LANES, SIDE_BY_SIDE
 from fastndcg.compiled.ranking import keep_all
 from fastndcg.compiled.vectors import keeping, ranking, summing
 
-from fastndcg.compiled import compiling, drivers
+from fastndcg.compiled import compiling
 
 Array = npt.NDArray[Any]
 
@@ -505,22 +505,6 @@ def test_keep_values_from() -> None:
             assert call(kept.part[: len(scores)], bound, kept.part) == count
             np.testing.assert_array_equal(kept.part[:count], same[:count])
             kept.check()
-
-
-@pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025, 5000])
-def test_replace_undefined(n: int) -> None:
-    random = np.random.default_rng(n)
-    values = random.normal(size=(4, n)) * 1e307
-    for row, share in ((1, 0.001), (2, 0.5), (3, 1.0)):
-        values[row, random.random(n) < share] = np.nan
-    values[2, random.random(n) < 0.1] = -np.inf
-    expected, instead, found = values.copy(), np.array([1.0, 2.0, np.nan, 3.0]), np.zeros((4, n), np.bool_)
-    for row in range(4):
-        expected[row, np.isnan(values[row])] = instead[row]
-    undefined, infinite = np.isnan(values), int(np.isinf(values).sum())
-    assert drivers.replace_undefined(values, instead, found) == infinite
-    np.testing.assert_array_equal(values, expected)
-    np.testing.assert_array_equal(found, undefined)
 
 
 @pytest.mark.skipif(compiling.private is None, reason="no private part of Numba is used")

@@ -129,10 +129,14 @@ def test_calls_beside_one_that_has_threads_run_alone() -> None:
 @pytest.mark.pure
 def test_undefined_values_become_what_each_measure_says() -> None:
     measures = as_measures(["nDCG", "nDCG(empty='nan')", "nDCG(empty=1)", "nDCG(empty='skip')"])
-    values = np.array([[0.5, np.nan, np.inf]] * 4)
+    values = np.array([[0.5, np.nan, np.inf, -np.inf]] * 4)
     undefined, n_infinite = launch.replace_undefined(measures, values)
-    assert undefined.tolist() == [[False, True, False]] * 4 and n_infinite == 4
+    assert undefined.tolist() == [[False, True, False, False]] * 4 and n_infinite == 8
     assert values[[0, 2], 1].tolist() == [0.0, 1.0] and np.isnan(values[[1, 3], 1]).all()
+    assert values[:, [0, 2, 3]].tolist() == [[0.5, np.inf, -np.inf]] * 4
+    undefined, n_infinite = launch.replace_undefined(measures, np.ones((4, 3)))
+    assert not undefined.any() and undefined.shape == (4, 3) and n_infinite == 0
+    assert launch.replace_undefined(measures, np.ones((4, 0)))[0].shape == (4, 0)
 
 
 @pytest.mark.pure

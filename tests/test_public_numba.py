@@ -59,7 +59,7 @@ def test_the_same_bits_without_private_parts(tmp_path: Path) -> None:
 
 def test_blocks_of_vectors_without_private_parts(tmp_path: Path) -> None:
     """Tests of the kernels themselves, run so."""
-    chosen = "rounded_as_python or blanks or replace_undefined or bound_of_top or rank_tied"
+    chosen = "rounded_as_python or blanks or bound_of_top or rank_tied"
     tests = ["tests/test_text.py", "tests/test_kernels.py", "-k", chosen]
     run(
         "-m", "pytest", "-q", "-n", "0", "-p", "public_numba", "-p", "no:cacheprovider", *tests,

@@ -14,8 +14,6 @@ from .marks import IS_COMPILED, driver, private, steps, vectors
 from .memory import batch_for, longest_list, scratch_for, work_for
 from .scoring import score_queries_of_levels, score_queries_of_values
 
-_LOOKED_AT = 1024  # values that `replace_undefined` checks together
-
 
 @driver()
 def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
@@ -42,38 +40,18 @@ def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
         )
 
 
-@driver()
-def replace_undefined(values: Array, instead: Array, undefined: Array) -> int:
-    """Replace NaN in each row of `values` by `instead[row]`, and set `undefined` there; returns how many values are infinite.
-
-    It checks a part of the values at a time, as vectors; in most parts all are finite. For the 180,000 values of an evaluation
-    of 11 ms this takes 0.1 ms; NumPy's functions took 0.25 ms.
-    """
-    infinite = 0
-    for row in range(values.shape[0]):
-        for first in range(0, values.shape[1], _LOOKED_AT):
-            part = values[row, first : first + _LOOKED_AT]
-            finite = 0
-            for i in range(part.shape[0]):
-                finite += abs(part[i]) < np.inf
-            if finite == part.shape[0]:
-                continue
-            for i in range(part.shape[0]):
-                if np.isnan(part[i]):
-                    part[i] = instead[row]
-                    undefined[row, first + i] = True
-                else:
-                    infinite += np.isinf(part[i])
-    return infinite
-
-
 def address_of(serial: Any, *arguments: Any) -> Any:
-    """The address of the compiled code of a serial driver for such arguments; compiles it if necessary."""
+    """The address of the compiled code of a serial driver for such arguments; compiles it and `score_parallel` if necessary."""
     if not IS_COMPILED:
         return serial
     kind = serial, kind_of(arguments)
     if kind not in _addresses:
-        _addresses[kind] = private.address_of(serial, arguments)
+        from .compiling import compile_for  # imports Numba
+
+        address = private.address_of(serial, arguments)
+        # its first call would otherwise search all installed packages for extensions of Numba, 25 ms
+        compile_for(score_parallel, (address, 1, np.zeros(1, np.int64), *arguments))
+        _addresses[kind] = address
     return _addresses[kind]
 
 

@@ -46,7 +46,6 @@ COSTS = {
     # a unit is a document, or a fortieth of a query, for each measure
     "drivers.score_levels_serial": Costs(1e-6, 13.0, 0.15),
     "drivers.score_values_serial": Costs(2e-6, 12.0, 0.15),
-    "drivers.replace_undefined": Costs(4e-7, 0.4),
     "intents.score_intents": Costs(2e-5, 8.0, 0.1),
     "returned.expect_over_returned": Costs(5e-6, 6.0, 0.2),
     # a unit is a row; the plain way is pyarrow's reader
