@@ -115,10 +115,6 @@ WORK = {
     ),
     "TREC": (_TREC, "fn.read_trec(folder / 'qrels', folder / 'run', threads=1)"),
     "LETOR": (_LTR, "fn.read_ltr(folder / 'ltr', scores=values[:, 0], threads=1)"),
-    "changes": (
-        "values = np.repeat(np.arange(10_000), 100)",
-        "worlds.run('rows.find_changes', len(values), values, np.empty(10**6, np.int64))",
-    ),
     "ids": (
         "i = ids(1_000_000); g, s = i % 3, random.random(len(i))",
         "fn.Rankings.from_query_ids(i, g, s)",

@@ -36,8 +36,6 @@ class Grouped:
         """Rows in query order, those of a query in their own order; None where they stand so already."""
         if self.codes is None:
             return None
-        if not worlds.pays("rows.rows_by_code", len(self.codes)):
-            return np.argsort(self.codes, kind="stable")
         rows: Int64 = worlds.run(
             "rows.rows_by_code", len(self.codes), read_only(self.codes), len(self.offsets) - 1
         )[1]
@@ -57,9 +55,7 @@ class Grouped:
             for column in (one, other)
         )
         if not is_known or not worlds.pays("rows.place_by_code", len(self.codes)):
-            # no row is out of range: to clip them took 8 ns a row, to check them 10
-            rows: Any = self.rows
-            return one.take(rows, 0, mode="clip"), other.take(rows, 0, mode="clip")
+            return self._in_query_order(one), self._in_query_order(other)
         # unsigned, since each dtype is a kernel to compile
         columns = [
             read_only(np.ascontiguousarray(column).view(f"u{column.itemsize}")) for column in (one, other)
@@ -70,9 +66,18 @@ class Grouped:
             np.frombuffer(pa.allocate_buffer(column.nbytes), column.dtype)
             for column in (self.codes, *columns)
         ]
-        grouping = read_only(self.codes), read_only(self.offsets)
-        worlds.run("rows.place_by_code", len(self.codes), *grouping, *held, *columns, *placed)
+        arguments = (read_only(self.codes), read_only(self.offsets), *held, *columns, *placed)
+        place = worlds.compiled_driver("rows.place_by_code", len(self.codes), arguments)
+        if place is None:  # it is kept for other types only
+            return self._in_query_order(one), self._in_query_order(other)
+        place(*arguments)
         return placed[0].view(one.dtype), placed[1].view(other.dtype)
+
+    def _in_query_order(self, column: Array) -> Array:
+        # no row is out of range: to clip them took 8 ns a row, to check them 10
+        rows: Any = self.rows
+        ordered: Array = column.take(rows, 0, mode="clip")
+        return ordered
 
 
 def group_by_query(query_ids: Any) -> Grouped:
@@ -134,7 +139,11 @@ def numbers_of(ids: pa.Array) -> Numbers:
     while True:
         table = np.full(room, -1, np.int32) if n_values else np.zeros((2 * room, 2), np.int64)
         first_rows, counts = np.empty((2, room), np.int64)
-        found = worlds.run(f"rows.{name}", len(ids), *values, table, codes, first_rows, counts)
+        arguments = (*values, table, codes, first_rows, counts)
+        number = worlds.compiled_driver(f"rows.{name}", len(ids), arguments)
+        if number is None:  # it is kept for other types only
+            return _numbers_by_arrow(ids)
+        found = number(*arguments)
         if found >= 0:
             return Numbers(codes, first_rows[:found], counts[:found])
         room *= 4

@@ -385,9 +385,9 @@ def test_what_is_compiled_is_known_in_the_next_process(tmp_path: Path) -> None:
         import numpy as np
         from fastndcg.arrays import read_only
         from fastndcg.kernels import caching, worlds
-        before = caching.holds("find_changes")
-        worlds.run("rows.find_changes", 9, read_only(np.arange(9)), np.empty(9, np.int64))
-        print(before, caching.holds("find_changes"), caching.holds("values_of_pages"))
+        before = caching.holds("rows_by_code")
+        worlds.run("rows.rows_by_code", 9, read_only(np.arange(9)), 9)
+        print(before, caching.holds("rows_by_code"), caching.holds("values_of_pages"))
     """
     env = os.environ | {
         "NUMBA_CACHE_DIR": str(tmp_path),

@@ -102,7 +102,7 @@ def test_what_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
     monkeypatch.setattr(worlds, "_spent", {})
     monkeypatch.setattr(worlds, "_price_of_numba", lambda name: worlds.IMPORTING)
-    costs, name = worlds.COSTS["rows.find_changes"], "rows.find_changes"
+    costs, name = worlds.COSTS["rows.rows_by_code"], "rows.rows_by_code"
     loading = (worlds.IMPORTING + costs.loading) / costs.plain
     compiling = (worlds.IMPORTING + costs.compiling) / costs.plain
     for is_kept, worth in ((True, loading), (False, compiling)):
@@ -147,7 +147,7 @@ def test_two_processes_compile_once(tmp_path: Path) -> None:
         from fastndcg.kernels import worlds
         told = []
         progress.tell = told.append
-        worlds.run("rows.find_changes", 9, np.arange(9), np.empty(9, np.int64))
+        worlds.run("rows.rows_by_code", 9, np.arange(9), 9)
         print(sum(line.startswith("compiling") for line in told))
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
@@ -199,22 +199,22 @@ def test_code_that_is_kept_for_other_types_is_not_waited_for(monkeypatch: pytest
     """A plain call goes on until compiling would have paid, though the driver is kept for arguments of other types."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
-    monkeypatch.setitem(worlds.COSTS, "rows.find_changes", worlds.Costs(1.0, 1000.0, 0.2))
+    monkeypatch.setitem(worlds.COSTS, "rows.rows_by_code", worlds.Costs(1.0, 1000.0, 0.2))
     for name, value in (("_spent", {}), ("_unkept", set()), ("_ready", {})):
         monkeypatch.setattr(worlds, name, value)
     monkeypatch.setattr(caching, "holds", lambda function: True)
     monkeypatch.setattr(compiling, "is_kept", lambda driver, arguments: arguments[0].dtype == np.int64)
 
-    def ask(values: Any, rows: Any) -> float:
+    def ask(codes: Any, n_codes: int) -> float:
         """Seconds of plain work that this call has at its deadline."""
         return float(marks.deadline.last() - thread_time())
 
-    monkeypatch.setattr(plain_rows, "find_changes", ask)
+    monkeypatch.setattr(plain_rows, "rows_by_code", ask)
     for dtype, most in ((np.int64, 0.2), (np.float64, 1000.0)):
-        left = worlds.run("rows.find_changes", 0.1, np.zeros(3, dtype), np.zeros(3, np.int64))
+        left = worlds.run("rows.rows_by_code", 0.1, np.zeros(3, dtype), 3)
         assert 0.4 * most < left <= most
     # nor is compiled at a size that is worth loading
-    assert worlds.compiled_driver("rows.find_changes", 100, (np.zeros(3), np.zeros(3, np.int64))) is None
+    assert worlds.compiled_driver("rows.rows_by_code", 100, (np.zeros(3), 3)) is None
 
 
 def test_a_killed_compiler_leaves_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,19 +14,6 @@ from .words import same_text
 
 
 @driver()
-def find_changes(values: Array, rows: Array) -> int:
-    """List the rows whose value differs from that of the row before, while `rows` has room; returns how many there are in all."""
-    before, after = values[:-1], values[1:]
-    found = 0
-    for row in range(after.shape[0]):
-        if after[row] != before[row]:
-            if found < rows.shape[0]:
-                rows[found] = row + 1
-            found += 1
-    return found
-
-
-@driver()
 def codes_by_first_appearance(
     indices: Array, numbers: Array, codes: Array, first_rows: Array, counts: Array
 ) -> int:
@@ -121,7 +108,12 @@ def codes_of_texts(
     return found
 
 
-@driver()
+def plain_rows_by_code(codes: Array, n_codes: int) -> tuple[Array, Array]:
+    offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=n_codes)))
+    return offsets, np.argsort(codes, kind="stable")
+
+
+@driver(plain=plain_rows_by_code)
 def rows_by_code(codes: Array, n_codes: int) -> tuple[Array, Array]:
     """Offsets of the codes, and the rows sorted by code, rows of one code in their own order (a counting sort)."""
     offsets = np.zeros(n_codes + 1, np.int64)

@@ -58,7 +58,6 @@ COSTS = {
     "joining.digest_ids": Costs(8e-8, 0.5),
     "joining.join_documents": Costs(6e-7, 1.0),
     "joining.order_documents": Costs(2.5e-7, 2.0),
-    "rows.find_changes": Costs(2e-7, 0.5),
     # the plain way of these is Arrow's, or NumPy's
     "rows.codes_by_first_appearance": Costs(1.5e-8, 0.6),
     "rows.codes_of_numbers": Costs(3e-8, 0.7),
@@ -92,7 +91,7 @@ def _world(mode: str, disabled: str) -> str:
 
 
 def run(name: str, size: float, *arguments: Any) -> Any:
-    """Run a driver by name, such as "rows.find_changes"; `size` is its amount of work, in the units of `COSTS`."""
+    """Run a driver by name, such as "rows.rows_by_code"; `size` is its amount of work, in the units of `COSTS`."""
     driver = compiled_driver(name, size, arguments)
     return run_plain(name, size, arguments) if driver is None else driver(*arguments)
 

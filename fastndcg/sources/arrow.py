@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrays import combine_flags, read_only
+from fastndcg.arrays import combine_flags
 from fastndcg.arrow_types import array_of, column_of, decode, is_number
 from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, count_of
 from fastndcg.grouping import Grouped, group_by_query
@@ -43,7 +43,6 @@ Int64 = npt.NDArray[np.int64]
 
 # rows from which a kernel finds queries sooner than NumPy, which writes a byte for each row first
 WORTH_COMPILING = 1 << 18
-_RUN = 32  # rows of a query, so that the first look at ids has room for all queries of most data
 
 
 def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -> Rankings:
@@ -273,7 +272,7 @@ def runs_of(column: pa.ChunkedArray) -> tuple[Int64, pa.ChunkedArray]:
     return np.concatenate(starts), pa.chunked_array(values, column.type.value_type)
 
 
-def _changes(column: pa.ChunkedArray, most: int, worth: int = WORTH_COMPILING) -> Int64 | None:
+def _changes(column: pa.ChunkedArray, most: int) -> Int64 | None:
     """Rows that may differ from the row before: all that do, the first of each chunk, and equal entries of a dictionary.
 
     None where the type has no quick comparison, and where there are more than `most`.
@@ -283,9 +282,8 @@ def _changes(column: pa.ChunkedArray, most: int, worth: int = WORTH_COMPILING) -
         return None
     for chunk in column.chunks:
         if pa.types.is_dictionary(kind) or is_number(kind):
-            changes = _changes_of_numbers(
-                view(chunk.indices if pa.types.is_dictionary(kind) else chunk), most, worth
-            )
+            values = view(chunk.indices if pa.types.is_dictionary(kind) else chunk)
+            changes = _list(values[1:] != values[:-1], most)
         elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
             import pyarrow.compute as pc
 
@@ -300,24 +298,6 @@ def _changes(column: pa.ChunkedArray, most: int, worth: int = WORTH_COMPILING) -
             found.append(np.append(before, changes + before))
         before += len(chunk)
     return np.concatenate(found)
-
-
-def _changes_of_numbers(values: Array, most: int, worth: int) -> Int64 | None:
-    """Rows that differ from the row before, by a kernel from `worth` rows on; None where there are more than `most`."""
-    if len(values) < worth or values.dtype.kind not in "iu" or values.dtype.itemsize < 4:
-        return _list(values[1:] != values[:-1], most)
-    from fastndcg.kernels import worlds
-
-    # signs do not matter here, and each dtype is a kernel to compile
-    values = read_only(values.view(f"i{values.dtype.itemsize}"))
-    rows = np.empty(min(most, len(values) // _RUN), np.int64)
-    count = worlds.run("rows.find_changes", len(values), values, rows)
-    if count > most:
-        return None
-    if count > len(rows):
-        rows = np.empty(count, np.int64)
-        worlds.run("rows.find_changes", len(values), values, rows)
-    return rows[:count]
 
 
 def _list(changes: Array, most: int) -> Int64 | None:
