@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from fastndcg import scoring, streams
 from fastndcg.arrays import offsets_of
-from fastndcg.errors import MeasureError, count_of, suggest
-from fastndcg.measures import Measure, as_measure, as_measures
+from fastndcg.errors import MeasureError, count_of
+from fastndcg.measures import Measure, as_measures, find_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.measures.parameters import Function, Numbers
 from fastndcg.rankings import Rankings
@@ -68,13 +68,8 @@ class Anchors(AsFrame):
 
     def __getitem__(self, measure: object) -> Anchor:
         """Anchors of one measure. Raises `MeasureError` for one that was not asked for."""
-        wanted = as_measure(measure)
-        if wanted not in self.measures:
-            names = [str(known) for known in self.measures]
-            raise MeasureError(
-                f"{wanted} was not asked for; these were: {', '.join(names)}.{suggest(str(wanted), names)}"
-            )
-        return _anchor(*self._scores.values[self.measures.index(wanted) :: len(self.measures)])
+        row = self.measures.index(find_measure(measure, self.measures, "was not asked for"))
+        return _anchor(*self._scores.values[row :: len(self.measures)])
 
     def means(self) -> dict[str, dict[str, float]]:
         """For each measure, by name, the means of worst, random, actual and best, and position, ceiling and quality of these means."""

@@ -6,7 +6,7 @@ Python names an argument. `str(error)` is the message for Python; `error.said` i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 
@@ -195,6 +195,13 @@ def check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
     words = [f'"{each}"' if isinstance(each, str) else repr(each) for each in wanted]
     hint = suggest(str(value), [each for each in wanted if isinstance(each, str)])
     raise InputError(f"{name}={value!r} is not known; wanted {', '.join(words[:-1])} or {words[-1]}.{hint}")
+
+
+def check_system(name: str, systems: Collection[str], *shown: Part) -> None:
+    """Raise `InputError` for a name that is not one of the systems; `shown` is what the message calls it by."""
+    if name not in systems:
+        named = f" is not one of the systems: {', '.join(systems)}.{suggest(str(name), systems)}"
+        raise InputError(*(shown or [f'"{name}"']), named)
 
 
 def check_flag(name: str, value: object) -> None:

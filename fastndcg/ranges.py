@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from fastndcg import statistics
 from fastndcg.api import evaluate
-from fastndcg.errors import MeasureError
-from fastndcg.measures import Measure, as_measure, as_measures
+from fastndcg.measures import Measure, as_measures, find_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.scoring import assignments
 from fastndcg.tables import Table
@@ -60,10 +59,7 @@ class Ranges:
 
     def __getitem__(self, measure: object) -> Bounds:
         """Bounds of one measure. Raises `MeasureError` for one that was not asked for."""
-        wanted = as_measure(measure)
-        if wanted not in self._bounds:
-            raise MeasureError(f"{wanted} was not asked for; these were: {', '.join(map(str, self._bounds))}")
-        return self._bounds[wanted]
+        return self._bounds[find_measure(measure, self.measures, "was not asked for")]
 
     def summary(self) -> Table:
         """A row for each measure: `measure`, the three means, and `moves`: whether the outer two differ by more than 0.001."""

@@ -18,14 +18,13 @@ from fastndcg.errors import (
     Argument,
     ColumnError,
     FastndcgError,
-    MeasureError,
     check_choice,
     count_of,
     suggest,
 )
 from fastndcg.files import kind_of, table_writer, whole_file
 from fastndcg.later import pa
-from fastndcg.measures import Measure, as_measure
+from fastndcg.measures import Measure, as_measure, find_measure
 from fastndcg.statistics.intervals import SMALL, check_confidence, t_interval
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 from fastndcg.statistics.sums import Moments
@@ -128,19 +127,11 @@ class Scores(AsFrame):
 
     def __getitem__(self, measure: object) -> Float64:
         """Values of one measure, (n_queries,). Raises `MeasureError` for a measure that was not evaluated."""
-        row: Float64 = self.values[self.measures.index(self._spelling_asked_for(measure))]
+        row: Float64 = self.values[self.measures.index(self._find(measure))]
         return row
 
-    def _spelling_asked_for(self, measure: object) -> Measure:
-        """The evaluated measure that equals this one, in the spelling in which it was given to `evaluate`."""
-        wanted = as_measure(measure)
-        for known in self.measures:
-            if known == wanted:
-                return known
-        names = [str(known) for known in self.measures]
-        raise MeasureError(
-            f"{wanted} was not evaluated; these were: {', '.join(names)}.{suggest(str(wanted), names)}"
-        )
+    def _find(self, measure: object) -> Measure:
+        return find_measure(measure, self.measures, "was not evaluated")
 
     def mean(self) -> dict[str, float]:
         """The mean of each measure by its notation: correctly rounded, and weighted if there are weights.
@@ -241,23 +232,16 @@ class Scores(AsFrame):
         table["queries"] = pa.array(map(len, parts), pa.int64())
         if confidence is not None:
             table["small"] = pa.array([len(part) < SMALL for part in parts], pa.bool_())
+        weighted = self._weight is not None
         for row, measure in enumerate(self.measures):
             means = [self._mean(row, part) for part in parts]
-            name = measure.label
-            table[name] = pa.array(means, pa.float64())
-            pages.append([name])
-            if confidence is None:
-                continue
-            pages[-1] += [f"{name}_low", f"{name}_high", f"{name}_empty"]
-            ends = []
-            for mean, part in zip(means, parts, strict=True):
-                values, weight = self._values_that_count(row, part)
-                weighted = weight is not None
-                ends.append(interval_of(mean, Moments.of(values, weight), confidence, weighted=weighted))
-            for end in ("low", "high"):
-                table[f"{name}_{end}"] = pa.array([found[end] for found in ends], pa.float64())
-            empty = [int(self._empty[row, part].sum()) for part in parts]
-            table[f"{name}_empty"] = pa.array(empty, pa.int64())
+            moments = (Moments.of(*self._values_that_count(row, part)) for part in parts)
+            of_measure = columns_of_means(measure.label, means, moments, confidence, weighted=weighted)
+            if confidence is not None:
+                empty = [int(self._empty[row, part].sum()) for part in parts]
+                of_measure[f"{measure.label}_empty"] = pa.array(empty, pa.int64())
+            table |= of_measure
+            pages.append(list(of_measure))
         keys = len(table) - sum(map(len, pages))
         return Table(pa.table(table), keys, pages)
 
@@ -299,7 +283,7 @@ class Scores(AsFrame):
         defined = np.flatnonzero(~np.isnan(values))
         chosen = defined[np.argsort(sign * values[defined], kind="stable")[: max(n, 0)]]
         table = self.queries.take(pa.array(chosen))
-        return Table(table.append_column(self._spelling_asked_for(measure).label, pa.array(values[chosen])))
+        return Table(table.append_column(self._find(measure).label, pa.array(values[chosen])))
 
     def _mean(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> float:
         return statistics.mean(*self._values_that_count(row, part))
@@ -404,12 +388,31 @@ def interval_of(mean: float, moments: Moments, confidence: float, *, weighted: b
     return t_interval(mean, *moments.error(weighted=weighted), check_confidence(confidence))._asdict()
 
 
-def check_kept(names: Sequence[str], kept: Sequence[str]) -> None:
+def columns_of_means(
+    name: str,
+    means: Sequence[float],
+    moments: Iterable[Moments],
+    confidence: float | None,
+    *,
+    weighted: bool,
+) -> dict[str, pa.Array]:
+    """The mean of each group, and with a confidence its ends, as columns of a measure."""
+    columns = {name: pa.array(means, pa.float64())}
+    if confidence is not None:
+        pairs = zip(means, moments, strict=True)
+        ends = [interval_of(*pair, confidence, weighted=weighted) for pair in pairs]
+        columns |= {
+            f"{name}_{end}": pa.array([each[end] for each in ends], pa.float64()) for end in ("low", "high")
+        }
+    return columns
+
+
+def check_kept(names: Sequence[str], kept: Sequence[str], purpose: str = "") -> None:
     """Raise `ColumnError` for a column that was not kept."""
     for name in names:
         if name not in kept:
             raise ColumnError(
-                f'there is no column "{name}"; kept were: {", ".join(kept)}. Name it in ',
+                f'there is no column "{name}"{purpose}; kept were: {", ".join(kept)}. Name it in ',
                 Argument("keep"),
                 f".{suggest(str(name), kept)}",
             )

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fastndcg.api import evaluate
-from fastndcg.arrays import offsets_from
 from fastndcg.convention.declarations import as_convention
 from fastndcg.convention.evaluation import resolve_all
 from fastndcg.errors import InputError
@@ -20,8 +18,6 @@ from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
     from fastndcg.scores import Scores
-
-Array = npt.NDArray[Any]
 
 
 def unscored_rankings(offsets: Any, relevance: Any, weight: Any = None) -> Rankings:
@@ -34,10 +30,6 @@ def unscored_rankings(offsets: Any, relevance: Any, weight: Any = None) -> Ranki
     return Rankings.from_offsets(
         np.array(offsets, np.int64), grades, np.zeros(len(grades), np.int8), weight=weight
     )
-
-
-def offsets_of(sizes: Any) -> Array:
-    return offsets_from(sizes)
 
 
 class Meter:
@@ -67,6 +59,10 @@ class Meter:
             self._read[key] = weakref.ref(data, lambda _: self._read.pop(key, None)), found
         return found
 
+    def evaluate_rankings(self, rankings: Rankings) -> Scores:
+        """Scores of rankings, as the measures are to be computed."""
+        return evaluate(rankings, self.measures, convention=self.like, threads=self.threads)
+
     def scores(self, rankings: Rankings, predictions: Any) -> Scores:
         scores = np.asarray(predictions)
         if scores.ndim != 1:
@@ -74,9 +70,7 @@ class Meter:
                 f"the model predicts an array of shape {scores.shape} for {rankings.n_docs} documents; wanted one score for each, "
                 "so train it to rank"
             )
-        return evaluate(
-            rankings.with_scores(scores), self.measures, convention=self.like, threads=self.threads
-        )
+        return self.evaluate_rankings(rankings.with_scores(scores))
 
     def means(self, rankings: Rankings, predictions: Any) -> list[tuple[str, float]]:
         """The name and the mean of each measure."""

@@ -17,8 +17,9 @@ import catboost
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.adapters.boosters import Meter, offsets_of, printable_name, unscored_rankings
+from fastndcg.adapters.boosters import Meter, printable_name, unscored_rankings
 from fastndcg.adapters.parts import one_measure
+from fastndcg.arrays import offsets_from
 from fastndcg.errors import InputError
 from fastndcg.grouping import group_by_query
 
@@ -92,9 +93,8 @@ class _Sizes(NamedTuple):
 class Metric(Meter):
     """The result of `metric`."""
 
-    no_jit = (
-        True  # CatBoost's name: it compiles methods that use nothing of their object, and warns of others
-    )
+    # CatBoost's name: it compiles methods that use nothing of their object, and warns of others
+    no_jit = True
     held: tuple[_Sizes, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -145,7 +145,7 @@ def _read(group: Any) -> Iterator[_Sizes]:
         for each in group:
             yield from _read(each)
     else:
-        yield _Sizes(offsets_of(group), None)
+        yield _Sizes(offsets_from(group), None)
 
 
 def _check_apart(held: tuple[_Sizes, ...]) -> None:

@@ -28,7 +28,6 @@ from fastndcg.arrow_types import decode
 from fastndcg.errors import ColumnError
 from fastndcg.sources.arrow import table_of
 from fastndcg.sources.values import is_list
-from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
@@ -38,11 +37,7 @@ if TYPE_CHECKING:
 
 
 @parts.of_engine
-def evaluate(
-    df: DataFrame,
-    measures: Measures,
-    **options: Unpack[parts.Keywords],
-) -> DataFrame:
+def evaluate(df: DataFrame, measures: Measures, **options: Unpack[parts.Keywords]) -> DataFrame:
     """Compute the value of each measure for each query, as a lazy DataFrame with a row for each query.
 
     Parameters
@@ -100,9 +95,7 @@ def summary(
     measure      mean       std       min       max  queries  empty
     nDCG@10  0.815465  0.260972  0.630930  1.000000        2      0
     """
-    if confidence is not None:
-        check_confidence(confidence)
-    task, rows, is_apart = _rows(df, measures, parts.Options.of({**options, "keep": ()}, "summary"))
+    task, rows, is_apart = _rows(df, measures, parts.options_of_summary(options, confidence))
     if is_apart:
         pieces = _pieces(rows, task, quartiles)
         edges = _delay(_at_edges)([piece[1] for piece in pieces], task, quartiles)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg.api import evaluate
-from fastndcg.arrow_types import combine
+from fastndcg.arrow_types import array_of, combine
 from fastndcg.errors import InputError
 from fastndcg.measures import nDCG
 from fastndcg.rankings import Rankings
@@ -60,16 +59,12 @@ def register(connection: duckdb.DuckDBPyConnection, *, name: str = "ndcg", **par
     def ndcg(labels: Any, scores: Any, k: Any) -> pa.Array:
         return _values(measure, *map(combine, (labels, scores, k)))
 
-    connection.create_function(
-        name, ndcg, ["DOUBLE[]", "DOUBLE[]", "BIGINT"], "DOUBLE",
-        type="arrow", null_handling="special",
-    )  # fmt: skip
+    types = ["DOUBLE[]", "DOUBLE[]", "BIGINT"]
+    connection.create_function(name, ndcg, types, "DOUBLE", type="arrow", null_handling="special")
 
 
 def _values(measure: Any, labels: pa.Array, scores: pa.Array, cutoffs: pa.Array) -> pa.Array:
-    known = pc.and_(pc.and_(labels.is_valid(), scores.is_valid()), cutoffs.is_valid()).to_numpy(
-        zero_copy_only=False
-    )
+    known = np.logical_and.reduce([array_of(each.is_valid()) for each in (labels, scores, cutoffs)])
     rows = np.flatnonzero(known)
     values = np.zeros(len(known))
     if len(rows):

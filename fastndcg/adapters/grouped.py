@@ -27,11 +27,8 @@ from fastndcg.sources.values import shown
 Int64 = npt.NDArray[np.int64]
 
 ID, ROWS, SUMS = "query_id", "rows of the query", "sums of others"
-SUMMED = [
-    ID,
-    ROWS,
-    SUMS,
-]  # columns of pieces of a summary; those of results are theirs, the id first, and ROWS
+# columns of pieces of a summary; those of results are theirs, the id first, and ROWS
+SUMMED = [ID, ROWS, SUMS]
 
 
 def pieces(

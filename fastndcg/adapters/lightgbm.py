@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import lightgbm
 import numpy as np
 
-from fastndcg.adapters.boosters import Meter, offsets_of, unscored_rankings
+from fastndcg.adapters.boosters import Meter, unscored_rankings
+from fastndcg.arrays import offsets_from
 from fastndcg.errors import InputError, count_of
 from fastndcg.grouping import group_by_query
 
@@ -90,7 +91,7 @@ def _queries(label: Any, weight: Any, sizes: Any) -> Rankings:
         starts = (np.cumsum(sizes) - sizes)[filled]
         of_query[filled] = np.add.reduceat(np.asarray(weight, np.float64), starts) / sizes[filled]
         weight = of_query
-    return unscored_rankings(offsets_of(sizes), label, weight)
+    return unscored_rankings(offsets_from(sizes), label, weight)
 
 
 class Ranker(lightgbm.LGBMRanker):

@@ -29,7 +29,7 @@ from fastndcg.convention.declarations import Convention, as_convention
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.errors import At, ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
-from fastndcg.scores import Scores, Summary, groups_of, interval_of
+from fastndcg.scores import Scores, Summary, columns_of_means, groups_of, interval_of
 from fastndcg.sources.arrow import grouped_rows, rankings_from_table
 from fastndcg.sources.columns import Columns, Function, Roles, check_column, find_columns, with_roles
 from fastndcg.sources.values import is_list, shown
@@ -144,6 +144,13 @@ class Options(Roles):
     convention: str | Convention | None = None
     partitions: int | None = None
     grouped: bool = False
+
+
+def options_of_summary(options: Keywords, confidence: float | None) -> Options:
+    """Options of a summary, which keeps no columns."""
+    if confidence is not None:
+        check_confidence(confidence)
+    return Options.of({**options, "keep": ()}, "summary")
 
 
 def of_engine(function: Function) -> Function:
@@ -399,15 +406,14 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, scores: Scores, *, values: bool = False) -> Sums:
-        counted = [scores._values_that_count(row) for row in range(len(scores.measures))]
+        rows = range(len(scores.measures))
+        counted = [scores._values_that_count(row) for row in rows]
         return cls(
             scores.n_queries,
             tuple(scores._empty.sum(axis=1).tolist()),
             tuple(Moments.of(*each) for each in counted),
             tuple(each[0] for each in counted) if values else None,
-            tuple(map(scores._mean_sums, range(len(scores.measures))))
-            if isinstance(scores, ConventionScores)
-            else None,
+            tuple(map(scores._mean_sums, rows)) if isinstance(scores, ConventionScores) else None,
         )
 
     @classmethod
@@ -537,21 +543,12 @@ def sums_by(means: Means, table: pa.Table) -> Groups:
         groups, rows = groups_of([table[name] for name in means.by])
         distinct = list(zip(*(column.to_pylist() for column in groups), strict=True))
     nothing = np.zeros(values.shape, np.bool_)
-    return [
-        (
-            value,
-            Sums.of(
-                Scores(
-                    means.measures,
-                    values[:, part],
-                    nothing[:, part],
-                    table,
-                    None if weight is None else weight[part],
-                )
-            ),
-        )
-        for value, part in zip(distinct, rows, strict=True)
-    ]
+    found = []
+    for value, part in zip(distinct, rows, strict=True):
+        of_part = None if weight is None else weight[part]
+        scores = Scores(means.measures, values[:, part], nothing[:, part], table, of_part)
+        found.append((value, Sums.of(scores)))
+    return found
 
 
 def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]) -> pa.Table:
@@ -579,14 +576,7 @@ def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]
     for row, column in enumerate(means.notations):
         of_groups = [sums.moments[row] for _, sums in totals]
         averages = [moments.mean(weighted=weighted) for moments in of_groups]
-        columns[column] = pa.array(averages, pa.float64())
-        if means.confidence is not None:
-            ends = [
-                interval_of(mean, moments, means.confidence, weighted=weighted)
-                for mean, moments in zip(averages, of_groups, strict=True)
-            ]
-            for end in ("low", "high"):
-                columns[f"{column}_{end}"] = pa.array([each[end] for each in ends], pa.float64())
+        columns |= columns_of_means(column, averages, of_groups, means.confidence, weighted=weighted)
     table = pa.table(columns)
     return table.sort_by([(name, "ascending") for name in means.by]) if means.by else table
 

@@ -27,7 +27,6 @@ from ray.exceptions import RayError
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
 from fastndcg.sources.values import is_list
-from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -37,11 +36,7 @@ if TYPE_CHECKING:
 
 
 @parts.of_engine
-def evaluate(
-    dataset: Dataset,
-    measures: Measures,
-    **options: Unpack[parts.Keywords],
-) -> Dataset:
+def evaluate(dataset: Dataset, measures: Measures, **options: Unpack[parts.Keywords]) -> Dataset:
     """Compute the value of each measure for each query, as a lazy Dataset with a row for each query.
 
     Errors of the data are raised when the result is computed: `plain_errors` shows them without Ray's traces.
@@ -88,9 +83,7 @@ def summary(
     --------
         print(summary(ray.data.read_parquet("predictions.parquet"), ["nDCG@10", "RR"]))
     """
-    if confidence is not None:
-        check_confidence(confidence)
-    task, rows, blocks = _rows(dataset, measures, parts.Options.of({**options, "keep": ()}, "summary"))
+    task, rows, blocks = _rows(dataset, measures, parts.options_of_summary(options, confidence))
     if blocks is not None:
         pieces = _pieces(task, rows, blocks, quartiles)
         found = _collect(pieces, lambda table: together.whole_sums(task, table, values=quartiles))

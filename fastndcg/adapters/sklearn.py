@@ -16,7 +16,6 @@ from sklearn.metrics import make_scorer
 
 from fastndcg.adapters.boosters import Meter
 from fastndcg.adapters.parts import one_measure
-from fastndcg.api import evaluate
 from fastndcg.errors import InputError
 from fastndcg.rankings import Rankings
 
@@ -76,7 +75,5 @@ class _Score:
                 f"the scorer of {self.__name__} was given no qid. Call sklearn.set_config(enable_metadata_routing=True), and give "
                 'the query of each row, as in cross_val_score(..., params={"qid": qid})'
             )
-        meter = self._meter
-        rankings = Rankings.from_query_ids(qid, y_true, y_pred)
-        scores = evaluate(rankings, meter.measures, convention=meter.like, threads=meter.threads)
+        scores = self._meter.evaluate_rankings(Rankings.from_query_ids(qid, y_true, y_pred))
         return next(iter(scores.mean().values()))

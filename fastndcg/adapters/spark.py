@@ -32,7 +32,6 @@ from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
 from fastndcg.errors import InputError, MeasureError, check_choice
 from fastndcg.sources.values import is_list
-from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,11 +46,7 @@ _BOUNDS_BATCHES = (4, 3)
 
 
 @parts.of_engine
-def evaluate(
-    df: DataFrame,
-    measures: Measures,
-    **options: Unpack[parts.Keywords],
-) -> DataFrame:
+def evaluate(df: DataFrame, measures: Measures, **options: Unpack[parts.Keywords]) -> DataFrame:
     """Compute the value of each measure for each query, as a DataFrame with a row for each query.
 
     Spark computes it when an action needs the result, and raises errors of the data then: `plain_errors` shows them without
@@ -77,14 +72,8 @@ def evaluate(
     types = [field.dataType for field in fields] + [DoubleType()] * (len(task.results) - len(fields))
     schema = StructType([StructField(name, kind) for name, kind in zip(task.results, types, strict=True)])
     if split is not None:
-        pieces = _pieces(
-            task,
-            rows,
-            split,
-            None,
-            StructType([*schema, StructField(together.ROWS, BinaryType())]),
-            asked.partitions,
-        )
+        with_rows = StructType([*schema, StructField(together.ROWS, BinaryType())])
+        pieces = _pieces(task, rows, split, None, with_rows, asked.partitions)
 
         def join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for table in _whole_partition(batches, [*task.results, together.ROWS]):
@@ -109,9 +98,7 @@ def summary(
     **options: Unpack[parts.Keywords],
 ) -> Summary:
     """{summary}"""
-    if confidence is not None:
-        check_confidence(confidence)
-    asked = parts.Options.of({**options, "keep": ()}, "summary")
+    asked = parts.options_of_summary(options, confidence)
     task, rows, split, is_packed = _rows(df, measures, asked)
     if split is not None:
         names = [df.schema[task.query].dataType, BinaryType(), BinaryType()]

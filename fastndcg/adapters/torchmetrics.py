@@ -15,7 +15,6 @@ import torch
 from torchmetrics import Metric
 
 from fastndcg.adapters.boosters import Meter
-from fastndcg.api import evaluate
 from fastndcg.errors import InputError
 from fastndcg.rankings import Rankings
 
@@ -126,12 +125,7 @@ class RankingMetric(Metric):
     def per_query(self) -> Scores:
         """Values of each query that this process has seen; after a sync, of all processes."""
         parts = (self._together(name) for name in ("indexes", "target", "preds"))
-        return evaluate(
-            Rankings.from_query_ids(*parts),
-            self._meter.measures,
-            convention=self._meter.like,
-            threads=self._meter.threads,
-        )
+        return self._meter.evaluate_rankings(Rankings.from_query_ids(*parts))
 
     def reset(self) -> None:
         super().reset()

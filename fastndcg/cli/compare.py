@@ -43,7 +43,7 @@ from fastndcg.cli.reading import (
     tell,
 )
 from fastndcg.cli.score import ConventionOption, How, Scored, open_runs, read_convention, stored_results
-from fastndcg.errors import InputError, suggest
+from fastndcg.errors import check_system
 from fastndcg.measures import Measure
 from fastndcg.scores import Scores
 from fastndcg.sources.results import find_stored
@@ -254,11 +254,8 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
     if len(systems) < 2:
         refuse("one system is given; wanted two or more: of PATH, of --score for one PATH, or of --run")
     for option, name in wanted.items():
-        if name is not None and name not in systems:
-            names = ", ".join(systems)
-            raise InputError(
-                f'{option}: "{name}" is not one of the systems: {names}.{suggest(name, systems)}'
-            )
+        if name is not None:
+            check_system(name, systems, f'{option}: "{name}"')
     return systems
 
 

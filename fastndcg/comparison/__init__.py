@@ -14,7 +14,7 @@ from fastndcg.anchoring import Anchors
 from fastndcg.anchoring import anchors as anchors_of
 from fastndcg.comparison.matching import apart, common_measures, match_queries, scores_of_systems
 from fastndcg.comparison.result import Comparison, Options
-from fastndcg.errors import Argument, InputError, check_choice, suggest
+from fastndcg.errors import Argument, InputError, check_choice, check_system
 from fastndcg.rankings import Rankings
 from fastndcg.statistics.comparison import CORRECTIONS, scipy
 from fastndcg.statistics.intervals import check_confidence
@@ -131,11 +131,8 @@ def compare(
     """
     scored = scores_of_systems(systems, measures)
     scipy("special", "compare")
-    if baseline is not None and baseline not in scored:
-        raise InputError(
-            Argument("baseline", baseline),
-            f" is not one of the systems: {', '.join(scored)}.{suggest(str(baseline), scored)}",
-        )
+    if baseline is not None:
+        check_system(baseline, scored, Argument("baseline", baseline))
     check_choice("test", test, TESTS)
     check_choice("correction", correction, (None, *CORRECTIONS))
     check_choice("interval", interval, ("t", *METHODS))

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from fastndcg.api import evaluate
 from fastndcg.arrow_types import array_of, decode
-from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, MeasureError, count_of, suggest
+from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, count_of
 from fastndcg.measures import Measure, as_measures
 from fastndcg.rankings import Rankings
-from fastndcg.scores import Scores
+from fastndcg.scores import Scores, check_kept
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -277,12 +277,7 @@ def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.T
 def _clusters(cluster: Any, queries: pa.Table) -> Int64:
     """Number of the cluster of each query."""
     if isinstance(cluster, str):
-        if cluster not in queries.column_names:
-            raise ColumnError(
-                f'there is no column "{cluster}" to cluster by; kept were: {", ".join(queries.column_names)}. Name it in ',
-                Argument("keep"),
-                "." + suggest(cluster, queries.column_names),
-            )
+        check_kept([cluster], queries.column_names, " to cluster by")
         column = queries[cluster]
     else:
         column = pa.chunked_array([pa.array(cluster)])

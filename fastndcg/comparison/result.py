@@ -15,8 +15,8 @@ import pyarrow as pa
 from fastndcg.arrow_types import array_of
 from fastndcg.comparison import texts
 from fastndcg.comparison.matching import Bools, Float64, Int64, Matched, missing_text, rows_of
-from fastndcg.errors import Argument, ColumnError, InputError, MeasureError, suggest
-from fastndcg.measures import Measure, as_measure
+from fastndcg.errors import Argument, ColumnError, InputError, check_system, suggest
+from fastndcg.measures import Measure, find_measure
 from fastndcg.scores import check_kept, groups_of
 from fastndcg.statistics import sums
 from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, wilcoxon
@@ -234,22 +234,11 @@ class Comparison(AsFrame):
 
         return ComparisonPlots(self)
 
-    def _name(self, measure: object) -> str:
-        wanted = as_measure(measure)
-        if wanted not in self.measures:
-            names = [str(known) for known in self.measures]
-            raise MeasureError(
-                f"{wanted} was not compared; these were: {', '.join(names)}.{suggest(str(wanted), names)}"
-            )
-        return str(wanted)
-
     def pair(self, system: str | None = None, baseline: str | None = None) -> tuple[str, str]:
         """Find the pair of systems that is meant if only one of them, or none, is named."""
         for name in (system, baseline):
-            if name is not None and name not in self.systems:
-                raise InputError(
-                    f'"{name}" is not one of the systems: {", ".join(self.systems)}.{suggest(str(name), self.systems)}'
-                )
+            if name is not None:
+                check_system(name, self.systems)
         fitting = [pair for pair in self._pairs if system in (None, pair[0]) and baseline in (None, pair[1])]
         if not fitting and None not in (system, baseline):
             fitting = [(str(system), str(baseline))] if system != baseline else []
@@ -318,12 +307,11 @@ class Comparison(AsFrame):
         MeasureError, InputError
             A measure or systems that were not compared; independent samples.
         """
-        name = self._name(measure)
+        place = self.measures.index(find_measure(measure, self.measures, "was not compared"))
         if not self._options.paired:
             raise InputError(
                 "independent samples share no query, so that none has a difference; compare with paired=True"
             )
-        place = [str(known) for known in self.measures].index(name)
         own, theirs = (self._samples[one] for one in self.pair(system, baseline))
         columns = {"baseline": theirs.values[place], "system": own.values[place]}
         table = own.queries

@@ -22,6 +22,7 @@ from fastndcg.measures.measure import measure_named
 from fastndcg.measures.measure import table as table
 from fastndcg.measures.notation import as_measure as as_measure
 from fastndcg.measures.notation import as_measures as as_measures
+from fastndcg.measures.notation import find_measure as find_measure
 from fastndcg.measures.notation import parse as parse
 from fastndcg.measures.notation import parse_many as parse_many
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 from fastndcg import spellings
-from fastndcg.errors import InputTypeError, MeasureError
+from fastndcg.errors import InputTypeError, MeasureError, suggest
 from fastndcg.measures.definitions import NAMES
 from fastndcg.measures.measure import Measure, measure_named, with_label
 from fastndcg.measures.parameters import Function
@@ -216,6 +216,15 @@ def as_measure(measure: object) -> Measure:
     raise InputTypeError(
         f"{measure!r} is a {type(measure).__name__}; a measure is nDCG@10, a string like 'nDCG@10', or an ir_measures object"
     )
+
+
+def find_measure(measure: object, known: Sequence[Measure], fault: str) -> Measure:
+    """A measure among those that are known, in their spelling. Raises `MeasureError` for another one, which "was not evaluated"."""
+    wanted = as_measure(measure)
+    if wanted not in known:
+        names = [str(each) for each in known]
+        raise MeasureError(f"{wanted} {fault}; these were: {', '.join(names)}.{suggest(str(wanted), names)}")
+    return known[known.index(wanted)]
 
 
 def as_measures(measures: Any) -> tuple[Measure, ...]:

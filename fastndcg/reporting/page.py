@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from fastndcg.errors import InputError, InputTypeError, count_of, library, suggest
+from fastndcg.errors import Argument, InputError, InputTypeError, check_system, count_of, library
 from fastndcg.files import check_writable, whole_file
 from fastndcg.measures import Measures, as_measures
 from fastndcg.rankings import Rankings
@@ -144,10 +144,8 @@ def _find(
             raise InputError(f'"{name}" has no queries, so that there is nothing to report')
     if not rankings:
         raise InputError('no system is given; wanted a mapping of names, as in {"bm25": rankings}')
-    if baseline is not None and baseline not in rankings:
-        raise InputError(
-            f"baseline={baseline!r} is not one of the systems: {', '.join(rankings)}.{suggest(baseline, rankings)}"
-        )
+    if baseline is not None:
+        check_system(baseline, rankings, Argument("baseline", baseline))
     asked = as_measures(measures)
     main, longest = asked[0], max(each._longest for each in rankings.values())
     curve = []
