@@ -350,7 +350,7 @@ class Explanation(AsFrame):
         more = len(self._table) - _SHOWN
         lines = [self.heading(), fit(self._texts(), 0, _DROPS, terminal_width())]
         lines += [f"... and {more:,} more"] if more > 0 else []
-        return "\n".join([*(line.rstrip() for line in "\n".join(lines).splitlines()), *self.notes()])
+        return "\n".join([*lines, *self.notes()])
 
     def _repr_html_(self) -> str:
         import html
@@ -414,8 +414,7 @@ class Explanations(AsFrame, dict[str, Explanation]):
                 header = ["rank", *(name.removeprefix(f"{system} ") for name in names)]
                 rows = [[row[place] for place in places] for row in texts[1:]]
                 blocks.append(f"{system}\n{fit([header, *rows], 0, _DROPS, width)}")
-        lines = [self.heading(), "\n\n".join(blocks)]
-        return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines())
+        return "\n".join([self.heading(), "\n\n".join(blocks)])
 
     def _repr_html_(self) -> str:
         import html

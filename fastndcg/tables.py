@@ -202,7 +202,7 @@ def _width_of(rows: Texts) -> int:
 
 
 def fit(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) -> str:
-    """Rows of texts as a table of at most `width` characters a line. The first `left` columns, names, and the mean always stay.
+    """Rows of texts as a table of at most `width` characters a line; the first `left` columns are names.
 
     Parameters
     ----------
@@ -211,10 +211,12 @@ def fit(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) ->
     width : int
         0 means no limit.
     """
+    at_left = rows[0][:left]
     for names in drops if width else ():
         if width > _NARROW and _width_of(rows) <= width:
             break
         rows = _without(rows, names)
+    left = sum(name in rows[0] for name in at_left)
     if width and _width_of(rows) > width:
         return "\n".join(_stack(rows, left))
     return text_table(rows, left)
@@ -231,7 +233,8 @@ def _stack(rows: Texts, left: int) -> Iterable[str]:
     size = max(map(len, header[left:]), default=0)
     for row in others:
         yield "  ".join(text for text in row[:left] if text)
-        yield from (f"  {name:<{size}}  {text}" for name, text in zip(header[left:], row[left:], strict=True))
+        for name, text in zip(header[left:], row[left:], strict=True):
+            yield f"  {name:<{size}}  {text}".rstrip()
 
 
 def cut_to_pages(rows: Texts, keys: int, pages: Sequence[Sequence[str]], width: int) -> list[Texts]:
@@ -311,7 +314,7 @@ def text_table(rows: Texts, left: int | Collection[int] = 1) -> str:
         "  ".join(
             text.ljust(width) if column in at_left else text.rjust(width)
             for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
+        ).rstrip()
         for row in rows
     )
 
@@ -344,8 +347,7 @@ def markdown_table(rows: Texts, left: int | Collection[int] = 1) -> str:
     | --- | ---: |
     | RR | 0.5 |
     """
-    header, *others = rows
+    header, *others = ([text.replace("|", r"\|") for text in row] for row in rows)
     at_left = range(left) if isinstance(left, int) else left
     rule = ["---" if place in at_left else "---:" for place in range(len(header))]
-    escaped = ([text.replace("|", r"\|") for text in row] for row in others)
-    return "\n".join(f"| {' | '.join(row)} |" for row in [header, rule, *escaped])
+    return "\n".join(f"| {' | '.join(row)} |" for row in [header, rule, *others])

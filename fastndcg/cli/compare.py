@@ -289,8 +289,7 @@ def _of_paths(
 ) -> Iterator[Scored]:
     for path, name in zip(sources.paths, name_runs(sources.paths, "PATH"), strict=True):
         if path in stored:
-            results = stored_results(stored[path], asked)
-            yield from (each._replace(run=each.run or name) for each in results)
+            yield from stored_results(stored[path], asked, name)
             continue
         for column in sources.scores or (None,):
             scored = how.score_opened(opened[path], replace(roles, score=column), asked)
@@ -324,8 +323,7 @@ def _of_runs(
         )
     for run in sources.runs:
         if run in stored:
-            results = stored_results(stored[run], asked)
-            yield from (each._replace(run=each.run or names[run]) for each in results)
+            yield from stored_results(stored[run], asked, names[run])
         else:
             scores = fresh[run].scores
             rows, values = has[run] & _count_queries(scores, how.convention), scores.values.copy()

@@ -171,7 +171,6 @@ def _as_text(names: list[str], rows: list[dict[str, Any]], *, markdown: bool) ->
         text = markdown_table(texts, left)
     else:
         text = in_columns(texts, 1, {kept[place] for place in left}, terminal_width())
-        text = "\n".join(line.rstrip() for line in text.splitlines())
     refused: dict[str, list[str]] = {}
     for row in rows:
         if row.get("refused"):

@@ -49,20 +49,22 @@ def demo(
     check_writable(out)
     size = queries * _BYTES_OF_QUERY / 1e6
     sys.stderr.write(f"writing about {queries * 110:,} documents, {size:,.1f} MB, to {out}\n")
-    clock = _Clock()
+    times = [time.perf_counter()]
     with Task("Writing the sample", "queries") as task:
         sample = write_sample(out, queries, seed, progress=task.advance)
-    clock.lap("write")
+    times.append(time.perf_counter())
     chosen = choose_columns(open_paths([str(out)], threads), Roles())
     rankings, columns = read_rankings(chosen, threads), chosen.columns.taken
-    clock.lap("read")
+    times.append(time.perf_counter())
     measures = read_measures(
         ["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"], []
     )
     evaluate(rankings, measures, threads=threads)
-    clock.lap("first_score")
+    times.append(time.perf_counter())
     scores = evaluate(rankings, measures, threads=threads)
-    clock.lap("score")
+    times.append(time.perf_counter())
+    steps = ("write", "read", "first_score", "score")
+    seconds = {step: end - start for step, start, end in zip(steps, times, times[1:], strict=False)}
     tell(rankings.n_queries, rankings.n_docs, columns)
 
     facts = {
@@ -72,9 +74,9 @@ def demo(
         "documents": sample.documents,
         "columns": columns,
     }
-    write_summary(scores.summary(), format, facts | {"seconds": clock.seconds})
+    write_summary(scores.summary(), format, facts | {"seconds": seconds})
     if format is Format.table:
-        write(_demo_closing(out, sample.documents, clock.seconds, len(measures)))
+        write(_demo_closing(out, sample.documents, seconds, len(measures)))
 
 
 _BYTES_OF_QUERY = 470  # on average
@@ -106,16 +108,3 @@ Try next:
   fastndcg score {path} -m nDCG@5,10 --by device --confidence 0.95
   fastndcg explain {path} -m nDCG@10 --worst 1
 """
-
-
-class _Clock:
-    """Seconds of each step."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        now = time.perf_counter()
-        self.seconds[name] = now - self._last
-        self._last = now

@@ -136,17 +136,14 @@ def _report(found: list[Explanation | Explanations], swaps: int, format: Format)
             texts.append("\n".join([shown, *_swaps_texts(alone, swaps)]))
         write("\n\n".join(texts) + "\n")
         return
-    parts = [
-        (name, one)
-        for each in found
-        for name, one in (each.items() if isinstance(each, Explanations) else [("", each)])
-    ]
-    named = any(name for name, _ in parts)
+    parts: list[tuple[dict[str, Any], Explanation]] = []
+    for each in found:
+        if isinstance(each, Explanations):
+            parts += [({"query": one.query, "system": name}, one) for name, one in each.items()]
+        else:
+            parts.append(({"query": each.query}, each))
     if format is Format.csv:
-        rows = []
-        for name, one in parts:
-            of_query = {"query": one.query} | ({"system": name} if named else {})
-            rows += [of_query | row for row in one.to_arrow().to_pylist()]
+        rows = [of_query | row for of_query, one in parts for row in one.to_arrow().to_pylist()]
         if not rows:
             raise InputError(
                 "these queries have no documents, so there is nothing to show as CSV; take --format json"
@@ -154,9 +151,8 @@ def _report(found: list[Explanation | Explanations], swaps: int, format: Format)
         write_csv(rows)
         return
     facts = []
-    for name, one in parts:
-        whole = {"query": one.query} | ({"system": name} if named else {})
-        whole |= {"measure": str(one.measure), "value": one.value, "empty": one.is_empty}
+    for of_query, one in parts:
+        whole = of_query | {"measure": str(one.measure), "value": one.value, "empty": one.is_empty}
         whole |= {"documents": one.to_arrow().to_pylist(), "missed": one.missed.to_pylist()}
         facts.append(whole | ({"swaps": _swaps_of(one, swaps)} if swaps else {}))
     write_json({"explanations": facts})

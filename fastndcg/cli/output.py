@@ -51,9 +51,9 @@ def write_summary(
 
 def shown_as(format: Format, rows: list[list[str]], left: int, drops: Any) -> str:  # noqa: A002
     """Rows of texts as Markdown, or in the columns that the terminal has; where none reads, all of them."""
-    if format is Format.markdown:
-        return markdown_table(rows, left)
-    return "\n".join(line.rstrip() for line in fit(rows, left, drops, terminal_width()).splitlines())
+    return (
+        markdown_table(rows, left) if format is Format.markdown else fit(rows, left, drops, terminal_width())
+    )
 
 
 def write_json(whole: Any) -> None:

@@ -232,8 +232,7 @@ def _of_runs(
     names = name_runs(runs)
     for path, name in zip(runs, names if len(runs) > 1 else [None], strict=True):
         if path in stored:
-            results = stored_results(stored[path], chosen or stored[path].measures)
-            yield from (each._replace(run=each.run or name) for each in results)
+            yield from stored_results(stored[path], chosen or stored[path].measures, name)
         else:
             rankings, columns = next(fresh)
             yield how.score(rankings, measures, columns, name)
@@ -287,8 +286,8 @@ def open_runs(runs: list[str], threads: int | None) -> dict[str, Opened]:
     return opened
 
 
-def stored_results(stored: Stored, asked: list[Measure]) -> list[Scored]:
-    """Results that `--out` wrote, for each run if they have a column of runs."""
+def stored_results(stored: Stored, asked: list[Measure], name: str | None = None) -> list[Scored]:
+    """Results that `--out` wrote, for each run if they have a column of runs; otherwise `name` is that of the run."""
     from fastndcg.sources.results import read_results
 
     scored = []
@@ -296,7 +295,7 @@ def stored_results(stored: Stored, asked: list[Measure]) -> list[Scored]:
         taken: dict[str, str | None] = {"query": scores.queries.column_names[0]}
         if scores.weight is not None:
             taken["weight"] = "weight"
-        scored.append(Scored(scores, None, taken, run, results=None if run is None else stored.path))
+        scored.append(Scored(scores, None, taken, run or name, results=stored.path if run else None))
     return scored
 
 

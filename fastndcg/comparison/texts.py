@@ -6,7 +6,7 @@ import html
 import math
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.tables import fit, html_table, terminal_width, text_table
+from fastndcg.tables import fit, html_table, markdown_table, terminal_width, text_table
 
 if TYPE_CHECKING:
     from fastndcg.comparison.result import Comparison
@@ -42,17 +42,11 @@ def heading(compared: Comparison) -> str:
 
 def plain(compared: Comparison) -> str:
     """The heading, the numbers to read first, as wide as the terminal, cautions and anchors."""
-    table, width = _rows(compared), terminal_width() or 1_000
     # where there is no room, columns that are not needed to read a difference are left out first
-    for name in ("mean", "effect", "ties", "wins", "losses", "baseline"):
-        shown = text_table(table, left=3)
-        if max(map(len, shown.splitlines())) <= width:
-            break
-        if name != "baseline" or compared._options.baseline is not None or len(compared.systems) == 2:
-            place = table[0].index(name)
-            table = [[*row[:place], *row[place + 1 :]] for row in table]
-    else:
-        shown = fit(table, 3 if "baseline" in table[0] else 2, (), width)
+    drops = [(name,) for name in ("mean", "effect", "ties", "wins", "losses")]
+    if compared._options.baseline is not None or len(compared.systems) == 2:
+        drops.append(("baseline",))
+    shown = fit(_rows(compared), 3, drops, terminal_width())
     notes = [f"caution: {caution}" for caution in compared.cautions]
     anchors = ["", text_table(_rows_of_anchors(compared), left=2)] if compared.anchors else []
     return "\n".join([heading(compared), shown, *notes, *anchors])
@@ -77,14 +71,14 @@ def latex(compared: Comparison) -> str:
 
 
 def markdown(compared: Comparison) -> str:
-    lines = [["", "system", *compared.means], ["---", "---", *["---:"] * len(compared.means)]]
+    rows = [["", "system", *compared.means]]
     for letter, system, cells in _rank(compared):
         shown = [
             (f"**{mean}**" if best else mean) + (f"<sup>{beaten}</sup>" if beaten else "")
             for mean, beaten, best in cells
         ]
-        lines.append([letter, system, *shown])
-    return "".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |\n" for line in lines)
+        rows.append([letter, system, *shown])
+    return markdown_table(rows, 2) + "\n"
 
 
 def anchor_rows(compared: Comparison) -> list[dict[str, Any]]:
