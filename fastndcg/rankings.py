@@ -327,7 +327,13 @@ class Rankings:
             if columns.get("doc_ids") is not None:
                 doc_ids = arrow_column("doc_ids", columns["doc_ids"], len(rows))
                 columns["doc_ids"] = doc_ids.take(pa.array(rows))
-        return cls.from_offsets(grouped.offsets, relevance, scores, query_ids=grouped.query_ids, **columns)
+        try:
+            rankings = cls.from_offsets(
+                grouped.offsets, relevance, scores, query_ids=grouped.query_ids, **columns
+            )
+        except InputError as error:
+            raise (error if grouped.rows is None else error.with_rows(grouped.rows)) from None
+        return rankings._numbered_from(0 if grouped.codes is None else None)
 
     @classmethod
     def from_dense(
@@ -623,11 +629,11 @@ class Rankings:
         scored, *pool = self._grade_arrays()
         return (scored if self.is_judged is None else scored[self.is_judged], *pool)
 
-    def _numbered_from(self, first_row: int) -> Rankings:
-        """The same rankings, for which messages count rows from `first_row`: they are a part of something larger."""
-        if not first_row:
+    def _numbered_from(self, first_row: int | None) -> Self:
+        """The same rankings, for which messages count rows from `first_row`; None where the user's rows have another order."""
+        if first_row == 0:
             return self
-        numbered = object.__new__(Rankings)
+        numbered = object.__new__(type(self))
         numbered.__dict__.update(self.__dict__, _first_row=first_row)
         return numbered
 
@@ -871,7 +877,8 @@ class Rankings:
         ' at row 2, query "b"'
         """
         query = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        return At(row + self.__dict__.get("_first_row", 0), self._name_of(query), first)
+        first_row = self.__dict__.get("_first_row", 0)
+        return At(None if first_row is None else row + first_row, self._name_of(query), first)
 
     def _name_of(self, query: int) -> str:
         """The id of a query for messages: strings are quoted."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -147,6 +148,36 @@ def test_10_a_gain_function_that_overflows() -> None:
     with pytest.raises(fn.FastndcgError, match="gain|sum|finite|overflow|large"):
         fn.evaluate(rankings, fn.DCG(gain=lambda grade: 1e308))
     assert math.isfinite(fn.evaluate(rankings, fn.DCG(gain=lambda grade: 1e300)).values[0, 0])
+
+
+@pytest.mark.parametrize("read", ["array", "table", "csv", "stream"])
+@pytest.mark.parametrize("ids", [["b", "b", "a", "a"], ["b", "a", "b", "a"]])
+def test_rows_in_messages_are_those_of_the_data(read: str, ids: list[str], tmp_path: Path) -> None:
+    """Also where rows of a query stand apart; a fault that is found after they were put in order names the query alone."""
+
+    def read_it(grades: list[int], scores: list[float]) -> Any:
+        table = pa.table({"query": ids, "label": grades, "score": scores})
+        if read == "array":
+            return R.from_query_ids(ids, grades, scores)
+        if read == "table":
+            return R.from_arrow(table)
+        pa_csv.write_csv(table, tmp_path / "a.csv")
+        if read == "csv":
+            return fn.read_csv(tmp_path / "a.csv")
+        pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+        return fn.scan_parquet(tmp_path / "a.parquet")
+
+    header = 2 if read == "csv" else 0
+    for row, query in enumerate(ids):
+        scores = [0.5] * 4
+        scores[row] = math.nan
+        with pytest.raises(fn.InputError, match=f'the first is at row {row + header}, query "{query}"'):
+            fn.evaluate(read_it([1] * 4, scores), "nDCG")
+        grades = [1] * 4
+        grades[row] = -1
+        where = f" at row {row + header}," if ids[0] == ids[1] else " in"
+        with pytest.raises(fn.InputError, match=f'grade -1, which occurs{where} query "{query}"'):
+            fn.evaluate(read_it(grades, [0.5] * 4), "nDCG")
 
 
 def test_a_grade_without_a_gain() -> None:

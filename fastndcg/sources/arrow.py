@@ -117,7 +117,7 @@ def rankings_from_table(
             "lists, a row for each query, or both as numbers, a row for each document"
         )
     if listed:
-        return _from_lists(table, columns, to_decode, numbers)
+        return _from_lists(table, columns, to_decode, numbers)._numbered_from(None)
     return _from_long(table, columns, to_decode, numbers, grouped)
 
 
@@ -216,7 +216,7 @@ def _from_long(
         judged = None if judged is None else judged[grouped.rows]
         doc_ids = None if doc_ids is None else doc_ids.take(pa.array(grouped.rows))
         more = {name: value.take(grouped.rows) for name, value in more.items()}
-    return _check(
+    rankings = _check(
         grouped.offsets,
         relevance,
         scores,
@@ -229,6 +229,7 @@ def _from_long(
         queries=pa.table(kept) if kept else None,
         **more,
     )
+    return rankings._numbered_from(numbers if grouped.codes is None and isinstance(numbers, int) else None)
 
 
 def _group(ids: pa.ChunkedArray) -> Grouped:

@@ -338,14 +338,13 @@ class FileStream(RankingsStream):
     ) -> Rankings:
         numbers = numbers + self._first_row
         with parquet.naming(self._paths):
-            rankings = rankings_from_table(
+            return rankings_from_table(
                 table,
                 self.columns,
                 to_decode=self._encoded,
                 numbers=numbers,
                 grouped=grouped,
             )
-        return rankings._numbered_from(numbers) if isinstance(numbers, int) else rankings
 
     def _tell(self, done: int) -> None:
         if callable(self._progress):
