@@ -150,8 +150,9 @@ def numbers_of(ids: pa.Array) -> Numbers:
 
 
 def text_of(texts: pa.Array) -> tuple[Int64, Array]:
-    """Offsets of strings, and the bytes that they are offsets of."""
-    width, (_, starts, data) = 8 if pa.types.is_large_string(texts.type) else 4, texts.buffers()
+    """Offsets of strings or of bytes, and the bytes that they are offsets of."""
+    is_large = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
+    width, (_, starts, data) = 8 if is_large else 4, texts.buffers()
     if not len(texts):
         return read_only(np.zeros(1, np.int64)), read_only(np.empty(0, np.uint8))
     offsets = np.frombuffer(starts, f"i{width}", len(texts) + 1, texts.offset * width)

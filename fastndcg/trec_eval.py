@@ -23,11 +23,12 @@ from fastndcg.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.sources import trec
 from fastndcg.sources.formats import CSV, TABLE, TREC
-from fastndcg.sources.lines import PathLike, path_of, report_progress
+from fastndcg.sources.lines import path_of, report_progress
 
 if TYPE_CHECKING:
     from fastndcg.progress import Progress
     from fastndcg.rankings import Rankings
+    from fastndcg.typing import Path as PathLike
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]

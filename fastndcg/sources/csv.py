@@ -16,12 +16,13 @@ from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
 from fastndcg.sources.formats import CSV, is_number, stream_of
 from fastndcg.sources.messages import reading
 from fastndcg.sources.oddities import warn_of_oddities
-from fastndcg.sources.parquet import Path_, as_list, naming, threads_of
+from fastndcg.sources.parquet import as_list, naming, threads_of
 from fastndcg.sources.values import WORDS
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.sources.paths import File, Stamp
+    from fastndcg.typing import Path as PathLike
     from fastndcg.typing import RoleKeywords
 
 _DELIMITERS = ",\t;"
@@ -34,7 +35,7 @@ _NULLS = [""]  # "nan" is a number, and a document may be called "NULL"
 
 @with_roles
 def read_csv(
-    path: Path_ | Iterable[Path_], *, threads: int | None = None, **roles: Unpack[RoleKeywords]
+    path: PathLike | Iterable[PathLike], *, threads: int | None = None, **roles: Unpack[RoleKeywords]
 ) -> Rankings:
     r"""Read rankings from CSV or tab-separated files with a row for each document. Only the needed columns are converted.
 
@@ -89,7 +90,7 @@ def read_csv(
 class Opened(NamedTuple):
     """The files of a path, listed once, and the header of each, read once."""
 
-    paths: list[Path_]
+    paths: list[PathLike]
     files: list[File]
     headers: list[Header]
     columns: Columns = Columns()
@@ -160,7 +161,7 @@ class Opened(NamedTuple):
             return warn_of_oddities(rankings, columns)
 
 
-def open_csv(path: Path_ | Iterable[Path_]) -> Opened:
+def open_csv(path: PathLike | Iterable[PathLike]) -> Opened:
     """The files of a path and their headers. Raises as `read_csv` does."""
     from fastndcg.sources.paths import find_files
 
@@ -168,7 +169,7 @@ def open_csv(path: Path_ | Iterable[Path_]) -> Opened:
     return open_files(paths, find_files(paths, CSV))
 
 
-def open_files(paths: list[Path_], files: list[File]) -> Opened:
+def open_files(paths: list[PathLike], files: list[File]) -> Opened:
     return Opened(paths, files, [header_of(file) for file in files])
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.sources import ltr
     from fastndcg.sources.columns import Roles
-    from fastndcg.sources.paths import Path_
     from fastndcg.sources.scan import FileStream
     from fastndcg.streams import RankingsStream
+    from fastndcg.typing import Path as PathLike
 
     Chosen = parquet.Dataset | csv.Opened | whole.Opened | ltr.Opened
 
@@ -53,7 +53,7 @@ _OTHERS: dict[Format | None, tuple[Part, ...]] = {
 }
 
 
-def open_tables(paths: list[Path_], threads: int | None, kind: Format | None = None) -> Opened:
+def open_tables(paths: list[PathLike], threads: int | None, kind: Format | None = None) -> Opened:
     """Files of one format: each listed, and its footer, header or schema read, once. Raises `SourceError` where that fails.
 
     `kind` is the format of the first one, where it is known.

@@ -32,9 +32,9 @@ from fastndcg.threads import processors
 
 if TYPE_CHECKING:
     from fastndcg.kernels.lines import TextColumns
+    from fastndcg.typing import Path as PathLike
 
 Array = npt.NDArray[Any]
-PathLike = str | os.PathLike[str]
 # a compiled scanner: block, columns, how far they are filled -> -1 or where a malformed line begins
 Scanner = Callable[[Array, "TextColumns", Array], int]
 

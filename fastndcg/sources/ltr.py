@@ -23,7 +23,6 @@ from fastndcg.sources.columns import find_column
 from fastndcg.sources.formats import LETOR, Format
 from fastndcg.sources.lines import (
     Lines,
-    PathLike,
     cannot_read,
     open_unpacking,
     path_of,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from fastndcg.progress import Progress
     from fastndcg.sources import columns
     from fastndcg.typing import Columns
+    from fastndcg.typing import Path as PathLike
 
 Array = npt.NDArray[Any]
 

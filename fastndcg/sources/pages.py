@@ -58,9 +58,9 @@ def is_worth_it(rows: int) -> bool:
     return worlds.pays("pages.values_of_pages", rows)
 
 
-def _run(driver: str, *arguments: Any) -> Any:
+def _run(driver: str, pages: _Pages, *arguments: Any) -> Any:
     """Compiled, as far as anything is: the plain drivers are slower than pyarrow."""
-    return worlds.run(f"pages.{driver}", math.inf, *arguments)
+    return worlds.run(f"pages.{driver}", math.inf, pages.data, pages.headers, pages.scratch, *arguments)
 
 
 def are_texts_worth_it(rows: int) -> bool:
@@ -156,16 +156,7 @@ class Values:
         bits = f"u{out.itemsize}"  # of whatever they are: each dtype is a kernel to compile
         entries, n_entries = pages.entries.view(bits), pages.n_entries
         stored = self._leaf.stored.itemsize
-        found = _run(
-            "values_of_pages",
-            pages.data,
-            pages.headers,
-            pages.scratch,
-            stored,
-            entries,
-            n_entries,
-            out.view(bits),
-        )
+        found = _run("values_of_pages", pages, stored, entries, n_entries, out.view(bits))
         if found != len(out):
             raise NotReadError
 
@@ -201,9 +192,7 @@ class Texts(Values):
         while len(pages.headers):
             done = _run(
                 "texts_of_pages",
-                pages.data,
-                pages.headers,
-                pages.scratch,
+                pages,
                 pages.entries,
                 pages.n_entries,
                 self._slots,
@@ -266,17 +255,7 @@ class Runs:
         for most in (rows // _FEW_RUNS + 1, rows):
             ids, ends = np.empty(most, np.int64), np.empty(most, np.int64)
             stored, entries = self._leaf.stored.itemsize, pages.entries
-            found = _run(
-                "runs_of_pages",
-                pages.data,
-                pages.headers,
-                pages.scratch,
-                stored,
-                entries,
-                pages.n_entries,
-                ids,
-                ends,
-            )
+            found = _run("runs_of_pages", pages, stored, entries, pages.n_entries, ids, ends)
             if found >= 0:
                 return ids[:found], ends[:found]
         raise NotReadError
@@ -337,16 +316,7 @@ def _entries(dictionary: _Pages, stored: np.dtype[Any]) -> Array:
         raise NotReadError
     entries, bits = np.empty(n, stored), f"u{stored.itemsize}"
     none = np.zeros(kernels.PADDED, bits)
-    found = _run(
-        "values_of_pages",
-        dictionary.data,
-        dictionary.headers,
-        dictionary.scratch,
-        stored.itemsize,
-        none,
-        0,
-        entries.view(bits),
-    )
+    found = _run("values_of_pages", dictionary, stored.itemsize, none, 0, entries.view(bits))
     if found != n:
         raise NotReadError
     return entries
@@ -365,7 +335,8 @@ def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) ->
         block = source.read_buffer(min(window, stop - at))
         data, done, used = read_only(np.frombuffer(block, np.uint8)), 0, 1
         while used:
-            found, used = _run("find_pages", data[done:], table, codec, leaf.optional, *limits)
+            arguments = (data[done:], table, codec, leaf.optional, *limits)
+            found, used = worlds.run("pages.find_pages", math.inf, *arguments)
             if used < 0:
                 raise NotReadError
             headers = table[:found].copy()

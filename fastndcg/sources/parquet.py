@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from fastndcg.sources.footers import Footer
     from fastndcg.sources.pages import Leaf
     from fastndcg.sources.paths import File, Stamp
+    from fastndcg.typing import Path as PathLike
     from fastndcg.typing import RoleKeywords
 
-Path_ = str | os.PathLike[str]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -44,7 +44,7 @@ _BYTES_IN_RUNS, _MOST_ROWS_IN_RUNS = 0.5, np.iinfo(np.int32).max
 
 @with_roles
 def read_parquet(
-    path: Path_ | Iterable[Path_],
+    path: PathLike | Iterable[PathLike],
     *,
     threads: int | None = None,
     progress: Progress = None,
@@ -120,7 +120,7 @@ def read_parquet(
     return read_dataset(open_parquet(path, threads).choose(Roles.of(roles, "read_parquet")), progress)
 
 
-def open_parquet(path: Path_ | Iterable[Path_], threads: int | None = None) -> Opened:
+def open_parquet(path: PathLike | Iterable[PathLike], threads: int | None = None) -> Opened:
     """The files of a path: listed once, and the footer of each read once. Raises as `read_parquet` does."""
     # here: pyarrow's file systems bring ssl, a third of the import
     from fastndcg.sources.paths import find_files
@@ -129,7 +129,7 @@ def open_parquet(path: Path_ | Iterable[Path_], threads: int | None = None) -> O
     return open_files(paths, find_files(paths), workers)
 
 
-def open_files(paths: list[Path_], files: list[File], threads: int | None) -> Opened:
+def open_files(paths: list[PathLike], files: list[File], threads: int | None) -> Opened:
     workers = threads_of(threads)
     return Opened(paths, list(_in_order(part_of, files, workers)), workers)
 
@@ -151,7 +151,7 @@ def read_columns(part: Part, names: Sequence[str], encoded: Sequence[str] = ()) 
         return read_table(Dataset([part.file.path], [part], types, texts, threads_of(None)))
 
 
-def as_list(path: Path_ | Iterable[Path_]) -> list[Path_]:
+def as_list(path: PathLike | Iterable[PathLike]) -> list[PathLike]:
     if isinstance(path, str | os.PathLike):
         return [path]
     if isinstance(path, bytes | bytearray) or not isinstance(path, Iterable) or hasattr(path, "read"):
@@ -188,7 +188,7 @@ class Part(NamedTuple):
 class Opened(NamedTuple):
     """The files of a path, before the columns to read are known."""
 
-    paths: list[Path_]
+    paths: list[PathLike]
     parts: list[Part]
     threads: int
 
@@ -250,7 +250,7 @@ class Opened(NamedTuple):
 class Dataset(NamedTuple):
     """Files that fit together, and how to read their columns."""
 
-    paths: list[Path_]  # as they were given, for messages
+    paths: list[PathLike]  # as they were given, for messages
     parts: list[Part]
     types: dict[str, pa.DataType]  # of the columns wanted
     encoded: frozenset[str]  # columns read as dictionaries though they are none
@@ -447,7 +447,8 @@ class Span(NamedTuple):
 def read_table(dataset: Dataset, progress: Progress = None) -> pa.Table:
     """The wanted columns of all files, in order."""
     names, threads = list(dataset.types), dataset.threads
-    spans = list(_spans(dataset, threads, len(names)))
+    share = dataset.n_rows * len(names) // threads
+    spans = list(spans_of(dataset, min(max(share, _FEWEST_ROWS), _MOST_ROWS)))
     # a column is a task of its own where spans alone would leave threads idle
     sets = [names] if len(spans) >= 2 * threads else [[name] for name in names]
     tasks = [(dataset, span, columns) for span in spans for columns in sets]
@@ -465,13 +466,12 @@ def read_table(dataset: Dataset, progress: Progress = None) -> pa.Table:
     return pa.table({name: pa.chunked_array(chunks[name], read_types[name]) for name in names})
 
 
-def _spans(dataset: Dataset, threads: int, n_columns: int) -> Iterator[Span]:
-    share = dataset.n_rows * n_columns // threads
-    longest = min(max(share, _FEWEST_ROWS), _MOST_ROWS)
+def spans_of(dataset: Dataset, most: int) -> Iterator[Span]:
+    """Consecutive row groups of a file with at most `most` rows together; a single row group may have more."""
     for part in dataset.parts:
         start, rows = 0, 0
         for group, size in enumerate(part.footer.rows):
-            if rows and rows + size > longest:
+            if rows and rows + size > most:
                 yield Span(part, range(start, group), rows)
                 start, rows = group, 0
             rows += size
@@ -706,7 +706,7 @@ def _in_order(function: Callable[[Item], Result], items: Sequence[Item], threads
 
 
 @contextmanager
-def naming(paths: list[Path_]) -> Iterator[None]:
+def naming(paths: list[PathLike]) -> Iterator[None]:
     """Put the path before messages about its content."""
     try:
         yield

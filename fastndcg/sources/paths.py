@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from pyarrow import fs
@@ -18,7 +18,8 @@ from fastndcg.sources.formats import PARQUET, TABLE, Format, format_of_name
 from fastndcg.sources.lines import Held
 from fastndcg.sources.messages import reading
 
-Path_ = str | os.PathLike[str]
+if TYPE_CHECKING:
+    from fastndcg.typing import Path as PathLike
 
 _MAGIC = (b"PAR1", b"PARE")  # the first four bytes of a Parquet file, plain and encrypted
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -76,7 +77,7 @@ class File(NamedTuple):
             )
 
 
-def find_files(paths: list[Path_], kind: Format = PARQUET) -> list[File]:
+def find_files(paths: list[PathLike], kind: Format = PARQUET) -> list[File]:
     """All files of the paths, each once. Of folders and patterns, only files of this format."""
     if not paths:
         raise SourceError("path is an empty list; name at least one file")
@@ -91,7 +92,7 @@ def find_files(paths: list[Path_], kind: Format = PARQUET) -> list[File]:
     return files
 
 
-def _expand(path: Path_, kind: Format) -> list[File]:
+def _expand(path: PathLike, kind: Format) -> list[File]:
     if not isinstance(path, str | os.PathLike):
         raise InputTypeError(f"path holds a {type(path).__name__}, {path!r}; wanted paths of files")
     text = os.fspath(path)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from fastndcg.rankings import Rankings
     from fastndcg.sources.columns import Columns
+    from fastndcg.typing import Path as PathLike
     from fastndcg.typing import RoleKeywords
 
 Int64 = npt.NDArray[np.int64]
@@ -58,7 +59,7 @@ _GROUPING = 64  # the same where rows are sorted by query: codes, orders and a c
 
 @with_roles
 def scan_parquet(
-    path: parquet.Path_ | Iterable[parquet.Path_],
+    path: PathLike | Iterable[PathLike],
     *,
     grouped: bool | None = None,
     memory: int | str | None = None,
@@ -162,7 +163,7 @@ class FileStream(RankingsStream):
 
     def __init__(
         self,
-        paths: list[parquet.Path_],
+        paths: list[PathLike],
         columns: Columns,
         *,
         threads: int,
@@ -413,7 +414,8 @@ class ParquetStream(FileStream):
         return f"ParquetStream({files} file{'s' if files > 1 else ''}, {self.n_rows:,} rows)"
 
     def _readers(self, names: list[str], most: int) -> Iterator[Reader]:
-        return (_read(self._dataset, span, names, most) for span in _spans(self._dataset, most))
+        spans = parquet.spans_of(self._dataset, most)
+        return (parquet.read_steps(self._dataset, span, names, most, _ROOM) for span in spans)
 
     def _in_order(self) -> Generator[Rankings, None, None]:
         name = self.columns.query
@@ -498,27 +500,6 @@ def bytes_of(memory: int | str | None) -> int:
 
 
 # ---- decoding ----
-
-
-def _spans(dataset: parquet.Dataset, most: int) -> Iterator[parquet.Span]:
-    """Consecutive row groups of a file with at most `most` rows together; a single row group may have more."""
-    for part in dataset.parts:
-        start, rows = 0, 0
-        for group, size in enumerate(part.footer.rows):
-            if rows and rows + size > most:
-                yield parquet.Span(part, range(start, group), rows)
-                start, rows = group, 0
-            rows += size
-        if rows:
-            yield parquet.Span(part, range(start, len(part.footer.rows)), rows)
-
-
-def _read(
-    dataset: parquet.Dataset, span: parquet.Span, names: list[str], most: int
-) -> Generator[pa.Table, None, None]:
-    """Tables of at most `most` rows."""
-    with closing(parquet.read_steps(dataset, span, names, most, _ROOM)) as tables:
-        yield from tables
 
 
 def _bytes_of_a_row(dataset: parquet.Dataset) -> float:

@@ -19,8 +19,8 @@ from fastndcg.streams import ReadAgainError
 if TYPE_CHECKING:
     from fastndcg.progress import Progress
     from fastndcg.sources.ahead import Reader
-    from fastndcg.sources.parquet import Path_
     from fastndcg.sources.paths import File
+    from fastndcg.typing import Path as PathLike
     from fastndcg.typing import RoleKeywords
 
 _SAMPLE = 8 << 20  # unpacked bytes that tell how much the rest of a file unpacks to
@@ -32,7 +32,7 @@ _NUMBERS = (pa.null(), pa.int64(), pa.bool_(), pa.float64())
 
 @with_roles
 def scan_csv(
-    path: Path_ | Iterable[Path_],
+    path: PathLike | Iterable[PathLike],
     *,
     grouped: bool | None = None,
     memory: int | str | None = None,

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import falling_keys, negate, offsets_from, offsets_of, read_only
-from fastndcg.arrow_types import array_of, column_of, combine, decode
+from fastndcg.arrow_types import array_of, column_of, combine, decode, plain_strings
 from fastndcg.errors import (
     Argument,
     At,
@@ -37,7 +37,7 @@ from fastndcg.errors import (
     count_of,
     warn,
 )
-from fastndcg.grouping import id_column, numbers_of
+from fastndcg.grouping import id_column, numbers_of, text_of
 from fastndcg.intents import IntentGrades
 from fastndcg.kernels import worlds
 from fastndcg.rankings import Rankings
@@ -55,7 +55,6 @@ from fastndcg.sources.formats import LOOK, TABLE, TREC, Format, format_of, is_ra
 from fastndcg.sources.frames import is_table, source_of
 from fastndcg.sources.lines import (
     Lines,
-    PathLike,
     Scanner,
     cannot_read,
     fields_of,
@@ -68,6 +67,7 @@ from fastndcg.sources.lines import (
 from fastndcg.sources.values import grades_in, numbers_in, refuse_nulls, scores_in, shown
 from fastndcg.threads import check_threads, processors
 from fastndcg.typing import Missing, NaN, TieOrder
+from fastndcg.typing import Path as PathLike
 
 if TYPE_CHECKING:
     from fastndcg.kernels.joining import Ids
@@ -551,7 +551,7 @@ def _table_side(
     try:
         for column in (*names[:2], *names[3:]):
             refuse_nulls(column, table[column], place)
-        query, doc, *intent = (_without_views(table[column]) for column in (*names[:2], *names[3:]))
+        query, doc, *intent = (plain_strings(table[column]) for column in (*names[:2], *names[3:]))
         if pa.types.is_floating(doc.type) or pa.types.is_nested(doc.type):
             raise InputTypeError(
                 f'column "{names[1]}" is {doc.type}; wanted whole numbers or strings as document ids'
@@ -596,13 +596,6 @@ def _columns_of_queries(
     return {"kept": pa.table(columns, names=names) if names else None, "weight": weights}
 
 
-def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Strings as Arrow's functions know them: they cannot take rows of string views, which Polars hands out."""
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.large_string())
-    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
-
-
 def _side(
     name: str,
     query: pa.Array | pa.ChunkedArray,
@@ -637,7 +630,7 @@ def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
             np.append(np.ones(min(len(numbers), 1), np.bool_), numbers[1:] != numbers[:-1])
         )
     else:
-        starts = worlds.run("joining.starts_of_runs", len(ids), *_texts(ids))
+        starts = worlds.run("joining.starts_of_runs", len(ids), *text_of(ids))
     if 2 * len(starts) > len(ids):
         return ids.dictionary_encode()
     runs = ids.take(column_of(starts)).dictionary_encode()
@@ -889,7 +882,7 @@ def _take(ids: pa.Array, rows: Array, threads: int | None) -> pa.Array:
     """`ids.take(rows)` of large binary or of numbers: pyarrow's takes four times as long for text."""
     if not pa.types.is_large_binary(ids.type):
         return ids.take(column_of(rows))
-    offsets, data = _texts(ids)
+    offsets, data = text_of(ids)
     taken = worlds.run("joining.offsets_of_taken", len(rows), offsets, rows)
     out = np.empty(taken[-1], np.uint8)
     _each_part_of_rows(
@@ -1069,7 +1062,7 @@ def _digest(ids: pa.Array, threads: int | None) -> Ids:
             read_only(np.empty(0, np.int64)),
             read_only(np.empty(0, np.uint8)),
         )
-    offsets, data = _texts(ids)
+    offsets, data = text_of(ids)
     hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
     _each_part_of_rows(
         lambda part: worlds.run(
@@ -1084,24 +1077,6 @@ def _digest(ids: pa.Array, threads: int | None) -> Ids:
         threads,
     )
     return Ids(hashes, leading, offsets, data)
-
-
-def _texts(ids: pa.Array) -> tuple[Array, Array]:
-    """Offsets and bytes of strings."""
-    _, offset_buffer, data_buffer = ids.buffers()
-    is_large = pa.types.is_large_binary(ids.type) or pa.types.is_large_string(ids.type)
-    width = np.dtype(np.int64 if is_large else np.int32)
-    offsets = (
-        np.frombuffer(offset_buffer, width, len(ids) + 1, ids.offset * width.itemsize)
-        if len(ids)
-        else np.zeros(1, width)
-    )
-    data = (
-        np.frombuffer(data_buffer, np.uint8)
-        if data_buffer is not None and data_buffer.size
-        else np.empty(0, np.uint8)
-    )
-    return read_only(offsets), read_only(data)
 
 
 def _ascends(rows: Array) -> bool:

@@ -18,12 +18,13 @@ from fastndcg.sources.columns import Columns, Roles, find_columns
 from fastndcg.sources.formats import ARROW, ARROW_FILE, JSON, Format, start_of, stream_of
 from fastndcg.sources.messages import reading
 from fastndcg.sources.oddities import warn_of_oddities
-from fastndcg.sources.parquet import Path_, naming
+from fastndcg.sources.parquet import naming
 from fastndcg.sources.values import is_list
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.sources.paths import File
+    from fastndcg.typing import Path as PathLike
 
 # the columns of a file, and what reads some of them
 Columns_ = tuple[pa.Schema, Callable[[Sequence[str]], pa.Table]]
@@ -37,7 +38,7 @@ _BLANK = re.compile(r"\s*")
 class Opened(NamedTuple):
     """Files of JSON Lines or Arrow, the columns of the first, and a function that reads some columns of all."""
 
-    paths: list[Path_]
+    paths: list[PathLike]
     format: Format
     schema: pa.Schema
     read_table: Callable[[Sequence[str]], pa.Table]
@@ -73,7 +74,7 @@ class Opened(NamedTuple):
             return warn_of_oddities(rankings_from_table(table, self.columns), self.columns)
 
 
-def open_files(paths: list[Path_], files: list[File], kind: Format) -> Opened:
+def open_files(paths: list[PathLike], files: list[File], kind: Format) -> Opened:
     """Files of one format. Raises `SourceError` for one that cannot be read."""
     with Task("Reading"):
         opened = [(_json if kind is JSON else _arrow)(file) for file in files]
