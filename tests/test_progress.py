@@ -120,13 +120,13 @@ def test_from_python_and_from_the_command_line(tmp_path: Path, call: str, name: 
     code = """
         import sys, time
         import fastndcg as fn
-        from fastndcg.sources import parquet, scan
+        from fastndcg.sources import parquet
         def slowed(function):
             def slow(*arguments):
                 time.sleep(0.4)
                 return function(*arguments)
             return slow
-        parquet.read_span, scan._read = slowed(parquet.read_span), slowed(scan._read)
+        parquet.read_span, parquet.read_steps = slowed(parquet.read_span), slowed(parquet.read_steps)
     """
     call = call.format(path=str(write(tmp_path / "a.parquet")))
     _, shown = in_terminal(textwrap.dedent(code) + call, FASTNDCG_KERNELS="plain")

@@ -117,15 +117,15 @@ def test_rows_in_any_order_are_decoded_once_where_they_fit(
 ) -> None:
     table = shuffled(rows(400, text=text)).select(["qid", "label", "score"])
     path = write(table, tmp_path / "a.parquet", row_group_size=1000)
-    decoded, read = [], scan._read
+    decoded, readers = [], scan.ParquetStream._readers
 
-    def counted(*arguments: Any) -> Any:
-        for part in read(*arguments):
+    def counted(reader: Any) -> Any:
+        for part in reader:
             decoded.append(len(part))
             yield part
 
     monkeypatch.setattr(scan, "_LOOK", 300)
-    monkeypatch.setattr(scan, "_read", counted)
+    monkeypatch.setattr(scan.ParquetStream, "_readers", lambda *given: map(counted, readers(*given)))
     monkeypatch.delattr(scan._Spill, "add")
     stream = scan_parquet(path, memory=45 * len(table))  # grades of eight bytes, scores of four
     assert_same(stream, fn.read_parquet(path))
