@@ -306,6 +306,13 @@ class Comparison(AsFrame):
         ------
         MeasureError, InputError
             A measure or systems that were not compared; independent samples.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, compare
+        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
+        >>> compare(systems, measures="RR").differences("RR").column("difference").to_pylist()
+        [0.5, 0.0]
         """
         place = self.measures.index(find_measure(measure, self.measures, "was not compared"))
         if not self._options.paired:
@@ -432,6 +439,13 @@ class Comparison(AsFrame):
         ------
         InputError
             A difference of 0; a power that is not between 0 and 1; independent samples.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, compare
+        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0], [0, 2]]), "b": Rankings.from_lists([[1, 0], [1, 0], [2, 0]])}
+        >>> compare(systems, measures="RR").queries_needed(0.1).column("queries").to_pylist()
+        [68]
         """
         if not (math.isfinite(difference) and difference):
             raise InputError(
