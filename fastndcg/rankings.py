@@ -227,8 +227,7 @@ class Rankings:
         flags = None if is_judged is None else cast_flags(is_judged, n_docs)
         if unjudged == "null":
             grades, flags = split_unjudged(grades, flags)
-        self = object.__new__(cls)
-        self.__dict__.update(
+        self = cls._of(
             offsets=checked,
             relevance=read_only(grades),
             scores=values,
@@ -333,7 +332,7 @@ class Rankings:
             )
         except InputError as error:
             raise (error if grouped.rows is None else error.with_rows(grouped.rows)) from None
-        return rankings._numbered_from(0 if grouped.codes is None else None)
+        return rankings if grouped.codes is None else rankings._with(_first_row=None)
 
     @classmethod
     def from_dense(
@@ -549,6 +548,17 @@ class Rankings:
     def __delattr__(self, name: str) -> NoReturn:
         self.__setattr__(name, None)
 
+    @classmethod
+    def _of(cls, **fields: Any) -> Self:
+        """Rankings of these fields, which are not checked."""
+        rankings = object.__new__(cls)
+        rankings.__dict__.update(fields)
+        return rankings
+
+    def _with(self, **fields: Any) -> Self:
+        """The same rankings with other values of these fields, which are not checked."""
+        return self._of(**self.__dict__ | fields)
+
     # ---- views ----
 
     @property
@@ -616,10 +626,7 @@ class Rankings:
         pooled = (self.relevance < 0) & ~self.is_judged
         if not pooled.any():
             return None
-        rankings = object.__new__(Rankings)
-        rankings.__dict__.update({name: self.__dict__[name] for name in _STATE})
-        rankings.__dict__["is_judged"] = read_only(self.is_judged | pooled)
-        return rankings
+        return Rankings._of(**self.__getstate__() | {"is_judged": read_only(self.is_judged | pooled)})
 
     def _grade_arrays(self) -> tuple[Array, ...]:
         return (self.relevance,) if self.judged is None else (self.relevance, self.judged.relevance)
@@ -628,14 +635,6 @@ class Rankings:
         """Grades of judged documents; `relevance` of unjudged documents is never used."""
         scored, *pool = self._grade_arrays()
         return (scored if self.is_judged is None else scored[self.is_judged], *pool)
-
-    def _numbered_from(self, first_row: int | None) -> Self:
-        """The same rankings, for which messages count rows from `first_row`; None where the user's rows have another order."""
-        if first_row == 0:
-            return self
-        numbered = object.__new__(type(self))
-        numbered.__dict__.update(self.__dict__, _first_row=first_row)
-        return numbered
 
     def with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Rankings:
         """The same documents with the scores of another system. All other arrays are shared.
@@ -663,10 +662,9 @@ class Rankings:
         """
         values = cast_scores(scores, ascending=ascending)
         check_length("scores", len(values), self.n_docs, "document")
-        other = object.__new__(Rankings)
         # cached facts about grades and queries hold for all systems
         shared = {name: getattr(self, name) for name in ("_grades", "_longest", "query_ids", "queries")}
-        other.__dict__.update(self.__dict__, **shared, scores=values)
+        other = Rankings._of(**self.__dict__ | shared | {"scores": values})
         other._check_scores(nan)
         return other
 
@@ -685,30 +683,22 @@ class Rankings:
             )
         start, stop, _ = part.indices(self.n_queries)
         stop = max(start, stop)
-        first, last = self.offsets[start], self.offsets[stop]
-        cut = object.__new__(Rankings)
-        fields = cut.__dict__
+        first, last = int(self.offsets[start]), int(self.offsets[stop])
+        fields = self.__getstate__() | {"_query_ids": self.query_ids}
+        for names, rows in ((_OF_QUERIES, slice(start, stop)), (_OF_DOCUMENTS, slice(first, last))):
+            fields |= {name: fields[name][rows] for name in names if fields[name] is not None}
         fields["offsets"] = read_only(self.offsets[start : stop + 1] - first)
-        fields["relevance"], fields["scores"] = self.relevance[first:last], self.scores[first:last]
-        fields["is_judged"] = None if self.is_judged is None else self.is_judged[first:last]
-        fields["doc_ids"] = None if self.doc_ids is None else self.doc_ids[int(first) : int(last)]
-        fields["weight"] = None if self.weight is None else self.weight[start:stop]
-        fields["_query_ids"] = self.query_ids[start:stop]
-        fields["_query_name"] = self.__dict__["_query_name"]
-        kept = self.__dict__["_kept"]
-        fields["_kept"] = None if kept is None else kept.slice(start, stop - start)
-        fields["intents"] = None if self.intents is None else self.intents.part(int(first), int(last))
-        fields["propensity"] = None if self.propensity is None else self.propensity[first:last]
-        chances = self.intent_probabilities
-        fields["intent_probabilities"] = None if chances is None else chances.part(start, stop)
-        fields["judged"] = fields["judged_intents"] = None
+        if self.intents is not None:
+            fields["intents"] = self.intents.part(first, last)
+        if self.intent_probabilities is not None:
+            fields["intent_probabilities"] = self.intent_probabilities.part(start, stop)
         if self.judged is not None:
-            pool_first, pool_last = self.judged.offsets[start], self.judged.offsets[stop]
+            pool_first, pool_last = (int(self.judged.offsets[query]) for query in (start, stop))
             offsets = read_only(self.judged.offsets[start : stop + 1] - pool_first)
             fields["judged"] = JudgedPool(offsets, self.judged.relevance[pool_first:pool_last])
             if self.judged_intents is not None:
-                fields["judged_intents"] = self.judged_intents.part(int(pool_first), int(pool_last))
-        return cut
+                fields["judged_intents"] = self.judged_intents.part(pool_first, pool_last)
+        return Rankings._of(**fields)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in _STATE}
@@ -832,22 +822,6 @@ class Rankings:
                     "query: drop one of the two."
                 )
 
-    def _with_pool(self, pool: JudgedPool | None) -> Self:
-        """The same rankings with a pool that says which queries have judged documents; its grades are not used."""
-        self.__dict__["judged"] = pool
-        return self
-
-    def _with_query_name(self, name: str | None) -> Self:
-        """The same rankings, with this name for the column of query ids."""
-        if name is not None:
-            self.__dict__["_query_name"] = name
-        return self
-
-    def _with_doc_ids(self, doc_ids: pa.Array | pa.ChunkedArray | None) -> Self:
-        """The same rankings with document ids, which are unique within each query."""
-        self.__dict__["doc_ids"] = doc_ids
-        return self
-
     def _check_probabilities(self) -> None:
         """Raise `InputError` for an intent without a probability."""
         chances = self.intent_probabilities
@@ -877,7 +851,7 @@ class Rankings:
         ' at row 2, query "b"'
         """
         query = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        first_row = self.__dict__.get("_first_row", 0)
+        first_row = self.__dict__.get("_first_row", 0)  # None where the user's rows have another order
         return At(None if first_row is None else row + first_row, self._name_of(query), first)
 
     def _name_of(self, query: int) -> str:
@@ -887,6 +861,9 @@ class Rankings:
 
 # attributes that a pickle holds: those that the class declares, and three more
 _STATE = (*Rankings.__annotations__, "_query_ids", "_query_name", "_kept")
+# those with an entry for each query, and for each document
+_OF_QUERIES = ("_query_ids", "_kept", "weight")
+_OF_DOCUMENTS = ("relevance", "scores", "is_judged", "doc_ids", "propensity")
 
 
 # ---- small functions ----

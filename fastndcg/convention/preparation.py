@@ -56,7 +56,7 @@ def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any])
         is_judged = None if is_judged is None else is_judged[rows]
     return Rankings.from_offsets(
         rankings.offsets, relevance, scores, judged=rankings.judged, is_judged=is_judged, query_ids=rankings.query_ids
-    )._with_doc_ids(rankings.doc_ids if rows is None else None)  # fmt: skip
+    )._with(doc_ids=rankings.doc_ids if rows is None else None)  # fmt: skip
 
 
 def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:

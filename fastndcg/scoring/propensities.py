@@ -86,7 +86,8 @@ def _weight(measure: Measure, rankings: Rankings) -> Rankings:
     pool = rankings.judged
     if pool is None:
         return weighted
-    return weighted._with_pool(pool._replace(relevance=np.zeros(len(pool.relevance))))
+    # which queries have judged documents: the grades of the pool are not used
+    return weighted._with(judged=pool._replace(relevance=np.zeros(len(pool.relevance))))
 
 
 def _without_ips(measure: Measure) -> Measure:

@@ -117,7 +117,7 @@ def rankings_from_table(
             "lists, a row for each query, or both as numbers, a row for each document"
         )
     if listed:
-        return _from_lists(table, columns, to_decode, numbers)._numbered_from(None)
+        return _from_lists(table, columns, to_decode, numbers)._with(_first_row=None)
     return _from_long(table, columns, to_decode, numbers, grouped)
 
 
@@ -229,7 +229,7 @@ def _from_long(
         queries=pa.table(kept) if kept else None,
         **more,
     )
-    return rankings._numbered_from(numbers if grouped.codes is None and isinstance(numbers, int) else None)
+    return rankings._with(_first_row=numbers if grouped.codes is None and isinstance(numbers, int) else None)
 
 
 def _group(ids: pa.ChunkedArray) -> Grouped:
@@ -548,7 +548,7 @@ def _check(
 ) -> Rankings:
     try:
         rankings = Rankings.from_offsets(offsets, relevance, scores, nan=columns.nan, **more)
-        return rankings._with_query_name(columns.query)
+        return rankings if columns.query is None else rankings._with(_query_name=columns.query)
     except InputError as error:
         _name_the_column(error, relevance, scores, columns, place)
 

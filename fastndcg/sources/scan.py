@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fastndcg.arrow_types import array_of, column_of, combine, is_number
 from fastndcg.errors import InputError, InputTypeError, SourceError
-from fastndcg.grouping import Grouped
+from fastndcg.grouping import Grouped, text_of
 from fastndcg.progress import Progress, advance
 from fastndcg.sources import parquet
 from fastndcg.sources.ahead import Reader, decoded_ahead
@@ -259,9 +259,7 @@ class FileStream(RankingsStream):
         if not (self.grouped or self._known_grouped):
             groups = _Groups(self)
             try:
-                with closing(
-                    self._tables([name for name in (self.columns.query,) if name is not None])
-                ) as tables:
+                with closing(self._tables([str(self.columns.query)])) as tables:
                     for first_row, table in tables:
                         if len(table):
                             groups.of(table, first_row)
@@ -372,14 +370,16 @@ class FileStream(RankingsStream):
         """Whether a query has rows before this row. Equal hashes only suggest it, so ids are compared."""
         import pyarrow.compute as pc
 
+        with closing(self._queries_before(row)) as tables:
+            return any(pc.any(pc.equal(plain_table(table).column(0), ids[0])).as_py() for _, table in tables)
+
+    def _queries_before(self, row: int) -> Generator[tuple[int, pa.Table], None, None]:
+        """Tables of the query ids before this row, and the number of the first row of each."""
         with closing(self._tables([str(self.columns.query)])) as tables:
             for first_row, table in tables:
                 if first_row >= row:
-                    break
-                before = plain_table(table.slice(0, row - first_row)).column(0)
-                if pc.any(pc.equal(before, ids[0])).as_py():
-                    return True
-        return False
+                    return
+                yield first_row, table.slice(0, row - first_row)
 
 
 class ParquetStream(FileStream):
@@ -577,13 +577,11 @@ class _Groups:
         """Read and store the ids of all rows before this one."""
         if not row:
             return
-        stream, groups = self._stream, _Groups(self._stream, rising=False)
-        with closing(stream._tables([str(stream.columns.query)])) as tables:
+        groups = _Groups(self._stream, rising=False)
+        with closing(self._stream._queries_before(row)) as tables:
             for first_row, table in tables:
-                if first_row >= row:
-                    break
                 if len(table):
-                    groups.of(table.slice(0, row - first_row), first_row)
+                    groups.of(table, first_row)
         self._seen = groups._seen
 
 
@@ -647,11 +645,7 @@ def keys_of(ids: pa.Array) -> UInt64:
 
 def _hash(texts: pa.Array) -> UInt64:
     """Hashes of texts, eight bytes of all of them at a time."""
-    if not len(texts):
-        return np.empty(0, np.uint64)
-    _, offset_buffer, data_buffer = texts.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64, len(texts) + 1, texts.offset * 8)
-    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
+    offsets, data = text_of(texts)
     padded = np.concatenate([data[offsets[0] : offsets[-1]], np.zeros(8, np.uint8)])
     words = np.ndarray(len(padded) - 7, np.dtype("<u8"), padded.data, strides=(1,))
     starts, left = offsets[:-1] - offsets[0], np.diff(offsets)
@@ -681,8 +675,7 @@ def _mix(values: UInt64) -> UInt64:
 
 def _partition(ids: pa.ChunkedArray, n_parts: int) -> npt.NDArray[Any]:
     """The part of each row."""
-    codes = [_part_of(chunk, n_parts) for chunk in ids.chunks]
-    return np.concatenate(codes)
+    return np.concatenate([_part_of(chunk, n_parts) for chunk in ids.chunks])
 
 
 def _part_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:

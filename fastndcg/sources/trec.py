@@ -823,7 +823,7 @@ def join(
             "intents": qrels.intents.take(np.append(judged_rows, -1)[found]),
             "judged_intents": qrels.intents.take(judged_rows[pool_kept]),
         }
-    rankings = Rankings.from_offsets(
+    return Rankings.from_offsets(
         offsets,
         relevance,
         run.values if in_place else run.values[rows],
@@ -833,8 +833,10 @@ def join(
         queries=qrels.kept,
         weight=qrels.weight,
         **intents,
-    )._with_query_name(qrels.query_name)
-    return rankings._with_doc_ids(run.docs if in_place else _of_kind(run_docs, run.docs, rows, threads))
+    )._with(
+        _query_name=qrels.query_name,
+        doc_ids=run.docs if in_place else _of_kind(run_docs, run.docs, rows, threads),
+    )
 
 
 def _skip_others(qrels: Side, queries: Array, run_codes: Array) -> tuple[Side, Array]:
