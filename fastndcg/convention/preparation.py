@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import offsets_from, read_only
-from fastndcg.arrow_types import array_of, decode
+from fastndcg.arrow_types import array_of, decode, places_of
 from fastndcg.errors import ConventionError
 from fastndcg.rankings import Rankings
 from fastndcg.scoring import ideals, plan
@@ -64,13 +64,7 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
     import pyarrow.compute as pc
 
     distinct = decode(pc.unique(ids))
-    comparable = (
-        distinct.cast(pa.string()).cast(pa.binary())
-        if as_text or pa.types.is_string(distinct.type) or pa.types.is_large_string(distinct.type)
-        else distinct
-    )
-    places = np.empty(len(distinct), np.int64)
-    places[array_of(pc.sort_indices(comparable))] = np.arange(len(distinct))
+    places = places_of(distinct.cast(pa.string()) if as_text else distinct)
     of_rows: Int64 = places[array_of(pc.index_in(decode(ids), distinct))]
     return of_rows
 

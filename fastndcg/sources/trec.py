@@ -12,6 +12,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
@@ -22,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import falling_keys, negate, offsets_from, offsets_of, read_only
-from fastndcg.arrow_types import array_of, column_of, combine, decode, plain_strings
+from fastndcg.arrow_types import array_of, column_of, combine, decode, places_of, plain_strings
 from fastndcg.errors import (
     Argument,
     At,
@@ -331,19 +332,27 @@ def _run_side(path: PathLike, roles: Roles, threads: int | None) -> Side:
 
 
 def _first_fields(name: str) -> list[bytes]:
-    """Fields of the first line that is neither empty nor a comment; none of a pipe, from which what is read is gone."""
-    with open_unpacking(name) as stream:
-        if isinstance(stream, io.FileIO) and not stream.seekable():
+    """Fields of the first line that is neither empty nor a comment; none of a pipe."""
+    with _beginning(name) as stream:
+        if stream is None:
             return []
+        with io.BufferedReader(stream) as lines:
+            while line := lines.readline(_LONGEST_FIRST):
+                fields = fields_of(line.removeprefix(b"\xef\xbb\xbf"))
+                if fields and not fields[0].startswith(b"#"):
+                    return fields
+    return []
+
+
+@contextmanager
+def _beginning(name: str) -> Iterator[Any]:
+    """A stream to look at the beginning of a file; None for a pipe, from which what is read is gone."""
+    with open_unpacking(name) as stream:
+        is_pipe = isinstance(stream, io.FileIO) and not stream.seekable()
         try:
-            with io.BufferedReader(stream) as lines:
-                while line := lines.readline(_LONGEST_FIRST):
-                    fields = fields_of(line.removeprefix(b"\xef\xbb\xbf"))
-                    if fields and not fields[0].startswith(b"#"):
-                        return fields
+            yield None if is_pipe else stream
         except OSError as error:
             raise cannot_read(name, error) from None
-    return []
 
 
 def _scanner(fields: int) -> Scanner:
@@ -354,14 +363,11 @@ def _scanner(fields: int) -> Scanner:
 
 
 def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
-    name = path_of(path, "run" if has_rank else "qrels")
-    lines = read_lines(
-        name, _scanner(6 if has_rank else 4), RUN_LINE if has_rank else QRELS_LINE, threads=threads
-    )
+    name, wanted = path_of(path, "run" if has_rank else "qrels"), RUN_LINE if has_rank else QRELS_LINE
+    lines = read_lines(name, _scanner(6 if has_rank else 4), wanted, threads=threads)
     if not len(lines.values):
-        raise SourceError(
-            f"{name} has no {'documents' if has_rank else 'judgments'}; wanted at least one: {RUN_LINE if has_rank else QRELS_LINE}"
-        )
+        what = "documents" if has_rank else "judgments"
+        raise SourceError(f"{name} has no {what}; wanted at least one: {wanted}")
     return Side(
         name,
         lines.queries,
@@ -389,13 +395,8 @@ def format_of_side(name: str, *, has_rank: bool) -> Format:
     """The format of judgments or a run. Raises `SourceError` for a file that cannot be read."""
     if _is_many(name):
         return TABLE
-    with open_unpacking(name) as stream:
-        if isinstance(stream, io.FileIO) and not stream.seekable():
-            return TREC  # what is read of a pipe is gone
-        try:
-            return format_of(name, bytes(stream.read(LOOK)), has_rank=has_rank)
-        except OSError as error:
-            raise cannot_read(name, error) from None
+    with _beginning(name) as stream:
+        return TREC if stream is None else format_of(name, bytes(stream.read(LOOK)), has_rank=has_rank)
 
 
 def _is_many(name: str) -> bool:
@@ -623,7 +624,6 @@ def _encode(ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
-
     if pa.types.is_integer(ids.type):
         numbers = array_of(ids)
         starts = np.flatnonzero(
@@ -710,8 +710,8 @@ def _by_document(side: Side, names: pa.Array) -> Side:
     """
     _check_values(side, "grade")
     docs, intents = (_plain_ids(ids).dictionary_encode() for ids in (side.docs, names))
-    document = _places(docs.dictionary, "descending")[array_of(docs.indices)]
-    intent = _places(intents.dictionary, "ascending")[array_of(intents.indices)]
+    document = -places_of(docs.dictionary)[array_of(docs.indices)]
+    intent = places_of(intents.dictionary)[array_of(intents.indices)]
     width = len(intents.dictionary) + 1
     pairs, number = np.unique(side.codes.astype(np.int64) * width + intent, return_inverse=True)
     number -= np.searchsorted(pairs, np.arange(len(side.queries)) * width)[side.codes]
@@ -737,17 +737,6 @@ def _by_document(side: Side, names: pa.Array) -> Side:
         place=lambda row: side.place(int(rows[row])),
         intents=IntentGrades(ends, number[judged], values[judged]),
     )
-
-
-def _places(ids: pa.Array, order: Literal["ascending", "descending"]) -> Array:
-    """Place of each id in this order of them: of numbers, or of bytes."""
-    import pyarrow.compute as pc
-
-    if not pa.types.is_integer(ids.type):
-        ids = ids.cast(pa.large_binary())
-    places = np.empty(len(ids), np.int64)
-    places[array_of(pc.array_sort_indices(ids, order=order))] = np.arange(len(ids))
-    return places
 
 
 # ---- the join ----
@@ -980,10 +969,6 @@ def _alike(qrels: Side, run: Side, left: Any, right: Any, of: str) -> tuple[pa.A
                 f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name}, which never match; "
                 f"cast those of {number_side.name} to strings, or the others to numbers"
             )
-        left, right = (
-            ids.cast(pa.string()) if is_number else ids
-            for ids, is_number in zip((left, right), numbers, strict=True)
-        )
     elif numbers[0] and numbers[1]:
         unsigned = [
             ids.type == pa.uint64() and len(ids) and pc.max(ids).as_py() >= 1 << 63 for ids in (left, right)
@@ -996,12 +981,11 @@ def _alike(qrels: Side, run: Side, left: Any, right: Any, of: str) -> tuple[pa.A
             raise InputTypeError(
                 f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name} and fit no common type; cast both alike"
             ) from None
-    return tuple(
-        ids.cast(pa.large_binary())
-        if not pa.types.is_integer(ids.type)
-        else ids.cast(pa.string()).cast(pa.large_binary())
-        for ids in (left, right)
+    left, right = (
+        ids.cast(pa.string()) if is_number else ids
+        for ids, is_number in zip((left, right), numbers, strict=True)
     )
+    return left.cast(pa.large_binary()), right.cast(pa.large_binary())
 
 
 def _plain_ids(ids: Any) -> pa.Array:
@@ -1053,9 +1037,7 @@ def _digest(ids: pa.Array, threads: int | None) -> Ids:
 
     if pa.types.is_integer(ids.type):
         numbers = array_of(ids)
-        leading = (
-            (numbers ^ np.uint64(1 << 63)).view(np.int64) if numbers.dtype == np.uint64 else numbers.view()
-        )
+        leading = (numbers ^ _SIGN).view(np.int64) if numbers.dtype == np.uint64 else numbers.view()
         # 31 times 32 bits stay within int64
         hashes = (((leading ^ (leading >> 32)) & 0x7FFFFFFF) * 0x9E3779B1) & 0xFFFFFFFF
         return Ids(
