@@ -27,10 +27,6 @@ class JudgedPool(NamedTuple):
     relevance: Array
 
 
-def reorder(name: str, values: Any, rows: Int64) -> Array:
-    return cast_rows(name, values, len(rows))[rows]
-
-
 def cast_rows(name: str, values: Any, n_rows: int) -> Array:
     array = as_array(name, values)
     check_length(name, len(array), n_rows, "query id")
@@ -42,7 +38,7 @@ def _contiguous(array: Array) -> Array:
     return read_only(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
 
 
-def kind_error(name: str, array: Array, wanted: str) -> InputTypeError:
+def _kind_error(name: str, array: Array, wanted: str) -> InputTypeError:
     shown = f", beginning with {array[0]!r}" if len(array) else ""
     return InputTypeError(f"{name} is of dtype {array.dtype}{shown}; wanted {wanted}")
 
@@ -62,7 +58,7 @@ def _cast_numbers(name: str, array: Array, wanted: str) -> Array:
     if not len(array) and array.dtype.kind in "OU":
         return read_only(np.empty(0, np.float64))
     if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
-        raise kind_error(name, array, wanted)
+        raise _kind_error(name, array, wanted)
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
     return _contiguous(
@@ -73,7 +69,7 @@ def _cast_numbers(name: str, array: Array, wanted: str) -> Array:
 def cast_integers(name: str, values: npt.ArrayLike) -> Int64:
     array = as_array(name, values)
     if array.dtype.kind not in "ui" and (len(array) or array.dtype.kind != "f"):
-        raise kind_error(name, array, "integers")
+        raise _kind_error(name, array, "integers")
     if array.dtype == np.uint64 and len(array) and array.max() > np.iinfo(np.int64).max:
         raise InputError(f"{name} holds {array.max()}; wanted numbers of rows, which are below 2**63")
     return read_only(np.ascontiguousarray(array, dtype=np.int64))
@@ -118,18 +114,21 @@ def cast_pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> Ju
 
 
 def cast_flags(values: npt.ArrayLike, rows: int) -> npt.NDArray[np.bool_]:
-    array = as_array("is_judged", values)
-    if array.dtype.kind != "b" and len(array):
-        raise kind_error("is_judged", array, "True and False")
-    check_length("is_judged", len(array), rows, "document")
-    return _contiguous(array.astype(np.bool_, copy=False))
+    flags = cast_column("is_judged", values, "b", "True and False", rows, "document")
+    return _contiguous(flags.astype(np.bool_, copy=False))
+
+
+def cast_column(name: str, values: npt.ArrayLike, kinds: str, wanted: str, rows: int, of: str) -> Array:
+    """An array with an entry for each query or document, of a dtype of one of these kinds."""
+    array = as_array(name, values)
+    if array.dtype.kind not in kinds and len(array):
+        raise _kind_error(name, array, wanted)
+    check_length(name, len(array), rows, of)
+    return array
 
 
 def cast_weight(values: npt.ArrayLike, n_queries: int) -> npt.NDArray[np.float64]:
-    array = as_array("weight", values)
-    if array.dtype.kind not in "buif" and len(array):
-        raise kind_error("weight", array, "numbers")
-    check_length("weight", len(array), n_queries, "query")
+    array = cast_column("weight", values, "buif", "numbers", n_queries, "query")
     weight = np.ascontiguousarray(array, dtype=np.float64)
     bad = ~(np.isfinite(weight) & (weight >= 0))
     if bad.any():

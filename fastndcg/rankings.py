@@ -22,6 +22,7 @@ from fastndcg.arrays import (
 from fastndcg.arrow_types import array_of, combine, decode, plain_strings
 from fastndcg.casts import JudgedPool as JudgedPool  # noqa: PLC0414 - a public name of this module, too
 from fastndcg.casts import (
+    cast_column,
     cast_flags,
     cast_integers,
     cast_offsets,
@@ -33,8 +34,6 @@ from fastndcg.casts import (
     cast_weight,
     check_end,
     flatten,
-    kind_error,
-    reorder,
 )
 from fastndcg.errors import (
     Argument,
@@ -318,9 +317,9 @@ class Rankings:
             (rows := grouped.rows) is not None
         ):
             if columns.get("is_judged") is not None:
-                columns["is_judged"] = reorder("is_judged", columns["is_judged"], rows)
+                columns["is_judged"] = cast_rows("is_judged", columns["is_judged"], len(rows))[rows]
             if columns.get("propensity") is not None:
-                columns["propensity"] = reorder("propensity", columns["propensity"], rows)
+                columns["propensity"] = cast_rows("propensity", columns["propensity"], len(rows))[rows]
             if columns.get("intents") is not None:
                 columns["intents"] = intent_grades("intents", columns["intents"], len(rows)).take(rows)
             if columns.get("doc_ids") is not None:
@@ -870,10 +869,7 @@ _OF_DOCUMENTS = ("relevance", "scores", "is_judged", "doc_ids", "propensity")
 
 
 def _cast_propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.float64]:
-    array = as_array("propensity", values)
-    if array.dtype.kind not in "buif" and len(array):
-        raise kind_error("propensity", array, "probabilities")
-    check_length("propensity", len(array), rankings.n_docs, "document")
+    array = cast_column("propensity", values, "buif", "probabilities", rankings.n_docs, "document")
     propensity = np.ascontiguousarray(array, dtype=np.float64)
     bad = ~((propensity > 0) & (propensity <= 1))
     if bad.any():

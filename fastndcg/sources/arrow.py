@@ -193,28 +193,18 @@ def _from_long(
 
     relevance, graded = grades_in(columns, table[columns.relevance], place)
     scores = scores_in(columns, table[columns.score], place)
-    judged = (
-        None if columns.is_judged is None else flags_in(columns.is_judged, table[columns.is_judged], place)
-    )
-    judged = combine_flags(judged, graded)
-    weight = (
-        None
-        if columns.weight is None
-        else numbers_in(columns.weight, table[columns.weight], "weights", place)
-    )
-    doc_ids = None if columns.doc_id is None else doc_ids_in(columns.doc_id, table[columns.doc_id], place)
-    more = _more(columns, lambda name: (table[name], place), len(table))
+    more = _of_documents(columns, lambda name: (table[name], place), graded, len(table))
 
     grouped = _group(ids) if grouped is None else grouped
     query_level = _QueryLevel(grouped, ids, numbers)
     kept = {name: query_level.column(name, table[name]) for name in columns.keep}
     kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
-    if weight is not None and columns.weight is not None:
-        weight = query_level.column(columns.weight, pa.chunked_array([pa.array(weight)])).to_numpy()
+    weight = None
+    if columns.weight is not None:
+        of_rows = numbers_in(columns.weight, table[columns.weight], "weights", place)
+        weight = query_level.column(columns.weight, pa.chunked_array([pa.array(of_rows)])).to_numpy()
     relevance, scores = grouped.in_order(relevance, scores)
     if grouped.codes is not None:
-        judged = None if judged is None else judged[grouped.rows]
-        doc_ids = None if doc_ids is None else doc_ids.take(pa.array(grouped.rows))
         more = {name: value.take(grouped.rows) for name, value in more.items()}
     rankings = _check(
         grouped.offsets,
@@ -222,8 +212,6 @@ def _from_long(
         scores,
         columns,
         lambda row: place(row if grouped.rows is None else int(grouped.rows[row])),
-        is_judged=judged,
-        doc_ids=doc_ids,
         query_ids=decode(grouped.query_ids),
         weight=weight,
         queries=pa.table(kept) if kept else None,
@@ -429,10 +417,7 @@ def _from_lists(
 
     relevance, graded = grades_in(columns, grades, document)
     scores = scores_in(columns, values_of(columns.score)[0], document)
-    judged = None if columns.is_judged is None else flags_in(columns.is_judged, *values_of(columns.is_judged))
-    judged = combine_flags(judged, graded)
-    doc_ids = None if columns.doc_id is None else doc_ids_in(columns.doc_id, *values_of(columns.doc_id))
-    more = _more(columns, values_of, len(grades))
+    more = _of_documents(columns, values_of, graded, len(grades))
     weight = (
         None
         if columns.weight is None
@@ -446,8 +431,6 @@ def _from_lists(
         scores,
         columns,
         document,
-        is_judged=judged,
-        doc_ids=doc_ids,
         query_ids=_row_numbers(len(table), numbers) if ids is None else decode(ids),
         weight=weight,
         queries=pa.table(kept) if kept else None,
@@ -504,14 +487,22 @@ def _split_lists(
     return np.concatenate(ends, dtype=np.int64), pa.chunked_array(values, kind.value_type)
 
 
-# ---- intents and propensities ----
+# ---- optional columns of documents ----
 
 
-def _more(
-    columns: Columns, values_of: Callable[[str], tuple[pa.ChunkedArray, Callable[[int], At]]], documents: int
+def _of_documents(
+    columns: Columns,
+    values_of: Callable[[str], tuple[pa.ChunkedArray, Callable[[int], At]]],
+    graded: Array | None,
+    documents: int,
 ) -> dict[str, Any]:
-    """Optional columns, in the form that `Rankings.from_offsets` takes."""
+    """Optional columns, in the form that `Rankings.from_offsets` takes; what is not `graded` is unjudged, too."""
     found: dict[str, Any] = {}
+    flags = None if columns.is_judged is None else flags_in(columns.is_judged, *values_of(columns.is_judged))
+    if (judged := combine_flags(flags, graded)) is not None:
+        found["is_judged"] = judged
+    if columns.doc_id is not None:
+        found["doc_ids"] = doc_ids_in(columns.doc_id, *values_of(columns.doc_id))
     if columns.intents is not None:
         column, _ = values_of(columns.intents)
         if not is_list(column.type):
