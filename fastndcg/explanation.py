@@ -28,16 +28,6 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-COLUMNS = {
-    "rank": pa.int64(),
-    "doc_id": None,  # keeps the type of the user's ids
-    "grade": pa.float64(),
-    "score": None,
-    **dict.fromkeys(("gain", "discount", "contribution", "cumulative"), pa.float64()),
-    **dict.fromkeys(("ideal_grade", "ideal_contribution"), pa.float64()),
-    "tie_group": pa.int64(),
-    "expected_gain": pa.float64(),
-}
 _SHOWN = 30  # rows of a printed table, at most
 _MOST_NEAR = 5  # similar ids that an error proposes, at most
 _LOOKED_AT = 200_000  # ids that are searched for similar ones, at most
@@ -167,7 +157,9 @@ class Explanation(AsFrame):
         parts = _pad(ranks.contribution, len(rows), 0.0)
         columns = {
             "rank": pa.array(rows + 1, mask=~(is_ranked | ~is_document)),
-            "doc_id": None if rankings.doc_ids is None else combine(rankings.doc_ids).take(taken),
+            "doc_id": pa.nulls(len(rows))
+            if rankings.doc_ids is None
+            else combine(rankings.doc_ids).take(taken),
             "grade": _null_where_nan(grade),
             "score": pa.array(rankings.scores).take(taken),
             "gain": _null_where_nan(_pad(self._gains[order], len(rows))),
@@ -179,7 +171,6 @@ class Explanation(AsFrame):
             "tie_group": _tie_groups(rankings.scores[order], len(rows)),
             "expected_gain": _null_where_nan(_pad(ranks.added, len(rows))),
         }
-        columns["doc_id"] = pa.nulls(len(rows)) if columns["doc_id"] is None else columns["doc_id"]
         return pa.table(columns)
 
     def _last(self) -> float:

@@ -530,9 +530,7 @@ class Summary(Table):
             | dict.fromkeys(self._numbers, pa.float64())
             | {name: pa.int64() for name in self._COUNTS}
         )
-        return pa.table(
-            {name: pa.array([row[name] for row in self.rows], kind) for name, kind in types.items()}
-        )
+        return pa.Table.from_pylist(self.rows, pa.schema(types))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Summary, (self.rows,)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.arrays import offsets_from
+from fastndcg.arrays import offsets_from, runs_of
 from fastndcg.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.sources import trec
@@ -439,10 +439,7 @@ def _iprec_at_recall(ranked: Ranked, shares: Sequence[float], release: Release) 
 
 
 def _eleven_points(ranked: Ranked, shares: Sequence[float], release: Release) -> Float64:
-    total = np.zeros(ranked.n_queries)
-    for values in _interpolate(ranked, shares, release):
-        total = total + values
-    return total / float(len(shares))
+    return sum(_interpolate(ranked, shares, release), np.zeros(ranked.n_queries)) / float(len(shares))
 
 
 def _rprec_mult(ranked: Ranked, multiples: Sequence[float]) -> list[Float64]:
@@ -868,9 +865,7 @@ def _rows_of(offsets: Int64, order: Int64, most: int | None) -> tuple[Int64, Int
     sizes = np.diff(offsets)[order]
     if most is not None:
         sizes = np.minimum(sizes, most)
-    ends = np.cumsum(sizes)
-    rows = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(offsets[:-1][order] - ends + sizes, sizes)
-    return rows, sizes
+    return runs_of(offsets[:-1][order], sizes), sizes
 
 
 class _Column(NamedTuple):

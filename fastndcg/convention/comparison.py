@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -160,24 +160,19 @@ def compare_conventions(
         mean = means[rule]
         return math.nan if isinstance(mean, str) else placed.get(mean, mean)
 
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("name", "value", "difference", *CHOICES, "refused")
-    }
-    first = value_of(rules[0])
+    rows, first = [], value_of(rules[0])
     for rule in rules:
-        reason = means[rule]
-        refused = isinstance(reason, str)
-        columns["name"].append(rule.name)
-        columns["value"].append(None if refused else value_of(rule))
-        columns["difference"].append(None if refused else value_of(rule) - first)
-        columns["refused"].append(reason if refused else None)
+        if isinstance(means[rule], str):
+            rows.append({"name": rule.name, "refused": means[rule]})
+            continue
         effects, at = dict.fromkeys(CHOICES, 0.0), first
         for choice, step in walks[rule]:
             effects[choice], at = value_of(step) - at, value_of(step)
-        for choice, effect in effects.items():
-            columns[choice].append(None if refused else effect)
-    types = dict.fromkeys(columns, pa.float64()) | {"name": pa.string(), "refused": pa.string()}
-    return Table(pa.table({name: pa.array(values, types[name]) for name, values in columns.items()}))
+        value = value_of(rule)
+        rows.append({"name": rule.name, "value": value, "difference": value - first, **effects})
+    numbers = dict.fromkeys(("value", "difference", *CHOICES), pa.float64())
+    types = {"name": pa.string(), **numbers, "refused": pa.string()}
+    return Table(pa.Table.from_pylist(rows, pa.schema(types)))
 
 
 def explain_conventions(
@@ -247,16 +242,8 @@ def explain_conventions(
             {"choice": choice, "before": before, "after": after, "effect": reached - value, "value": reached}
         )
         at, value = step, reached
-    types = {
-        "choice": pa.string(),
-        "before": pa.string(),
-        "after": pa.string(),
-        "effect": pa.float64(),
-        "value": pa.float64(),
-    }
-    return Table(
-        pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()})
-    )
+    types = dict.fromkeys(rows[0], pa.string()) | {"effect": pa.float64(), "value": pa.float64()}
+    return Table(pa.Table.from_pylist(rows, pa.schema(types)))
 
 
 def _text_of(rule: Convention, choice: str) -> str:
