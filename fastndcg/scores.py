@@ -14,14 +14,7 @@ import numpy.typing as npt
 from fastndcg import statistics
 from fastndcg.arrays import read_only
 from fastndcg.arrow_types import array_of, decode
-from fastndcg.errors import (
-    Argument,
-    ColumnError,
-    FastndcgError,
-    check_choice,
-    count_of,
-    suggest,
-)
+from fastndcg.errors import Argument, ColumnError, FastndcgError, check_choice, count_of, suggest
 from fastndcg.files import kind_of, table_writer, whole_file
 from fastndcg.later import pa
 from fastndcg.measures import Measure, as_measure, find_measure
@@ -389,12 +382,7 @@ def interval_of(mean: float, moments: Moments, confidence: float, *, weighted: b
 
 
 def columns_of_means(
-    name: str,
-    means: Sequence[float],
-    moments: Iterable[Moments],
-    confidence: float | None,
-    *,
-    weighted: bool,
+    name: str, means: Sequence[float], moments: Iterable[Moments], confidence: float | None, *, weighted: bool
 ) -> dict[str, pa.Array]:
     """The mean of each group, and with a confidence its ends, as columns of a measure."""
     columns = {name: pa.array(means, pa.float64())}

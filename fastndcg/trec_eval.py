@@ -493,8 +493,7 @@ def _set_f(ranked: Ranked, beta: Sequence[float]) -> Float64:
 
 def _set_map(ranked: Ranked) -> Float64:
     return _ratio(
-        ranked.found.astype(np.float64) * ranked.found,
-        ranked.returned.astype(np.float64) * ranked.relevant,
+        ranked.found.astype(np.float64) * ranked.found, ranked.returned.astype(np.float64) * ranked.relevant
     )
 
 

@@ -59,8 +59,7 @@ if TYPE_CHECKING:
 
 
 AnchorsOption = Annotated[
-    bool,
-    typer.Option("--anchors", help="Show where each mean lies between a random and the best order."),
+    bool, typer.Option("--anchors", help="Show where each mean lies between a random and the best order.")
 ]
 ByOption = Annotated[
     list[str] | None,
@@ -130,8 +129,7 @@ class Statistics:
     ] = None
     missing: LacksOption = "refuse"
     unpaired: Annotated[
-        bool,
-        typer.Option("--unpaired", help="Independent samples of different queries: Welch's t-test."),
+        bool, typer.Option("--unpaired", help="Independent samples of different queries: Welch's t-test.")
     ] = False
     resamples: Annotated[
         int, typer.Option(help="Number of draws of randomisation, tukey and the bootstrap.")
@@ -297,12 +295,7 @@ def _of_paths(
 
 
 def _of_runs(
-    sources: Sources,
-    roles: Roles,
-    asked: list[Measure],
-    stored: dict[str, Stored],
-    missing: str,
-    how: How,
+    sources: Sources, roles: Roles, asked: list[Measure], stored: dict[str, Stored], missing: str, how: How
 ) -> Iterator[Scored]:
     """Each run, with the judged queries that it has, or with all if missing queries count."""
     names = dict(zip(sources.runs, name_runs(sources.runs), strict=True))

@@ -45,8 +45,7 @@ MemoryOption = Annotated[
     ),
 ]
 QrelsOption = Annotated[
-    str | None,
-    typer.Option(help="Judgments, as TREC qrels or a table; with --run, in place of PATH."),
+    str | None, typer.Option(help="Judgments, as TREC qrels or a table; with --run, in place of PATH.")
 ]
 ScoresOption = Annotated[
     list[str] | None, typer.Option(help="Column of scores; with one PATH repeatable, once for each system.")

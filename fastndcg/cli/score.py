@@ -192,8 +192,7 @@ def score(
         scored = [how.score_chosen(of_letor, measures, out)]
     elif stored is not None:
         check_stored(
-            paths[0],
-            {"--keep": keep, "--convention": convention, "--anchors": anchors} | options_of(roles),
+            paths[0], {"--keep": keep, "--convention": convention, "--anchors": anchors} | options_of(roles)
         )
         scored = stored_results(stored, chosen or stored.measures)
     elif opened is not None:
@@ -410,7 +409,7 @@ def _check_results(out: Path | None, keep: list[str] | None, paths: list[str]) -
     if ending in _OTHER_SUFFIXES:
         refuse(
             f"--out: {out} is written as Parquet, CSV, JSON Lines or Feather; name a file ending in .parquet, .csv, .jsonl or "
-            ".feather. For a summary as text use --format csv or json.",
+            ".feather. For a summary as text use --format csv or json."
         )
     check_out(out, paths)
 
@@ -433,10 +432,7 @@ class _Results:
 
 
 def _score_stream(
-    stream: FileStream,
-    measures: list[Measure],
-    convention: Convention | None,
-    out: Path | None,
+    stream: FileStream, measures: list[Measure], convention: Convention | None, out: Path | None
 ) -> tuple[Scores, int]:
     """Scores and the number of documents."""
     from fastndcg.scores import results_file

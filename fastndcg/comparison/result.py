@@ -485,12 +485,7 @@ class Comparison(AsFrame):
     def to_json(self) -> str:
         """Rows, options, cautions and missing queries as JSON. NaN becomes null."""
         missing = {name: ids.to_pylist() for name, ids in self.missing.items()}
-        whole = {
-            **self._options._asdict(),
-            "rows": self.rows,
-            "cautions": self.cautions,
-            "missing": missing,
-        }
+        whole = {**self._options._asdict(), "rows": self.rows, "cautions": self.cautions, "missing": missing}
         if self.anchors:
             whole["anchors"] = texts.anchor_rows(self)
         return json.dumps(without_nan(whole), default=str, indent=2)

@@ -192,11 +192,7 @@ def _sequence(name: str, values: Iterable[Any]) -> Numbers:
     return numbers
 
 
-_GAINS = {
-    "linear": "the grade",
-    "exp2": "2^grade - 1",
-    "binary": "1 from the grade `rel` on, 0 below it",
-}
+_GAINS = {"linear": "the grade", "exp2": "2^grade - 1", "binary": "1 from the grade `rel` on, 0 below it"}
 _DISCOUNTS = {
     "log2": "1 / log2(i + 1)",
     "jarvelin": "1 at the ranks 1 and 2, then 1 / log2(i)",
@@ -360,10 +356,7 @@ REL = Parameter(
 )
 RELEVANT = Parameter("rel", 1.0, _read_number("rel", "a grade"), "smallest grade that counts as relevant")
 UNJUDGED = Parameter(
-    "unjudged",
-    None,
-    _read_number("unjudged", "a grade", none=True),
-    "grade that unjudged documents get",
+    "unjudged", None, _read_number("unjudged", "a grade", none=True), "grade that unjudged documents get"
 )
 BETA = Parameter(
     "beta",
@@ -385,10 +378,7 @@ RECALL = Parameter(
 )
 DENOMINATOR = _one_of(
     "denominator",
-    {
-        "n_relevant": "all relevant documents",
-        "min(n_relevant, k)": "all relevant documents, but at most k",
-    },
+    {"n_relevant": "all relevant documents", "min(n_relevant, k)": "all relevant documents, but at most k"},
     "the divisor of the sum of precisions",
 )
 RELATIVE = Parameter("relative", False, _read_flag("relative"), "divide by the highest possible precision")

@@ -530,12 +530,7 @@ def _of_documents(
 
 
 def _check(
-    offsets: Int64,
-    relevance: Array,
-    scores: Array,
-    columns: Columns,
-    place: Callable[[int], At],
-    **more: Any,
+    offsets: Int64, relevance: Array, scores: Array, columns: Columns, place: Callable[[int], At], **more: Any
 ) -> Rankings:
     try:
         rankings = Rankings.from_offsets(offsets, relevance, scores, nan=columns.nan, **more)
@@ -548,10 +543,7 @@ def _name_the_column(
     error: InputError, relevance: Array, scores: Array, columns: Columns, place: Callable[[int], At]
 ) -> NoReturn:
     """Raise the error of `Rankings` again, with the names of column and row that the caller knows."""
-    for name, values, steps in (
-        (columns.score, scores, OR_LAST),
-        (columns.relevance, relevance, UNJUDGED),
-    ):
+    for name, values, steps in ((columns.score, scores, OR_LAST), (columns.relevance, relevance, UNJUDGED)):
         if values.dtype.kind != "f" or (values is scores and columns.nan != "refuse"):
             continue
         bad = np.isnan(values) if values is scores else ~np.isfinite(values)

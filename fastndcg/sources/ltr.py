@@ -21,14 +21,7 @@ from fastndcg.rankings import Rankings
 from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.formats import LETOR, Format
-from fastndcg.sources.lines import (
-    Lines,
-    cannot_read,
-    open_unpacking,
-    path_of,
-    read_lines,
-    report_progress,
-)
+from fastndcg.sources.lines import Lines, cannot_read, open_unpacking, path_of, read_lines, report_progress
 from fastndcg.sources.trec import whole
 from fastndcg.sources.values import first_line, with_nulls_as_nan
 from fastndcg.threads import check_threads

@@ -111,12 +111,7 @@ class Values:
     """A column of consecutive row groups of a file, in steps of any number of rows, with `room` for others before each."""
 
     def __init__(
-        self,
-        source: pa.NativeFile,
-        footer: Footer,
-        groups: Iterable[int],
-        leaf: Leaf,
-        room: int = 0,
+        self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf, room: int = 0
     ) -> None:
         self._leaf, self._room = leaf, room
         self._pages = _pages(source, footer, groups, leaf, leaf.dtype, self._entries)

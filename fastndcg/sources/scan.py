@@ -338,11 +338,7 @@ class FileStream(RankingsStream):
         numbers = numbers + self._first_row
         with parquet.naming(self._paths):
             return rankings_from_table(
-                table,
-                self.columns,
-                to_decode=self._encoded,
-                numbers=numbers,
-                grouped=grouped,
+                table, self.columns, to_decode=self._encoded, numbers=numbers, grouped=grouped
             )
 
     def _tell(self, done: int) -> None:
@@ -396,11 +392,7 @@ class ParquetStream(FileStream):
     grouped : bool or None
     """
 
-    def __init__(
-        self,
-        dataset: parquet.Dataset,
-        **options: Unpack[StreamOptions],
-    ) -> None:
+    def __init__(self, dataset: parquet.Dataset, **options: Unpack[StreamOptions]) -> None:
         super().__init__(dataset.paths, dataset.columns, **options)
         self._dataset, self._decoders, self._encoded = dataset, self._threads, dataset.encoded
         self.n_rows = self._ends_at = dataset.n_rows

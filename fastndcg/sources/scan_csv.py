@@ -103,11 +103,7 @@ class CsvStream(FileStream):
 
     _decoders = 1  # each with as many threads of pyarrow as there are
 
-    def __init__(
-        self,
-        opened: csv.Opened,
-        **options: Unpack[StreamOptions],
-    ) -> None:
+    def __init__(self, opened: csv.Opened, **options: Unpack[StreamOptions]) -> None:
         super().__init__(opened.paths, opened.columns, **options)
         self._opened, self._settled, self._first_row = opened, False, opened.first_row
         self._block: int | None = (
