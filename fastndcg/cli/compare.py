@@ -46,7 +46,6 @@ from fastndcg.cli.score import ConventionOption, How, Scored, open_runs, read_co
 from fastndcg.errors import check_system
 from fastndcg.measures import Measure
 from fastndcg.scores import Scores
-from fastndcg.sources.results import find_stored
 from fastndcg.statistics.intervals import SMALL
 from fastndcg.tables import fit, shown_value, terminal_width
 
@@ -196,11 +195,8 @@ def compare(
     sources = given.sources({"--by": by, "--cluster": cluster} | reading.of_paths())
     roles = reading.roles(sources.score)
     opened = {path: open_paths([path], threads) for path in sources.paths} | open_runs(sources.runs, threads)
-    found = {path: find_stored(files, roles) for path, files in opened.items()}
-    stored = {path: each for path, each in found.items() if each is not None}
     how = How(read_convention(convention, anchored=anchors), anchors, threads, memory)
-    for path in stored:
-        how.check_stored(path)
+    stored = how.find_stored(opened, roles)
     measures = [found.measures for found in stored.values()]
     asked = read_measures(measure, []) if measure else _measures_of_all(measures)
     if sources.paths:

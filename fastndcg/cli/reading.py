@@ -258,11 +258,15 @@ def check_out(out: Path, inputs: Iterable[str]) -> None:
 
 def tell(queries: int, documents: int | None, taken: dict[str, str | None], name: str | None = None) -> None:
     """Print to stderr what was read. It is called last, so that a failing command prints one line only."""
-    named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
-    listed = f"; columns: {named}" if named else ""
     of_run = "" if name is None else f"{name}: "
     of_what = "stored results" if documents is None else count_of(documents, "document")
-    sys.stderr.write(f"{of_run}{count_of(queries, 'query')}, {of_what}{listed}\n")
+    sys.stderr.write(f"{of_run}{count_of(queries, 'query')}, {of_what}{columns_in_words(taken)}\n")
+
+
+def columns_in_words(taken: dict[str, str | None]) -> str:
+    """The column of each role, to end a line with."""
+    named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
+    return f"; columns: {named}" if named else ""
 
 
 class Sources(NamedTuple):

@@ -13,10 +13,10 @@ from fastndcg.cli.application import command
 from fastndcg.cli.options import ConfidenceOption, LacksOption, MeasureOption, ThreadsOption
 from fastndcg.cli.reading import (
     ReadingOfMeans,
-    System,
     Systems,
     check_confidence,
     check_out,
+    columns_in_words,
     number_or_word,
     read_measures,
     read_systems,
@@ -88,14 +88,9 @@ def report(
             confidence=confidence,
             missing=number_or_word(missing),
             title=title,
-            sources={name: _source(system) for name, system in systems.items()},
+            sources={name: each.source + columns_in_words(each.columns) for name, each in systems.items()},
             command=shlex.join(["fastndcg", *sys.argv[1:]]),
             threads=threads,
         )
     for name, system in systems.items():
         tell(system.rankings.n_queries, system.rankings.n_docs, system.columns, name)
-
-
-def _source(system: System) -> str:
-    named = ", ".join(f"{role}={column}" for role, column in system.columns.items() if column is not None)
-    return f"{system.source}; columns: {named}" if named else system.source

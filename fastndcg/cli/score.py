@@ -221,10 +221,7 @@ def _of_runs(
     how: How,
 ) -> Iterator[Scored]:
     """Each run. Stored results are read for the chosen measures, or else for all of theirs."""
-    found = {path: find_stored(opened, roles) for path, opened in open_runs(runs, how.threads).items()}
-    stored = {path: each for path, each in found.items() if each is not None}
-    for path in stored:
-        how.check_stored(path)
+    stored = how.find_stored(open_runs(runs, how.threads), roles)
     to_read = [run for run in runs if run not in stored]
     lacking: typing.Missing = "skip" if missing is Missing.skip else "zero"
     fresh = read_qrels_runs(judgments, to_read, roles, measures, how.threads, lacking)
@@ -306,9 +303,13 @@ class How(NamedTuple):
     threads: int | None
     memory: str | None
 
-    def check_stored(self, path: str) -> None:
-        """End the command if an option would require to evaluate stored results again."""
-        check_stored(path, {"--anchors": self.anchored, "--convention": self.convention})
+    def find_stored(self, opened: dict[str, Opened], roles: Roles) -> dict[str, Stored]:
+        """The files that are stored results. Ends the command if an option would require to evaluate them again."""
+        found = {path: find_stored(files, roles) for path, files in opened.items()}
+        stored = {path: each for path, each in found.items() if each is not None}
+        for path in stored:
+            check_stored(path, {"--anchors": self.anchored, "--convention": self.convention})
+        return stored
 
     def score(
         self,
