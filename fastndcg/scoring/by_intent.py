@@ -11,7 +11,6 @@ of a document in its tied group is uniform, and the number of documents of its i
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from fastndcg.later import pa
 from fastndcg.measures.parameters import Function
 from fastndcg.scoring import launch, plan
 from fastndcg.scoring.plan import Worth
+from fastndcg.threads import in_threads
 
 if TYPE_CHECKING:
     from fastndcg.intents import IntentGrades
@@ -99,12 +99,7 @@ def _score(
     def score_part(part: tuple[int, int]) -> None:
         worlds.run("intents.score_intents", size, *part, *rest)
 
-    parts = _parts(documents, judged, launch.threads_of(threads))
-    if len(parts) == 1:
-        score_part(parts[0])
-    else:
-        with ThreadPoolExecutor(len(parts)) as pool_of_threads:
-            list(pool_of_threads.map(score_part, parts))
+    in_threads(score_part, _parts(documents, judged, launch.threads_of(threads)))
     return out
 
 

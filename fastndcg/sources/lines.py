@@ -28,7 +28,7 @@ from fastndcg.errors import InputTypeError, SourceError
 from fastndcg.kernels import worlds
 from fastndcg.progress import Progress, Task
 from fastndcg.sources.messages import reading
-from fastndcg.threads import processors
+from fastndcg.threads import in_threads, processors
 
 if TYPE_CHECKING:
     from fastndcg.kernels.lines import TextColumns
@@ -60,9 +60,8 @@ class Lines(NamedTuple):
     path: str
     query_codes: Array  # for each row, which of `queries`
     queries: pa.Array  # distinct query ids in order of first appearance
-    docs: (
-        pa.Array
-    )  # large_string, or large_binary where some id is not UTF-8; empty where the lines have no ids
+    # large_string, or large_binary where some id is not UTF-8; empty where the lines have no ids
+    docs: pa.Array
     values: npt.NDArray[np.float64]
     skipped: Array  # rows before which a line was skipped
     last: list[str]  # fields of the last line with a row on it
@@ -234,11 +233,7 @@ def read_lines(
     path = path_of(path, "path")
     cuts, meter = _cuts(path, threads or processors(), sizes), _meter.get()
     parts = [_Part(path, scan, wanted, start, stop, meter, sizes) for start, stop in pairwise(cuts)]
-    if len(parts) == 1:
-        parts[0].read()
-    else:
-        with ThreadPoolExecutor(len(parts)) as pool:
-            list(pool.map(_Part.read, parts))  # raises the first error in the file
+    in_threads(_Part.read, parts)  # raises the first error in the file
     return _join(path, parts)
 
 
@@ -279,16 +274,9 @@ class _Part:
         self.path, self.scan, self.wanted, self.start, self.stop = path, scan, wanted, start, stop
         self.filled = np.zeros(kernels.ODD + 1, np.int64)
         self.last: list[bytes] = []
-        self.columns = kernels.TextColumns(
-            np.empty(0, np.uint8),
-            np.empty(0, np.int64),
-            np.empty(0, np.uint8),
-            np.empty(0, np.int64),
-            np.empty(0, np.int64),
-            np.empty(0, np.float64),
-            np.empty(0, np.int64),
-            np.empty((0, 3), np.int64),
-        )
+        kinds = (np.uint8, np.int64, np.uint8, np.int64, np.int64, np.float64, np.int64)
+        columns = [*(np.empty(0, kind) for kind in kinds), np.empty((0, 3), np.int64)]
+        self.columns = kernels.TextColumns(*columns)
 
     def read(self) -> None:
         from fastndcg.kernels.lines import ODD, ROWS, SKIPPED
@@ -300,9 +288,8 @@ class _Part:
             rows = self.filled[ROWS]
             malformed = self.scan(block, self.columns, self.filled)
             if malformed >= 0:
-                raise self._malformed_error(
-                    block, malformed, int(self.filled[ROWS] + self.filled[SKIPPED]) + 1
-                )
+                line = int(self.filled[ROWS] + self.filled[SKIPPED]) + 1
+                raise self._malformed_error(block, malformed, line)
             if self.filled[ODD]:
                 self._read_odd(block)
             if self.filled[ROWS] > rows:
@@ -367,22 +354,14 @@ class _Part:
 
         rows = size // _FEWEST_BYTES + 1
         more = (size, rows + 1, size, rows, rows, rows, size, rows)
-        filled = self.filled
-        at = (
-            filled[kernels.DOC_BYTES],
-            filled[kernels.ROWS],
-            filled[kernels.QUERY_BYTES],
-            filled[kernels.QUERIES],
-            filled[kernels.QUERIES],
-            filled[kernels.ROWS],
-            filled[kernels.SKIPPED],
-            0,
-        )
+        of_documents, of_queries = (kernels.DOC_BYTES, kernels.ROWS), (kernels.QUERY_BYTES, kernels.QUERIES)
+        counts = [*of_documents, *of_queries, kernels.QUERIES, kernels.ROWS, kernels.SKIPPED]
+        at = [*self.filled[counts].tolist(), 0]
         self.columns = kernels.TextColumns(
             *(
                 column
                 if len(column) >= used + room
-                else _enlarge(column, int(used), int(used * max(ahead, 2.0)) + room)
+                else _enlarge(column, used, int(used * max(ahead, 2.0)) + room)
                 for column, used, room in zip(self.columns, at, more, strict=True)
             )
         )
@@ -396,7 +375,7 @@ class _Part:
         text = np.empty(int((odd[:, 2] - odd[:, 1]).sum()), np.uint8)
         ends = np.empty(len(odd), np.int64)
         worlds.run("lines.cut_out", len(odd), block, odd, text, ends)
-        numbers = large_text(text, _after_zero(ends))
+        numbers = large_text(text, np.append(0, ends))
         try:
             self.columns.values[odd[:, 0]] = array_of(numbers.cast(pa.float64()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # the latter of what is no UTF-8
@@ -407,14 +386,10 @@ class _Part:
                     self.columns.values[row[0]] = float(number)
                 except ValueError:
                     start = block[: row[1]].tobytes().rfind(b"\n") + 1
-                    line = (
-                        row[0]
-                        + 1
-                        + int((self.columns.skipped[: self.filled[kernels.SKIPPED]] <= row[0]).sum())
-                    )
-                    raise self._malformed_error(
-                        block, start, line, f'"{shown(number)}" is not a number'
-                    ) from None
+                    skipped = self.columns.skipped[: self.filled[kernels.SKIPPED]]
+                    line = row[0] + 1 + int((skipped <= row[0]).sum())
+                    reason = f'"{shown(number)}" is not a number'
+                    raise self._malformed_error(block, start, line, reason) from None
 
     def _malformed_error(self, block: Array, start: int, line: int, reason: str = "") -> SourceError:
         """The error that names the line beginning at `start` of the block, which is number `line` of this part."""
@@ -495,10 +470,8 @@ def _join(path: str, parts: list[_Part]) -> Lines:
             copies.append((pieces[place][: end - start], shifts[place], whole[start:end]))
         return whole
 
-    doc_bytes, query_bytes = (
-        column("doc_bytes", kernels.DOC_BYTES),
-        column("query_bytes", kernels.QUERY_BYTES),
-    )
+    doc_bytes = column("doc_bytes", kernels.DOC_BYTES)
+    query_bytes = column("query_bytes", kernels.QUERY_BYTES)
     has_docs = len(doc_bytes) > 0
     offsets = (
         column("doc_offsets", kernels.ROWS, kernels.DOC_BYTES, more=1) if has_docs else np.zeros(1, np.int64)
@@ -512,13 +485,11 @@ def _join(path: str, parts: list[_Part]) -> Lines:
         with ThreadPoolExecutor(len(parts)) as pool:
             list(pool.map(_copy, copies))
     docs = large_text(doc_bytes, offsets)
-    runs = large_text(query_bytes, _after_zero(query_ends)).dictionary_encode()
+    runs = large_text(query_bytes, np.append(0, query_ends)).dictionary_encode()
     codes = np.repeat(array_of(runs.indices), np.diff(np.append(first_rows, len(values))))
-    queries = (
-        runs.dictionary.cast(pa.string())
-        if pa.types.is_large_string(runs.dictionary.type)
-        else runs.dictionary
-    )
+    queries = runs.dictionary
+    if pa.types.is_large_string(queries.type):
+        queries = queries.cast(pa.string())
     last = [
         field.decode("utf-8", "backslashreplace")
         for field in next((part.last for part in reversed(parts) if part.last), [])
@@ -532,10 +503,6 @@ def _copy(task: tuple[Array, int, Array]) -> None:
         np.add(piece, shift, out=out)
     else:
         out[:] = piece
-
-
-def _after_zero(ends: Array) -> Array:
-    return np.concatenate([[0], ends]).astype(np.int64, copy=False)
 
 
 def large_text(data: Array, offsets: Array) -> pa.Array:

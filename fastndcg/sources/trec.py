@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, pairwise
@@ -66,7 +65,7 @@ from fastndcg.sources.lines import (
     report_progress,
 )
 from fastndcg.sources.values import grades_in, numbers_in, refuse_nulls, scores_in, shown
-from fastndcg.threads import check_threads, processors
+from fastndcg.threads import check_threads, in_threads, processors
 from fastndcg.typing import Missing, NaN, TieOrder
 from fastndcg.typing import Path as PathLike
 
@@ -1026,10 +1025,7 @@ def _parts_of(rows: int, threads: int | None) -> int:
 
 def _each(kernel: Callable[[slice], Any], cuts: list[int]) -> list[Any]:
     parts = [slice(start, stop + 1) for start, stop in pairwise(cuts)]
-    if len(parts) < 2:
-        return [kernel(slice(None))]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(kernel, parts))
+    return in_threads(kernel, parts if len(parts) > 1 else [slice(None)])
 
 
 def _digest(ids: pa.Array, threads: int | None) -> Ids:
