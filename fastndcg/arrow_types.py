@@ -30,6 +30,12 @@ def plain_strings(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedAr
     return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
 
 
+def with_long_offsets(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Strings of 2 GiB and more do not fit the offsets of one array of short ones."""
+    is_too_long = pa.types.is_string(column.type) and column.nbytes >= 2**31
+    return column.cast(pa.large_string()) if is_too_long else column
+
+
 def combine(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(column, pa.ChunkedArray):
         return column

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from fastndcg import errors
 from fastndcg.api import evaluate_part
+from fastndcg.arrays import runs_of
 from fastndcg.arrow_types import decode
 from fastndcg.convention.declarations import Convention, as_convention
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
@@ -323,8 +324,7 @@ def unpack(task: Task, batch: pa.RecordBatch) -> pa.Table:
     that names the column and the query.
     """
     counts = batch.column(_COUNT).to_numpy()
-    ends = np.cumsum(counts)
-    places = np.arange(counts.sum()) - np.repeat(ends - counts, counts)  # in its query, of each row
+    places = runs_of(0, counts)  # in its query, of each row
     columns = {task.query: batch.column(task.query).take(pa.array(np.repeat(np.arange(len(batch)), counts)))}
     for name in packed_names(task)[2:]:
         lists = batch.column(name)

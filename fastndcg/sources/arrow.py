@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import combine_flags
-from fastndcg.arrow_types import array_of, column_of, decode, is_number
+from fastndcg.arrow_types import array_of, column_of, decode, is_number, with_long_offsets
 from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, count_of
 from fastndcg.grouping import Grouped, group_by_query
 from fastndcg.intents import intent_grades
@@ -33,8 +33,6 @@ from fastndcg.sources.values import (
     refuse_nulls,
     scores_in,
     shown,
-    view,
-    with_long_offsets,
 )
 
 Array = npt.NDArray[Any]
@@ -232,7 +230,7 @@ def _group(ids: pa.ChunkedArray) -> Grouped:
             return group_by_query(ids)
         starts, ids_of_runs = changes, _take(ids, changes)
     if is_number(ids_of_runs.type) and ids_of_runs.num_chunks:
-        numbers = view(ids_of_runs)
+        numbers = array_of(ids_of_runs)
         if bool((numbers[1:] > numbers[:-1]).all()):
             return Grouped(_whole(ids_of_runs), np.append(starts, len(ids)))
     ends = np.append(starts[1:], len(ids))
@@ -254,7 +252,7 @@ def runs_of(column: pa.ChunkedArray) -> tuple[Int64, pa.ChunkedArray]:
     starts, values, before = [np.empty(0, np.int64)], [], 0
     for chunk in column.chunks:
         first, count = chunk.find_physical_offset(), chunk.find_physical_length()
-        ends = view(chunk.run_ends)[first : first + count].astype(np.int64) + (before - chunk.offset)
+        ends = array_of(chunk.run_ends)[first : first + count].astype(np.int64) + (before - chunk.offset)
         starts.append(np.append(before, ends[:-1])[:count])
         values.append(chunk.values[first : first + count])
         before += len(chunk)
@@ -271,13 +269,13 @@ def _changes(column: pa.ChunkedArray, most: int) -> Int64 | None:
         return None
     for chunk in column.chunks:
         if pa.types.is_dictionary(kind) or is_number(kind):
-            values = view(chunk.indices if pa.types.is_dictionary(kind) else chunk)
+            values = array_of(chunk.indices if pa.types.is_dictionary(kind) else chunk)
             changes = _list(values[1:] != values[:-1], most)
         elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
             import pyarrow.compute as pc
 
             # 3.4 ns a row, where encoding as a dictionary takes 14
-            changes = _list(view(pc.not_equal(chunk[1:], chunk[:-1])), most)
+            changes = _list(array_of(pc.not_equal(chunk[1:], chunk[:-1])), most)
         else:
             return None
         most -= 1 if changes is None else len(changes) + 1
@@ -309,7 +307,7 @@ def _take(column: pa.ChunkedArray, rows: Int64) -> pa.ChunkedArray:
 def _take_of(chunk: pa.Array, rows: Int64) -> pa.Array:
     """Take rows. NumPy needs half the time of Arrow, which also looks after nulls."""
     if is_number(chunk.type) and not chunk.null_count:
-        return column_of(view(chunk)[rows], chunk.type)
+        return column_of(array_of(chunk)[rows], chunk.type)
     return chunk.take(column_of(rows))
 
 
@@ -362,7 +360,7 @@ class _QueryLevel:
     def _differing(self, column: pa.ChunkedArray) -> int | None:
         """The first row, in query order, that differs from the row before it in its query."""
         encoded = decode(column).dictionary_encode(null_encoding="encode")
-        codes = join_arrays([view(chunk.indices) for chunk in encoded.chunks], np.int32)
+        codes = join_arrays([array_of(chunk.indices) for chunk in encoded.chunks], np.int32)
         if self._grouped.rows is not None:
             codes = codes[self._grouped.rows]
         changes = codes[1:] != codes[:-1]
@@ -472,7 +470,7 @@ def _split_lists(
     ends, values, total = [np.zeros(1, np.int64)], [], 0
     for chunk in column.chunks:
         if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            offsets = view(chunk.offsets)
+            offsets = array_of(chunk.offsets)
             values.append(chunk.values.slice(offsets[0], offsets[-1] - offsets[0]))
             if column.num_chunks == 1 and offsets[0] == 0:
                 return offsets.astype(np.int64, copy=False), pa.chunked_array(values)
@@ -482,7 +480,7 @@ def _split_lists(
             ends.append(total + kind.list_size * np.arange(1, len(chunk) + 1, dtype=np.int64))
         else:
             values.append(chunk.flatten())
-            ends.append(total + np.cumsum(view(chunk.sizes), dtype=np.int64))
+            ends.append(total + np.cumsum(array_of(chunk.sizes), dtype=np.int64))
         total += len(values[-1])
     return np.concatenate(ends, dtype=np.int64), pa.chunked_array(values, kind.value_type)
 

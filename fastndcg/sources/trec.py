@@ -999,8 +999,7 @@ def _group(codes: Array, n_codes: int) -> tuple[Array, Array]:
     if not len(codes) or (codes[1:] >= codes[:-1]).all():
         offsets = np.searchsorted(codes, np.arange(n_codes + 1)).astype(np.int64)
         return offsets, np.arange(offsets[-1], dtype=np.int64)
-    codes = codes.astype(np.int64, copy=False).view()
-    codes.flags.writeable = False
+    codes = read_only(codes.astype(np.int64, copy=False))
     offsets, rows = worlds.run("rows.rows_by_code", len(codes), codes, n_codes + 1)
     return offsets[:-1], rows[: offsets[-2]]
 

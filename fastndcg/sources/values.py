@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import OR_UNJUDGED, negate, split_unjudged
-from fastndcg.arrow_types import array_of, decode, is_number, plain_strings
+from fastndcg.arrow_types import array_of, decode, is_number, plain_strings, with_long_offsets
 from fastndcg.errors import Argument, At, InputError, InputTypeError, Part, Step, count_of, suggest
 from fastndcg.tables import shorten
 
@@ -48,7 +48,7 @@ def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[
             ".",
         )
     # joined by Arrow, whose allocator keeps memory for the next part of a stream; NumPy's has it faulted in anew
-    return view(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
+    return array_of(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
 
 
 def grades_in(
@@ -194,7 +194,7 @@ def flags_in(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> 
             f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
         )
     refuse_nulls(name, column, place, ". Write False for unjudged documents.")
-    return join_arrays([view(chunk) for chunk in column.chunks], np.bool_)
+    return join_arrays([array_of(chunk) for chunk in column.chunks], np.bool_)
 
 
 def ids_in(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -253,11 +253,6 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def view(array: pa.Array) -> Array:
-    view: Array = array_of(array)
-    return view
-
-
 def join_arrays(arrays: Sequence[Array], dtype: npt.DTypeLike) -> Array:
     if len(arrays) == 1:
         return arrays[0]
@@ -278,15 +273,6 @@ def is_list(kind: pa.DataType) -> bool:
         or types.is_fixed_size_list(kind)
         or types.is_list_view(kind)
         or types.is_large_list_view(kind)
-    )
-
-
-def with_long_offsets(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Strings of 2 GiB and more do not fit the offsets of one array of short ones."""
-    return (
-        column.cast(pa.large_string())
-        if pa.types.is_string(column.type) and column.nbytes >= 2**31
-        else column
     )
 
 
