@@ -34,14 +34,12 @@ class Sample(NamedTuple):
 
     def of(self, rows: Int64) -> Sample:
         """The sample of some of the queries."""
-        queries = self.queries.take(pa.array(rows))
-        return Sample(
-            self.values[:, rows],
-            self.counts[:, rows],
+        of_queries = (
             rows_of(self.weight, rows),
             rows_of(self.clusters, rows),
-            queries,
+            self.queries.take(pa.array(rows)),
         )
+        return Sample(self.values[:, rows], self.counts[:, rows], *of_queries)
 
 
 class Matched(NamedTuple):

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from fastndcg.anchoring import Anchors
     from fastndcg.plot.methods import ComparisonPlots
 
+_KEYS = ("measure", "system", "baseline")
 COLUMNS = {
-    **dict.fromkeys(("measure", "system", "baseline"), pa.string()),
+    **dict.fromkeys(_KEYS, pa.string()),
     **dict.fromkeys(("mean", "baseline_mean", "difference", "low", "high", "p", "p_adjusted"), pa.float64()),
     **dict.fromkeys(("effect", "effect_low", "effect_high"), pa.float64()),
     **dict.fromkeys(("wins", "ties", "losses", "nonzero", "queries"), pa.int64()),
@@ -115,11 +116,8 @@ class Comparison(AsFrame):
         """Values of two systems, and whether a query enters the means of both."""
         one, other = self._samples[system], self._samples[baseline]
         counts = one.counts[place] & other.counts[place]
-        return (
-            _values_that_count(one.values[place], counts),
-            _values_that_count(other.values[place], counts),
-            counts,
-        )
+        own, theirs = (_values_that_count(each.values[place], counts) for each in (one, other))
+        return own, theirs, counts
 
     def _mean(self, place: int, name: str, values: Float64, weight: Float64 | None) -> float:
         """The mean over the queries that enter the means of both systems: usually all that enter the system's own mean."""
@@ -200,14 +198,8 @@ class Comparison(AsFrame):
         spreads = []
         for name in (system, baseline):
             sample = self._samples[name]
-            counts = sample.counts[place]
-            spreads.append(
-                Spread.of(
-                    sample.values[place][counts],
-                    rows_of(sample.weight, counts),
-                    rows_of(sample.clusters, counts),
-                )
-            )
+            columns = sample.values[place], sample.weight, sample.clusters
+            spreads.append(Spread.of(*(rows_of(column, sample.counts[place]) for column in columns)))
         found, measure = Difference.independent(*spreads), str(self.measures[place])
         self._differences[measure, system, baseline] = found
         return {
@@ -459,15 +451,13 @@ class Comparison(AsFrame):
             raise InputError("the number of queries is that of a paired test; compare with paired=True")
         rows = [
             {
-                **dict(zip(("measure", "system", "baseline"), key, strict=True)),
+                **dict(zip(_KEYS, key, strict=True)),
                 "queries": found.queries_needed(difference, self._options.confidence, power),
             }
             for key, found in self._differences.items()
         ]
-        schema = pa.schema(
-            [*((name, pa.string()) for name in ("measure", "system", "baseline")), ("queries", pa.int64())]
-        )
-        return Table(pa.Table.from_pylist(rows, schema), keys=3)
+        schema = pa.schema(dict.fromkeys(_KEYS, pa.string()) | {"queries": pa.int64()})
+        return Table(pa.Table.from_pylist(rows, schema), keys=len(_KEYS))
 
     # ---- tables ----
 
@@ -480,7 +470,7 @@ class Comparison(AsFrame):
         - wins, ties and losses of the system; nonzero: the number of differences that are not 0. Null for independent samples;
         - queries; detectable: the difference that such an experiment detects with a power of 0.8.
         """
-        return pa.Table.from_pylist(self.rows, pa.schema(list(COLUMNS.items())))
+        return pa.Table.from_pylist(self.rows, pa.schema(COLUMNS))
 
     def to_json(self) -> str:
         """Rows, options, cautions and missing queries as JSON. NaN becomes null."""
