@@ -353,8 +353,8 @@ def _map_cut(ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
     return values
 
 
-def _gm_map(ranked: Ranked) -> Float64:
-    return _log(np.maximum(_average_precision(ranked), _LEAST))
+def _raised_logarithms(values: Float64) -> Float64:
+    return _log(np.maximum(values, _LEAST))
 
 
 def _r_precision(ranked: Ranked) -> Float64:
@@ -370,10 +370,6 @@ def _preference(ranked: Ranked) -> Float64:
     most, at_most = relevant[ranked.hit_query], np.minimum(others, relevant)[ranked.hit_query]
     values = np.where(above > 0, 1.0 - _ratio(np.minimum(above, most), at_most), 1.0)
     return _ratio(ranked.total(ranked.hit_query, values), relevant)
-
-
-def _gm_bpref(ranked: Ranked) -> Float64:
-    return _log(np.maximum(_preference(ranked), _LEAST))
 
 
 def _reciprocal_rank(ranked: Ranked) -> Float64:
@@ -551,7 +547,7 @@ DECLARED = {
         Declared("num_rel", "relevant documents", lambda ranked: ranked.relevant, **_COUNT),
         Declared("num_rel_ret", "relevant documents returned", lambda ranked: ranked.found, **_COUNT),
         Declared("map", "mean average precision", _average_precision),
-        Declared("gm_map", "geometric mean of average precision", _gm_map, summed="geometric"),
+        Declared("gm_map", "geometric mean of average precision", lambda ranked: _raised_logarithms(_average_precision(ranked)), summed="geometric"),
         Declared("Rprec", "precision after as many ranks as there are relevant documents", _r_precision),
         Declared("bpref", "binary preference", _preference),
         Declared("recip_rank", "reciprocal rank of the first relevant document", _reciprocal_rank),
@@ -560,7 +556,7 @@ DECLARED = {
         Declared("relstring", "grades of the first documents, for each query", _relstring, "numbers", (10,), summed="none"),
         Declared("recall", "recall at cutoffs", _recall, "cutoffs", _CUTOFFS),
         Declared("infAP", "inferred average precision", _infer),
-        Declared("gm_bpref", "geometric mean of binary preference", _gm_bpref, summed="geometric"),
+        Declared("gm_bpref", "geometric mean of binary preference", lambda ranked: _raised_logarithms(_preference(ranked)), summed="geometric"),
         Declared("Rprec_mult", "precision at multiples of the number of relevant documents", _rprec_mult, "shares", tuple(fifth / 5 for fifth in range(1, 11))),
         Declared("utility", "worth of documents returned and relevant, returned, relevant, neither", _utility, "numbers", (1.0, -1.0, 0.0, 0.0)),
         Declared("11pt_avg", "interpolated precision averaged over levels of recall", _eleven_points, "numbers", _TENTHS, differs=True),

@@ -339,7 +339,7 @@ def _report(
     for name, each in systems.items():
         tell(each.scores.n_queries, each.documents, each.columns, name)
     of_slices = [
-        dict(zip(by, key, strict=True)) | row | {"small": _is_small(row)}
+        dict(zip(by, key, strict=True)) | row | {"small": bool(row["queries"] < SMALL)}
         for key, of_slice in slices.items()
         for row in of_slice.rows
     ]
@@ -377,10 +377,6 @@ def _report(
         write_csv(of_slices or compared.rows)
         return
     write(compared.to_markdown() if layout is Layout.markdown else compared.to_latex())
-
-
-def _is_small(row: dict[str, Any]) -> bool:
-    return bool(row["queries"] < SMALL)
 
 
 def _movers(compared: Comparison, n: int) -> Iterator[dict[str, Any]]:

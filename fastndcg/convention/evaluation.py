@@ -252,14 +252,11 @@ def resolve_all(measures: Iterable[Measure], convention: object) -> tuple[Measur
 def resolve_like(measure: Measure, like: object, **parameters: Any) -> Measure:
     """`nDCG(like=...)`: the convention's parameters, except those that are given beside `like`."""
     rule = as_convention(like)
-    return resolve(measure(**_at_defaults(measure)), rule)(**parameters)
+    defaults = {parameter.name: parameter.default for parameter in measure.definition.parameters}
+    return resolve(measure(**defaults), rule)(**parameters)
 
 
 measure_module.resolve_like = resolve_like
-
-
-def _at_defaults(measure: Measure) -> dict[str, Any]:
-    return {parameter.name: parameter.default for parameter in measure.definition.parameters}
 
 
 def evaluate_by_convention(

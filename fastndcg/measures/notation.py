@@ -114,13 +114,8 @@ def _read_notation(text: str) -> Iterator[Measure]:
             continue
         for measure in _cut(of, cutoff, text):
             at = measure.params.get("recall") if of.definition.cut == "recall" else measure.cutoff
-            yield with_label(
-                measure, label if cutoff is not node and _is_one(cutoff) else spellings.with_cutoff(label, at)
-            )
-
-
-def _is_one(cutoff: ast.expr) -> bool:
-    return isinstance(cutoff, ast.Constant | ast.Name)
+            is_one = cutoff is not node and isinstance(cutoff, ast.Constant | ast.Name)
+            yield with_label(measure, label if is_one else spellings.with_cutoff(label, at))
 
 
 def _is_cutoff(node: ast.expr) -> bool:

@@ -333,7 +333,8 @@ class _QueryLevel:
             )
         differing = None if self._surely_constant(column) else self._differing(column)
         if differing is not None:
-            first, other = self._first_row_of(differing), self._source_row(differing)
+            first = int(self._first_rows[np.searchsorted(self._starts, differing, side="right") - 1])
+            other = differing if self._grouped.rows is None else int(self._grouped.rows[differing])
             rows = _number_of(first, self._numbers), _number_of(other, self._numbers)
             raise InputError(
                 f'column "{name}" differs within query {shown(self._ids[other])}: {shown(column[first])}',
@@ -366,12 +367,6 @@ class _QueryLevel:
         changes = codes[1:] != codes[:-1]
         changes[self._starts[1:] - 1] = False
         return int(np.argmax(changes)) + 1 if changes.any() else None
-
-    def _source_row(self, row: int) -> int:
-        return row if self._grouped.rows is None else int(self._grouped.rows[row])
-
-    def _first_row_of(self, row: int) -> int:
-        return int(self._first_rows[np.searchsorted(self._starts, row, side="right") - 1])
 
 
 def columns_of_queries(table: pa.Table, query: str, names: Sequence[str], first_row: int = 0) -> pa.Table:

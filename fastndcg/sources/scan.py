@@ -300,7 +300,8 @@ class FileStream(RankingsStream):
                     if len(table):
                         with parquet.naming(self._paths):
                             ids = checked_ids(table, self.columns, first_row + self._first_row)
-                        spill.add(plain_table(table), _partition(ids, n_parts), first_row)
+                        part_of_rows = np.concatenate([_part_of(chunk, n_parts) for chunk in ids.chunks])
+                        spill.add(plain_table(table), part_of_rows, first_row)
                     done += len(table)
                     self._tell(done // 2)
             if self._parts_of(done) <= 2 * n_parts:  # twice as many as were expected still fit
@@ -665,12 +666,8 @@ def _mix(values: UInt64) -> UInt64:
     return values ^ (values >> np.uint64(31))
 
 
-def _partition(ids: pa.ChunkedArray, n_parts: int) -> npt.NDArray[Any]:
-    """The part of each row."""
-    return np.concatenate([_part_of(chunk, n_parts) for chunk in ids.chunks])
-
-
 def _part_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:
+    """The part of each row."""
     if pa.types.is_run_end_encoded(ids.type):
         starts, values = runs_of(pa.chunked_array([ids]))
         return np.repeat(_part_of(values.chunk(0), n_parts), np.diff(np.append(starts, len(ids))))
