@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -127,13 +127,17 @@ def cast_column(name: str, values: npt.ArrayLike, kinds: str, wanted: str, rows:
     return array
 
 
-def cast_weight(values: npt.ArrayLike, n_queries: int) -> npt.NDArray[np.float64]:
+def cast_weight(
+    values: npt.ArrayLike, n_queries: int, name_of: Callable[[int], str]
+) -> npt.NDArray[np.float64]:
     array = cast_column("weight", values, "buif", "numbers", n_queries, "query")
     weight = np.ascontiguousarray(array, dtype=np.float64)
     bad = ~(np.isfinite(weight) & (weight >= 0))
     if bad.any():
         first = int(np.argmax(bad))
-        raise InputError(f"weight is {weight[first]} for query number {first}; wanted finite numbers from 0")
+        raise InputError(
+            f"weight is {weight[first]} for query {name_of(first)}; wanted finite numbers from 0"
+        )
     return read_only(weight)
 
 

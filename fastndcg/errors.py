@@ -102,17 +102,6 @@ class Message:
         """The same error with text before and after its message."""
         return type(self)(before, *self.parts, after)
 
-    def with_rows(self, rows: Any) -> Self:
-        """The same error where row i is row `rows[i]` of the data that the user knows."""
-        return type(self)(
-            *(
-                part._replace(row=int(rows[part.row]))
-                if isinstance(part, At) and part.row is not None
-                else part
-                for part in self.parts
-            )
-        )
-
 
 class FastndcgError(Message, Exception):
     """Base class of all errors of this package."""

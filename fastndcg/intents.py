@@ -5,6 +5,7 @@ An intent, or subtopic, is one possible meaning of a query. Each document has a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +99,9 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
     return IntentGrades(*map(read_only, found))
 
 
-def probabilities(name: str, values: Any, n_queries: int) -> IntentProbabilities:
+def probabilities(
+    name: str, values: Any, n_queries: int, name_of: Callable[[int], str] = str
+) -> IntentProbabilities:
     """Probabilities of the intents of each query, checked: a list for each query, of finite numbers from 0.
 
     They need not add up to 1: measures divide by their sum. Raises as `intent_grades` does.
@@ -120,7 +123,7 @@ def probabilities(name: str, values: Any, n_queries: int) -> IntentProbabilities
         first = int(np.argmax(bad))
         query = int(np.searchsorted(offsets, first, side="right")) - 1
         raise InputError(
-            f"{name} holds {numbers[first]} for intent {first - offsets[query]} of query number {query}; wanted finite numbers from 0"
+            f"{name} holds {numbers[first]} for intent {first - offsets[query]} of query {name_of(query)}; wanted finite numbers from 0"
         )
     return IntentProbabilities(read_only(offsets), read_only(numbers))
 

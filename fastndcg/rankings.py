@@ -235,10 +235,12 @@ class Rankings:
             _kept=cast_queries(queries, n_queries),
             doc_ids=None if doc_ids is None else arrow_column("doc_ids", doc_ids, n_docs),
             is_judged=flags,
-            weight=None if weight is None else cast_weight(weight, n_queries),
             judged=None if judged is None else cast_pool(judged, n_queries),
-            **dict.fromkeys(("intents", "judged_intents", "intent_probabilities", "propensity")),
+            _first_row=0,
+            **dict.fromkeys(("weight", "intents", "judged_intents", "intent_probabilities", "propensity")),
         )
+        if weight is not None:
+            self.__dict__["weight"] = cast_weight(weight, n_queries, self._name_of)
         self._check_scores(nan)
         self._check_grades()
         self._check_pool()
@@ -307,6 +309,7 @@ class Rankings:
         (['b', 'a'], array([1, 0, 2]))
         """
         grouped = group_by_query(query_ids)
+        given = (relevance, scores, columns.copy())
         if grouped.codes is not None:
             n_rows = len(grouped.codes)
             grades = cast_relevance("relevance", relevance, columns.get("unjudged", "refuse"))
@@ -330,7 +333,9 @@ class Rankings:
                 grouped.offsets, relevance, scores, query_ids=grouped.query_ids, **columns
             )
         except InputError as error:
-            raise (error if grouped.rows is None else error.with_rows(grouped.rows)) from None
+            if grouped.codes is not None:
+                error = _fault_of_rows(grouped.query_ids.take(pa.array(grouped.codes)), *given) or error
+            raise error from None
         return rankings if grouped.codes is None else rankings._with(_first_row=None)
 
     @classmethod
@@ -537,7 +542,7 @@ class Rankings:
             )
         if intent_probabilities is not None:
             fields["intent_probabilities"] = probabilities(
-                "intent_probabilities", intent_probabilities, self.n_queries
+                "intent_probabilities", intent_probabilities, self.n_queries, self._name_of
             )
             self._check_probabilities()
 
@@ -684,6 +689,8 @@ class Rankings:
         stop = max(start, stop)
         first, last = int(self.offsets[start]), int(self.offsets[stop])
         fields = self.__getstate__() | {"_query_ids": self.query_ids}
+        if fields["_first_row"] is not None:
+            fields["_first_row"] += first
         for names, rows in ((_OF_QUERIES, slice(start, stop)), (_OF_DOCUMENTS, slice(first, last))):
             fields |= {name: fields[name][rows] for name in names if fields[name] is not None}
         fields["offsets"] = read_only(self.offsets[start : stop + 1] - first)
@@ -850,7 +857,7 @@ class Rankings:
         ' at row 2, query "b"'
         """
         query = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        first_row = self.__dict__.get("_first_row", 0)  # None where the user's rows have another order
+        first_row = self.__dict__["_first_row"]
         return At(None if first_row is None else row + first_row, self._name_of(query), first)
 
     def _name_of(self, query: int) -> str:
@@ -858,14 +865,33 @@ class Rankings:
         return _quote(self.query_ids[query].as_py())
 
 
-# attributes that a pickle holds: those that the class declares, and three more
-_STATE = (*Rankings.__annotations__, "_query_ids", "_query_name", "_kept")
+# attributes that a pickle holds: those that the class declares, and four more. `_first_row` is the number of the first row in
+# the user's data, for messages; None where that has another order of rows
+_STATE = (*Rankings.__annotations__, "_query_ids", "_query_name", "_kept", "_first_row")
 # those with an entry for each query, and for each document
 _OF_QUERIES = ("_query_ids", "_kept", "weight")
 _OF_DOCUMENTS = ("relevance", "scores", "is_judged", "doc_ids", "propensity")
 
 
 # ---- small functions ----
+
+
+def _fault_of_rows(
+    query_ids: pa.Array, relevance: npt.ArrayLike, scores: npt.ArrayLike, columns: Columns
+) -> InputError | None:
+    """The first fault of documents in the user's order of rows: each row is checked as a query of its own."""
+    of_rows: Any = {
+        name: columns[name]  # type: ignore[literal-required]
+        for name in ("is_judged", "propensity", "nan", "ascending", "unjudged")
+        if name in columns
+    }
+    try:
+        Rankings.from_groups(
+            np.ones(len(query_ids), np.int64), relevance, scores, query_ids=query_ids, **of_rows
+        )
+    except InputError as error:
+        return error
+    return None
 
 
 def _cast_propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.float64]:

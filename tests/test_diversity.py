@@ -664,9 +664,7 @@ def test_refused() -> None:
         InputError, match="intent_probabilities has 1 for query 0, which has an intent number 1"
     ):
         lists(intents=[[1, 0], [0]], intent_probabilities=[[1.0]])
-    with pytest.raises(
-        InputError, match="holds -0.5 for intent 1 of query number 0; wanted finite numbers from 0"
-    ):
+    with pytest.raises(InputError, match="holds -0.5 for intent 1 of query 0; wanted finite numbers from 0"):
         lists(intents=[[1, 0], [0]], intent_probabilities=[[1.0, -0.5]])
     with pytest.raises(InputError, match="has 2 lists for 1 query"):
         lists(intents=[[1, 0], [0]], intent_probabilities=[[1.0, 0.5], []])

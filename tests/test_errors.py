@@ -180,6 +180,56 @@ def test_rows_in_messages_are_those_of_the_data(read: str, ids: list[str], tmp_p
             fn.evaluate(read_it(grades, [0.5] * 4), "nDCG")
 
 
+@pytest.mark.parametrize("column", ["score", "label", "seen"])
+def test_the_first_row_in_messages_is_that_of_the_data(column: str) -> None:
+    """Where rows of a query stand apart, the first in query order may be another."""
+    ids = ["b", "a", "b", "a"]
+    columns = {"query": ids, "label": [1.0] * 4, "score": [0.5] * 4, "seen": [0.5] * 4}
+    columns[column] = [columns[column][0], math.nan, math.nan, math.nan]
+    with pytest.raises(fn.InputError, match=r'3 .*; the first is .*at row 1, query "a"'):
+        R.from_arrow(pa.table(columns), propensity="seen")
+    with pytest.raises(fn.InputError, match=r'3 .*; the first is .*at row 1, query "a"') as caught:
+        R.from_query_ids(ids, columns["label"], columns["score"], propensity=columns["seen"])
+    assert caught.value.__cause__ is None and (
+        caught.value.__suppress_context__ or not caught.value.__context__
+    )
+
+
+@pytest.mark.parametrize(
+    "change", [lambda r: pickle.loads(pickle.dumps(r)), lambda r: r[0:], lambda r: r[1:], lambda r: r[1:][0:]]
+)
+def test_parts_and_copies_of_rankings_name_rows_of_the_data(change: Any) -> None:
+    bad = [1, -1, 1, -1]
+    with pytest.raises(fn.InputError, match='grade -1, which occurs in query "a"'):
+        fn.evaluate(change(R.from_query_ids(["b", "a", "b", "a"], bad, [0.5] * 4)), "nDCG")
+    with pytest.raises(fn.InputError, match='grade -1, which occurs at row 2, query "a"'):
+        fn.evaluate(change(R.from_query_ids(["b", "b", "a", "a"], [1, 1, -1, 1], [0.5] * 4)), "nDCG")
+    listed = pa.table({"query": ["b", "a"], "label": [[1, 1], [-1]], "score": [[0.5, 0.4], [0.5]]})
+    with pytest.raises(fn.InputError, match='grade -1, which occurs in query "a"'):
+        fn.evaluate(change(R.from_arrow(listed)), "nDCG")
+
+
+def test_rows_of_joined_and_reordered_rankings_are_not_named() -> None:
+    joined = R.from_qrels_run({"q": {"a": 1, "b": 5}}, {"q": {"z": 0.9, "b": 0.1}})
+    with pytest.raises(fn.InputError, match='grade 5, which occurs in query "q"'):
+        fn.evaluate(joined, fn.nDCG(gain=[0, 1]))
+
+
+def test_weights_and_probabilities_name_their_query() -> None:
+    table = pa.table({"query": ["b", "a"], "label": [1, 1], "score": [1, 1], "weight": [1.0, -1.0]})
+    with pytest.raises(fn.InputError, match='weight is -1.0 for query "a"; wanted finite numbers from 0'):
+        R.from_arrow(table, weight="weight")
+    with pytest.raises(fn.InputError, match='holds -0.5 for intent 1 of query "b"; wanted finite numbers'):
+        R.from_groups(
+            [1, 1],
+            [1, 1],
+            [1, 1],
+            query_ids=["a", "b"],
+            intents=[[1], [1]],
+            intent_probabilities=[[1], [1, -0.5]],
+        )
+
+
 def test_a_grade_without_a_gain() -> None:
     rankings = R.from_groups([2], [1, 3], [2, 1], query_ids=["q7"])
     with pytest.raises(fn.InputError, match=r'no gain for grade 3, which occurs at row 1, query "q7"'):

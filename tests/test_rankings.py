@@ -584,7 +584,7 @@ def test_ids_flags_and_weights_are_checked() -> None:
     with refused("is_judged is of dtype int64", InputTypeError):
         Rankings.from_groups([2], [1, 0], [1, 2], is_judged=[1, 0])
     for weight in ([-1.0], [np.nan], [np.inf]):
-        with refused("weight is .* for query number 0; wanted finite numbers from 0"):
+        with refused("weight is .* for query 0; wanted finite numbers from 0"):
             Rankings.from_groups([2], [1, 0], [1, 2], weight=weight)
     with refused("weight is of dtype", InputTypeError):
         Rankings.from_groups([2], [1, 0], [1, 2], weight=["heavy"])

@@ -50,13 +50,15 @@ def prepare(rankings: Rankings, convention: Convention) -> Rankings:
 
 def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any]) -> Rankings:
     """The rankings with other scores, and each query's rows in another order. If rows move, the result has no document ids."""
-    relevance, is_judged = rankings.relevance, rankings.is_judged
+    relevance, is_judged, doc_ids = rankings.relevance, rankings.is_judged, rankings.doc_ids
+    first_row = rankings.__dict__["_first_row"]
     if rows is not None:
         relevance, scores = relevance[rows], scores[rows]
         is_judged = None if is_judged is None else is_judged[rows]
+        doc_ids = first_row = None
     return Rankings.from_offsets(
         rankings.offsets, relevance, scores, judged=rankings.judged, is_judged=is_judged, query_ids=rankings.query_ids
-    )._with(doc_ids=rankings.doc_ids if rows is None else None)  # fmt: skip
+    )._with(doc_ids=doc_ids, _first_row=first_row)  # fmt: skip
 
 
 def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:

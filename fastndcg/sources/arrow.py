@@ -209,7 +209,8 @@ def _from_long(
         relevance,
         scores,
         columns,
-        lambda row: place(row if grouped.rows is None else int(grouped.rows[row])),
+        place,
+        grouped.rows,
         query_ids=decode(grouped.query_ids),
         weight=weight,
         queries=pa.table(kept) if kept else None,
@@ -523,19 +524,33 @@ def _of_documents(
 
 
 def _check(
-    offsets: Int64, relevance: Array, scores: Array, columns: Columns, place: Callable[[int], At], **more: Any
+    offsets: Int64,
+    relevance: Array,
+    scores: Array,
+    columns: Columns,
+    place: Callable[[int], At],
+    rows: Int64 | None = None,
+    **more: Any,
 ) -> Rankings:
     try:
         rankings = Rankings.from_offsets(offsets, relevance, scores, nan=columns.nan, **more)
         return rankings if columns.query is None else rankings._with(_query_name=columns.query)
     except InputError as error:
-        _name_the_column(error, relevance, scores, columns, place)
+        _name_the_column(error, relevance, scores, columns, place, rows)
 
 
 def _name_the_column(
-    error: InputError, relevance: Array, scores: Array, columns: Columns, place: Callable[[int], At]
+    error: InputError,
+    relevance: Array,
+    scores: Array,
+    columns: Columns,
+    place: Callable[[int], At],
+    rows: Int64 | None,
 ) -> NoReturn:
-    """Raise the error of `Rankings` again, with the names of column and row that the caller knows."""
+    """Raise the error of `Rankings` again, with the names of column and row that the caller knows.
+
+    `rows` are those of the data, in query order; None where they stand so.
+    """
     for name, values, steps in ((columns.score, scores, OR_LAST), (columns.relevance, relevance, UNJUDGED)):
         if values.dtype.kind != "f" or (values is scores and columns.nan != "refuse"):
             continue
@@ -543,7 +558,7 @@ def _name_the_column(
         if bad.any():
             only_nan = bool(np.isnan(values[bad]).all())
             kind = "NaN value" if only_nan else "infinite or NaN value"
-            first = int(np.argmax(bad))
+            first = int(np.argmax(bad) if rows is None else rows[bad].min())
             raise InputError(
                 f'column "{name}" has {count_of(bad.sum(), kind)}',
                 place(first)._replace(first=True),

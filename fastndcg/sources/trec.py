@@ -823,6 +823,7 @@ def join(
         **intents,
     )._with(
         _query_name=qrels.query_name,
+        _first_row=None,
         doc_ids=run.docs if in_place else _of_kind(run_docs, run.docs, rows, threads),
     )
 
