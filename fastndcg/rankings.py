@@ -881,7 +881,7 @@ def _fault_of_rows(
 ) -> InputError | None:
     """The first fault of documents in the user's order of rows: each row is checked as a query of its own."""
     of_rows: Any = {
-        name: columns[name]  # type: ignore[literal-required]
+        name: columns[name]
         for name in ("is_judged", "propensity", "nan", "ascending", "unjudged")
         if name in columns
     }
