@@ -18,6 +18,18 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds a list for each row."""
+    types = pa.types
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
 def decode(column: Any) -> Any:
     """The values of a dictionary column, or the column as it is."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

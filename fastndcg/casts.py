@@ -59,11 +59,14 @@ def _cast_numbers(name: str, array: Array, wanted: str) -> Array:
         return read_only(np.empty(0, np.float64))
     if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
         raise _kind_error(name, array, wanted)
+    return plain_numbers(array)
+
+
+def plain_numbers(array: Array) -> Array:
+    """Numbers as kernels know them: True as 1, half floats as floats, in native byte order and contiguous."""
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
-    return _contiguous(
-        array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array
-    )
+    return _contiguous(array.astype(np.float32) if array.dtype.kind == "f" and array.itemsize == 2 else array)
 
 
 def cast_integers(name: str, values: npt.ArrayLike) -> Int64:

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import offsets_from, read_only, runs_of
-from fastndcg.arrow_types import array_of
+from fastndcg.arrow_types import array_of, combine, is_list, is_number
+from fastndcg.casts import plain_numbers
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.later import pa
 
@@ -150,7 +151,7 @@ def _of_arrays(name: str, arrays: tuple[Any, ...]) -> IntentGrades:
     offsets, numbers = offsets.astype(np.int64), numbers.astype(np.int64)
     document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((numbers, document))
-    numbers, grades = numbers[order], _plain_grades(grades[order])
+    numbers, grades = numbers[order], plain_numbers(grades[order])
     twice = (numbers[1:] == numbers[:-1]) & (document[1:] == document[:-1])
     if twice.any():
         entry = int(np.argmax(twice))
@@ -167,7 +168,7 @@ def _of_lists(name: str, values: Any) -> IntentGrades:
         rows, width = values.shape
         numbers = np.tile(np.arange(width, dtype=np.int64), rows)
         return IntentGrades(
-            np.arange(rows + 1, dtype=np.int64) * width, numbers, _plain_grades(values.ravel())
+            np.arange(rows + 1, dtype=np.int64) * width, numbers, plain_numbers(values.ravel())
         )
     lists = _list_array(name, values, "grades, as in [[1, 0], [0, 2]]")
     offsets, flat = _flat(lists)
@@ -176,7 +177,7 @@ def _of_lists(name: str, values: Any) -> IntentGrades:
         judged = array_of(flat.is_valid())
         offsets = offsets_from(judged)[offsets]
         numbers, flat = numbers[judged], flat.drop_null()
-    return IntentGrades(offsets, numbers, _plain_grades(array_of(flat)))
+    return IntentGrades(offsets, numbers, plain_numbers(array_of(flat)))
 
 
 def _list_array(name: str, values: Any, wanted: str) -> pa.Array:
@@ -185,22 +186,18 @@ def _list_array(name: str, values: Any, wanted: str) -> pa.Array:
         array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
     except (TypeError, ValueError, pa.ArrowException):
         array = pa.nulls(0)
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    array = combine(array)
     if pa.types.is_null(array.type):  # of no documents, or of documents without any grade
         known = isinstance(values, pa.Array | pa.ChunkedArray | list | tuple) and len(array) == len(values)
         if known:
             return pa.array([None] * len(array), pa.large_list(pa.int64()))
-    kind = array.type
-    types = pa.types
-    views = types.is_list_view(kind) or types.is_large_list_view(kind)
-    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) or views):
-        shown = kind if isinstance(values, pa.Array | pa.ChunkedArray) else f"a {type(values).__name__}"
+    if not is_list(array.type):
+        shown = array.type if isinstance(values, pa.Array | pa.ChunkedArray) else f"a {type(values).__name__}"
         raise InputTypeError(f"{name} is {shown}; wanted a list of {wanted}")
-    inner = kind.value_type
-    if types.is_null(inner):
+    inner = array.type.value_type
+    if pa.types.is_null(inner):
         return array.cast(pa.list_(pa.int64()))
-    if not (types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)):
+    if not (is_number(inner) or pa.types.is_boolean(inner)):
         raise InputTypeError(f"{name} holds lists of {inner}; wanted lists of {wanted}")
     return array
 
@@ -218,14 +215,6 @@ def _flat(lists: pa.Array) -> tuple[Int64, pa.Array]:
     else:
         lengths[:] = array_of(pc.list_value_length(lists))
     return offsets_from(lengths), lists.flatten()
-
-
-def _plain_grades(grades: Array) -> Array:
-    if grades.dtype.kind == "b":
-        return grades.astype(np.uint8)
-    if grades.dtype.kind == "f" and grades.dtype.itemsize == 2:
-        return grades.astype(np.float32)
-    return np.ascontiguousarray(grades, dtype=grades.dtype.newbyteorder("="))
 
 
 def _document(offsets: Int64, entry: int) -> str:

@@ -51,10 +51,7 @@ class Task:
 
     def __enter__(self) -> Self:
         self._started = monotonic()
-        if callable(self._progress) or self._progress is False:
-            _shown.begin(self, visible=False)
-        else:
-            _shown.begin(self, visible=True)
+        _shown.begin(self, visible=not callable(self._progress) and self._progress is not False)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -24,10 +24,9 @@ from dask.dataframe import from_delayed
 
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
-from fastndcg.arrow_types import decode
+from fastndcg.arrow_types import decode, is_list
 from fastndcg.errors import ColumnError
 from fastndcg.sources.arrow import table_of
-from fastndcg.sources.values import is_list
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame

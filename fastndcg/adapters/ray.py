@@ -26,7 +26,7 @@ from ray.exceptions import RayError
 
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
-from fastndcg.sources.values import is_list
+from fastndcg.arrow_types import is_list
 
 if TYPE_CHECKING:
     from ray.data import Dataset

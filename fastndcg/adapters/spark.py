@@ -30,8 +30,8 @@ from pyspark.sql.types import BinaryType, DoubleType, StructField, StructType
 
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
+from fastndcg.arrow_types import is_list
 from fastndcg.errors import InputError, MeasureError, check_choice
-from fastndcg.sources.values import is_list
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -260,12 +260,10 @@ def with_label(measure: Measure, label: str | None) -> Measure:
     return Measure(measure.definition, measure._values, measure.cutoff, label, measure.cutoff_column)
 
 
-def _default(name: str) -> Measure:
-    definition = DEFINITIONS[name]
-    return Measure(definition, tuple(parameter.default for parameter in definition.parameters))
-
-
-_MEASURES = {name: _default(name) for name in DEFINITIONS}
+_MEASURES = {
+    name: Measure(definition, tuple(parameter.default for parameter in definition.parameters))
+    for name, definition in DEFINITIONS.items()
+}
 
 
 def measure_named(name: str) -> Measure:

@@ -174,11 +174,7 @@ def _scale(
 
 def _running(parts: Float64) -> Float64:
     """The sum up to each rank, added in the same order as in the kernels."""
-    total, sums = 0.0, np.empty(len(parts))
-    for rank, part in enumerate(parts.tolist()):
-        total += part
-        sums[rank] = total
-    return sums
+    return np.cumsum(parts) + 0.0  # theirs begins with 0.0, so that it is never -0.0
 
 
 def _ideal_gains(ideal: int, ranks: int, whole: Plan, coding: Any, rankings: Rankings) -> Float64:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.arrow_types import array_of, is_number
+from fastndcg.arrow_types import array_of, is_list, is_number
 from fastndcg.errors import ColumnError, FastndcgError, InputTypeError, SourceError
 from fastndcg.progress import Progress, Task
 from fastndcg.sources.arrow import WORTH_COMPILING, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
 from fastndcg.sources.oddities import warn_of_oddities
-from fastndcg.sources.values import first_line, is_list
+from fastndcg.sources.values import first_line
 from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:

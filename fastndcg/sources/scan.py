@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrow_types import array_of, column_of, combine, is_number
+from fastndcg.arrow_types import array_of, column_of, combine, is_list, is_number
 from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.grouping import Grouped, text_of
 from fastndcg.progress import Progress, advance
@@ -30,7 +30,6 @@ from fastndcg.sources.arrow import (
 from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.sources.footers import BYTES, PLACES, VALUES
 from fastndcg.sources.oddities import Oddities, warn_of_oddities
-from fastndcg.sources.values import is_list
 from fastndcg.streams import NotGroupedError, RankingsStream
 
 if TYPE_CHECKING:

@@ -264,18 +264,6 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind))
 
 
-def is_list(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds a list for each row."""
-    types = pa.types
-    return bool(
-        types.is_list(kind)
-        or types.is_large_list(kind)
-        or types.is_fixed_size_list(kind)
-        or types.is_list_view(kind)
-        or types.is_large_list_view(kind)
-    )
-
-
 # ---- messages ----
 
 

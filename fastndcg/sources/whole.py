@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from fastndcg.arrow_types import is_list
 from fastndcg.errors import ColumnError
 from fastndcg.progress import Task
 from fastndcg.sources.arrow import rankings_from_table
@@ -19,7 +20,6 @@ from fastndcg.sources.formats import ARROW, ARROW_FILE, JSON, Format, start_of, 
 from fastndcg.sources.messages import reading
 from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.parquet import naming
-from fastndcg.sources.values import is_list
 
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
