@@ -55,7 +55,7 @@ class Row(NamedTuple):
 _NUMBERS = {"wall", "cpu", "baseline_wall", "baseline_cpu", "ratio", "bar", "moonshot"}
 _VERSIONS = (
     "fastndcg", "numba", "llvmlite", "numpy", "pyarrow", "scikit-learn", "ranx", "pytrec_eval-terrier", "ir_measures",
-    "lightgbm", "xgboost", "catboost", "torchmetrics", "torch", "polars", "duckdb",
+    "lightgbm", "xgboost", "xgboost-cpu", "catboost", "torchmetrics", "torch", "polars", "duckdb",
 )  # fmt: skip
 
 
