@@ -209,7 +209,7 @@ def _from_long(
         scores,
         columns,
         place,
-        grouped.rows,
+        grouped,
         query_ids=decode(grouped.query_ids),
         weight=weight,
         queries=pa.table(kept) if kept else None,
@@ -528,14 +528,14 @@ def _check(
     scores: Array,
     columns: Columns,
     place: Callable[[int], At],
-    rows: Int64 | None = None,
+    grouped: Grouped | None = None,
     **more: Any,
 ) -> Rankings:
     try:
         rankings = Rankings.from_offsets(offsets, relevance, scores, nan=columns.nan, **more)
         return rankings if columns.query is None else rankings._with(_query_name=columns.query)
     except InputError as error:
-        _name_the_column(error, relevance, scores, columns, place, rows)
+        _name_the_column(error, relevance, scores, columns, place, grouped)
 
 
 def _name_the_column(
@@ -544,11 +544,11 @@ def _name_the_column(
     scores: Array,
     columns: Columns,
     place: Callable[[int], At],
-    rows: Int64 | None,
+    grouped: Grouped | None,
 ) -> NoReturn:
     """Raise the error of `Rankings` again, with the names of column and row that the caller knows.
 
-    `rows` are those of the data, in query order; None where they stand so.
+    `grouped` tells which rows of the data the values are of; without it, they are in the order of the data.
     """
     for name, values, steps in ((columns.score, scores, OR_LAST), (columns.relevance, relevance, UNJUDGED)):
         if values.dtype.kind != "f" or (values is scores and columns.nan != "refuse"):
@@ -557,6 +557,7 @@ def _name_the_column(
         if bad.any():
             only_nan = bool(np.isnan(values[bad]).all())
             kind = "NaN value" if only_nan else "infinite or NaN value"
+            rows = None if grouped is None else grouped.rows
             first = int(np.argmax(bad) if rows is None else rows[bad].min())
             raise InputError(
                 f'column "{name}" has {count_of(bad.sum(), kind)}',
