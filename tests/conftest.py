@@ -46,7 +46,6 @@ LONG = [
     "spark",
     "hosts",
     "bench",
-    "conventions_rivals",
     "compilation",
     "dask",
     "ray",
@@ -56,6 +55,7 @@ LONG = [
     "crossed",
     "judgments",
     "folds",
+    "conventions_rivals",  # after bench, which compiles ranx
     "streams",
     "scan_csv",
     "typing",

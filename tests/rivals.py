@@ -448,9 +448,11 @@ def _ranx_here(metric: str) -> Tool:
             qrels, run = _qrels_and_run(queries)
             kept = {name: run[name] for name in qrels if name in run and qrels[name]}
             name = metric if k is None else f"{metric}@{k}"
-            lists = {q: {d: float(s) for d, s in each.items()} for q, each in kept.items()}
-            results = package.Run(lists)
-            package.evaluate(package.Qrels({q: qrels[q] for q in kept}), results, name)
+            # ids of one width, since ranx compiles 20 s for each
+            ids = {q: {d: f"{place:03}" for place, d in enumerate(qrels[q] | kept[q])} for q in kept}
+            results = package.Run({q: {ids[q][d]: float(s) for d, s in kept[q].items()} for q in kept})
+            judgments = package.Qrels({q: {ids[q][d]: grade for d, grade in qrels[q].items()} for q in kept})
+            package.evaluate(judgments, results, name)
             found = results.scores[name]
         # make_comparable=True gives queries without results an empty list, and they count as 0
         return [
