@@ -175,7 +175,7 @@ def test_a_forked_process_is_told_that_nobody_decodes() -> None:
         env=os.environ | {"PYTHONPATH": str(Path(fastndcg.__file__).parent.parent)},
     )
     assert finished.stdout.splitlines()[1:] == ["7 80"], finished.stderr
-    assert "the thread that decodes is gone, as in a forked process" in finished.stdout
+    assert "the threads that decode are gone, as in a forked process" in finished.stdout
 
 
 def _first(tables: Iterator[pa.Table], count: int) -> Iterator[pa.Table]:

@@ -185,7 +185,7 @@ def test_rows_of_few_bytes_are_counted_before_there_is_memory_for_them(tmp_path:
         assert read_parquet(path).n_docs == n
         return
     for read in (read_parquet, scan_parquet):
-        with pytest.raises(SourceError, match=f"{n + more:,} values, and its pages hold 3,000,000"):
+        with pytest.raises(SourceError, match=f"{n + more:,} values, but its pages hold 3,000,000"):
             read(path)
 
 

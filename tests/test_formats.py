@@ -195,7 +195,7 @@ def test_letor_with_scores(tmp_path: Path) -> None:
             == fn.evaluate(LONG, "nDCG@10", ascending=True).mean()["nDCG@10"]
         )
     for words, message in (
-        (["t.txt"], "t.txt is LETOR, which has grades and no scores; give --scores"),
+        (["t.txt"], "t.txt is a LETOR file, which has grades but no scores; give --scores"),
         (
             ["t.txt", "--scores", "s.txt", "--keep", "x", "--out", "o.csv"],
             "--keep has no meaning with --scores: LETOR",
@@ -235,8 +235,8 @@ def test_other_commands_take_standard_input(tmp_path: Path, command: str) -> Non
         (["score", "--qrels", "-", "--run", "-"], b"x", 2, "- is given twice; standard input is read once"),
         (["score", "-"], WRITTEN["a.parquet"](LONG)[:3000], 3, "standard input cannot be read: "),
         (["score", "-"], packed_by_gzip(WRITTEN["a.csv"](LONG))[:-30], 3, "standard input"),
-        (["score", "-"], b"q 0 d 1\n", 3, "standard input is a TREC file, of judgments or of a run, and both are needed, as --qrels and --run"),
-        (["score", "-"], b"1 qid:3 1:0.5\n", 3, "standard input is LETOR, which has grades and no scores"),
+        (["score", "-"], b"q 0 d 1\n", 3, "standard input is a TREC file of judgments or of a run; both are needed, as --qrels and --run"),
+        (["score", "-"], b"1 qid:3 1:0.5\n", 3, "standard input is a LETOR file, which has grades but no scores"),
         (["score", "-"], b"qid,label\n1,1\n", 3, "standard input: no column has a usual name of the score"),
     ],
 )  # fmt: skip
@@ -336,8 +336,8 @@ def test_formats_by_first_bytes(name: str, start: bytes, has_rank: bool | None, 
         ("a.bin", b"", "a.bin is empty; wanted Parquet, CSV, JSON Lines or Feather"),
         ("a.xlsx", b"PK\3\4\0\0", r"begins with b'PK\\x03\\x04.*as no format does that is read; wanted Parquet, CSV"),
         ("a.csv", "qid,label,score\n".encode("utf-16"), "a.csv"),
-        ("a.txt", b"q 0 d 2\n", r"a.txt is a TREC file, of judgments or of a run, and both are needed"),
-        ("a.txt", b"1 qid:3 1:0.5\n", "is LETOR, which has grades and no scores"),
+        ("a.txt", b"q 0 d 2\n", r"a.txt is a TREC file of judgments or of a run; both are needed"),
+        ("a.txt", b"1 qid:3 1:0.5\n", "is a LETOR file, which has grades but no scores"),
         ("a.jsonl", b'{"qid":1,"label":1,"score":1}\n{"qid":1,"label":2}\n', 'column "score" has 1 null'),
         ("a.jsonl", b'{"qid":1,"label":1,"score":1}\n{"qid":1,"label":"x","score":1}\n', "changed from number to string"),
         ("a.jsonl", b'{"qid":null,"label":1,"score":1}\n', 'column "qid"'),

@@ -1,4 +1,4 @@
-"""Tables of many readers, in order, while threads decode those that come next."""
+"""Read the tables of many readers in order, while threads decode the next ones."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ from fastndcg.errors import SourceError
 
 Reader = Generator[pa.Table, None, None]
 
-_PATIENCE = 1.0  # seconds after which somebody who waits for a table looks whether anybody decodes it
-_KEPT = 32  # readers after which Arrow's allocator is asked for memory that it keeps unused: after each 16th it took 7 % of the time
+_PATIENCE = 1.0  # seconds to wait for a table before checking that the threads still live
+_READERS_PER_RELEASE = (
+    32  # readers after which Arrow releases unused memory: after every 16 it took 7 % of the time
+)
 
 
 def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table, None, None]:
-    """Tables of all readers, in order, while `threads` decode the next ones: of each reader, one table ahead.
+    """Yield the tables of all readers in order, while `threads` threads decode the next ones, one table ahead for each reader.
 
-    Of several threads one is the caller's, which decodes where it would wait otherwise: with as many beside it, on as many
-    cores, threads waited for one another and for Python's lock, and reading and scoring took a fifth longer.
+    If there are several threads, the caller's is one of them: it decodes when it would otherwise wait. With one more thread than
+    cores, threads waited for each other and for Python's lock, and reading and scoring took a fifth longer.
 
-    The threads stay from the first table to the last. Arrow's allocator keeps memory for the thread that used it: with a
-    thread for each reader, which had to fault all of its memory in, decoding took a third longer.
+    The threads live from the first table to the last. Arrow's allocator keeps memory for the thread that used it: with a new
+    thread for each reader, which had to fault in all of its memory, decoding took a third longer.
 
     >>> list(decoded_ahead(iter([(pa.table({"a": [row]}) for row in rows) for rows in ([1, 2], [], [3])]), 2))[2]["a"][0]
     <pyarrow.Int64Scalar: 3>
     """
-    with closing(_Decoders(helped=threads > 1)) as decoders:
+    with closing(_Decoders(caller_decodes=threads > 1)) as decoders:
         for _ in range(max(threads - 1, 1)):
             decoders.start()
         for reader in islice(readers, threads + 1):
@@ -40,22 +42,22 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
         while decoders.readings:
             yield from decoders.first()
             done += 1
-            if done % _KEPT == 0:
+            if done % _READERS_PER_RELEASE == 0:
                 pa.default_memory_pool().release_unused()
             for reader in islice(readers, 1):
                 decoders.begin(reader)
 
 
 class _Decoders:
-    """Threads that decode, and the readings that they were given and nobody has seen the end of.
+    """Threads that decode, and the readings that are not finished.
 
-    Not a pool: its threads would be waited for at exit, also where somebody holds a stream half-way.
+    This is not a thread pool: Python waits for the threads of a pool at exit, even if a stream was not read to its end.
     """
 
-    def __init__(self, *, helped: bool) -> None:
+    def __init__(self, *, caller_decodes: bool) -> None:
         self.readings: deque[_Reading] = deque()
-        self._helped = helped  # by the thread that waits
-        # those of which nobody decodes the next table, and a token for each: no lock that a fork could leave held
+        self._caller_decodes = caller_decodes
+        # the readings whose next table no thread decodes yet, and a token for each: a fork could leave a lock held
         self._wanted: deque[_Reading] = deque()
         self._tokens: SimpleQueue[bool] = SimpleQueue()
         self._stopped = False
@@ -73,9 +75,9 @@ class _Decoders:
         self._tokens.put(True)
 
     def first(self) -> Iterator[pa.Table]:
-        """Tables of the reader that was begun first, which is forgotten then."""
+        """Yield the tables of the oldest reading, and remove it."""
         reading = self.readings[0]
-        # no name keeps a table while the next is waited for
+        # not a for loop, whose variable would keep a table alive while the next one is decoded
         yield from iter(lambda: self._next(reading), None)
         self.readings.popleft()
 
@@ -86,7 +88,7 @@ class _Decoders:
         for thread in self._threads:
             thread.join()
         for reading in self.readings:
-            # in a forked process it may be run for ever, by a thread that is not there
+            # in a forked process a reader may seem to run for ever, in a thread that does not exist there
             with suppress(ValueError):
                 reading.reader.close()
 
@@ -95,7 +97,7 @@ class _Decoders:
         if isinstance(item, BaseException):
             raise item
         if item is not None:
-            self._wanted.appendleft(reading)  # before all others, since it will be waited for first
+            self._wanted.appendleft(reading)  # before all others, since its table is needed first
             self._tokens.put(True)
         return item
 
@@ -104,15 +106,15 @@ class _Decoders:
             if reading.decoded.empty():
                 if not any(thread.is_alive() for thread in self._threads):  # as after a fork
                     raise SourceError(
-                        "the thread that decodes is gone, as in a forked process; iterate the stream anew there"
+                        "the threads that decode are gone, as in a forked process; iterate the stream anew there"
                     )
-                if self._helped and self._decode_one():
+                if self._caller_decodes and self._decode_one():
                     continue
             with suppress(Empty):
                 return reading.decoded.get(timeout=_PATIENCE)
 
     def _decode_one(self) -> bool:
-        """Decode the next table that is waited for, if any."""
+        """Decode the next table that no thread decodes yet. Return False if there is none."""
         try:
             self._tokens.get_nowait()
         except Empty:
@@ -126,7 +128,7 @@ class _Decoders:
 
 
 class _Reading:
-    """The next table of one reader, on its way between threads."""
+    """A reader, and a queue for its next table."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
@@ -135,5 +137,5 @@ class _Reading:
     def decode_next(self) -> None:
         try:
             self.decoded.put(next(self.reader, None))
-        except BaseException as error:  # noqa: BLE001 - raised again where its table would be
+        except BaseException as error:  # noqa: BLE001 - raised again when its table is asked for
             self.decoded.put(error)

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Format(NamedTuple):
-    """A format of files, as messages call it, and how their names end."""
+    """A file format: its name in messages, and the endings of file names."""
 
     name: str
     endings: tuple[str, ...] = ()
 
     @property
     def wanted(self) -> str:
-        """The endings as a message has them."""
+        """The endings as a list in words."""
         *first, last = self.endings
         return f"{', '.join(first)} or {last}"
 
@@ -41,10 +41,10 @@ TABLE = Format(
 LETOR = Format("LETOR")
 TREC = Format("TREC")
 
-ARROW_FILE = b"ARROW1"  # a stream of Arrow begins with the mark before each of its messages
+ARROW_FILE = b"ARROW1"  # the start of an Arrow file; an Arrow stream begins with four bytes 0xFF
 _MAGIC = {b"PAR1": PARQUET, b"PARE": PARQUET, ARROW_FILE: ARROW, b"\xff\xff\xff\xff": ARROW}
 _BOM = b"\xef\xbb\xbf"
-LOOK = 1 << 16  # bytes at the beginning of a file that are looked at
+LOOK = 1 << 16  # bytes of a file's beginning that decide its format
 _PACKED = re.compile(r"\.(gz|bz2|zst)$", re.IGNORECASE)
 _JSON_START = re.compile(rb"\[?\s*\{")
 _LETOR_LINE = re.compile(rb"[^\s:]+\s+qid:")
@@ -72,7 +72,7 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
     if has_rank is not None and (is_text or named in (None, CSV)):
         return CSV if _is_header(line, has_rank, is_csv=named is CSV) else TREC
     if named is not None:
-        return named  # whose reader says what is wrong with it
+        return named  # its reader reports what is wrong with the file
     if not is_text:
         what = f"begins with {start[:8]!r}, as no format does that is read" if text else "is empty"
         raise SourceError(
@@ -93,7 +93,7 @@ def _first_line(text: bytes) -> bytes:
 
 
 def _is_header(line: bytes, has_rank: bool, *, is_csv: bool) -> bool:
-    """Whether a line has the names of columns. Files named .tsv are often TREC files, which have no such line."""
+    """Whether a line is a header. Files named .tsv are often TREC files, which have no header."""
     fields = fields_of(line)
     if has_rank and is_ranked(fields):
         return False
@@ -120,7 +120,7 @@ def is_number(text: str | bytes) -> bool:
 
 
 def format_of_name(path: Any) -> Format | None:
-    """The format of tables by the ending of a name, packed or not; None for other names.
+    """The format of a table by the ending of its name, packed or not; None for other names.
 
     >>> format_of_name("a.CSV.gz").name, format_of_name("s3://bucket/a.jsonl").name, format_of_name("a.txt")
     ('CSV', 'JSON Lines', None)
@@ -139,7 +139,7 @@ def check_alike(paths: Iterable[Any]) -> None:
             raise SourceError(f"{first} is {kind.name} and {path} is not; give files of one kind")
 
 
-# ---- what files hold ----
+# ---- contents ----
 
 
 def stream_of(file: File) -> pa.NativeFile:
@@ -156,7 +156,7 @@ def start_of(file: File) -> tuple[bytes, bool]:
 
 
 def unpacked_file(file: File) -> File:
-    """A packed file, unpacked into memory, for formats that are read from their end."""
+    """The same file, unpacked into memory, for formats that are read from their end."""
 
     def read() -> bytes:
         with stream_of(file) as stream:

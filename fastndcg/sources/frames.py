@@ -1,4 +1,4 @@
-"""Tables of every kind as people hold them, and their named columns as one table of Arrow."""
+"""Turn the named columns of a table of any library into an Arrow table."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Source(NamedTuple):
     names: Sequence[str]
     type_of: Callable[[str], pa.DataType]
     table: Callable[[list[str]], pa.Table]
-    hint: str = ""  # closes the message of a missing column
+    hint: str = ""  # the end of the message about a missing column
 
 
 def is_table(data: Any) -> bool:
-    """Whether an iterable is a table, as opposed to a list of rows."""
+    """Whether an iterable is a table, not a list of rows."""
     pandas = sys.modules.get("pandas")
     return (
         hasattr(data, "__arrow_c_stream__")
@@ -94,7 +94,7 @@ def _of_reader(reader: pa.RecordBatchReader) -> Source:
     schema = reader.schema
 
     def table(names: list[str]) -> pa.Table:
-        # batch by batch, so that a stream's other columns are freed as they pass
+        # batch by batch, so that the other columns of a stream are freed early
         batches = _readable(lambda: [batch.select(names) for batch in reader])
         return pa.Table.from_batches(batches, pa.schema([schema.field(name) for name in names]))
 

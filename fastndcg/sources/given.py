@@ -1,4 +1,4 @@
-"""Arguments in place of rankings: tables of any kind, or paths of files."""
+"""Open the tables and files that a caller passes in place of rankings."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
     Chosen = parquet.Dataset | csv.Opened | whole.Opened | ltr.Opened
 
-IN_MEMORY = 1 << 30  # bytes: larger files are read a part at a time
-_SMALL = 1 << 24  # bytes of CSV that are no more than that, even packed
+IN_MEMORY = 1 << 30  # bytes; larger files are read a part at a time
+_SMALL = 1 << 24  # bytes; CSV files up to this size fit into IN_MEMORY even if they are packed
 Opened = parquet.Opened | csv.Opened | whole.Opened
 _OTHERS: dict[Format | None, tuple[Part, ...]] = {
     LETOR: (
-        " is LETOR, which has grades and no scores",
+        " is a LETOR file, which has grades but no scores",
         Step("; give ", Argument("scores")),
         Step(" of ", Call("read_ltr")),
     ),
     TREC: (
-        " is a TREC file, of judgments or of a run, and both are needed, as ",
+        " is a TREC file of judgments or of a run; both are needed, as ",
         Argument("qrels"),
         " and ",
         Argument("run"),
@@ -54,16 +54,16 @@ _OTHERS: dict[Format | None, tuple[Part, ...]] = {
 
 
 def open_tables(paths: list[PathLike], threads: int | None, kind: Format | None = None) -> Opened:
-    """Files of one format: each listed, and its footer, header or schema read, once. Raises `SourceError` where that fails.
+    """Open files of one format: list them, and read the footer, header or schema of each once.
 
-    `kind` is the format of the first one, where it is known.
+    `kind` is the format of the first file, if it is known. Raises `SourceError` if a file cannot be opened.
     """
     from fastndcg.sources.paths import find_files
 
     check_alike(paths)
     files = find_files(paths, TABLE)
     first, is_packed = files[0], False
-    # from afar a name that says Parquet is believed: to look at a file is another request
+    # trust the name of a remote Parquet file: to look at its bytes would be another request
     if first.is_local or format_of_name(first.path) is not PARQUET:
         start, is_packed = start_of(first)
         kind = kind or format_of(first.path, start)
@@ -86,7 +86,7 @@ def rankings_or_stream(
     with_doc_id: bool = False,
     in_memory: int = IN_MEMORY,
 ) -> Rankings | RankingsStream:
-    """Rankings of a table or of files; a stream of files of more than `in_memory` bytes.
+    """Return the rankings of a table or of files, or a stream if the files have more than `in_memory` bytes.
 
     Raises as `read_parquet`, `read_csv` and `Rankings.from_arrow` do.
     """
@@ -98,7 +98,7 @@ def rankings_or_stream(
 
 
 def scan_chosen(chosen: Chosen, threads: int | None, memory: int | None = None) -> FileStream | None:
-    """The files as a stream; None of those that are read whole. Raises as `scan_parquet` and `scan_csv` do."""
+    """Return the files as a stream, or None if they can only be read whole. Raises as `scan_parquet` and `scan_csv` do."""
     from fastndcg.sources.scan import ParquetStream, threads_ahead
 
     workers = threads_ahead(threads)
@@ -112,7 +112,7 @@ def scan_chosen(chosen: Chosen, threads: int | None, memory: int | None = None) 
 
 
 def is_path(data: Any) -> bool:
-    """Whether this is a path, or a list of paths."""
+    """Whether `data` is a path or a list of paths."""
     if isinstance(data, list | tuple) and data:
         return all(isinstance(each, str | os.PathLike) for each in data)
     return isinstance(data, str | os.PathLike)

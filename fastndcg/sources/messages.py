@@ -1,4 +1,4 @@
-"""Errors of Arrow and of the system while a file is read, in one line with its path."""
+"""Turn errors of Arrow and of the operating system into messages of one line that name the file."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import pyarrow as pa
 from fastndcg.errors import FastndcgError, SourceError
 from fastndcg.sources.values import first_line
 
-# what comes of bytes that are not what was written: of texts, of codes beyond the end of a dictionary, of sizes that are
-# believed by what allocates memory for them, and of lists within lists within lists
+# what libraries raise for damaged bytes: faulty texts, codes beyond the end of a dictionary, absurd sizes, deep nesting
 DAMAGE = (pa.ArrowException, ValueError, IndexError, OverflowError, MemoryError, RecursionError)
 
 
 @contextmanager
 def reading(path: str, kind: str = "Parquet") -> Iterator[None]:
-    """Errors of Arrow and of the system while a file is read, in one line with its path."""
+    """Raise errors of Arrow and of the operating system as `SourceError`, in one line with the path."""
     try:
         yield
     except FastndcgError:

@@ -1,8 +1,8 @@
-"""Warnings of data that look wrong, though they can be evaluated: swapped columns, distances as scores, grades that are all 0,
-grades that are all below what a measure takes for relevant.
+"""Warn of data that can be evaluated but look wrong: swapped columns, distances as scores, grades that are all 0, grades that are
+all below the threshold of relevance of a measure.
 
-The first rows show that most data are as they should be; all rows are looked at only where the first ones are odd. Sets of fewer
-than 20 queries are not looked at, but for the name of their score column and for fractions as grades.
+All rows are examined only if the first ones look odd. Of fewer than 20 queries only the name of the score column is examined, and
+whether grades are fractions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FALLING = re.compile(r"(^|_)(distance|dist|rank|ranking|position)$")
 
 
 class Oddities:
-    """Oddities of a set of rankings. Parts are added as they are read, and `warn` is called after the last one.
+    """Oddities of a set of rankings. Call `add` for each part that is read, and `warn` after the last one.
 
     >>> import pytest
     >>> from fastndcg import FastndcgWarning, Rankings
@@ -42,11 +42,11 @@ class Oddities:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._queries = self._documents = self._judged = 0
-        self._score: object = None  # that of all documents, while there is only one
+        self._score: object = None  # the first score; the only one while `_tied` holds
         self._tied = self._irrelevant = self._swapped = True
 
     def add(self, rankings: Rankings) -> Rankings:
-        """Look at a part, and return it."""
+        """Examine a part, and return it."""
         if rankings.n_docs:
             grades, scores = rankings.relevance, rankings.scores
             if not self._documents:
@@ -111,7 +111,7 @@ class Oddities:
 
 
 def warn_of_oddities(rankings: Rankings, columns: Columns) -> Rankings:
-    """Warn of oddities in rankings that are read at once, and return them."""
+    """Warn of oddities in rankings that were read whole, and return them."""
     found = Oddities(columns)
     found.add(rankings)
     found.warn()
@@ -119,7 +119,7 @@ def warn_of_oddities(rankings: Rankings, columns: Columns) -> Rankings:
 
 
 class Reach:
-    """Which measures find no relevant document in any part of a set of rankings, since no grade is as high as their `rel`.
+    """The measures that find no relevant document in a set of rankings, because no grade reaches their `rel`.
 
     >>> import pytest
     >>> from fastndcg import FastndcgWarning, Rankings, evaluate
@@ -134,7 +134,7 @@ class Reach:
         self._queries, self._highest, self._whole = 0, 0.0, True
 
     def add(self, rankings: Rankings) -> Rankings:
-        """Look at the grades of a part, and return it."""
+        """Examine the grades of a part, and return the part."""
         if self._wanted:
             grades = rankings._grades
             self._highest = max(self._highest, grades.highest)
@@ -143,7 +143,7 @@ class Reach:
         return rankings
 
     def warn(self) -> None:
-        """Warn, with `FastndcgWarning`, of measures for which nothing is relevant, though there are grades above 0."""
+        """Warn, with `FastndcgWarning`, of measures for which no document is relevant although there are grades above 0."""
         highest = self._highest
         unreached = {measure: wanted for measure, wanted in self._wanted.items() if wanted > highest}
         if not unreached or highest <= 0 or (self._whole and self._queries < _FEWEST):
@@ -160,7 +160,7 @@ class Reach:
 
 
 def _least_relevant(measure: Measure) -> float | None:
-    """The smallest grade that counts for a measure; None where all do, or where documents without a judgment count."""
+    """The smallest grade that is relevant to a measure; None if all grades count, or if unjudged documents are relevant."""
     rel = measure.params.get("rel")
     if rel is None and measure.params.get("gain") == "binary":
         rel = 1.0
@@ -173,7 +173,7 @@ def _in_snake_case(name: str) -> str:
 
 
 def _are_swapped(grades: Array, scores: Array) -> bool:
-    """Whether half of the grades or more are fractions, and all scores small whole numbers of which there are several."""
+    """Whether at least half of the grades are fractions, and the scores are several small whole numbers."""
     if grades.dtype.kind != "f" or np.mean(grades != np.floor(grades)) < 0.5:
         return False
     lowest, highest = scores.min(), scores.max()
@@ -181,5 +181,5 @@ def _are_swapped(grades: Array, scores: Array) -> bool:
 
 
 def _all(values: Array, holds: Callable[[Array], Array]) -> bool:
-    """Whether something holds for all values; the first few are asked first."""
+    """Whether `holds` is true of all values. The first ones are tested first."""
     return bool(holds(values[:_FIRST]).all() and holds(values[_FIRST:]).all())

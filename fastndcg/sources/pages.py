@@ -1,9 +1,9 @@
-"""Columns of numbers, and query ids as runs or as numbered texts, straight from the pages of a Parquet file.
+"""Decode columns of numbers, and query ids as runs or as dictionaries of texts, directly from the pages of a Parquet file.
 
-pyarrow decodes an id for each row and a grade by way of 32 bits. Here a run of one id stays a run, and grades are unpacked into
-their own type, so that reading takes about half as long. Only what is most usual is read: flat columns without nulls, plain or in
-a dictionary, compressed by Snappy or not at all. All else, and all damage, is left to pyarrow, which reads it or says what is
-wrong with it, and so are files that are too short to be worth it.
+pyarrow decodes an id for each row, and decodes grades through 32-bit integers. Here a run of equal ids stays a run, and grades
+are unpacked into their own type, so that reading takes about half as long. Only the most common layouts are read: flat columns
+without nulls, plain or dictionary-encoded, uncompressed or compressed by Snappy. pyarrow reads all other layouts, short files
+and damaged files, and reports the damage.
 
 Format: https://parquet.apache.org/docs/file-format/
 """
@@ -32,44 +32,44 @@ Bytes = npt.NDArray[np.uint8]
 
 _NUMBERS = {"INT32": np.int32, "INT64": np.int64, "FLOAT": np.float32, "DOUBLE": np.float64}
 _CODECS = (kernels.UNCOMPRESSED, kernels.SNAPPY)  # by their numbers in Parquet
-_WINDOW = 8 << 20  # bytes of a chunk of a column that are read at once
-_PAGES = 512  # listed at once
-_MOST_BYTES = np.iinfo(np.int32).max  # of a page, whatever a damaged footer says
-_TEXTS = 1 << 16  # that a table has room for at first
-_MOST_TEXT = 256 << 20  # bytes of different texts
-_FEW_RUNS = 16  # rows of a run, so that the first look has room for those of most data
+_WINDOW = 8 << 20  # bytes of a column chunk that are read at once
+_PAGES = 512  # pages whose headers are parsed at once
+_MOST_BYTES = np.iinfo(np.int32).max  # size of the largest page that is read, whatever a damaged footer says
+_TEXTS = 1 << 16  # texts for which a new table has room
+_MOST_TEXT = 256 << 20  # bytes of all distinct texts
+_ROWS_OF_RUN = 16  # the first attempt to decode runs has room for runs of this mean length
 
 
 class NotReadError(Exception):
-    """The pages hold something that is not read here, and that pyarrow reads instead."""
+    """The pages have a layout that this module does not support, or are damaged. pyarrow has to read the file."""
 
 
 class Leaf(NamedTuple):
-    """A flat column of numbers, or texts, in a file."""
+    """A flat column of numbers or texts in a file."""
 
-    place: int  # among the leaves of its schema
-    optional: bool  # whether its pages say which values are null
-    stored: np.dtype[Any]  # uint8 for texts
-    dtype: np.dtype[Any]  # of their numbers for texts
+    place: int  # index among the leaves of the schema
+    optional: bool  # whether the pages say which values are null
+    stored: np.dtype[Any]  # dtype in the file; uint8 for texts
+    dtype: np.dtype[Any]  # dtype of the decoded values; for texts, of their codes
 
 
 def is_worth_it(rows: int) -> bool:
-    """Whether this many rows are read sooner from pages than by pyarrow, the time to load or compile kernels included."""
+    """Whether this module reads so many rows faster than pyarrow, including the time to load or compile kernels."""
     return worlds.pays("pages.values_of_pages", rows)
 
 
 def _run(driver: str, pages: _Pages, *arguments: Any) -> Any:
-    """Compiled, as far as anything is: the plain drivers are slower than pyarrow."""
+    """Run a driver as if there were many rows, so that it is compiled: the plain drivers are slower than pyarrow."""
     return worlds.run(f"pages.{driver}", math.inf, pages.data, pages.headers, pages.scratch, *arguments)
 
 
 def are_texts_worth_it(rows: int) -> bool:
-    """As `is_worth_it`, of ids that are text."""
+    """The same as `is_worth_it`, for ids that are text."""
     return worlds.pays("pages.texts_of_pages", rows)
 
 
 def leaves_of(footer: Footer, names: Collection[str], texts: Collection[str] = ()) -> dict[str, Leaf]:
-    """Those of the named columns of numbers, and of texts, that can be read here, as far as the footer tells."""
+    """The columns among `names` (numbers) and `texts` that this module can read, judging by the footer."""
     found: dict[str, Leaf] = {}
     if not footer.rows:
         return found
@@ -77,12 +77,12 @@ def leaves_of(footer: Footer, names: Collection[str], texts: Collection[str] = (
     places = [place for place, name in enumerate(schema.names) if name in names or name in texts]
     for place in places:
         column = schema.column(place)
-        # of nested columns, and of two that have one name, none is the column of that name for sure
+        # the name does not identify a nested column, nor one of two columns with the same name
         is_sole = [schema.column(other).path for other in places].count(column.name) == 1
-        is_known = (
+        is_supported = (
             is_sole and column.path == column.name and footer.chunks[0, place, footers.CODEC] in _CODECS
         )
-        leaf = _leaf_at(place, column, footer.schema) if is_known else None
+        leaf = _leaf_at(place, column, footer.schema) if is_supported else None
         if leaf is not None and column.name in (texts if leaf.stored == np.uint8 else names):
             found[column.name] = leaf
     return found
@@ -108,7 +108,10 @@ def _leaf_at(place: int, column: Any, schema: pa.Schema) -> Leaf | None:
 
 
 class Values:
-    """A column of consecutive row groups of a file, in steps of any number of rows, with `room` for others before each."""
+    """Reader of one column of consecutive row groups, any number of rows at a time.
+
+    Each array that it returns has space for `room` more values before its first.
+    """
 
     def __init__(
         self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf, room: int = 0
@@ -116,10 +119,10 @@ class Values:
         self._leaf, self._room = leaf, room
         self._pages = _pages(source, footer, groups, leaf, leaf.dtype, self._entries)
         self._next = _NONE
-        self._left = np.empty(0, leaf.dtype)  # values of the page that the last step cut
+        self._left = np.empty(0, leaf.dtype)  # the rest of the last page, if not all of it was returned
 
     def read(self, rows: int) -> pa.Array:
-        """The next rows. Raises `NotReadError`, after which nothing more can be read."""
+        """Return the next rows. After `NotReadError` nothing more can be read."""
         dtype, room = self._leaf.dtype, self._room
         buffer = pa.allocate_buffer((room + rows) * dtype.itemsize)
         out = np.frombuffer(buffer, dtype)[room:]
@@ -148,7 +151,7 @@ class Values:
         return _entries(dictionary, self._leaf.stored)
 
     def _decode(self, pages: _Pages, out: Array) -> None:
-        bits = f"u{out.itemsize}"  # of whatever they are: each dtype is a kernel to compile
+        bits = f"u{out.itemsize}"  # as unsigned integers, since a kernel is compiled for each dtype
         entries, n_entries = pages.entries.view(bits), pages.n_entries
         stored = self._leaf.stored.itemsize
         found = _run("values_of_pages", pages, stored, entries, n_entries, out.view(bits))
@@ -157,14 +160,14 @@ class Values:
 
 
 class Texts(Values):
-    """As `Values`, for texts: numbered in one table, which is the dictionary of all steps."""
+    """The same as `Values`, for texts: returns dictionary arrays that share one growing dictionary."""
 
     def __init__(self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf) -> None:
         super().__init__(source, footer, groups, leaf)
         self._slots = np.zeros(2 * _TEXTS, np.int64)
         self._ends, self._store = np.zeros(_TEXTS, np.int64), np.empty(16 * _TEXTS, np.uint8)
         self._state = np.zeros(2, np.int64)
-        self._checked = 0  # texts that are known to be UTF-8
+        self._checked = 0  # number of texts that were validated as UTF-8
 
     def read(self, rows: int) -> pa.Array:
         codes = super().read(rows)
@@ -204,7 +207,7 @@ class Texts(Values):
                 self._grow(int(pages.headers[0, kernels.PAGE_BYTES]))
 
     def _grow(self, longest: int) -> None:
-        """Make room for twice as many texts, one of which may be as long as this."""
+        """Make room for twice as many texts, and for one of `longest` bytes."""
         n, n_texts = len(self._ends), int(self._state[kernels.FOUND])
         if 2 * (n_texts + 1) > n:
             self._slots = np.zeros(4 * n, np.int64)
@@ -216,17 +219,17 @@ class Texts(Values):
 
 
 class Runs:
-    """As `Values`, for ids: run-end encoded, with a run for each time that the id changes."""
+    """The same as `Values`, for ids: returns run-end encoded arrays, in which neighbouring runs have different ids."""
 
     def __init__(self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf) -> None:
         self._leaf = leaf
         self._pages = _pages(
             source, footer, groups, leaf, np.dtype(np.int64), lambda page: _entries(page, leaf.stored)
         )
-        self._ids, self._ends = np.empty(0, np.int64), np.empty(0, np.int64)  # of rows not read yet
+        self._ids, self._ends = np.empty(0, np.int64), np.empty(0, np.int64)  # decoded runs, not returned yet
 
     def read(self, rows: int) -> pa.RunEndEncodedArray:
-        """The next rows, at least one. Raises `NotReadError`, after which nothing more can be read."""
+        """Return the next rows, at least one. After `NotReadError` nothing more can be read."""
         ids, ends = [self._ids], [self._ends]
         known = int(self._ends[-1]) if len(self._ends) else 0
         while known < rows:
@@ -235,7 +238,7 @@ class Runs:
             ends.append(more_ends + known)
             known = int(ends[-1][-1])
         all_ids, all_ends = np.concatenate(ids), np.concatenate(ends)
-        is_last = np.append(all_ids[1:] != all_ids[:-1], True)  # a run goes on from part to part
+        is_last = np.append(all_ids[1:] != all_ids[:-1], True)  # a run may continue in the next part
         all_ids, all_ends = all_ids[is_last], all_ends[is_last]
         cut = int(np.searchsorted(all_ends, rows))
         rest = cut + int(all_ends[cut] == rows)
@@ -245,9 +248,9 @@ class Runs:
         )
 
     def _decode(self, pages: _Pages) -> tuple[Array, Array]:
-        """Ids of the runs of some pages, and where each ends."""
+        """The ids of the runs of some pages, and the end of each run."""
         rows = int(pages.headers[:, kernels.PAGE_VALUES].sum())
-        for most in (rows // _FEW_RUNS + 1, rows):
+        for most in (rows // _ROWS_OF_RUN + 1, rows):
             ids, ends = np.empty(most, np.int64), np.empty(most, np.int64)
             stored, entries = self._leaf.stored.itemsize, pages.entries
             found = _run("runs_of_pages", pages, stored, entries, pages.n_entries, ids, ends)
@@ -260,13 +263,13 @@ class Runs:
 
 
 class _Pages(NamedTuple):
-    """Consecutive pages of data of one dictionary."""
+    """Consecutive data pages that share a dictionary."""
 
     data: Bytes
     headers: Array  # int64 (n, PAGE_FIELDS)
-    scratch: Bytes  # room for one that is compressed
-    entries: Array  # of their dictionary, and some more
-    n_entries: int
+    scratch: Bytes  # room to decompress one page
+    entries: Array  # the entries of the dictionary, padded
+    n_entries: int  # without padding
 
     def cut(self, n: int) -> tuple[_Pages, _Pages]:
         return self._replace(headers=self.headers[:n]), self._replace(headers=self.headers[n:])
@@ -283,7 +286,7 @@ def _pages(
     dtype: np.dtype[Any],
     entries_of: Callable[[_Pages], Array],
 ) -> Iterator[_Pages]:
-    """Pages with a column's rows, in order, their dictionaries as `dtype`. Raises `NotReadError` also where they end."""
+    """The pages of a column, in order, with their dictionaries as `dtype`. Raises `NotReadError` after the last page too."""
     for group in groups:
         chunk = footer.chunks[group, leaf.place]
         entries, n_entries, left = np.zeros(kernels.PADDED, dtype), 0, int(chunk[footers.VALUES])
@@ -318,9 +321,9 @@ def _entries(dictionary: _Pages, stored: np.dtype[Any]) -> Array:
 
 
 def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) -> Iterator[_Pages]:
-    """All pages of a column of one row group, their dictionary first where there is one, and without its entries."""
+    """All pages of a column in one row group, without `entries`; the dictionary page, if any, comes first."""
     codec = int(chunk[footers.CODEC])
-    if codec not in _CODECS or chunk[footers.SECRET]:
+    if codec not in _CODECS or chunk[footers.ENCRYPTED]:
         raise NotReadError
     stop, window = at + int(chunk[footers.STORED]), _WINDOW
     limits = int(chunk[footers.VALUES]), min(int(chunk[footers.BYTES]), _MOST_BYTES)
@@ -339,7 +342,7 @@ def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) ->
             longest = int(headers[:, kernels.PAGE_BYTES].max(initial=0)) + kernels.SPARE
             if (
                 len(scratch) < longest
-            ):  # of Arrow's memory, which stays where NumPy's has to be faulted in anew
+            ):  # from Arrow's pool, which reuses memory that NumPy would fault in anew
                 scratch = np.frombuffer(pa.allocate_buffer(longest), np.uint8)
             pages = _Pages(data[done:], headers, scratch, np.empty(0), 0)
             if found:
@@ -347,15 +350,15 @@ def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) ->
             done += used
         if not done:
             if len(block) < window:
-                raise NotReadError  # the chunk ends, or the file, before a page does
+                raise NotReadError  # the chunk or the file ends within a page
             window *= 2
         at += done
 
 
 def _check(data: Bytes, headers: Array) -> None:
     """Raise `NotReadError` for a page that does not match its checksum."""
-    is_known = headers[:, kernels.PAGE_CHECKSUM] != kernels.ABSENT
-    for header in headers[is_known] if is_known.any() else ():
+    has_checksum = headers[:, kernels.PAGE_CHECKSUM] != kernels.ABSENT
+    for header in headers[has_checksum] if has_checksum.any() else ():
         start, levels = header[kernels.PAGE_START], header[kernels.PAGE_LEVELS]
         stored = data[start - levels : start + header[kernels.PAGE_STORED]]
         if zlib.crc32(stored.data) != header[kernels.PAGE_CHECKSUM] & 0xFFFFFFFF:

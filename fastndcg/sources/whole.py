@@ -1,4 +1,4 @@
-"""Files that are read whole, JSON Lines and Arrow, to `Rankings`."""
+"""Read rankings from JSON Lines and Arrow files, which are read whole."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from fastndcg.sources.paths import File
     from fastndcg.typing import Path as PathLike
 
-# the columns of a file, and what reads some of them
-Columns_ = tuple[pa.Schema, Callable[[Sequence[str]], pa.Table]]
+# the schema of a file, and a function that reads the named columns
+SchemaAndReader = tuple[pa.Schema, Callable[[Sequence[str]], pa.Table]]
 
-# bytes of JSON that are parsed together; a row has to fit, and the block grows until it does
+# bytes of JSON that are parsed together; a block grows until its rows fit
 _BLOCK, _LARGEST_BLOCK = 1 << 22, 1 << 30
-_DEEPEST = 500  # values within one another that pyarrow parses in any thread: it calls itself for each
+_DEEPEST = 500  # levels of nested values that pyarrow, which is recursive, parses safely in any thread
 _BLANK = re.compile(r"\s*")
 
 
 class Opened(NamedTuple):
-    """Files of JSON Lines or Arrow, the columns of the first, and a function that reads some columns of all."""
+    """Files of JSON Lines or Arrow, the schema of the first, and a function that reads the named columns of all."""
 
     paths: list[PathLike]
     format: Format
@@ -58,7 +58,7 @@ class Opened(NamedTuple):
         return self.read_table(names)
 
     def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Opened:
-        """The same with the columns that play the roles. Raises as `find_columns` does."""
+        """The same files, with the columns for these roles. Raises as `find_columns` does."""
 
         def holds_lists(name: str) -> bool:
             return is_list(self.schema.field(name).type)
@@ -68,14 +68,14 @@ class Opened(NamedTuple):
         return self._replace(columns=found)
 
     def read(self, _: int | None = None) -> Rankings:
-        """Rankings of all files. Raises as `Rankings.from_arrow` does, and `SourceError` for files that cannot be read."""
+        """Read all files. Raises as `Rankings.from_arrow` does, and `SourceError` if a file cannot be read."""
         with naming(self.paths):
             table = self.read_table(self.columns.names)
             return warn_of_oddities(rankings_from_table(table, self.columns), self.columns)
 
 
 def open_files(paths: list[PathLike], files: list[File], kind: Format) -> Opened:
-    """Files of one format. Raises `SourceError` for one that cannot be read."""
+    """Open files of one format. Raises `SourceError` if one cannot be read."""
     with Task("Reading"):
         opened = [(_json if kind is JSON else _arrow)(file) for file in files]
 
@@ -87,15 +87,13 @@ def open_files(paths: list[PathLike], files: list[File], kind: Format) -> Opened
                     raise ColumnError(f'{file.path} has no column "{name}", which other files have')
             with reading(file.path, kind.name):
                 tables.append(read(names))
-                tables[-1].validate(
-                    full=True
-                )  # of what is damaged pyarrow finds out only when it looks at it
+                tables[-1].validate(full=True)  # finds damage that pyarrow does not notice while it reads
         return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
 
     return Opened(paths, kind, opened[0][0], table)
 
 
-def _json(file: File) -> Columns_:
+def _json(file: File) -> SchemaAndReader:
     with reading(file.path, JSON.name):
         start = start_of(file)[0].lstrip(b"\xef\xbb\xbf \t\r\n")
         line, newline, _ = start.partition(b"\n")
@@ -104,7 +102,7 @@ def _json(file: File) -> Columns_:
         if is_lines:
             _check_depth(file)
         table = _parse(file, rows)
-        # texts that look like times are taken for some, and two of them may then be the same
+        # pyarrow reads texts that look like times as times, and different texts may become the same time
         fields = {field.name: field.with_type(_without_times(field.type)) for field in table.schema}
         if texts := [field for name, field in fields.items() if field.type != table.schema.field(name).type]:
             table = _parse(file, rows, explicit_schema=pa.schema(texts)).select(table.column_names)
@@ -112,18 +110,18 @@ def _json(file: File) -> Columns_:
 
 
 def _rows_of_values(file: File) -> pa.Buffer:
-    """A line for each object of a file that has arrays of them, as pandas writes it, or objects that take several lines."""
+    """The objects of a file, one on each line. The file may hold arrays of objects, or objects of several lines."""
     with stream_of(file) as stream:
         text = stream.read().decode("utf-8-sig")
     decoder, at, rows = json.JSONDecoder(), 0, []
-    while (at := _BLANK.match(text, at).end()) < len(text):  # type: ignore[union-attr] # it matches nothing, too
+    while (at := _BLANK.match(text, at).end()) < len(text):  # type: ignore[union-attr] # it always matches
         value, at = decoder.raw_decode(text, at)
         rows += value if isinstance(value, list) else [value]
     return pa.py_buffer("\n".join(map(json.dumps, rows)).encode())
 
 
 def _check_depth(file: File) -> None:
-    """Raise `RecursionError` for a line whose values are nested so deep that to parse it would end the process."""
+    """Raise `RecursionError` for a line whose values are nested so deeply that pyarrow would crash the process."""
     with stream_of(file) as stream, io.BufferedReader(stream) as lines:
         for line in lines:
             if line.count(b"{") + line.count(b"[") > _DEEPEST:
@@ -152,7 +150,7 @@ def _without_times(kind: pa.DataType) -> pa.DataType:
     return pa.list_(_without_times(kind.value_type)) if is_list(kind) else kind
 
 
-def _arrow(file: File) -> Columns_:
+def _arrow(file: File) -> SchemaAndReader:
     def open_ipc(stream: pa.NativeFile, **options: Any) -> Any:
         is_file = stream.read(len(ARROW_FILE)) == ARROW_FILE
         stream.seek(0)
