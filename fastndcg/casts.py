@@ -1,4 +1,4 @@
-"""Arguments of the constructors of `Rankings` as the arrays that it holds: each is cast and checked here, once."""
+"""Cast and check the arguments of the constructors of `Rankings`, each once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cast_rows(name: str, values: Any, n_rows: int) -> Array:
 
 
 def _contiguous(array: Array) -> Array:
-    """Native byte order and contiguous, copied only where it is not so already."""
+    """Return the array contiguous and in native byte order; copied only if it is not."""
     return read_only(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
 
 
@@ -63,7 +63,7 @@ def _cast_numbers(name: str, array: Array, wanted: str) -> Array:
 
 
 def plain_numbers(array: Array) -> Array:
-    """Numbers as kernels know them: True as 1, half floats as floats, in native byte order and contiguous."""
+    """Return numbers in a form that kernels take: booleans as 0 and 1, half floats as float32, contiguous, in native byte order."""
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
     return _contiguous(array.astype(np.float32) if array.dtype.kind == "f" and array.itemsize == 2 else array)
@@ -74,7 +74,7 @@ def cast_integers(name: str, values: npt.ArrayLike) -> Int64:
     if array.dtype.kind not in "ui" and (len(array) or array.dtype.kind != "f"):
         raise _kind_error(name, array, "integers")
     if array.dtype == np.uint64 and len(array) and array.max() > np.iinfo(np.int64).max:
-        raise InputError(f"{name} holds {array.max()}; wanted numbers of rows, which are below 2**63")
+        raise InputError(f"{name} holds {array.max()}; wanted row numbers below 2**63")
     return read_only(np.ascontiguousarray(array, dtype=np.int64))
 
 
@@ -122,7 +122,7 @@ def cast_flags(values: npt.ArrayLike, rows: int) -> npt.NDArray[np.bool_]:
 
 
 def cast_column(name: str, values: npt.ArrayLike, kinds: str, wanted: str, rows: int, of: str) -> Array:
-    """An array with an entry for each query or document, of a dtype of one of these kinds."""
+    """Return an array with an entry for each query or document. Its dtype must be of one of these kinds."""
     array = as_array(name, values)
     if array.dtype.kind not in kinds and len(array):
         raise _kind_error(name, array, wanted)
@@ -159,7 +159,7 @@ def cast_queries(queries: Any, n_queries: int) -> pa.Table | None:
 
 
 def flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Array]:
-    """Lengths and values of a list for each query."""
+    """Return the lengths and the joined values of lists, one list for each query."""
     if isinstance(lists, pa.Array | pa.ChunkedArray):
         import pyarrow.compute as pc
 
@@ -188,7 +188,7 @@ def flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Arr
 
 
 def _check_widening(name: str, arrays: list[Array]) -> None:
-    """Refuse whole numbers that lose digits as float64, which lists of several dtypes are joined to."""
+    """Refuse whole numbers that would lose digits as float64, the dtype that lists of different dtypes are joined to."""
     for query, array in enumerate(arrays):
         if array.dtype.kind in "iu" and array.size and (array.max() > 2**53 or array.min() < -(2**53)):
             raise InputError(

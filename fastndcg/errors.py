@@ -1,7 +1,7 @@
-"""Every error and warning of this package. Each message says what was got, what was wanted and the next step.
+"""All errors and warnings of this package. Each message says what was found, what was expected and what to do.
 
-A message is a list of parts. Most are text. Arguments and calls are parts of their own, since the command line names an option where
-Python names an argument. `str(error)` is the message for Python; `error.said` is the same message in other words.
+A message is a list of parts. Most parts are text. Arguments and calls are separate parts, since the command line names an option
+where Python names an argument. `str(error)` is the message for Python, and `error.in_words` rewrites it for others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 
 class Argument(NamedTuple):
-    """An argument that a message names, with a value where it proposes one.
+    """An argument that a message names, with the value that it has or should have, if any.
 
     >>> str(Argument("nan", "last")), str(Argument("margin", -1)), str(Argument("keep"))
     ('nan="last"', 'margin=-1', 'keep=')
@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Advice to use an argument or a call. It is left out where the caller has no such argument or call."""
+    """Advice to use an argument or a call. It is left out if the caller has no such argument or call."""
 
     before: str
     proposed: Argument | Call
@@ -47,7 +47,7 @@ class Step(NamedTuple):
 
 
 class At(NamedTuple):
-    """The row and query that a message is about; `first` says that it is the first of several.
+    """The row and query that a message is about; `first` means that they are the first of several.
 
     >>> str(At(17, '"q-204"')), str(At(None, '"q-204"', first=True)), str(At(3, "7", position=2))
     (' at row 17, query "q-204"', '; the first is in query "q-204"', ' at position 2 of row 3, query 7')
@@ -56,7 +56,7 @@ class At(NamedTuple):
     row: int | None
     query: str = ""
     first: bool = False
-    position: int | None = None  # in the list of a row
+    position: int | None = None  # in the list that the row holds
 
     def __str__(self) -> str:
         row = "" if self.row is None else f"row {self.row}"
@@ -88,18 +88,18 @@ class Message:
         return type(self), self.parts
 
     def in_words(self, words: Callable[[Argument | Call], str | None]) -> str:
-        """The message with other words for arguments and calls. Where `words` returns None, advice is left out."""
-        said = []
+        """Return the message with other words for arguments and calls. If `words` returns None, advice is left out."""
+        texts = []
         for part in self.parts:
             of_step = words(part.proposed) if isinstance(part, Step) else None
             if isinstance(part, Step):
-                said.append("" if of_step is None else f"{part.before}{of_step}{part.after}")
+                texts.append("" if of_step is None else f"{part.before}{of_step}{part.after}")
             else:
-                said.append((words(part) if isinstance(part, Argument | Call) else None) or str(part))
-        return "".join(said)
+                texts.append((words(part) if isinstance(part, Argument | Call) else None) or str(part))
+        return "".join(texts)
 
     def within(self, before: str, after: str = "") -> Self:
-        """The same error with text before and after its message."""
+        """Return the same error with text before and after its message."""
         return type(self)(before, *self.parts, after)
 
 
@@ -120,7 +120,7 @@ class MeasureError(FastndcgError, ValueError):
 
 
 class ConventionError(MeasureError, KeyError):
-    """A convention that does not exist, or that cannot be reproduced, for this data or at all."""
+    """A convention that does not exist, or that cannot be reproduced for this data or for any."""
 
     __str__ = Exception.__str__  # KeyError would show the message in quotes
 
@@ -138,7 +138,7 @@ class ExtraError(FastndcgError, ImportError):
 
 
 def library(module: str, name: str, extra: str, what: str) -> Any:
-    """Import a module of an optional library. Raises `ExtraError`, with the command that installs it, where it is missing."""
+    """Import a module of an optional library. If it is missing, raise `ExtraError` with the command that installs it."""
     from importlib import import_module
 
     try:
@@ -152,7 +152,7 @@ def library(module: str, name: str, extra: str, what: str) -> Any:
 
 
 class FastndcgWarning(Message, UserWarning):
-    """Input that is probably a mistake, or a slow way to ask. The values are correct."""
+    """Input that is probably a mistake, or a slow way to compute. The values are correct."""
 
 
 def warn(*parts: Part) -> None:
@@ -163,13 +163,13 @@ def warn(*parts: Part) -> None:
     level, depth, frame = 1, 1, inspect.currentframe()
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] == "fastndcg":
-            level = depth + 1  # others, as Numba, may stand between
+            level = depth + 1  # there may be frames of others, such as Numba, between ours
         depth, frame = depth + 1, frame.f_back
     warnings.warn(FastndcgWarning(*parts), stacklevel=level)
 
 
 def suggest(word: str, candidates: Iterable[str]) -> str:
-    """A question that names the most similar candidate, or an empty string where none is similar.
+    """Return a question that proposes the most similar candidate, or an empty string if none is similar.
 
     >>> suggest("nDGC", ["nDCG", "DCG"])
     ' Did you mean "nDCG"?'
@@ -177,7 +177,7 @@ def suggest(word: str, candidates: Iterable[str]) -> str:
     import difflib
 
     by_lower: dict[str, str] = {}
-    for candidate in candidates:  # of names that differ only in case, the first
+    for candidate in candidates:  # keep the first of names that differ only in case
         by_lower.setdefault(candidate.lower(), candidate)
     near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
     return f' Did you mean "{by_lower[near[0]]}"?' if near else ""
@@ -198,7 +198,7 @@ def check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
 
 
 def check_system(name: str, systems: Collection[str], *shown: Part) -> None:
-    """Raise `InputError` for a name that is not one of the systems; `shown` is what the message calls it by."""
+    """Raise `InputError` for a name that is not one of the systems. The message begins with `shown`, by default the name."""
     if name not in systems:
         named = f" is not one of the systems: {', '.join(systems)}.{suggest(str(name), systems)}"
         raise InputError(*(shown or [f'"{name}"']), named)
@@ -224,7 +224,7 @@ def check_length(name: str, found: int, wanted: int, noun: str) -> None:
 
 
 def count_of(number: int, noun: str) -> str:
-    """A number and its noun, in the plural where it needs one.
+    """Return a number and its noun, in the singular or plural.
 
     >>> count_of(1, "entry"), count_of(1200, "entry"), count_of(2, "null")
     ('1 entry', '1,200 entries', '2 nulls')

@@ -1,4 +1,4 @@
-"""Rows grouped by query."""
+"""Group rows by query."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ from fastndcg.later import pa
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
-
-_TABLE = 1 << 16  # ids that a table may always have room for
+_TABLE = 1 << 16  # ids for which a table always has room
 
 
 @dataclass(frozen=True)
 class Grouped:
-    """Rows grouped by query: the number of each row's query, or None where rows stand together already, in order."""
+    """Rows grouped by query."""
 
     query_ids: pa.Array | pa.ChunkedArray
     offsets: Int64
-    codes: Array | None = None
+    codes: Array | None = None  # the number of each row's query; None if the rows are in query order already
     first_row_of_each: Int64 | None = None
 
     @cached_property
     def rows(self) -> Int64 | None:
-        """Rows in query order, those of a query in their own order; None where they stand so already."""
+        """The row numbers in query order; rows of a query keep their order. None if the rows are in query order already."""
         if self.codes is None:
             return None
         rows: Int64 = worlds.run(
@@ -47,7 +46,7 @@ class Grouped:
         return self.offsets[:-1] if self.first_row_of_each is None else self.first_row_of_each
 
     def in_order(self, one: Array, other: Array) -> tuple[Array, Array]:
-        """Two columns of numbers in query order."""
+        """Return two columns of numbers in query order."""
         if self.codes is None:
             return one, other
         is_known = self.codes.dtype == np.int32 and all(
@@ -56,25 +55,25 @@ class Grouped:
         )
         if not is_known or not worlds.pays("rows.place_by_code", len(self.codes)):
             return self._in_query_order(one), self._in_query_order(other)
-        # unsigned, since each dtype is a kernel to compile
+        # as unsigned integers, since a kernel is compiled for each dtype
         columns = [
             read_only(np.ascontiguousarray(column).view(f"u{column.itemsize}")) for column in (one, other)
         ]
         placed = [np.empty_like(column) for column in columns]
-        # from Arrow's allocator, which keeps memory that NumPy's would have to fault in anew
+        # from Arrow's pool, which reuses memory that NumPy would fault in anew
         held = [
             np.frombuffer(pa.allocate_buffer(column.nbytes), column.dtype)
             for column in (self.codes, *columns)
         ]
         arguments = (read_only(self.codes), read_only(self.offsets), *held, *columns, *placed)
         place = worlds.compiled_driver("rows.place_by_code", len(self.codes), arguments)
-        if place is None:  # it is kept for other types only
+        if place is None:  # the cache has the driver only for other types
             return self._in_query_order(one), self._in_query_order(other)
         place(*arguments)
         return placed[0].view(one.dtype), placed[1].view(other.dtype)
 
     def _in_query_order(self, column: Array) -> Array:
-        # no row is out of range: to clip them took 8 ns a row, to check them 10
+        # no row is out of range; mode="clip" took 8 ns a row, the default check 10
         rows: Any = self.rows
         ordered: Array = column.take(rows, 0, mode="clip")
         return ordered
@@ -91,7 +90,7 @@ def group_by_query(query_ids: Any) -> Grouped:
         codes = _run_codes(ids)
         changes = codes[1:] != codes[:-1]
         n_runs = int(np.count_nonzero(changes)) + bool(len(codes))
-        # where most runs are one row long, all rows will be numbered anyway; sorting the runs took seven times as long
+        # if most runs have one row, all rows are numbered below anyway; sorting the runs took seven times as long
         if (codes[1:] >= codes[:-1]).all() or (
             2 * n_runs < len(codes) and len(np.unique(codes[np.append(True, changes)])) == n_runs
         ):
@@ -106,11 +105,11 @@ def group_by_query(query_ids: Any) -> Grouped:
 
 
 class Numbers(NamedTuple):
-    """The number of each row's id, in order of first appearance; the first row of each number, and how many it has."""
+    """Distinct ids, numbered in order of first appearance."""
 
-    codes: Array
-    first_rows: Int64
-    counts: Int64
+    codes: Array  # the number of each row's id
+    first_rows: Int64  # of each number
+    counts: Int64  # rows of each number
 
 
 def numbers_of(ids: pa.Array) -> Numbers:
@@ -124,10 +123,10 @@ def numbers_of(ids: pa.Array) -> Numbers:
             (0, len(ids.dictionary) - 1) if is_coded else (int(indices.min()), int(indices.max()))
         )
         if highest - lowest < 2 * len(ids) + _TABLE and highest < 2**63:
-            # a table of all ids there could be took 2 ns a row, where hashing took 6 to 24
+            # a table with an entry for each possible id took 2 ns a row, hashing 6 to 24
             name, n_values = "codes_by_first_appearance", highest - lowest + 1
             indices = indices.astype(np.int64, copy=False) - lowest if lowest else indices
-        if indices.dtype != np.int32 or not n_values:  # each dtype is a kernel to compile
+        if indices.dtype != np.int32 or not n_values:  # a kernel is compiled for each dtype
             indices = indices.astype(np.int64, copy=False)
         values = (read_only(indices),)
     elif is_text:
@@ -141,7 +140,7 @@ def numbers_of(ids: pa.Array) -> Numbers:
         first_rows, counts = np.empty((2, room), np.int64)
         arguments = (*values, table, codes, first_rows, counts)
         number = worlds.compiled_driver(f"rows.{name}", len(ids), arguments)
-        if number is None:  # it is kept for other types only
+        if number is None:  # the cache has the driver only for other types
             return _numbers_by_arrow(ids)
         found = number(*arguments)
         if found >= 0:
@@ -150,7 +149,7 @@ def numbers_of(ids: pa.Array) -> Numbers:
 
 
 def text_of(texts: pa.Array) -> tuple[Int64, Array]:
-    """Offsets of strings or of bytes, and the bytes that they are offsets of."""
+    """Return the offsets and the bytes of an array of strings or binary values."""
     is_large = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
     width, (_, starts, data) = 8 if is_large else 4, texts.buffers()
     if not len(texts):
@@ -164,19 +163,19 @@ def _numbers_by_arrow(ids: pa.Array) -> Numbers:
     encoded = (ids.indices if pa.types.is_dictionary(ids.type) else ids).dictionary_encode()
     codes = array_of(encoded.indices)
     first_rows = np.empty(len(encoded.dictionary), np.int64)
-    first_rows[codes[::-1]] = np.arange(len(codes))[::-1]  # the last that is set stays
+    first_rows[codes[::-1]] = np.arange(len(codes))[::-1]  # reversed, so that the first row is assigned last
     return Numbers(codes, first_rows, np.bincount(codes, minlength=len(first_rows)))
 
 
 def id_column(query_ids: Any) -> pa.Array:
-    """Query ids as one Arrow array without nulls; strings as dictionaries, so that equality is one integer compare."""
+    """Return query ids as one Arrow array without nulls; strings as dictionaries, so that ids are compared as integers."""
     ids = _plain_ids(query_ids)
     is_coded = pa.types.is_integer(ids.type) or pa.types.is_dictionary(ids.type)
     return ids if is_coded else ids.dictionary_encode()
 
 
 def _plain_ids(query_ids: Any) -> pa.Array:
-    """Query ids as one Arrow array without nulls, and without views or repeated entries of a dictionary."""
+    """Return query ids as one Arrow array without nulls, string views and repeated dictionary entries."""
     column = arrow_column("query_ids", query_ids)
     if pa.types.is_floating(column.type):
         raise InputTypeError(

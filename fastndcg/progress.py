@@ -1,8 +1,8 @@
-"""Progress of long calls in terminals and notebooks: `Task`; and `tell`, for messages of one line.
+"""Show the progress of long calls in terminals and notebooks (`Task`), and messages of one line (`tell`).
 
-A task that takes more than a second is shown on stderr until it ends, by rich or tqdm, whichever is installed: what is done, how much
-there is, how fast it goes, and the time left. Nothing is shown where nobody looks: where stderr is neither a terminal's nor a notebook's,
-beside the main thread, in other processes that it started, and where FASTNDCG_PROGRESS is 0.
+A task that takes more than a second is shown on stderr until it ends, by rich or tqdm, whichever is installed: the amount done, the
+total, the speed and the time left. Nothing is shown if stderr is neither a terminal nor a notebook, outside the main thread, in
+forked processes, and if FASTNDCG_PROGRESS is 0.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from typing import Self
 
-# of a keyword `progress=`: a function that is called as progress(done, total); False shows nothing
+# the type of `progress=`: a function that is called as progress(done, total), or False to show nothing
 Progress = Callable[[int, int], object] | bool | None
 
-_PATIENCE, _PERIOD = 1.0, 0.2  # seconds after which a task is shown, and after which it is shown anew
+_PATIENCE, _PERIOD = 1.0, 0.2  # seconds before a task is shown, and between updates
 
 
 class Task:
-    """A step of a call that may take long. Within another one it is shown in its place, unless that one counts.
+    """A step of a call that may take long. Of nested tasks, the outermost one with a total is shown, otherwise the innermost.
 
     Parameters
     ----------
     name : str
-        What is done, as in "Reading".
+        The name that is shown, as in "Reading".
     unit : str
         What `advance` counts; "bytes" are shown in MB.
     progress : callable or bool, optional
-        A function takes the place of what is shown; False is neither.
+        A function to call instead of showing the task; False shows nothing.
 
     Examples
     --------
-    >>> told = []
-    >>> with Task("Reading", "rows", lambda done, total: told.append((done, total))) as task:
+    >>> calls = []
+    >>> with Task("Reading", "rows", lambda done, total: calls.append((done, total))) as task:
     ...     task.advance(5, 10)
-    >>> told
+    >>> calls
     [(5, 10)]
     """
 
@@ -58,18 +58,18 @@ class Task:
         _shown.end(self)
 
     @property
-    def is_heard(self) -> bool:
-        """Whether the progress is shown."""
+    def is_observed(self) -> bool:
+        """Whether the progress is shown or passed to a function."""
         return callable(self._progress) or self in _shown.tasks
 
     def advance(self, done: int, total: int) -> None:
-        """Set how much of how much is done; from any thread."""
+        """Set the amount done and the total, from any thread."""
         self.done, self.total = done, total
         if callable(self._progress):
             self._progress(done, total)
 
     def line(self) -> str:
-        """What is done, how much there is, how fast it goes, and the time left."""
+        """Return the amount done, the total, the speed and the time left, as text."""
         seconds = max(monotonic() - self._started, 1e-9)
         if not self.total:
             return f"{_time(seconds)}"
@@ -81,23 +81,23 @@ class Task:
 
 
 def advance(done: int, total: int) -> None:
-    """Set how much of how much is done of the task that was begun last, if there is one."""
+    """Set the amount done and the total of the innermost task, if there is one."""
     if _shown.tasks and _in_main_thread():
         _shown.tasks[-1].advance(done, total)
 
 
 def tell(message: str) -> None:
-    """Write a line to the terminal or notebook of stderr; where there is none, to the logger `fastndcg`."""
+    """Write a line to stderr if it is a terminal or a notebook, otherwise to the logger `fastndcg`."""
     if is_watched():
         _shown.tell(message)
         return
-    import logging  # here, because of what it costs to import
+    import logging  # here, because the import takes long
 
     logging.getLogger("fastndcg").info(message)
 
 
 def is_watched() -> bool:
-    """Whether stderr of the main thread is a terminal or a notebook."""
+    """Whether this is the main thread and stderr is a terminal or a notebook."""
     if not _in_main_thread() or os.environ.get("FASTNDCG_PROGRESS") == "0":
         return False
     try:
@@ -116,11 +116,11 @@ def _in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-_process = os.getpid()  # a process that it forks is a worker
+_process = os.getpid()  # a forked process has another id
 
 
 def _short(number: float) -> str:
-    """A number in three digits or so.
+    """Shorten a large number.
 
     >>> [_short(number) for number in (3, 34_567_890, 2_500)]
     ['3', '34.6 M', '2.5 k']
@@ -132,7 +132,7 @@ def _short(number: float) -> str:
 
 
 def _time(seconds: float) -> str:
-    """Seconds in words.
+    """Write seconds as text.
 
     >>> [_time(seconds) for seconds in (0.4, 75, 7_300)]
     ['0 s', '1 min 15 s', '2 h 1 min']
@@ -144,7 +144,7 @@ def _time(seconds: float) -> str:
 
 
 class _Bar(Protocol):
-    """One line of a terminal or a notebook."""
+    """A progress bar in a terminal or a notebook."""
 
     def show(self, task: Task) -> None: ...
     def tell(self, message: str) -> None: ...
@@ -152,7 +152,7 @@ class _Bar(Protocol):
 
 
 class _Shown:
-    """The tasks of the main thread, each within the one before, and the thread that shows one of them."""
+    """The nested tasks of the main thread, outermost first, and the thread that shows one of them."""
 
     def __init__(self) -> None:
         self.tasks: list[Task] = []
@@ -194,7 +194,7 @@ class _Shown:
         ended, period = self._ended, _PATIENCE
         while not ended.wait(period):
             period = _PERIOD
-            with self._lock, suppress(Exception):  # what is wrong with a bar is no fault of the call
+            with self._lock, suppress(Exception):  # a failure of the bar must not fail the call
                 self._bar = self._bar or _new_bar()
                 tasks = tuple(self.tasks)
                 task = next((task for task in tasks if task.total), tasks[-1] if tasks else None)
@@ -211,7 +211,7 @@ _shown = _Shown()
 
 
 def _new_bar() -> _Bar | None:
-    """The bar of what is installed: rich or else tqdm; in notebooks tqdm first, since rich needs ipywidgets there."""
+    """Return a bar of rich, or of tqdm if rich is missing. In notebooks tqdm comes first, since rich needs ipywidgets there."""
     for make in (_Tqdm, _Rich) if _in_notebook() else (_Rich, _Tqdm):
         with suppress(ImportError):
             return make()
@@ -224,7 +224,7 @@ class _Rich:
         from rich.progress import BarColumn, Progress, TextColumn
 
         if _in_notebook():
-            import ipywidgets  # noqa: F401 - without it rich warns anew each time
+            import ipywidgets  # noqa: F401 - without it rich warns for each bar
         console = Console(stderr=True)
         columns: list[Any] = [TextColumn("{task.description}", markup=False)]
         columns += [BarColumn(20)] if console.width >= _WIDE else []
@@ -250,7 +250,7 @@ class _Rich:
         self._bars.stop()
 
 
-_WIDE = 80  # columns of a terminal in which a bar has room
+_WIDE = 80  # columns; narrower terminals have no room for a bar
 
 
 class _Tqdm:

@@ -1,14 +1,13 @@
-"""Measures as people type them: any case, with or without separators, by the names of other tools.
+"""Turn the names that people and other tools use for measures into notation: any case, with or without separators.
 
-The notation of this package is one spelling of several: `ndcg@10`, `Recall@10` and `map_cut.100` mean what `nDCG@10`, `R@10` and
-`AP@100` do. Here a spelling becomes that notation; `measures` reads it.
+`ndcg@10`, `Recall@10` and `map_cut.100` become `nDCG@10`, `R@10` and `AP@100`, which `measures` parses.
 """
 
 from __future__ import annotations
 
 import re
 
-# by the name without case and separators; a measure's own name needs no entry
+# compared without case and separators; a measure's own name needs no entry
 ALIASES = {
     "NormalizedDCG": "nDCG",
     "NormalisedDCG": "nDCG",
@@ -51,14 +50,14 @@ ALIASES = {
     "strec": "StRecall",
     "SubtopicRecall": "StRecall",
 }
-# what may stand before a cutoff instead of @, as in map_cut.100, ndcg_at_10 and P_5
+# separators before a cutoff other than @, as in map_cut.100, ndcg_at_10 and P_5
 _TAILS = re.compile(r"(.*?)(?:_at)?[_.]([0-9][0-9.]*)", re.DOTALL)
 _WORDS = re.compile(r"\s*([^\W\d]\w*(?:[- ][^\W\d]\w*)*)\s*(.*)", re.DOTALL)
-_NO_RANKS = ("RBP",)  # what follows it elsewhere is its p, as in rbp.95
+_NO_RANKS = ("RBP",)  # in other tools a number after it is its p, as in rbp.95
 
 
 def key(name: str) -> str:
-    """A name without case and separators.
+    """Return a name without case and separators.
 
     >>> key("hit-rate"), key("HitRate")
     ('hitrate', 'hitrate')
@@ -70,7 +69,7 @@ _BY_KEY = {key(name): notation for name, notation in ALIASES.items()}
 
 
 def notation_of(name: str, known: dict[str, str]) -> str | None:
-    """The notation that a name stands for, None where no measure has it; `known` are the measures' own names by key.
+    """Return the notation that a name stands for, or None. `known` has the measures' own names by key.
 
     >>> notation_of("hit_rate", {}), notation_of("NDCG", {"ndcg": "nDCG"}), notation_of("what", {})
     ('Success', 'nDCG', None)
@@ -79,7 +78,7 @@ def notation_of(name: str, known: dict[str, str]) -> str | None:
 
 
 def canonical(element: str, known: dict[str, str]) -> str:
-    """One element of a notation with the measure's own name; as it is where no spelling is known.
+    """Return one element of a notation with the measure's own name, or unchanged if the name is unknown.
 
     >>> canonical("ndcg_cut_10", {}), canonical("Recall(rel=2)@5", {}), canonical("num_rel_ret@5", {})
     ('nDCG@10', 'R(rel=2)@5', 'NumRet(rel=1)@5')
@@ -89,7 +88,7 @@ def canonical(element: str, known: dict[str, str]) -> str:
         return element
     notation = notation_of(match[1], known)
     if notation is not None:
-        # of both, the parameters of the one that is written
+        # join the parameters of the alias and those that are written
         if notation.endswith(")") and match[2].startswith("("):
             return f"{notation[:-1]}, {match[2][1:].lstrip()}" if match[2][1:].strip() != ")" else notation
         if not match[2].startswith("."):
@@ -102,7 +101,7 @@ def canonical(element: str, known: dict[str, str]) -> str:
 
 
 def with_cutoff(element: str, cutoff: object) -> str:
-    """A spelling with another cutoff.
+    """Return a spelling with another cutoff.
 
     >>> with_cutoff("Recall@5", 10), with_cutoff("ndcg_cut.5", 10), with_cutoff("", 10)
     ('Recall@10', 'ndcg_cut.10', '')
@@ -112,7 +111,7 @@ def with_cutoff(element: str, cutoff: object) -> str:
 
 
 def elements(text: str) -> list[str]:
-    """The parts of a notation between commas that stand in no bracket and in no quotes.
+    """Split a notation at the commas outside brackets and quotes.
 
     >>> elements("nDCG(gain=[0, 1])@5, 10")
     ['nDCG(gain=[0, 1])@5', ' 10']
@@ -134,7 +133,7 @@ def elements(text: str) -> list[str]:
 
 
 def nearest(name: str, known: dict[str, str]) -> str:
-    """A closing question with the nearest spelling and what it is called here, or nothing where none is near.
+    """Return a question that proposes the nearest spelling, with its name here; empty if none is near.
 
     >>> nearest("recal", {}), nearest("nDGC", {"ndcg": "nDCG"}), nearest("xyz", {})
     (' Did you mean "Recall", which is R here?', ' Did you mean "nDCG"?', '')

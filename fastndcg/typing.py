@@ -1,4 +1,4 @@
-"""Types of what the functions of this package take, for annotations and type checkers."""
+"""Types of the arguments of this package, for annotations and type checkers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Discount = Literal["log2", "jarvelin", "reciprocal", "ln"] | float | Numbers | C
 
 
 class Parameters(TypedDict, total=False):
-    """Parameters of measures, in the order of their names; each measure takes some of them."""
+    """Parameters of measures, in alphabetical order; each measure takes some of them."""
 
     alpha: float
     beta: float
@@ -54,13 +54,13 @@ TieOrder = Literal["docid_desc", "docid_asc", "input"]
 
 
 class ArrowStream(Protocol):
-    """A table that speaks Arrow: of pyarrow, Polars, pandas, DuckDB."""
+    """A table with an Arrow stream, such as those of pyarrow, Polars, pandas and DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 
 class ArrowArray(Protocol):
-    """A part of a table that speaks Arrow."""
+    """A part of a table, as an Arrow array."""
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
 
@@ -118,7 +118,7 @@ class Columns(TypedDict, total=False):
 
 
 class ColumnsAndIds(Columns, total=False):
-    """The same, and an id for each query."""
+    """The same as `Columns`, and an id for each query."""
 
     query_ids: Any
 

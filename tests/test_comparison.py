@@ -506,6 +506,7 @@ def test_how_good_each_system_is() -> None:
     plain = fn.compare(systems, measures="AP")
     assert not plain.anchors and "position" not in repr(plain)
     with pytest.raises(
-        fn.InputError, match='"one" is Scores, which do not know what was returned; give Rankings'
+        fn.InputError,
+        match='"one" is Scores, which do not hold the returned documents; anchors=True needs Rankings',
     ):
         fn.compare({name: fn.evaluate(each, "AP") for name, each in systems.items()}, anchors=True)

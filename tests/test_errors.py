@@ -430,7 +430,7 @@ PAIR = {
         (
             lambda: R.from_offsets(np.array([0, 2**63], np.uint64), [1], [1]),
             fn.InputError,
-            f"offsets holds {2**63}; wanted numbers of rows",
+            f"offsets holds {2**63}; wanted row numbers below",
         ),
         (
             lambda: fn.compare(
@@ -454,7 +454,7 @@ PAIR = {
         (
             lambda: fn.compare(PAIR, measures="RR", paired=False).queries_needed(0.1),
             fn.InputError,
-            "number of queries is that of a paired test; compare with paired=True",
+            "number of queries is computed for a paired test; compare with paired=True",
         ),
         (
             lambda: fn.judgment_range(PAIR["a"], "DCG")["nDCG"],

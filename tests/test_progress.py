@@ -153,7 +153,7 @@ def test_functions_are_told_from_any_thread() -> None:
 
     def work() -> None:
         with Task("Reading", "bytes", lambda *each: told.append(each)) as task:
-            assert task.is_heard
+            assert task.is_observed
             task.advance(1, 3)
 
     thread = threading.Thread(target=work)
@@ -162,7 +162,7 @@ def test_functions_are_told_from_any_thread() -> None:
     work()
     assert told == [(1, 3), (1, 3)]
     with Task("Reading") as task:  # stderr is no terminal
-        assert not task.is_heard
+        assert not task.is_observed
 
 
 @pytest.mark.pure

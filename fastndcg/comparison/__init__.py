@@ -1,8 +1,8 @@
 """`compare`: which of several systems is better, by how much, and how significant that is.
 
-matching  scores of each system to values of the same queries, side by side
-result    numbers of each measure and pair: `Comparison`
-texts     a comparison as a table of text, HTML, Markdown and LaTeX
+matching  matches the scores of systems by query
+result    `Comparison`: the numbers of each measure and pair of systems
+texts     formats a comparison as a table in text, HTML, Markdown and LaTeX
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastndcg.anchoring import Anchors
 from fastndcg.anchoring import anchors as anchors_of
-from fastndcg.comparison.matching import apart, common_measures, match_queries, scores_of_systems
+from fastndcg.comparison.matching import common_measures, match_queries, scores_of_systems, unmatched_samples
 from fastndcg.comparison.result import Comparison, Options
 from fastndcg.errors import Argument, InputError, check_choice, check_system
 from fastndcg.rankings import Rankings
@@ -169,7 +169,11 @@ def compare(
         interval,
     )
     asked = common_measures(scored, measures)
-    found = match_queries(scored, asked, cluster, missing) if paired else apart(scored, asked, cluster)
+    found = (
+        match_queries(scored, asked, cluster, missing)
+        if paired
+        else unmatched_samples(scored, asked, cluster)
+    )
     if test == "wilcoxon" and any(sample.weight is not None for sample in found.samples.values()):
         raise InputError(Argument("test", "wilcoxon"), " knows no weights; use ", Argument("test", "t"))
     compared = Comparison(asked, found, options)
@@ -185,7 +189,7 @@ def _anchors(
     for name, given in systems.items():
         if not isinstance(given, Rankings):
             raise InputError(
-                f'"{name}" is Scores, which do not know what was returned; give Rankings, with measures=, where anchors are asked for'
+                f'"{name}" is Scores, which do not hold the returned documents; anchors=True needs Rankings, with measures='
             )
         found[str(name)] = anchors_of(given, measures, threads=threads)
     return found

@@ -24,7 +24,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Sample(NamedTuple):
-    """Values of one system, for the queries of all systems or only for its own."""
+    """The values of one system, for the matched queries of all systems or for its own queries."""
 
     values: Float64  # (n_measures, n_queries)
     counts: Bools  # of the same shape: whether a value enters the mean
@@ -33,7 +33,7 @@ class Sample(NamedTuple):
     queries: pa.Table
 
     def of(self, rows: Int64) -> Sample:
-        """The sample of some of the queries."""
+        """Return the sample of some of the queries."""
         of_queries = (
             rows_of(self.weight, rows),
             rows_of(self.clusters, rows),
@@ -42,7 +42,7 @@ class Sample(NamedTuple):
         return Sample(self.values[:, rows], self.counts[:, rows], *of_queries)
 
 
-class Matched(NamedTuple):
+class MatchedSamples(NamedTuple):
     samples: dict[str, Sample]
     missing: dict[str, pa.Array]  # ids of queries that a system does not have
 
@@ -86,8 +86,8 @@ def common_measures(scored: dict[str, Scores], measures: Any) -> list[Measure]:
     return common
 
 
-def _part(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Bools]:
-    """Values of some measures, and whether each enters the mean."""
+def _values_of(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Bools]:
+    """The values of some measures, and whether each value enters the mean."""
     rows = [scores.measures.index(measure) for measure in measures]
     counts = np.ones((len(rows), scores.n_queries), np.bool_)
     for place, row in enumerate(rows):
@@ -98,13 +98,13 @@ def _part(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Bools]:
     return scores.values if whole else scores.values[rows], counts
 
 
-def apart(scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any) -> Matched:
+def unmatched_samples(scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any) -> MatchedSamples:
     samples = {}
     for name, scores in scored.items():
-        values, counts = _part(scores, measures)
+        values, counts = _values_of(scores, measures)
         clusters = None if cluster is None else _clusters(cluster, scores.queries)
         samples[name] = Sample(values, counts, scores._weight, clusters, scores.queries)
-    return Matched(samples, {})
+    return MatchedSamples(samples, {})
 
 
 def _ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
@@ -134,8 +134,8 @@ def _ascend(ids: pa.Array) -> bool:
 
 def match_queries(
     scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any, missing: str | float
-) -> Matched:
-    """The values of all systems for the same queries in the same order."""
+) -> MatchedSamples:
+    """Return the values of all systems for the same queries, in the same order."""
     _check_missing(missing)
     ids: dict[str, pa.Array] = {}
     for name, scores in scored.items():
@@ -178,7 +178,7 @@ def match_queries(
             )
     samples = {}
     for name, scores in scored.items():
-        values, counts = _part(scores, measures)
+        values, counts = _values_of(scores, measures)
         place = places[name]
         if len(place) != values.shape[1] or not np.array_equal(place, np.arange(len(place))):
             there = place >= 0
@@ -186,7 +186,7 @@ def match_queries(
             if not there.all():
                 values[:, ~there], counts[:, ~there] = missing, True
         samples[name] = Sample(values, counts, weight, clusters, queries)
-    return Matched(samples, absent)
+    return MatchedSamples(samples, absent)
 
 
 def _check_missing(missing: object) -> None:
@@ -216,7 +216,7 @@ def missing_text(absent: Mapping[str, pa.Array]) -> str:
 
 
 def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float64 | None:
-    """Weights of the matched queries. Raises `InputError` where systems disagree."""
+    """Weights of the matched queries. Raises `InputError` if systems have different weights."""
     weights = {name: scores._weight for name, scores in scored.items()}
     given = [name for name, weight in weights.items() if weight is not None]
     if not given:
@@ -273,7 +273,7 @@ def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.T
 
 
 def _clusters(cluster: Any, queries: pa.Table) -> Int64:
-    """Number of the cluster of each query."""
+    """The number of each query's cluster."""
     if isinstance(cluster, str):
         check_kept([cluster], queries.column_names, " to cluster by")
         column = queries[cluster]

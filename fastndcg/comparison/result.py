@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fastndcg.arrow_types import array_of
 from fastndcg.comparison import texts
-from fastndcg.comparison.matching import Bools, Float64, Int64, Matched, missing_text, rows_of
+from fastndcg.comparison.matching import Bools, Float64, Int64, MatchedSamples, missing_text, rows_of
 from fastndcg.errors import Argument, ColumnError, InputError, check_system, suggest
 from fastndcg.measures import Measure, find_measure
 from fastndcg.scores import check_kept, groups_of
@@ -70,7 +70,7 @@ class Comparison(AsFrame):
         Maps each system to its anchors; empty unless `anchors=True`.
     """
 
-    def __init__(self, measures: Sequence[Measure], matched: Matched, options: Options) -> None:
+    def __init__(self, measures: Sequence[Measure], matched: MatchedSamples, options: Options) -> None:
         self.measures, self.systems = tuple(measures), tuple(matched.samples)
         self.missing = matched.missing
         self.cautions: list[str] = []
@@ -98,7 +98,7 @@ class Comparison(AsFrame):
     # ---- numbers ----
 
     def _rows_of(self, place: int) -> list[dict[str, Any]]:
-        """Rows of all pairs for a measure."""
+        """The rows of all pairs for one measure."""
         row_of = self._paired_row if self._options.paired else self._independent_row
         measure = str(self.measures[place])
         rows = [
@@ -113,14 +113,14 @@ class Comparison(AsFrame):
         return [{name: row[name] for name in COLUMNS} for row in rows]
 
     def _values(self, place: int, system: str, baseline: str) -> tuple[Float64, Float64, Bools]:
-        """Values of two systems, and whether a query enters the means of both."""
+        """The values of two systems, and whether each query enters the means of both."""
         one, other = self._samples[system], self._samples[baseline]
         counts = one.counts[place] & other.counts[place]
         own, theirs = (_values_that_count(each.values[place], counts) for each in (one, other))
         return own, theirs, counts
 
     def _mean(self, place: int, name: str, values: Float64, weight: Float64 | None) -> float:
-        """The mean over the queries that enter the means of both systems: usually all that enter the system's own mean."""
+        """The mean of a system over the queries that enter the means of both systems."""
         whole = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
         return self.means[str(self.measures[place])][name] if whole else sums.mean(values, weight)
 
@@ -159,7 +159,7 @@ class Comparison(AsFrame):
     def _bootstrap(
         self, differences: Float64, weight: Float64 | None, clusters: Int64 | None, difference: float
     ) -> dict[str, float]:
-        """The bootstrap interval. It is the same, with signs swapped, if system and baseline are exchanged."""
+        """The bootstrap interval. If system and baseline are exchanged, only its signs change."""
         _, _, resamples, seed, threads, method = self._options[4:]
         turn = -1.0 if difference < 0 else 1.0
         values = turn * differences
@@ -183,7 +183,7 @@ class Comparison(AsFrame):
         return sign_flips(weighted, clusters, resamples, seed, threads)
 
     def _p_of_all(self, place: int, rows: list[dict[str, Any]]) -> None:
-        """Set p of the rows of a measure by the randomised Tukey test, over the queries that enter the means of all systems."""
+        """Set p of the rows of one measure by the randomised Tukey test, over the queries that enter the means of all systems."""
         samples = list(self._samples.values())
         counts = np.logical_and.reduce([sample.counts[place] for sample in samples])
         values = np.stack([sample.values[place][counts] for sample in samples])
@@ -227,7 +227,7 @@ class Comparison(AsFrame):
         return ComparisonPlots(self)
 
     def pair(self, system: str | None = None, baseline: str | None = None) -> tuple[str, str]:
-        """Find the pair of systems that is meant if only one of them, or none, is named."""
+        """Find the compared pair of systems, of which one or both names may be left out."""
         for name in (system, baseline):
             if name is not None:
                 check_system(name, self.systems)
@@ -245,7 +245,7 @@ class Comparison(AsFrame):
     def movers(
         self, measure: object, system: str | None = None, n: int = 20, *, baseline: str | None = None
     ) -> Table:
-        """Queries that differ most between two systems, by falling absolute difference.
+        """The queries that differ most between two systems, the largest absolute difference first.
 
         Parameters
         ----------
@@ -258,7 +258,7 @@ class Comparison(AsFrame):
         Returns
         -------
         Table
-            The columns of queries, `baseline` and `system`, their two values, and `difference`.
+            The columns of queries; `baseline` and `system`, the values of the two; and `difference`.
 
         Raises
         ------
@@ -292,7 +292,7 @@ class Comparison(AsFrame):
         Returns
         -------
         Table
-            The columns of queries, `baseline` and `system`, their two values, and `difference`; NaN where a value is missing.
+            The columns of queries; `baseline` and `system`, the values of the two; and `difference`. NaN if a value is missing.
 
         Raises
         ------
@@ -309,7 +309,7 @@ class Comparison(AsFrame):
         place = self.measures.index(find_measure(measure, self.measures, "was not compared"))
         if not self._options.paired:
             raise InputError(
-                "independent samples share no query, so that none has a difference; compare with paired=True"
+                "independent samples share no query, so there are no differences; compare with paired=True"
             )
         own, theirs = (self._samples[one] for one in self.pair(system, baseline))
         columns = {"baseline": theirs.values[place], "system": own.values[place]}
@@ -364,7 +364,7 @@ class Comparison(AsFrame):
                         f'"{system}" has no query where {group}; leave such queries out of all systems'
                     )
             samples = {name: self._samples[name].of(rows) for name, rows in of_systems.items()}
-            found[key] = Comparison(self.measures, Matched(samples, {}), self._options)
+            found[key] = Comparison(self.measures, MatchedSamples(samples, {}), self._options)
         return found
 
     def no_worse_than(
@@ -448,7 +448,7 @@ class Comparison(AsFrame):
                 f"power={power!r} is not between 0 and 1; wanted a number between them, as in power=0.8"
             )
         if not self._options.paired:
-            raise InputError("the number of queries is that of a paired test; compare with paired=True")
+            raise InputError("the number of queries is computed for a paired test; compare with paired=True")
         rows = [
             {
                 **dict(zip(_KEYS, key, strict=True)),
@@ -473,7 +473,7 @@ class Comparison(AsFrame):
         return pa.Table.from_pylist(self.rows, pa.schema(COLUMNS))
 
     def to_json(self) -> str:
-        """Rows, options, cautions and missing queries as JSON. NaN becomes null."""
+        """Return rows, options, cautions and missing queries as JSON. NaN becomes null."""
         missing = {name: ids.to_pylist() for name, ids in self.missing.items()}
         whole = {**self._options._asdict(), "rows": self.rows, "cautions": self.cautions, "missing": missing}
         if self.anchors:
@@ -481,14 +481,14 @@ class Comparison(AsFrame):
         return json.dumps(without_nan(whole), default=str, indent=2)
 
     def to_latex(self) -> str:
-        """A LaTeX table of the means, for the package booktabs. Each system has a letter, and the best mean is bold.
+        """Return a LaTeX table of the means, for the package booktabs. Each system has a letter, and the best mean is bold.
 
-        Superscripts are the letters of the systems that it beats significantly: p_adjusted is at most 1 - confidence.
+        A mean has as superscripts the letters of the systems that it beats significantly: p_adjusted is at most 1 - confidence.
         """
         return texts.latex(self)
 
     def to_markdown(self) -> str:
-        """The same table in Markdown."""
+        """Return the table of `to_latex` in Markdown."""
         return texts.markdown(self)
 
     def heading(self) -> str:

@@ -1,4 +1,4 @@
-"""A comparison as a table of text, HTML, Markdown and LaTeX."""
+"""Format a comparison as a table in text, HTML, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COUNTS = ("wins", "ties", "losses")
 
 
 def heading(compared: Comparison) -> str:
-    """How many systems and queries there are, and how p and intervals are computed."""
+    """Say how many systems and queries there are, and how p and intervals are computed."""
     options = compared._options
     test = _TESTS[options.test] if options.paired else "Welch's t-test"
     counts = sorted({row["queries"] for row in compared.rows})
@@ -41,8 +41,8 @@ def heading(compared: Comparison) -> str:
 
 
 def plain(compared: Comparison) -> str:
-    """The heading, the numbers to read first, as wide as the terminal, cautions and anchors."""
-    # where there is no room, columns that are not needed to read a difference are left out first
+    """The heading, the main numbers in the width of the terminal, the cautions and the anchors."""
+    # if there is no room, leave out the columns that say least about a difference
     drops = [(name,) for name in ("mean", "effect", "ties", "wins", "losses")]
     if compared._options.baseline is not None or len(compared.systems) == 2:
         drops.append(("baseline",))

@@ -1,4 +1,4 @@
-"""`Measure`: a definition with the values of its parameters and a cutoff; and a measure of each definition by its name."""
+"""`Measure`: a definition with the values of its parameters and a cutoff; and the measures with default values, by name."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class Measure:
-    """A measure with the values of its parameters and its cutoff; immutable and hashable.
+    """A measure with the values of its parameters and its cutoff. It is immutable and hashable.
 
-    Make one from the names this package exports, or from notation:
+    Make one from the names that this package exports, or from notation:
 
     >>> from fastndcg import nDCG, parse
     >>> nDCG(gain="exp2") @ 10
@@ -50,9 +50,9 @@ class Measure:
     definition: Definition
     cutoff: int | None
     cutoff_column: str | None
-    """Query-level column that holds the cutoff of each query; `cutoff` is then None."""
+    """The column that holds the cutoff of each query; `cutoff` is then None."""
     params: Mapping[str, Any]
-    """Every parameter's value, defaults included, in the order of the declaration."""
+    """The values of all parameters, including defaults, in the order of the declaration."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Measure:
 
     @property
     def label(self) -> str:
-        """What its column is called in tables of results: the spelling it was asked for, or its notation.
+        """The name of its column in tables of results: the spelling that the caller used, or its notation.
 
         >>> from fastndcg import R, parse
         >>> measure = parse("Recall@10")
@@ -89,7 +89,7 @@ class Measure:
 
     @property
     def way(self) -> str:
-        """How its values are computed, see `fastndcg.scoring`."""
+        """The name of the way in which its values are computed; see `fastndcg.scoring`."""
         for parameter, value in zip(self.definition.parameters, self._values, strict=True):
             for other, way in parameter.ways:
                 if value == other:
@@ -98,7 +98,7 @@ class Measure:
 
     @property
     def is_cut(self) -> bool:
-        """Whether something stands after @: a cutoff, a column of them, or the recall of IPrec."""
+        """Whether it has a cutoff, a column of cutoffs, or, for IPrec, a recall."""
         return self._at is not None or (self.definition.cut == "recall" and self.recall is not None)
 
     @property
@@ -106,9 +106,9 @@ class Measure:
         return self.cutoff if self.cutoff_column is None else self.cutoff_column
 
     def __call__(self, **parameters: Unpack[Parameters]) -> Measure:
-        """This measure with other values of the named parameters; `like="lightgbm"` sets all of them as a convention does.
+        """Return this measure with other values of the named parameters. `like="lightgbm"` sets all parameters of a convention.
 
-        `cutoff=10` is as @ 10, and `cutoff="slots"` as @ "slots".
+        `cutoff=10` means @ 10, and `cutoff="slots"` means @ "slots".
         """
         if "cutoff" in parameters:
             cutoff = parameters.pop("cutoff")
@@ -134,9 +134,9 @@ class Measure:
         return Measure(self.definition, tuple(values.values()), self.cutoff, cutoff_column=self.cutoff_column)
 
     def __matmul__(self, cutoff: Any) -> Measure:
-        """This measure over the first `cutoff` ranks; for IPrec, at that recall.
+        """Return this measure over the first `cutoff` ranks; for IPrec, at this recall.
 
-        The name of a column of whole numbers gives each query a cutoff of its own, as for pages with different numbers of places.
+        A string names a column of whole numbers, which has a cutoff for each query.
 
         >>> from fastndcg import nDCG
         >>> (nDCG @ "slots").cutoff_column
@@ -161,7 +161,7 @@ class Measure:
             )
         return Measure(self.definition, self._values, number)
 
-    if TYPE_CHECKING:  # so that a checker refuses a name that no measure has
+    if TYPE_CHECKING:  # so that type checkers refuse unknown attributes
         _hash: int
         _label: str | None
         _values: tuple[Any, ...]
@@ -238,12 +238,12 @@ class Measure:
 
 
 MeasureLike = Measure | str | IrMeasure
-"""What may name a measure: a `Measure`, a notation as in `"nDCG@10"`, or an object of ir_measures."""
+"""A measure as an argument: a `Measure`, a notation such as `"nDCG@10"`, or an object of ir_measures."""
 Measures = MeasureLike | Iterable[MeasureLike]
 
 
 def resolve_like(measure: Measure, like: object, **_: Any) -> Measure:
-    """`nDCG(like="lightgbm")`; `conventions`, which are made of measures, put their own function here."""
+    """Return `nDCG(like="lightgbm")`. `fastndcg.convention`, which imports this module, replaces this function."""
     raise MeasureError(f"{measure}(like={like!r}) needs fastndcg.convention; import fastndcg itself")
 
 
@@ -274,7 +274,7 @@ def measure_named(name: str) -> Measure:
 
 
 class _Documentation:
-    """The docstring of the class, and of a measure what its declaration says: `help(nDCG)` shows it."""
+    """The docstring of the class; for a measure, a text made from its declaration, which `help(nDCG)` shows."""
 
     def __init__(self, of_class: str | None) -> None:
         self._of_class = of_class
@@ -302,7 +302,7 @@ Measure.__doc__ = _Documentation(Measure.__doc__)  # type: ignore[assignment]
 
 
 def table() -> Table:
-    """A row for each measure: name, notation, summary, formula, parameters, range, source. The documentation is made of it.
+    """Return a row for each measure: name, notation, summary, formula, parameters, range, source. The documentation uses it.
 
     >>> [row["notation"] for row in table().to_pylist() if row["name"] == "AP"]
     ["AP(rel=1, ties='average', empty=0, judged_only=False, unjudged=None, denominator='n_relevant')@k"]
@@ -332,7 +332,7 @@ def table() -> Table:
 
 @contextmanager
 def hold_functions(measures: Iterable[Measure]) -> Iterator[None]:
-    """Ask the functions of these measures once for each grade and rank, however many parts are evaluated."""
+    """Within this context, call the functions of these measures only once for each grade and rank."""
     with ExitStack() as stack:
         for measure in measures:
             for value in measure.params.values():

@@ -1,4 +1,4 @@
-"""Notation of measures, `Name(parameter=value)@cutoff`, as ir_measures writes it: `parse(str(measure)) == measure`."""
+"""Parse the notation of measures, `Name(parameter=value)@cutoff`, which is that of ir_measures: `parse(str(measure)) == measure`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fastndcg.measures.definitions import NAMES
 from fastndcg.measures.measure import Measure, measure_named, with_label
 from fastndcg.measures.parameters import Function
 
-_SHOWN = 200  # characters of a text that is not a notation
-_MOST_OF_RANGE = 1000  # cutoffs of a range
+_SHOWN = 200  # characters of a faulty text that a message quotes
+_MOST_CUTOFFS_OF_RANGE = 1000
 
 
 @lru_cache(maxsize=1024)
@@ -23,14 +23,14 @@ def _parse_plain(text: str) -> tuple[Measure, ...]:
 
 
 def parse_many(text: str) -> tuple[Measure, ...]:
-    """The measures of a notation that may list cutoffs, ranges of them and measures with commas.
+    """Parse a notation that may list several measures, cutoffs and ranges of cutoffs, separated by commas.
 
-    A range is as many measures as it has cutoffs; `all` is the measure without a cutoff.
+    A range stands for a measure with each of its cutoffs, and `all` for the measure without a cutoff.
 
     Parameters
     ----------
     text : str
-        Notation of one or several measures.
+        The notation of one or several measures.
 
     Returns
     -------
@@ -39,11 +39,11 @@ def parse_many(text: str) -> tuple[Measure, ...]:
     Raises
     ------
     MeasureError
-        The text is not a notation, or names what does not exist.
+        The text is not a notation, or it names a measure or parameter that does not exist.
 
     See Also
     --------
-    parse : exactly one measure.
+    parse : parse the notation of exactly one measure.
 
     Examples
     --------
@@ -54,17 +54,17 @@ def parse_many(text: str) -> tuple[Measure, ...]:
     >>> parse_many("nDCG@10, CG@5")
     (nDCG@10, CG@5)
     """
-    # a function's name can mean another object later, so such a notation is read anew each time
+    # not cached if it names a function, since the name may refer to another object later
     return tuple(_read_notation(text)) if "function(" in text else _parse_plain(text)
 
 
 def parse(text: str) -> Measure:
-    """The one measure that a notation names; the inverse of `str`.
+    """Parse the notation of one measure; the inverse of `str`.
 
     Parameters
     ----------
     text : str
-        Notation of one measure, as "nDCG@10".
+        The notation of one measure, such as "nDCG@10".
 
     Returns
     -------
@@ -73,11 +73,11 @@ def parse(text: str) -> Measure:
     Raises
     ------
     MeasureError
-        The text is not a notation, or names what does not exist, or several measures.
+        The text is not a notation; it names a measure or parameter that does not exist, or several measures.
 
     See Also
     --------
-    parse_many : notations that list cutoffs or several measures.
+    parse_many : parse a notation that lists cutoffs or several measures.
 
     Examples
     --------
@@ -97,11 +97,11 @@ def _read_notation(text: str) -> Iterator[Measure]:
     spelt = [spellings.canonical(element, NAMES) for element in asked]
     try:
         tree = ast.parse(",".join(spelt), mode="eval").body
-        ast.unparse(tree)  # what is nested too deep for it is for no reader
+        ast.unparse(tree)  # raises RecursionError if values are nested too deeply to be read
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise _no_notation(text) from None
-    of: Measure | None = None  # what a cutoff that stands alone is a cutoff of
-    label = ""  # of the last measure, where it is spelt otherwise than here
+    of: Measure | None = None  # the measure to which a cutoff without a measure belongs
+    label = ""  # of the last measure, if the caller spelt it differently
     for place, node in enumerate(tree.elts if isinstance(tree, ast.Tuple) else [tree]):
         cutoff: ast.expr | None = node
         if of is None or not _is_cutoff(node):
@@ -119,14 +119,14 @@ def _read_notation(text: str) -> Iterator[Measure]:
 
 
 def _is_cutoff(node: ast.expr) -> bool:
-    """Whether it is a cutoff, a range of them, or "all"."""
+    """Whether a node is a cutoff, a range of cutoffs, or "all"."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
         return isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)
     return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id == "all")
 
 
 def _split(node: ast.expr) -> tuple[ast.expr, ast.expr | None]:
-    """What stands before @ and after it; `nDCG@1-20` is (nDCG@1) - 20 to Python."""
+    """Split a node at @ into measure and cutoff. Python parses `nDCG@1-20` as (nDCG@1) - 20."""
     if not isinstance(node, ast.BinOp):
         return node, None
     if isinstance(node.op, ast.Sub):
@@ -139,7 +139,7 @@ def _split(node: ast.expr) -> tuple[ast.expr, ast.expr | None]:
 
 
 def _cut(of: Measure, cutoff: ast.expr, text: str) -> Iterator[Measure]:
-    """A measure with a cutoff, with each one of a range, or with none for "all"."""
+    """Yield a measure with a cutoff, with each cutoff of a range, or, for "all", without a cutoff."""
     if of.definition.cut == "rank" and isinstance(cutoff, ast.Name) and cutoff.id == "all":
         yield Measure(of.definition, tuple(of.params.values()))
         return
@@ -149,9 +149,9 @@ def _cut(of: Measure, cutoff: ast.expr, text: str) -> Iterator[Measure]:
         return
     first, last = (of @ _read_value(end, text) for end in (cutoff.left, cutoff.right))
     low, high = int(first.cutoff or 0), int(last.cutoff or 0)
-    if not low < high < low + _MOST_OF_RANGE:
+    if not low < high < low + _MOST_CUTOFFS_OF_RANGE:
         raise MeasureError(
-            f"{of.name}@{low}-{high} is not a range of cutoffs; wanted the lower one first, and at most {_MOST_OF_RANGE} of them, as in {of.name}@1-20"
+            f"{of.name}@{low}-{high} is not a range of cutoffs; wanted the lower one first, and at most {_MOST_CUTOFFS_OF_RANGE} of them, as in {of.name}@1-20"
         )
     for number in range(low, high + 1):
         yield of @ number
@@ -195,12 +195,12 @@ def _read_value(node: ast.expr, text: str) -> Any:
 
 
 def as_measure(measure: object) -> Measure:
-    """The measure that a `Measure`, a notation or an ir_measures object stands for.
+    """Return the measure that a `Measure`, a notation or an ir_measures object stands for.
 
     >>> as_measure("nDCG@10")
     nDCG@10
 
-    Raises `MeasureError` for what does not exist here, `InputTypeError` for any other object.
+    Raises `MeasureError` if the measure does not exist, and `InputTypeError` for any other object.
     """
     if isinstance(measure, Measure):
         return measure
@@ -214,7 +214,7 @@ def as_measure(measure: object) -> Measure:
 
 
 def find_measure(measure: object, known: Sequence[Measure], fault: str) -> Measure:
-    """A measure among those that are known, in their spelling. Raises `MeasureError` for another one, which "was not evaluated"."""
+    """Return the element of `known` that equals the measure. Raises `MeasureError` with the text `fault` if there is none."""
     wanted = as_measure(measure)
     if wanted not in known:
         names = [str(each) for each in known]
@@ -223,7 +223,7 @@ def find_measure(measure: object, known: Sequence[Measure], fault: str) -> Measu
 
 
 def as_measures(measures: Any) -> tuple[Measure, ...]:
-    """One or several measures, each as `as_measure` reads it; a string may list several. Repeated ones are kept once.
+    """Return one or several measures, each converted by `as_measure`, without repetitions. A string may list several measures.
 
     >>> from fastndcg import CG
     >>> as_measures(["nDCG@1,3", CG @ 3, "nDCG@3"])

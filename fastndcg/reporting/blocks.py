@@ -1,4 +1,4 @@
-"""Parts of a page, as its template takes them: text, tables, pictures, and what opens when it is asked for."""
+"""The blocks of a page, for its template: text, tables, pictures and sections that open on a click."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fastndcg.plot.looks import Chart, tables
 
 class Cell(NamedTuple):
     text: str
-    value: float | None  # what a number is sorted by; None for texts
+    value: float | None  # the number to sort by; None for texts
 
 
 class Table(NamedTuple):
-    """Rows of cells; a column is one of numbers if all its cells are."""
+    """Rows of cells. A column is numeric if all of its cells are numbers or empty."""
 
     caption: str
     header: list[str]
@@ -34,8 +34,8 @@ class Table(NamedTuple):
 
 class Picture(NamedTuple):
     title: str
-    text: str  # what it shows, in words
-    uri: str  # the picture itself
+    text: str  # a description
+    uri: str  # the image, as a data URI
     width: int
     tables: list[Table]
     kind: str = "picture"
@@ -47,7 +47,7 @@ class Text(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """Blocks that open when they are asked for."""
+    """Blocks that are hidden until the reader opens them."""
 
     title: str
     blocks: list[Any]
@@ -67,14 +67,14 @@ def table_of(
     *,
     sorts: bool = True,
 ) -> Table:
-    """A table of rows that are alike; `names` are other titles of columns."""
+    """Return a table of rows with the same keys. `names` maps keys to other titles of columns."""
     header = list(rows[0]) if rows else []
     cells = [[cell_of(row[name]) for name in header] for row in rows]
     return Table(caption, [(names or {}).get(name, name) for name in header], cells, sorts)
 
 
 def cell_of(value: Any) -> Cell:
-    """A value as people read it, and as it is sorted.
+    """Return the cell of a value: its text, and the number to sort by.
 
     >>> cell_of(0.123456), cell_of(1234567), cell_of(1e-9).text, cell_of("q-1").value
     (Cell(text='0.1235', value=0.123456), Cell(text='1,234,567', value=1234567.0), '1e-09', None)
@@ -92,7 +92,7 @@ def cell_of(value: Any) -> Cell:
 
 
 def id_cells(rows: Iterable[dict[str, Any]], columns: Iterable[str]) -> list[dict[str, Any]]:
-    """Rows whose ids and kept columns are texts: 1234567 is an id, not a number of things."""
+    """Return rows with the named columns as text, so that the id 1234567 is not shown as 1,234,567."""
     names = set(columns)
     return [
         {name: _text_of(value) if name in names else value for name, value in row.items()} for row in rows
@@ -104,7 +104,7 @@ def _text_of(value: Any) -> str:
 
 
 def picture_of(chart: Chart) -> Picture:
-    """A chart as SVG within the page, in which no script runs and which loads nothing, with its rows as tables."""
+    """Return a chart as an embedded SVG image, without scripts and links, and its data as tables."""
     import vl_convert as converter
 
     spec = chart.to_dict(validate=False)

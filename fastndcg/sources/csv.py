@@ -1,4 +1,4 @@
-"""CSV and tab-separated files to `Rankings`, through pyarrow: columns by the names in the first line."""
+"""Read rankings from CSV and tab-separated files, by pyarrow. The first line of a file names its columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DELIMITERS = ",\t;"
 _FAULT = r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)"
 _EXAMPLE = "query_id,relevance,score"
 _LONGEST = 1 << 26  # bytes of the first line
-_BLOCK = 1 << 20  # bytes that are parsed together; no row may have more
+_BLOCK = 1 << 20  # bytes that are parsed together; no row may be longer
 _NULLS = [""]  # "nan" is a number, and a document may be called "NULL"
 
 
@@ -111,7 +111,7 @@ class Opened(NamedTuple):
     def table(
         self, names: Sequence[str], numbers: Sequence[str], threads: int | None, grades: str | None = None
     ) -> pa.Table:
-        """The named columns of all files: some of numbers, the others texts; `grades` is the column in which words could be meant."""
+        """The named columns of all files: those in `numbers` as numbers, the others as text. `grades` may hold words."""
         texts = [name for name in names if name not in numbers]
         tables = [
             read_columns(file, header, names, texts, numbers, threads, grades)
@@ -126,12 +126,12 @@ class Opened(NamedTuple):
 
     @property
     def ids(self) -> set[str]:
-        """Columns that are text, or integers where every one is written so."""
+        """The columns of ids, which are integers if all values are written like integers, and text otherwise."""
         columns = self.columns
         return {name for name in (columns.query, columns.doc_id, *columns.keep) if name is not None}
 
     def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Opened:
-        """The same with the columns that play the roles. Raises as `find_columns` does."""
+        """The same files, with the columns for these roles. Raises as `find_columns` does."""
         file, header = self.files[0], self.headers[0]
         if roles.intents is not None:
             raise ColumnError(
@@ -143,7 +143,7 @@ class Opened(NamedTuple):
             raise no_such_columns(file.path, header, error.within(f"{file.path}: ")) from None
 
     def read(self, threads: int | None) -> Rankings:
-        """Rankings of all files. Raises as `read_csv` does."""
+        """Read all files. Raises as `read_csv` does."""
         columns = self.columns
         ids = self.ids
         texts = ids if columns.grades is None else {*ids, columns.relevance}
@@ -162,7 +162,7 @@ class Opened(NamedTuple):
 
 
 def open_csv(path: PathLike | Iterable[PathLike]) -> Opened:
-    """The files of a path and their headers. Raises as `read_csv` does."""
+    """Find the files of a path, and read their headers. Raises as `read_csv` does."""
     from fastndcg.sources.paths import find_files
 
     paths = as_list(path)
@@ -182,11 +182,11 @@ class Header(NamedTuple):
     names: list[str]
     delimiter: str
     text: str
-    stamp: Stamp  # of the file, before it was read
+    stamp: Stamp  # of the file, taken before the header was read
 
 
 def header_of(file: File) -> Header:
-    """Names of the columns, and what separates them."""
+    """Read the names of the columns and their delimiter."""
     import pyarrow.csv as pa_csv
 
     with reading(file.path, "CSV"):
@@ -196,9 +196,9 @@ def header_of(file: File) -> Header:
             raise SourceError(
                 f'{file.path} is empty, or begins with an empty line; wanted the names of columns there, as in "{_EXAMPLE}"'
             )
-        delimiter = max(_DELIMITERS, key=text.count)  # of none the first
+        delimiter = max(_DELIMITERS, key=text.count)  # a comma if there is no delimiter
         line = pa.py_buffer(f"{text}\n".encode())
-        # by what reads the rows: another parser has another opinion of quotes
+        # by the parser that reads the rows, since parsers differ in how they read quotes
         names = pa_csv.read_csv(
             pa.BufferReader(line),
             read_options=pa_csv.ReadOptions(use_threads=False, block_size=line.size),
@@ -208,7 +208,7 @@ def header_of(file: File) -> Header:
 
 
 def _first_line(file: File) -> bytes:
-    """The text before the first end of a line, of Unix, Windows or classic Mac OS."""
+    """The text before the first line end of Unix, Windows or classic Mac OS."""
     pieces, size = [], 0
     with stream_of(file) as stream:
         while more := stream.read(1 << 16):
@@ -226,7 +226,7 @@ def _first_line(file: File) -> bytes:
 
 
 def no_such_columns(path: str, header: Header, error: ColumnError) -> ColumnError | SourceError:
-    """The error of a file in whose header a column was not found; another one where that is not a header."""
+    """The error for a file that lacks a column: `error`, or one that says that the first line is not a header."""
     if any(map(is_number, header.names)):
         return SourceError(
             f'{path} has no header: its first line is "{header.text[:120]}"; wanted the names of columns there, as in "{_EXAMPLE}"'
@@ -246,16 +246,16 @@ def read_columns(
     threads: int | None,
     grades: str | None = None,
 ) -> pa.Table:
-    """The named columns of a file: `texts` as they stand there, `numbers` as integers where all are, others as they seem.
+    """Read the named columns of a file: `texts` as text, `numbers` as numbers, other columns with the types that pyarrow infers.
 
-    `grades` is the column in which words could be meant.
+    `grades` is the column that may hold words, for the message about a value that is not a number.
     """
     check_names(file, header, names)
     types = dict.fromkeys(texts, pa.string())
     try:
         table = _read(file, header, names, types, threads != 1)
         if unlike := [name for name in numbers if not _holds_numbers(table[name].type)]:
-            # says in which row what is not a number
+            # this raises an error that names the row and the value that is not a number
             table = _read(file, header, names, types | dict.fromkeys(unlike, pa.float64()), False)
         return table
     except MalformedError as error:
@@ -268,7 +268,7 @@ def read_columns(
 
 
 def check_names(file: File, header: Header, names: Sequence[str]) -> None:
-    """Raise `ColumnError` where a file has a column more than once, or not at all."""
+    """Raise `ColumnError` if the file has one of these columns more than once, or not at all."""
     for name in names:
         if name not in header.names:
             raise ColumnError(f'{file.path} has no column "{name}", which other files have')
@@ -306,7 +306,7 @@ def parse(
     use_threads: bool,
     block: int | None = None,
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The named columns of a file, a block at a time. Raises `MalformedError` where a row does not parse."""
+    """Read the named columns of a file, a block at a time. Raises `MalformedError` if a row cannot be parsed."""
     import pyarrow.csv as pa_csv
 
     check_names(file, header, names)
@@ -322,14 +322,14 @@ def parse(
 
 
 def as_integers(ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ids as runs of integers where each is written as one writes an integer; else as they are."""
+    """Return ids as run-end encoded integers if each is written like an integer; otherwise unchanged."""
     import pyarrow.compute as pc
 
     if not len(ids):
         return integers_if_written_so(ids)
     chunks = []
     for chunk in ids.chunks:
-        runs = pc.run_end_encode(chunk)  # to convert each id took four times as long
+        runs = pc.run_end_encode(chunk)  # converting every id took four times as long
         numbers = integers_if_written_so(runs.values)
         if numbers.type != pa.int64():
             return ids
@@ -338,7 +338,7 @@ def as_integers(ids: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def block_of(header: Header) -> int:
-    """Bytes that are parsed together: rows are about as wide as the names of their columns."""
+    """The bytes to parse together. A row is about as long as the header."""
     return max(_BLOCK, 4 * len(header.text))
 
 
@@ -376,7 +376,7 @@ def _raise_malformed() -> Iterator[None]:
 
 
 class MalformedError(Exception):
-    """An error of pyarrow about a row, as opposed to one about a file that cannot be read."""
+    """An error of pyarrow about a row, not about a file that cannot be read."""
 
     @property
     def is_of_length(self) -> bool:
@@ -384,13 +384,13 @@ class MalformedError(Exception):
         return "straddl" in str(self)
 
     def column(self, header: Header) -> str | None:
-        """The column that it is about."""
+        """The column that the error is about, if pyarrow names one."""
         match = re.match(_FAULT, str(self), re.DOTALL)
         return header.names[int(match[1])] if match and match[1] else None
 
 
 def fault_of(path: str, header: Header, message: str, grades: str | None) -> SourceError:
-    """The error that names the row and the column of what pyarrow could not read."""
+    """The error for a value that pyarrow could not read; it names the row and the column."""
     match = re.match(_FAULT, message, re.DOTALL)
     column, row, reason = match.groups() if match else (None, None, message)
     where = path if row is None else f"{path}, row {int(row):,} (the header is row 1)"

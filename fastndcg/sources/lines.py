@@ -116,7 +116,7 @@ _meter: ContextVar[_Meter | None] = ContextVar("_meter", default=None)
 def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
     """Show how many bytes of these files are read; a function is called from the threads that read them."""
     with Task("Reading", "bytes", progress) as task:
-        if not task.is_heard:
+        if not task.is_observed:
             yield
             return
         meter = _Meter(task, paths)
