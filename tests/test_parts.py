@@ -499,5 +499,5 @@ def test_errors_of_a_part_name_queries(changed: dict[str, Any], measure: str, me
 
 
 def test_a_function_has_one_measure() -> None:
-    with pytest.raises(MeasureError, match="2 measures are given and a function has one value"):
+    with pytest.raises(MeasureError, match="2 measures are given, but a function has one value"):
         parts.one_measure(["AP", "RR"])

@@ -113,7 +113,7 @@ def test_what_is_refused() -> None:
         fnk.scorer(["nDCG@10", "RR"])
     with pytest.raises(MeasureError, match="RR has no convention"):
         fnk.scorer("RR", like="sklearn")
-    with pytest.raises(InputError, match="was given no qid.*enable_metadata_routing=True"):
+    with pytest.raises(InputError, match="got no qid.*enable_metadata_routing=True"):
         fnk.scorer("RR")(LinearRegression().fit(DATA.features, DATA.label), DATA.features, DATA.label)
 
 

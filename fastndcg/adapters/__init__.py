@@ -1,18 +1,19 @@
-"""Adapters of engines and tools. Nothing else in the package imports them.
+"""Adapters for engines and tools. Nothing else in the package imports them.
 
-parts       what a worker of any engine does with its part of the data
-spark       Spark DataFrames
-dask        Dask DataFrames
-ray         Datasets of Ray Data
-boosters    what adapters of boosters share
-xgboost     a metric and a callback of XGBoost
-lightgbm    a metric of LightGBM, and a ranker that takes query ids
-catboost    a metric of CatBoost
-sklearn     a scorer of scikit-learn
-ir_measures a provider
-torchmetrics a metric
-sentence_transformers  an evaluator whose nDCG is graded
-polars      a namespace of frames
-duckdb      a function of SQL
-pytrec_eval dictionaries in and out, as pytrec_eval has them
+parts         shared by all engines: how a worker scores its part of the data
+grouped       shared by all engines: data in which the rows of each query are contiguous
+spark         Spark DataFrames
+dask          Dask DataFrames
+ray           Datasets of Ray Data
+boosters      shared by XGBoost, LightGBM and CatBoost
+xgboost       a metric and a callback for XGBoost
+lightgbm      a metric for LightGBM, and a ranker that takes query ids
+catboost      a metric for CatBoost
+sklearn       a scorer for scikit-learn
+ir_measures   a provider for ir_measures
+torchmetrics  a metric for torchmetrics
+sentence_transformers  an evaluator for sentence-transformers, with graded nDCG
+polars        a namespace of Polars frames
+duckdb        an SQL function for DuckDB
+pytrec_eval   the interface of pytrec_eval
 """

@@ -1,4 +1,4 @@
-"""Shared by the adapters of boosters: a data set is read once, and its measures are computed whenever its scores change."""
+"""Code that the adapters of boosters share: a data set is read once, and measured again whenever its scores change."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def unscored_rankings(offsets: Any, relevance: Any, weight: Any = None) -> Rankings:
-    """Rankings of a data set that wait for scores; copied, as a booster's arrays may be views of memory that it frees."""
+    """Return rankings of a data set, without scores yet. Arrays are copied, since a booster may free their memory."""
     grades = np.array(relevance)
     if grades.dtype.kind == "f" and len(grades) and grades.min() >= 0 and grades.max() < 255:
-        narrow = grades.astype(np.uint8)  # bytes are not cast again in each iteration
+        narrow = grades.astype(np.uint8)  # so that grades are not cast in each iteration
         grades = narrow if np.array_equal(narrow, grades) else grades
     weight = None if weight is None else np.array(weight, np.float64)
     return Rankings.from_offsets(
@@ -33,9 +33,9 @@ def unscored_rankings(offsets: Any, relevance: Any, weight: Any = None) -> Ranki
 
 
 class Meter:
-    """Measures that are computed again and again, of data sets whose scores alone change.
+    """Computes measures repeatedly for data sets of which only the scores change.
 
-    A data set is known by its identity and held weakly. It travels to workers without what it has read.
+    A data set is identified by its object identity and referenced weakly. A pickled meter does not contain data sets.
     """
 
     def __init__(self, measures: Any, like: Any = None, threads: int | None = None) -> None:
@@ -45,13 +45,15 @@ class Meter:
         self.names = [printable_name(measure) for measure in self.measures]
         self._read: dict[int, tuple[weakref.ref[Any], Rankings]] = {}
         if self.like is not None:
-            resolve_all(self.measures, self.like)  # a measure without a convention is refused before training
+            resolve_all(
+                self.measures, self.like
+            )  # refuses a measure that the convention lacks, before training
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.measures, self.like, self.threads)
 
     def rankings(self, data: Any, read: Callable[[], Rankings]) -> Rankings:
-        """The result of `read` for a data set, which is called once."""
+        """Return the rankings of a data set. `read` is called once for each data set."""
         key = id(data)
         known, found = self._read.get(key, (None, None))
         if known is None or found is None or known() is not data:
@@ -60,7 +62,7 @@ class Meter:
         return found
 
     def evaluate_rankings(self, rankings: Rankings) -> Scores:
-        """Scores of rankings, as the measures are to be computed."""
+        """Evaluate the measures of rankings."""
         return evaluate(rankings, self.measures, convention=self.like, threads=self.threads)
 
     def scores(self, rankings: Rankings, predictions: Any) -> Scores:
@@ -73,10 +75,10 @@ class Meter:
         return self.evaluate_rankings(rankings.with_scores(scores))
 
     def means(self, rankings: Rankings, predictions: Any) -> list[tuple[str, float]]:
-        """The name and the mean of each measure."""
+        """Return the name and the mean of each measure."""
         return list(zip(self.names, self.scores(rankings, predictions).mean().values(), strict=True))
 
 
 def printable_name(measure: Any) -> str:
-    """A measure's notation as boosters can print it: XGBoost and LightGBM take their lines apart at spaces and colons."""
+    """Return a measure's notation without spaces and colons, at which XGBoost and LightGBM split their output."""
     return str(measure).replace(" ", "").replace(":", "=")

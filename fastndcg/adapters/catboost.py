@@ -73,27 +73,27 @@ def metric(
     (0.6674239213027962, 1.0)
     """
     held = tuple(_read(group))
-    _check_apart(held)
+    _check_sizes_differ(held)
     return _of(one_measure(measures), held, like, threads)
 
 
 def _of(measure: Any, held: tuple[_Sizes, ...], like: Any, threads: int | None) -> Metric:
-    """CatBoost shows a metric under the name of its class."""
+    """Make a metric of a class that has the name of the measure, since CatBoost shows that name."""
     kind: type[Metric] = type(printable_name(measure), (Metric,), {"held": held})
     return kind(measure, like, threads)
 
 
 class _Sizes(NamedTuple):
-    """Queries of a data set."""
+    """The queries of a data set."""
 
     offsets: Array
-    label: Array | None  # None where only sizes are known
+    label: Array | None  # None if only sizes were passed
 
 
 class Metric(Meter):
     """The result of `metric`."""
 
-    # CatBoost's name: it compiles methods that use nothing of their object, and warns of others
+    # an attribute that CatBoost reads: it tries to compile methods, and warns if it cannot
     no_jit = True
     held: tuple[_Sizes, ...] = ()
 
@@ -121,14 +121,14 @@ class Metric(Meter):
                 continue
             if known.label is not None and not np.array_equal(known.label, label):
                 raise InputError(
-                    f"CatBoost evaluates {len(label)} documents in another order than the Pool's, as it shuffles what it learns from; "
+                    f"CatBoost evaluates {len(label)} documents in another order than the Pool's, as it shuffles training data; "
                     "train with has_time=True, or give a metric the Pools that it is used with"
                 )
             return known
         known_rows = " or ".join(str(known.offsets[-1]) for known in self.held)
         raise InputError(
-            f"CatBoost evaluates {len(label)} documents, and group= has {known_rows}; give the queries of every data set, those "
-            "learned from too, as in group=[train, valid]"
+            f"CatBoost evaluates {len(label)} documents, and group= has {known_rows}; give the queries of every data set, "
+            "including the training data, as in group=[train, valid]"
         )
 
 
@@ -148,14 +148,14 @@ def _read(group: Any) -> Iterator[_Sizes]:
         yield _Sizes(offsets_from(group), None)
 
 
-def _check_apart(held: tuple[_Sizes, ...]) -> None:
+def _check_sizes_differ(held: tuple[_Sizes, ...]) -> None:
     by_rows: dict[int, Array] = {}
     for each in held:
         other = by_rows.setdefault(int(each.offsets[-1]), each.offsets)
         if not np.array_equal(other, each.offsets):
             raise InputError(
-                f"two data sets of group= have {each.offsets[-1]} documents each, in different queries; CatBoost tells a metric no "
-                "more than their number, so leave a document out of one"
+                f"two data sets of group= have {each.offsets[-1]} documents each, in different queries; a metric of CatBoost sees "
+                "only their number, so leave a document out of one"
             )
 
 

@@ -69,7 +69,9 @@ def evaluate(df: DataFrame, measures: Measures, **options: Unpack[parts.Keywords
         found = [piece[0] for piece in pieces] + [
             _delay(_at_edges)([piece[1] for piece in pieces], task, None)
         ]
-        with dask.config.set({"dataframe.convert-string": False}):  # or objects, as of bytes, become text
+        with dask.config.set(
+            {"dataframe.convert-string": False}
+        ):  # otherwise objects, such as bytes, become text
             return from_delayed(found, meta=meta, verify_meta=False)
     return rows.map_partitions(_results, task, meta=meta, enforce_metadata=False, clear_divisions=True)
 
@@ -117,7 +119,7 @@ def means(
     _check_frame("scores", scores)
     asked = parts.check_means(list(scores.columns), measures, by=by, weight=weight, confidence=confidence)
     found = _of_each_partition(_groups, scores[asked.names], asked)
-    # of a partition that holds nothing but nulls a type is not known
+    # the type of a column is unknown in a partition in which all values are null
     kinds = [
         next((kind for kind in of_parts if not pa.types.is_null(kind)), pa.null())
         for of_parts in zip(*(kinds for kinds, _ in found), strict=True)
@@ -131,10 +133,10 @@ def means(
 def _results(frame: pd.DataFrame, task: parts.Task) -> pd.DataFrame:
     first: Any = slice(0)
     values = [np.empty(0)] * (len(task.results) - 1 - len(task.columns.keep))
-    if len(frame):  # or what objects are, as lists, is not known
+    if len(frame):  # without rows, the types of columns of objects, such as lists, are unknown
         scores, first = parts.score(task, table_of(frame, task.names))
         values = ([] if scores.weight is None else [scores.weight]) + list(scores.values)
-    # column by column: several of them at once would be copied before rows are taken
+    # column by column: several columns at once would be copied before rows are selected
     kept = [frame[name].iloc[first].reset_index(drop=True) for name in (task.query, *task.columns.keep)]
     return pd.concat([*kept, *map(pd.Series, values)], axis=1, keys=task.results)
 
@@ -146,7 +148,7 @@ def _sums(frame: pd.DataFrame, task: parts.Task, values: bool) -> parts.Sums:
 def _piece(
     frame: pd.DataFrame, task: parts.Task, quartiles: bool | None
 ) -> tuple[Any, tuple[pa.ChunkedArray, list[pd.DataFrame]]]:
-    """Results, or sums, of the queries within a partition; their ids, and the rows of the queries at its edges."""
+    """Return the results, or sums, of the queries inside a partition; their ids; and the rows of the queries at its edges."""
     ids = table_of(frame, [task.query])[task.query]
     cut = together.runs_at_edges(ids, np.array([0, len(frame)]))
     first, last = (cut[0][1], cut[-1][0]) if len(cut) > 1 else (len(frame), len(frame))
@@ -160,7 +162,7 @@ def _piece(
 def _at_edges(
     pieces: list[tuple[pa.ChunkedArray, list[pd.DataFrame]]], task: parts.Task, quartiles: bool | None
 ) -> Any:
-    """Results, or sums, of the queries at edges; no query may be within a partition and anywhere else."""
+    """Return the results, or sums, of the queries at edges. Refuse a query that is inside a partition and anywhere else."""
     runs = [run for _, of_partition in pieces for run in of_partition]
     rows = pd.concat(runs, ignore_index=True) if runs else pd.DataFrame(columns=task.names)
     scored = [decode(ids) for ids, _ in pieces if len(ids)]
@@ -183,7 +185,7 @@ def _check_frame(name: str, frame: Any) -> None:
 
 
 def _rows(df: DataFrame, measures: Measures, options: parts.Options) -> tuple[parts.Task, DataFrame, bool]:
-    """What is asked, and the columns that it takes, all rows of a query in one partition, or whether edges may cut it."""
+    """Return the task; its columns, with all rows of a query in one partition; and whether edges may instead cut queries."""
     _check_frame("df", df)
     partitions = options.partitions
     schema = _schema(df)
@@ -204,7 +206,7 @@ def _rows(df: DataFrame, measures: Measures, options: parts.Options) -> tuple[pa
 
 
 def _schema(df: DataFrame) -> pa.Schema:
-    """Types of the columns, as far as Dask knows them: those of objects are looked up."""
+    """Return the types of the columns. For columns of objects, the first partition with rows is computed."""
     meta = df._meta
     fields = []
     objects = [name for name in meta.columns if meta[name].dtype == object]

@@ -1,4 +1,4 @@
-"""DuckDB: nDCG as a function of SQL, computed on Arrow, a batch of rows at a time.
+"""DuckDB: nDCG as an SQL function, computed on batches of Arrow.
 
 register(connection)
 connection.sql("SELECT country, avg(ndcg(labels, scores, 10)) FROM queries GROUP BY country")

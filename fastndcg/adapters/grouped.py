@@ -1,11 +1,11 @@
-"""Data in which the rows of a query stand together: queries are scored where they are, and those that an edge may cut are joined.
+"""Score data in which the rows of each query are contiguous, without a shuffle of rows.
 
-    partition -> pieces: values of the queries within it, rows of those at its edges
-              -> brought together by query id, one row for each query -> whole: those at edges are scored, ids are compared
+    partition -> pieces: the values of the queries inside it, the rows of the queries at its edges
+              -> shuffled by query id, one row for each query -> whole: queries at edges are scored, ids are compared
 
-An edge is where a partition begins or ends, or a part of a file does that the partition was read from. A query may go on beyond
-it, in any other partition. All other queries must stand in one place: the ids of all are brought together, and one that was
-scored and is somewhere else too is refused, so that no value is of a part of a query.
+An edge is the beginning or end of a partition, or of a part of a file within a partition. A query at an edge may continue in any
+other partition, so its rows are sent on. All other queries are scored in place. The ids of all queries are compared at the end,
+and a query that was scored and occurs anywhere else is refused, so that no value is computed from a part of a query.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from fastndcg.sources.values import shown
 Int64 = npt.NDArray[np.int64]
 
 ID, ROWS, SUMS = "query_id", "rows of the query", "sums of others"
-# columns of pieces of a summary; those of results are theirs, the id first, and ROWS
-SUMMED = [ID, ROWS, SUMS]
+# columns of the pieces of a summary; pieces of results have the columns of results, the id first, and ROWS
+SUMMARY_COLUMNS = [ID, ROWS, SUMS]
 
 
 def pieces(
     task: Task, batches: Iterable[pa.RecordBatch], *, split: str | None = None, values: bool | None = None
 ) -> Iterator[pa.Table]:
-    """A row for each query of a partition: its values, or its rows where it stands at an edge.
+    """Yield a row for each query of a partition: its values, or its rows if it is at an edge.
 
-    `split` is the column whose value changes where another part of a file begins. For a summary, `values` says whether `Sums`
-    keep the values; they stand in place of values, one for a table.
+    `split` is a column whose value changes where another part of a file begins. For a summary there are `Sums` in place of values,
+    once for a table, and `values` says whether they keep the values.
     """
     waiting: pa.Table | None = None
-    begins = True  # whether an edge is where the table begins
+    begins = True  # whether there is an edge at the beginning of the table
     for table in parts.whole_queries(task, batches):
         if waiting is not None:
             ends = split is not None and waiting[split][-1] != table[split][0]
@@ -52,7 +52,7 @@ def pieces(
 
 
 def runs_at_edges(ids: pa.ChunkedArray, edges: Int64) -> Int64:
-    """Where the runs of equal ids begin and end that touch an edge, (n_runs, 2); an edge is the number of rows before it.
+    """Return the bounds of the runs of equal ids that touch an edge, (n_runs, 2). An edge is the number of rows before it.
 
     >>> runs_at_edges(pa.chunked_array([[7, 7, 8, 9, 9, 5]]), np.array([0, 3])).tolist()
     [[0, 2], [2, 3], [3, 5]]
@@ -60,7 +60,7 @@ def runs_at_edges(ids: pa.ChunkedArray, edges: Int64) -> Int64:
     n = len(ids)
     if not n:
         return np.empty((0, 2), np.int64)
-    changes = pc.fill_null(pc.not_equal(ids[1:], ids[:-1]), True)  # nulls are refused where they are scored
+    changes = pc.fill_null(pc.not_equal(ids[1:], ids[:-1]), True)  # scoring refuses nulls
     starts = np.append(0, np.flatnonzero(changes.to_numpy(zero_copy_only=False)) + 1)
     beside = np.concatenate([edges, edges - 1])
     touched = np.unique(np.searchsorted(starts, beside[(beside >= 0) & (beside < n)], side="right") - 1)
@@ -97,7 +97,9 @@ def _score(task: Task, table: pa.Table, values: bool | None) -> pa.Table:
     scores, first = parts.score(task, table)
     sums = [pickle.dumps(Sums.of(scores, values=values)), *[None] * (len(first) - 1)][: len(first)]
     ids = table[task.query].take(pa.array(first))
-    return pa.table([ids, pa.nulls(len(ids), pa.binary()), pa.array(sums, pa.binary())], names=SUMMED)
+    return pa.table(
+        [ids, pa.nulls(len(ids), pa.binary()), pa.array(sums, pa.binary())], names=SUMMARY_COLUMNS
+    )
 
 
 def _pack(rows: pa.Table) -> bytes:
@@ -108,7 +110,7 @@ def _pack(rows: pa.Table) -> bytes:
 
 
 def whole(task: Task, table: pa.Table) -> pa.Table:
-    """Results of all queries of pieces that were brought together by their ids."""
+    """Return the results of all queries from pieces that were shuffled by query id."""
     within, rows = _check(task, table)
     within = within.drop_columns([ROWS])
     return (
@@ -117,7 +119,7 @@ def whole(task: Task, table: pa.Table) -> pa.Table:
 
 
 def whole_sums(task: Task, table: pa.Table, *, values: bool) -> Sums:
-    """Sums of all queries of pieces that were brought together by their ids."""
+    """Return the sums of all queries from pieces that were shuffled by query id."""
     within, rows = _check(task, table)
     found = [pickle.loads(each) for each in within[SUMS].drop_null().to_pylist()]  # noqa: S301 - our own
     if rows is not None:
@@ -126,7 +128,7 @@ def whole_sums(task: Task, table: pa.Table, *, values: bool) -> Sums:
 
 
 def _check(task: Task, table: pa.Table) -> tuple[pa.Table, pa.Table | None]:
-    """Queries that were scored, each of which is there once, and the rows of the others."""
+    """Check the ids of pieces. Return the queries that were scored, and the rows of the others."""
     at_edge = table[ROWS].is_valid()
     within, cut = table.filter(pc.invert(at_edge)), table.filter(at_edge)
     check_ids(task, decode(within[0]), decode(cut[0]))
@@ -137,7 +139,7 @@ def _check(task: Task, table: pa.Table) -> tuple[pa.Table, pa.Table | None]:
 
 
 def check_ids(task: Task, scored: pa.ChunkedArray, cut: pa.ChunkedArray) -> None:
-    """Refuse a query that was scored and is there twice, or at an edge too."""
+    """Refuse a query that was scored twice, or that was scored and is at an edge too."""
     counts = pc.value_counts(scored)
     if isinstance(counts, pa.ChunkedArray):
         counts = counts.combine_chunks()

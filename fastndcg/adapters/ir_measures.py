@@ -97,7 +97,7 @@ class Provider(providers.Provider):
 
 
 class Evaluator(providers.Evaluator):
-    """Evaluates runs by judgments that are read once."""
+    """Evaluates runs with judgments that are read once."""
 
     def __init__(self, measures: list[Any], qrels: Any, ties: Ties, threads: int | None) -> None:
         self._ties, self._threads = ties, threads
@@ -153,9 +153,9 @@ class Evaluator(providers.Evaluator):
 
 def _as_ours(measure: Any, ties: Ties) -> Measure:
     ours = as_measure(measure)
-    if measure.NAME == "SetF":  # it has trec_eval's formula, where beta stands for what is squared elsewhere
+    if measure.NAME == "SetF":  # it has trec_eval's formula, whose beta is the square of the usual one
         ours = ours(beta=math.sqrt(measure["beta"]))
     try:
         return ours(ties=ties)
-    except FastndcgError:  # it has no such parameter, as ties cannot change it
+    except FastndcgError:  # the measure has no parameter ties, since ties cannot change it
         return ours

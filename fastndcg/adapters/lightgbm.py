@@ -74,7 +74,7 @@ class Metric(Meter):
         else:
             label, predictions = first, second
             found = self.rankings(label, lambda: _queries(label, weight, group))
-            if not np.array_equal(np.diff(found.offsets), group):  # the same labels in other queries
+            if not np.array_equal(np.diff(found.offsets), group):  # the same labels with other query sizes
                 found = _queries(label, weight, group)
         return [(name, mean, True) for name, mean in self.means(found, predictions)]
 

@@ -1,4 +1,4 @@
-"""Shared by Spark, Dask and Ray: a worker scores the whole queries of its part on one thread, and adds up exact sums.
+"""Code that Spark, Dask and Ray share: a worker scores the whole queries of its part on one thread, and adds up exact sums.
 
     engine's table -> make_task in the driver -> Task -> rows of a query in one part -> whole_queries -> results, or Sums
 
@@ -45,13 +45,13 @@ Float64 = npt.NDArray[np.float64]
 
 _ROWS = 1 << 20  # rows scored together, to spread the cost of a call over many queries
 
-_COUNT = "number of rows"  # name of this column where a row holds a query
+_COUNT = "number of rows"  # the name of this column in tables with a row for each query
 
-# conventions that order tied documents by their ids, or refuse them where their order matters
+# tie rules of conventions that order tied documents by id, or refuse ties whose order matters
 _NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
 
 
-# texts that the docstrings of all engines share; a word in braces stands for each
+# texts that the docstrings of all engines share; a docstring has the name of a text in braces
 _SHARED = {
     "parameters": """measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
@@ -168,7 +168,9 @@ class Task(NamedTuple):
     """The task that engines send to their workers, the same for each part."""
 
     measures: tuple[Measure, ...]
-    notations: tuple[str, ...]  # names of the measures here: a worker may name a user's function otherwise
+    notations: tuple[
+        str, ...
+    ]  # names of the measures in the driver; a worker may name a user's function differently
     columns: Columns
     order: str | None
     convention: Convention | None
@@ -200,11 +202,11 @@ def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -
 
 
 def make_task(schema: pa.Schema, measures: Measures, options: Options) -> Task:
-    """The task, checked against the columns before any worker starts. A column of type null passes: its type is not known yet."""
+    """Make the task, and check it against the columns before any worker starts. A column of type null may get any type later."""
     columns = find_columns(schema.names, options, is_list=lambda name: is_list(schema.field(name).type))
     if columns.query is None:
         raise ColumnError(
-            "rows of an engine have no numbers that could name their queries; name the column of query ids, as in query=..."
+            "the rows of an engine are not numbered; name the column of query ids, as in query=..."
         )
     known = as_measures(measures)
     rule = None if options.convention is None else as_convention(options.convention)
@@ -248,7 +250,7 @@ def _check_results(task: Task) -> None:
 
 
 def score(task: Task, table: pa.Table) -> tuple[Scores, npt.NDArray[np.int64]]:
-    """Scores of a part that is whole queries, and the first row of each query in `table`."""
+    """Score a part that consists of whole queries. Also return the first row of each query in `table`."""
     with _without_rows(" This is the count of one part of the data."):
         sorted_rows = None
         if task.order is not None:
@@ -265,7 +267,7 @@ def score(task: Task, table: pa.Table) -> tuple[Scores, npt.NDArray[np.int64]]:
 
 
 def results(task: Task, table: pa.Table) -> pa.Table:
-    """A row for each query of a part: the id and kept columns in their own types, then float64 columns of measures."""
+    """Return a row for each query of a part: the id and kept columns in their own types, then a float64 column for each measure."""
     scores, first = score(task, table)
     rows = pa.array(first)
     columns = [table[task.query].take(rows), *(table[name].take(rows) for name in task.columns.keep)]
@@ -276,7 +278,7 @@ def results(task: Task, table: pa.Table) -> pa.Table:
 
 
 def whole_queries(task: Task, batches: Iterable[pa.RecordBatch], at_once: int = _ROWS) -> Iterator[pa.Table]:
-    """Tables of whole queries, of about `at_once` rows, from batches that may split queries.
+    """Yield tables of whole queries, of about `at_once` rows, from batches that may split queries.
 
     The rows of each query are contiguous. Batches of lists already hold whole queries.
     """
@@ -306,25 +308,25 @@ def whole_queries(task: Task, batches: Iterable[pa.RecordBatch], at_once: int = 
 
 
 def packed_names(task: Task) -> list[str]:
-    """Columns of a table with a row for each query: its id, its number of rows, and lists of the other columns."""
+    """The columns of a table with a row for each query: its id, its number of rows, and lists of the other columns."""
     return [task.query, _COUNT, *(name for name in task.names if name != task.query)]
 
 
 def with_nulls(task: Task) -> set[str]:
-    """Columns in which nulls are allowed; other columns refuse them."""
+    """The columns that may have nulls."""
     columns = task.columns
     last = [columns.score] if columns.nan == "last" else []
     return {*columns.keep, *last, *([] if columns.intents is None else [columns.intents])}
 
 
 def unpack(task: Task, batch: pa.RecordBatch) -> pa.Table:
-    """A row for each document, from a row for each query with lists.
+    """Turn a batch with a row for each query, with lists, into a table with a row for each document.
 
-    Lists of structures have a single field. Other lists lack nulls, so nulls are appended: scoring then refuses them with an error
-    that names the column and the query.
+    Lists of structures have a single field. Spark leaves nulls out of other lists. They are appended again, so that scoring
+    refuses them with an error that names the column and the query.
     """
     counts = batch.column(_COUNT).to_numpy()
-    places = runs_of(0, counts)  # in its query, of each row
+    places = runs_of(0, counts)  # the position of each row in its query
     columns = {task.query: batch.column(task.query).take(pa.array(np.repeat(np.arange(len(batch)), counts)))}
     for name in packed_names(task)[2:]:
         lists = batch.column(name)
@@ -340,7 +342,7 @@ def unpack(task: Task, batch: pa.RecordBatch) -> pa.Table:
 
 
 def join_batches(batches: Iterable[pa.RecordBatch], at_once: int = _ROWS) -> Iterator[pa.Table]:
-    """Batches joined to tables of about `at_once` rows; the last one may be shorter."""
+    """Join batches to tables of about `at_once` rows; the last one may be shorter."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -383,7 +385,7 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
 
 @contextmanager
 def _without_rows(note: str = "") -> Iterator[None]:
-    """Errors of a part name queries but no rows, since row numbers within a part mean nothing to the user."""
+    """Remove row numbers from errors, since row numbers within a part mean nothing to the user."""
     try:
         yield
     except FastndcgError as error:
@@ -399,10 +401,10 @@ class Sums(NamedTuple):
     """Sums over the queries of a part. The sums of all parts add up to exactly those of the whole."""
 
     queries: int
-    empty: tuple[int, ...]  # queries without a value, by each measure
+    empty: tuple[int, ...]  # for each measure, the number of queries without a value
     moments: tuple[Moments, ...]
-    values: tuple[Float64, ...] | None  # by each measure; None where quartiles are not asked for
-    means: tuple[MeanSums, ...] | None  # by each measure; None where there is no convention
+    values: tuple[Float64, ...] | None  # for each measure; None if quartiles are not computed
+    means: tuple[MeanSums, ...] | None  # for each measure; None without a convention
 
     @classmethod
     def of(cls, scores: Scores, *, values: bool = False) -> Sums:
@@ -436,14 +438,14 @@ class Sums(NamedTuple):
 
 
 def add_up(task: Task, tables: Iterable[pa.Table], *, values: bool) -> Sums:
-    """Sums over tables of whole queries."""
+    """Add up the sums over tables of whole queries."""
     return Sums.total(len(task.measures), [Sums.of(score(task, table)[0], values=values) for table in tables])
 
 
 def summary_of(
     task: Task, found: Sequence[Sums], *, values: bool, confidence: float | None = None
 ) -> Summary:
-    """The result of `Scores.summary` for all queries, from the sums of parts; with quartiles if values were kept."""
+    """Return the result of `Scores.summary` for all queries from the sums of parts; with quartiles if the sums have values."""
     sums, rows = Sums.total(len(task.measures), found), []
     weighted = task.columns.weight is not None
     heeds = weighted and (task.convention is None or task.convention.weights != "ignored")
@@ -467,12 +469,12 @@ def summary_of(
 
 
 def pickle_row(found: Any) -> pa.Table:
-    """A table of one row with the result of a part; workers send nothing else to the driver."""
+    """Return a table of one row with the result of a part, which is all that a worker sends to the driver."""
     return pa.table({"found": pa.array([pickle.dumps(found)], pa.binary())})
 
 
 def unpickle_rows(rows: Iterable[Any]) -> list[Any]:
-    """The results of all parts, from the rows of `pickle_row`."""
+    """Return the results of all parts from the rows of `pickle_row`."""
     return [pickle.loads(row["found"]) for row in rows]  # noqa: S301 - our own
 
 
@@ -489,11 +491,11 @@ def plain_errors(is_of_engine: Callable[[BaseException], bool]) -> Iterator[None
         raise kind(found[2].strip()) from None
 
 
-# ---- means of values that were computed before ----
+# ---- means of computed values ----
 
 
 class Means(NamedTuple):
-    """Which means to compute from results."""
+    """The means to compute from results."""
 
     measures: tuple[Measure, ...]
     notations: tuple[str, ...]  # as in `Task`
@@ -515,7 +517,7 @@ def check_means(
     weight: str | None,
     confidence: float | None = None,
 ) -> Means:
-    """The means to compute, checked against the columns of the results."""
+    """Return the means to compute, checked against the columns of the results."""
     known = as_measures(measures)
     groups = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     if confidence is not None:
@@ -534,7 +536,7 @@ Groups = list[tuple[tuple[Any, ...], Sums]]
 
 
 def sums_by(means: Means, table: pa.Table) -> Groups:
-    """Sums of each group in a part of the results. Without columns to group by, there is one group."""
+    """Return the sums of each group in a part of the results. Without columns to group by, there is one group."""
     values = np.stack([table[column].to_numpy() for column in means.notations])
     weight = None if means.weight is None else table[means.weight].to_numpy()
     distinct: list[tuple[Any, ...]] = [()]
@@ -552,14 +554,14 @@ def sums_by(means: Means, table: pa.Table) -> Groups:
 
 
 def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]) -> pa.Table:
-    """The result of `Scores.by` for all queries, but ascending with null last; `kinds` are the types of the groups.
+    """Return the result of `Scores.by` for all queries, but ascending with null last. `kinds` are the types of the groups.
 
-    Empty queries are not counted, since values do not tell an empty query from one of value 0.
+    Empty queries are not counted, since an empty query has the same value as a query of value 0.
     """
     found: dict[Any, tuple[tuple[Any, ...], list[Sums]]] = {}
     for part in parts:
         for values, sums in part:
-            # NaN gets a name as its key, since NaN differs from itself
+            # NaN has a string as its key, since NaN differs from itself
             key = tuple("NaN" if value != value else (value,) for value in values)  # noqa: PLR0124
             found.setdefault(key, (values, []))[1].append(sums)
     if not means.by and not found:
@@ -585,17 +587,17 @@ def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]
 
 
 def one_measure(measure: Any) -> Measure:
-    """The measure. Raises `MeasureError` if several are given."""
+    """Return the measure. Raises `MeasureError` if there are several."""
     known = as_measures(measure)
     if len(known) != 1:
         raise MeasureError(
-            f"{len(known)} measures are given and a function has one value; make one for each of them"
+            f"{len(known)} measures are given, but a function has one value; make a function for each measure"
         )
     return known[0]
 
 
 def value_of_group(measure: Measure, relevance: Any, scores: Any, query: Any, nan: NaN) -> float | None:
-    """Value of the documents of one query; None where it has none."""
+    """Return the value of one query, or None if it has no value."""
     ids = pa.array(["of this group"]) if query is None or not len(query) else _first(query)
     values = values_of_lists(measure, _one_list(relevance), _one_list(scores), ids, nan)
     return None if np.isnan(values[0]) else float(values[0])
@@ -604,7 +606,7 @@ def value_of_group(measure: Measure, relevance: Any, scores: Any, query: Any, na
 def values_of_lists(
     measure: Measure, relevance: pa.Array, scores: pa.Array, queries: pa.Array | None, nan: NaN
 ) -> Float64:
-    """Values of lists, (n_queries,)."""
+    """Return the value of each query, from lists, (n_queries,)."""
     columns = {"relevance": relevance, "score": scores}
     if queries is not None:
         columns["query"] = queries
@@ -618,7 +620,7 @@ def values_of_lists(
 def _one_list(column: Any) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    # not from_pandas, which would take NaN for null
+    # not from_pandas, which would turn NaN into null
     values = column if isinstance(column, pa.Array) else pa.array(column.to_numpy())
     return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
 

@@ -146,7 +146,7 @@ class RelevanceEvaluator:
             rows, sizes = trec_eval._rows_of(pool_offsets, numbers, None)
             pool, pool_offsets = pool[rows], offsets_from(sizes)
         walk = _Walk(queries, lists, [self._pools[query] for query in queries], offsets, pool_offsets)
-        # a look-up costs more than all else, so the shorter side is looked up in the other; from scores alone ranks cost more
+        # look-ups take most of the time, so look up the shorter side; by_pool has to compute ranks from scores, which costs more
         grades = walk.by_run() if 2 * len(pool) > offsets[-1] else walk.by_pool(pool)
         if self._judged_only:
             judged = grades >= 0
@@ -159,20 +159,20 @@ class RelevanceEvaluator:
 
 
 def _measures_asked_for(measures: Iterable[str]) -> list[Asked]:
-    """Measures in trec_eval's order; of one that is named with different parameters, all."""
+    """Return the measures in trec_eval's order. Different parameters of one measure are joined."""
     parameters: dict[str, set[str]] = {}
     for measure in measures:
         if measure in supported_nicknames:
             for name in supported_nicknames[measure]:
                 parameters.setdefault(name, set())
             continue
-        name, values = _taken_apart(measure)
+        name, values = _split_parameters(measure)
         parameters.setdefault(name, set()).update(values)
     texts = [f"{name}.{','.join(sorted(values))}" if values else name for name, values in parameters.items()]
     return trec_eval.read_names(texts, release=9)[0] if texts else []
 
 
-def _taken_apart(measure: str) -> tuple[str, list[str]]:
+def _split_parameters(measure: str) -> tuple[str, list[str]]:
     if measure in supported_measures:
         return measure, []
     for name in supported_measures:
@@ -191,7 +191,7 @@ def _names(each: Asked) -> list[str]:
 def _values(each: Asked, ranked: Ranked) -> list[Float64]:
     if each.declared.name == "num_q":
         return [np.ones(ranked.n_queries)]
-    if each.declared.summed == "none":  # texts, for which pytrec_eval has 0
+    if each.declared.summed == "none":  # a text, for which pytrec_eval returns 0
         return [np.zeros(ranked.n_queries)]
     return [values.astype(np.float64) for values in trec_eval.compute_values(each, ranked, 9)]
 
@@ -220,7 +220,7 @@ def _pools(query_relevance: Mapping[str, Mapping[str, int]]) -> dict[str, dict[s
 
 
 def _flat(pools: dict[str, dict[str, int]]) -> tuple[Int64, Int64]:
-    """Offsets and grades of all documents of the pools."""
+    """Return the offsets and grades of all documents of the pools."""
     offsets = offsets_from([len(pool) for pool in pools.values()])
     grades = chain.from_iterable(pool.values() for pool in pools.values())
     return offsets, np.fromiter(grades, np.int64, int(offsets[-1]))
@@ -232,7 +232,7 @@ def _flat(pools: dict[str, dict[str, int]]) -> tuple[Int64, Int64]:
 class _Walk(NamedTuple):
     """A run and the pools of its queries, as dictionaries.
 
-    Query by query, as most of the time is spent waiting for memory: what one pass through a dictionary has loaded, the next finds.
+    Queries are processed one by one, since most of the time goes to memory access: a second pass finds a dictionary in the cache.
     """
 
     queries: list[str]
@@ -242,7 +242,7 @@ class _Walk(NamedTuple):
     pool_offsets: Int64
 
     def by_run(self) -> Int64:
-        """Grades by rank, where each document of the run is looked up in its pool."""
+        """Return grades by rank: look up each document of the run in its pool."""
         scores, found = np.empty(int(self.offsets[-1])), np.empty(int(self.offsets[-1]), np.int64)
         for start, returned, pool in self._each():
             n = len(returned)
@@ -267,7 +267,7 @@ class _Walk(NamedTuple):
         return grades
 
     def by_pool(self, pool_grades: Int64) -> Int64:
-        """Grades by rank, where each judged document is looked up in the run, and has the rank of its score."""
+        """Return grades by rank: look up each judged document in the run, and compute its rank from its score."""
         scores, of_pools = np.empty(int(self.offsets[-1])), np.empty(int(self.pool_offsets[-1]))
         for (start, returned, pool), pool_start in zip(
             self._each(), self.pool_offsets.tolist(), strict=False
@@ -291,7 +291,7 @@ class _Walk(NamedTuple):
         return grades
 
     def _break_ties(self, keys: Int64, places: Int64, tied: Int64, names: list[str]) -> None:
-        """The places of tied documents among those of their score, by falling id."""
+        """Set the places of tied documents among the documents of equal score, by falling id."""
         order = np.argsort(keys)
         ends = np.searchsorted(keys[order], keys[order[places[tied]]], "right").tolist()
         groups: dict[int, dict[str, int]] = {}
@@ -309,7 +309,7 @@ class _Walk(NamedTuple):
             yield start, returned, pool
 
     def _documents(self, row: int) -> tuple[list[str], int]:
-        """Documents of the query of a row, and its first row."""
+        """Return the documents of the query of a row, and the query's first row."""
         query = int(np.searchsorted(self.offsets, row, "right")) - 1
         return [*self.lists[query]], int(self.offsets[query])
 
@@ -327,7 +327,7 @@ class _Walk(NamedTuple):
 
 
 def _keys(scores: Float64, query: Int64) -> Int64:
-    """Keys that rise with the query, and where scores fall; scores that are equal as float32 have equal ones."""
+    """Return keys that sort rows by query and then by falling score. Scores that are equal as float32 have equal keys."""
     with np.errstate(over="ignore"):
         bits = (scores.astype(np.float32) + np.float32(0)).view(np.int32)  # + 0 makes -0.0 the zero it equals
     falling = ~(bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF)))

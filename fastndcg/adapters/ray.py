@@ -136,9 +136,9 @@ def _check_dataset(name: str, dataset: Any) -> None:
 def _rows(
     dataset: Dataset, measures: Measures, options: parts.Options
 ) -> tuple[parts.Task, Dataset, int | None]:
-    """What is asked, and the columns that it takes, all rows of a query in one block.
+    """Return the task, its columns with all rows of a query in one block, and None.
 
-    Where they stand together already, also the number of blocks that queries at edges are brought together in.
+    With `grouped=True` rows are not shuffled, and the last value is the number of blocks for the queries at edges.
     """
     _check_dataset("dataset", dataset)
     partitions = options.partitions
@@ -147,7 +147,7 @@ def _rows(
     rows = dataset if schema.names == task.names else dataset.select_columns(task.names)
     if is_list(schema.field(task.columns.relevance).type):
         return task, rows if partitions is None else rows.repartition(partitions), None
-    # a block that comes of keys holds all rows of each, however large it is: Ray cuts none of these
+    # repartition by keys puts all rows of a key into one block, and Ray does not split such a block
     blocks = dataset.context.default_hash_shuffle_parallelism if partitions is None else partitions
     if options.grouped:
         return task, rows, blocks
@@ -155,7 +155,7 @@ def _rows(
 
 
 def _pieces(task: parts.Task, rows: Dataset, blocks: int, values: bool | None) -> Dataset:
-    """Pieces of each block, brought together by query id."""
+    """Return the pieces of each block, shuffled by query id."""
 
     def of_block(table: pa.Table) -> pa.Table:
         found = [*together.pieces(task, table.to_batches(), values=values)]
@@ -166,7 +166,7 @@ def _pieces(task: parts.Task, rows: Dataset, blocks: int, values: bool | None) -
 
 
 def _schema(dataset: Dataset) -> pa.Schema:
-    """Types of the columns as workers will see them: those of objects of pandas are looked up in the first row."""
+    """Return the types of the columns as workers will see them. For pandas objects, the first row is computed."""
     known = dataset.schema()
     if known is None:
         return pa.schema([])

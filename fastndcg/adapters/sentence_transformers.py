@@ -90,7 +90,7 @@ class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
         return values
 
     def _rankings(self, returned: list[Any]) -> Rankings:
-        """What was returned of each query, in the order of the base class, beside all that was judged."""
+        """Return the documents of each query in the order of the base class, with all judged documents as pools."""
         hits = [sorted(each, key=lambda hit: (-hit["score"], hit["corpus_id"])) for each in returned]
         pools = [self._grades[query] for query in self.queries_ids]
         grades = [

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fastndcg.typing import NaN
 
 _FOUND = "found binary"
-# from this version on, at the latest, Arrow batches have a greatest size in bytes (arrow.maxBytesPerBatch)
+# from this version on, the size of Arrow batches has a limit in bytes (arrow.maxBytesPerBatch)
 _BOUNDS_BATCHES = (4, 3)
 
 
@@ -102,12 +102,12 @@ def summary(
     task, rows, split, is_packed = _rows(df, measures, asked)
     if split is not None:
         names = [df.schema[task.query].dataType, BinaryType(), BinaryType()]
-        fields = [StructField(name, kind) for name, kind in zip(together.SUMMED, names, strict=True)]
+        fields = [StructField(name, kind) for name, kind in zip(together.SUMMARY_COLUMNS, names, strict=True)]
         rows = _pieces(task, rows, split, quartiles, StructType(fields), asked.partitions)
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if split is not None:
-            for table in _whole_partition(batches, together.SUMMED):
+            for table in _whole_partition(batches, together.SUMMARY_COLUMNS):
                 yield from parts.pickle_row(together.whole_sums(task, table, values=quartiles)).to_batches()
             return
         tables = parts.whole_queries(task, _read(task, batches, is_packed))
@@ -212,7 +212,10 @@ def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse")
         import pandas as pd
 
         ids = None if query is None else pa.Array.from_pandas(query)
-        lists = pa.array(list(relevance)), pa.array(list(score))  # of a Series NaN would become null
+        lists = (
+            pa.array(list(relevance)),
+            pa.array(list(score)),
+        )  # not from a Series, whose NaN would become null
         return pd.Series(parts.values_of_lists(asked, *lists, ids, nan))
 
     return _user_defined_function(pandas if _form(form) == "pandas" else arrow, form, "column")
@@ -231,7 +234,7 @@ def _form(form: str | None) -> str:
 def _user_defined_function(
     function: Callable[..., Any], form: str | None, returns: str
 ) -> Callable[..., Any]:
-    """A user-defined function whose kind Spark reads from its annotations."""
+    """Make a user-defined function. Spark derives its kind from the annotations."""
     if _form(form) == "arrow":
         column, make = pa.Array, F.arrow_udf
     else:
@@ -255,12 +258,12 @@ def _check_frame(name: str, frame: Any) -> None:
 
 
 def _arrow_field(field: StructField) -> pa.Field:
-    # from PySpark 4.3 on, a timestamp has a type of Arrow only where a zone is given
+    # from PySpark 4.3 on, a timestamp has an Arrow type only if a time zone is passed
     zone = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
     try:
         return to_arrow_schema(StructType([field]), **zone).field(0)
     except PySparkException:
-        # a type that Arrow has not, which can play no role; most columns play none
+        # a type that Arrow lacks, here replaced by one that no role accepts; most columns have no role
         return pa.field(field.name, pa.month_day_nano_interval())
 
 
@@ -269,7 +272,7 @@ def _column(name: str) -> Any:
 
 
 def _select(df: DataFrame, names: Sequence[str]) -> DataFrame:
-    """The named columns under their numbers, since `mapInArrow` takes a name with a dot in it for a path."""
+    """Select the named columns and rename them to numbers, since `mapInArrow` treats a name with a dot as a path."""
     return df.select(*(_column(name).alias(str(number)) for number, name in enumerate(names)))
 
 
@@ -278,7 +281,7 @@ def _rename(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.
 
 
 def _read(task: parts.Task, batches: Iterator[pa.RecordBatch], is_packed: bool) -> Iterator[pa.RecordBatch]:
-    """Batches with a row for each document, whether documents came so or in lists."""
+    """Yield batches with a row for each document, from such batches or from lists (`is_packed`)."""
     if not is_packed:
         yield from _rename(batches, task.names)
         return
@@ -289,9 +292,9 @@ def _read(task: parts.Task, batches: Iterator[pa.RecordBatch], is_packed: bool) 
 def _rows(
     df: DataFrame, measures: Measures, options: parts.Options
 ) -> tuple[parts.Task, DataFrame, str | None, bool]:
-    """The task; its rows, those of a query one after another in one partition; the column of splits; whether rows are packed.
+    """Return the task; its rows, with contiguous queries; the column of splits, or None; and whether rows are packed.
 
-    Where rows stand together already, the column of splits is added to them: it says where parts of files begin.
+    With `grouped=True` rows are not shuffled, and the column of splits, which says where parts of files begin, is added to them.
     """
     _check_frame("df", df)
     partitions = options.partitions
@@ -310,10 +313,10 @@ def _rows(
 
 
 def _pack(task: parts.Task, rows: DataFrame, partitions: int | None) -> DataFrame:
-    """A row for each query, with its number of rows and a list for each other column.
+    """Collect a row for each query, with its number of rows and a list for each other column.
 
-    Spark 4.3 spends 700 ns on each row that it hands to Python, most of them on the size of the batch so far. A list leaves out
-    nulls, which a structure holds.
+    Spark 4.3 spends 700 ns on each row that it passes to Python, most of it to compute the size of the batch so far. Spark leaves
+    nulls out of a list, but not out of a list of structures.
     """
     query = str(task.names.index(task.query))
     lists = []
@@ -327,22 +330,27 @@ def _pack(task: parts.Task, rows: DataFrame, partitions: int | None) -> DataFram
 
 
 def _with_splits(df: DataFrame, task: parts.Task) -> tuple[DataFrame, str]:
-    """The rows with a number of the part of a file that each was read from: a task reads several, in an order of Spark's own."""
+    """Add a number to each row for the part of the file that it was read from. A task reads several parts, in any order."""
     name = str(len(task.names))
     file = F.xxhash64(F.input_file_name(), F.input_file_block_start())
     selected = _select(df, task.names)
     try:
         numbered = selected.withColumn(name, file)
-        numbered.schema  # noqa: B018, Spark Connect analyses it now
-    except PySparkException:  # of several sources, as after a join
+        numbered.schema  # noqa: B018, Spark Connect analyses the query now
+    except PySparkException:  # the rows have several sources, as after a join
         numbered = selected.withColumn(name, F.lit(0).cast("long"))
     return numbered, name
 
 
 def _pieces(
-    task: parts.Task, rows: DataFrame, split: str, values: bool | None, schema: StructType, partitions: int | None
-) -> DataFrame:  # fmt: skip
-    """Pieces of each partition, brought together by query id."""
+    task: parts.Task,
+    rows: DataFrame,
+    split: str,
+    values: bool | None,
+    schema: StructType,
+    partitions: int | None,
+) -> DataFrame:
+    """Return the pieces of each partition, shuffled by query id."""
     names = [*task.names, split]
 
     def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -354,7 +362,7 @@ def _pieces(
 
 
 def _whole_partition(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
-    """All of a partition in one table, if it has rows."""
+    """Yield all batches of a partition as one table, if it has rows."""
     found = [batch for batch in _rename(batches, names) if batch.num_rows]
     if found:
         yield pa.Table.from_batches(found)

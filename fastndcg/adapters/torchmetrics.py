@@ -71,7 +71,7 @@ class RankingMetric(Metric):
     ) -> None:
         super().__init__(**options)
         self._meter = Meter(measures, like, threads)
-        self._rows = 0  # of padded batches, which number their queries here
+        self._rows = 0  # rows of padded batches so far, from which their queries are numbered
         for name in ("preds", "target", "indexes"):
             self.add_state(name, default=[], dist_reduce_fx="cat")
 
@@ -115,7 +115,7 @@ class RankingMetric(Metric):
         self.indexes.append(indexes.detach().flatten()[kept].long())
 
     def compute(self) -> torch.Tensor | dict[str, torch.Tensor]:
-        """The mean of one measure, float64, or of several by their notation; NaN where there was no query."""
+        """Return the mean of one measure, float64, or a dict of means by notation; NaN if there were no queries."""
         means = {
             str(measure): torch.tensor(mean, dtype=torch.float64)
             for measure, mean in self.per_query().mean().items()
@@ -123,7 +123,7 @@ class RankingMetric(Metric):
         return next(iter(means.values())) if len(means) == 1 else means
 
     def per_query(self) -> Scores:
-        """Values of each query that this process has seen; after a sync, of all processes."""
+        """Return the values of each query of this process; after a sync, of all processes."""
         parts = (self._together(name) for name in ("indexes", "target", "preds"))
         return self._meter.evaluate_rankings(Rankings.from_query_ids(*parts))
 
@@ -132,7 +132,7 @@ class RankingMetric(Metric):
         self._rows = 0
 
     def _number_queries(self, preds: torch.Tensor) -> torch.Tensor:
-        """A query for each row, numbered so that no other process uses the same numbers."""
+        """Number the rows as queries, with numbers that no other process uses."""
         known = torch.distributed.is_available() and torch.distributed.is_initialized()
         rank, world = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if known else (0, 1)
         rows = torch.arange(self._rows, self._rows + len(preds), device=preds.device)
@@ -141,6 +141,6 @@ class RankingMetric(Metric):
 
     def _together(self, name: str) -> Any:
         values = getattr(self, name)
-        if isinstance(values, torch.Tensor):  # as a sync leaves it
+        if isinstance(values, torch.Tensor):  # after a sync
             return values
         return torch.cat(values) if values else np.empty(0, np.int64)

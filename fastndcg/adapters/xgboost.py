@@ -92,7 +92,7 @@ def callback(
     Raises
     ------
     MeasureError, ConventionError, InputTypeError
-        A measure or a convention that does not exist; data that is neither.
+        A measure or a convention that does not exist; data that is neither such a tuple nor a DMatrix.
 
     Notes
     -----
@@ -116,7 +116,7 @@ class Metric(Meter):
         return self.means(self.rankings(data, lambda: _queries(data)), predictions)
 
     def _over_workers(self, predictions: Any, data: xgboost.DMatrix) -> list[tuple[str, float]]:
-        """Means over the queries of all workers. A worker without queries takes part too, or the others would wait for it."""
+        """Return means over the queries of all workers. A worker without queries takes part too, since the others wait for it."""
         totals = np.zeros((2, len(self.measures)))
         if data.num_row():
             scores = self.scores(self.rankings(data, lambda: _queries(data)), predictions)
@@ -173,5 +173,5 @@ def _queries(data: xgboost.DMatrix) -> Rankings:
 
 
 def _here(array: Any) -> Any:
-    """An array in the memory of the processor."""
+    """Return an array in the memory of the processor."""
     return array if isinstance(array, np.ndarray) else array.get()
