@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A canary gate to copy, as a step of continuous integration: it fails where a candidate may have lost to what is released.
+# A canary gate to copy, as a step of continuous integration: it fails if a candidate may be worse than the released system.
 #
 #     scripts/canary_gate.sh released.parquet candidate.parquet comparison.json --queries canaries.txt --by country
 #
-# Arguments after the third are those of fastndcg compare. The exit code is 1 where a gate does not hold, and 3 where a file cannot be
-# evaluated; comparison.json, which a later step may keep, is there in the first case too.
+# Arguments after the third are passed to fastndcg compare. The exit code is 1 if a gate does not hold, and 3 if a file cannot be
+# evaluated. comparison.json is written in the first case too, so that a later step can keep it.
 set -eu
 
 released=$1 candidate=$2 comparison=$3

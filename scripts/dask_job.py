@@ -4,7 +4,7 @@
     python scripts/dask_job.py predictions.parquet results --measure nDCG@10 --measure RR --by country
 
 writes a row for each query to results/queries and the means of each segment to results/means.parquet, and prints the means. It
-starts two worker processes here; for a cluster that runs already, pass `--scheduler tcp://...`, whose workers need fastndcg.
+starts two worker processes. To use a running cluster, whose workers need fastndcg, pass `--scheduler tcp://...`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
         scores = fnd.evaluate(rows, options.measure, keep=[options.by], weight=options.weight)
         queries = str(Path(options.results, "queries"))
         scores.to_parquet(queries, write_index=False, overwrite=options.overwrite)
-        # read back, so that nothing is scored twice
+        # read the values back, so that they are not computed twice
         weight = None if options.weight is None else "weight"
         means = fnd.means(dd.read_parquet(queries), options.measure, by=options.by, weight=weight)
     with whole_file(Path(options.results, "means.parquet")) as draft:
@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--by", required=True, help="column with the segment of each query")
     options.add_argument("--weight", help="column with the weight of each query")
     options.add_argument("--scheduler", help="address of a running cluster")
-    options.add_argument("--overwrite", action="store_true", help="replace results that are there")
+    options.add_argument("--overwrite", action="store_true", help="replace existing results")
     return options
 
 

@@ -1,13 +1,13 @@
-"""Fuzz every reader with damaged files: it must read the same as its reference, or raise an error of the package.
+"""Fuzz every reader with damaged files: it must read the same values as a reference, or raise an error of the package.
 
     python -m scripts.fuzz                                   1,000 mutants for each target
     python -m scripts.fuzz --target parquet --mutants 100000 --seed 7
     python -m scripts.fuzz --replay fuzz-failures/parquet-7-1234.parquet
 
-Target, seed and number define a mutant. A child process reads it, with limits of memory and time, so that crashes are found too.
-Mutants that are read wrongly are written to a folder, and `--replay` reads one again.
+A mutant is defined by target, seed and number. A child process with limited memory and time reads it, so that crashes are found.
+Mutants that fail are written to a folder, and `--replay` reads one of them again.
 
-To add a target: a `Target` in `TARGETS` of a module that `MODULES` names. `mutated` damages bytes of any format.
+To add a target, add a `Target` to `TARGETS` of a module in `MODULES`. `mutate` damages bytes of any format.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from typing import NamedTuple
 MODULES = ("scripts.fuzz_parquet", "scripts.fuzz_text")
 ROOT = Path(__file__).resolve().parent.parent
 
-_MEMORY = 2 << 30  # bytes that a child may ask for, beside what it has after its imports
-_SECONDS = 30  # of a processor for one mutant; ten times as long by the clock, as beside other processes
-_FIRST_SECONDS = 300  # for the first one of a child, which may have to compile
+_MEMORY = 2 << 30  # bytes that a child may allocate in addition to what it has after its imports
+_SECONDS = 30  # processor time for one mutant; the limit of wall time is ten times as long
+_FIRST_SECONDS = 300  # for the first mutant of a child, which may have to compile
 _EDGES = (0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 129, 254, 255)
 
 
@@ -40,8 +40,8 @@ class Target(NamedTuple):
 
     name: str  # no hyphen
     mutant: Callable[[Random], bytes]
-    judge: Callable[[Path], str | None]  # what is wrong with how a file is read, if anything is
-    ending: str  # of the names of its files
+    judge: Callable[[Path], str | None]  # returns what is wrong with how a file is read, or None
+    ending: str  # of file names
 
 
 class Failure(NamedTuple):
@@ -54,8 +54,8 @@ class Failure(NamedTuple):
 # ---- damage ----
 
 
-def mutated(data: bytes, rng: Random, first: int = 0, last: int | None = None) -> bytes:
-    """The same bytes with one to four changes, which begin between two places."""
+def mutate(data: bytes, rng: Random, first: int = 0, last: int | None = None) -> bytes:
+    """Return the bytes with one to four changes, each beginning between `first` and `last`."""
     out = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         end = len(out) if last is None else min(last, len(out))
@@ -87,14 +87,14 @@ def _insert(out: bytearray, at: int, rng: Random) -> None:
 
 
 def _copy(out: bytearray, at: int, rng: Random) -> None:
-    """Some bytes over others, of one length."""
+    """Overwrite bytes with a copy of others."""
     n, source = rng.choice((1, 2, 4, 8, 32)), rng.randrange(len(out))
     part = out[source : source + n]
     out[at : at + len(part)] = part
 
 
 def _splice(out: bytearray, at: int, rng: Random) -> None:
-    """Some bytes once more."""
+    """Insert a copy of other bytes."""
     source = rng.randrange(len(out))
     out[at:at] = out[source : source + rng.choice((1, 4, 16, 64, 256))]
 
@@ -111,14 +111,14 @@ def mutant_of(target: Target, seed: int, number: int) -> bytes:
 
 
 def limit_memory(more: int) -> None:
-    """Let this process ask for so many bytes beside those it has."""
+    """Limit the memory that this process may allocate in addition to what it has."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     most = pages * resource.getpagesize() + more
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def judge_all(target: Target, numbers: range, seed: int) -> None:
-    """What a child does: a line before each mutant and one after it. A mutant that takes too long ends the process."""
+    """Read mutants in a child, and print a line before and after each. A mutant that takes too long ends the process."""
     with tempfile.TemporaryDirectory(prefix="fastndcg-fuzz-") as folder:
         path = Path(folder) / f"mutant{target.ending}"
         for number in numbers:
@@ -141,7 +141,7 @@ def _ending(code: int) -> str:
 
 
 def _in_children(target: Target, numbers: range, seed: int, until: float) -> Iterator[tuple[int, str | None]]:
-    """Numbers of mutants and what is wrong with each; a child that dies is followed by another."""
+    """Yield the number of each mutant and what is wrong with it. After a child that dies, start another."""
     first = numbers.start
     while first < numbers.stop and time.monotonic() < until:
         arguments = ["--child", target.name, str(first), str(numbers.stop), str(seed)]
@@ -170,13 +170,13 @@ def _in_children(target: Target, numbers: range, seed: int, until: float) -> Ite
             first = begun + 1
 
 
-# ---- the whole ----
+# ---- command ----
 
 
 def fuzz(
     target: Target, numbers: range, seed: int, folder: Path, seconds: float = 1e9
 ) -> tuple[int, list[Failure]]:
-    """Read mutants, as many as fit into the time; returns how many were, and those that were not read rightly."""
+    """Read mutants until the time is over. Return how many were read, and the failures."""
     read, failures = 0, []
     for number, complaint in _in_children(target, numbers, seed, time.monotonic() + seconds):
         read += 1
@@ -188,10 +188,10 @@ def fuzz(
     return read, failures
 
 
-def _replayed(path: Path) -> int:
+def _replay(path: Path) -> int:
     target = targets()[path.name.partition("-")[0]]
     complaint = target.judge(path)
-    print(complaint or "read rightly")
+    print(complaint or "read correctly")
     return int(complaint is not None)
 
 
@@ -205,14 +205,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
     parser.add_argument("--seconds", type=float, default=1e9, help="for each target, at most")
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="folder for what fails")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("fuzz-failures"), help="folder for mutants that fail"
+    )
     parser.add_argument(
         "--replay", type=Path, help="judge a file that failed; its name begins with its target"
     )
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.replay is not None:
-        return _replayed(given.replay)
+        return _replay(given.replay)
     if given.child is not None:
         name, first, last, seed = given.child
         limit_memory(_MEMORY)
@@ -222,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in given.target or known:
         numbers = range(given.first, given.first + given.mutants)
         read, failures = fuzz(known[name], numbers, given.seed, given.keep, given.seconds)
-        print(f"{name}: {read:,} mutants of seed {given.seed}, {len(failures)} not read rightly", flush=True)
+        print(f"{name}: {read:,} mutants of seed {given.seed}, {len(failures)} failures", flush=True)
         for failure in failures:
             print(f"  {failure.path}: {failure.complaint}")
         failed += len(failures)

@@ -1,4 +1,4 @@
-"""Damaged Parquet: what pyarrow refuses is refused by every reader, and what it reads is refused or read as it reads it."""
+"""Fuzz Parquet: every reader refuses the files that pyarrow refuses, and refuses other files or reads the values of pyarrow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 import fastndcg as fn
 from fastndcg.sources import parquet
-from scripts.fuzz import Target, mutated
+from scripts.fuzz import Target, mutate
 
 _IDS = (
     pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.int64(), pa.string(), pa.string(), pa.large_string(),
@@ -34,7 +34,7 @@ _GRADES = (
 )
 _SCORES = (pa.float32(), pa.float64(), pa.float64(), pa.int32())
 _CODECS = ("none", "none", "snappy", "snappy", "snappy", "zstd", "gzip", "lz4", "brotli")
-# what pyarrow and the system raise for bytes that are no Parquet
+# errors of pyarrow and the operating system for damaged files
 _REFUSED = (
     pa.ArrowException,
     OSError,
@@ -46,11 +46,11 @@ _REFUSED = (
 )
 
 
-# ---- files that are whole ----
+# ---- undamaged files ----
 
 
 def table_of(rng: Random) -> pa.Table:
-    """Rows as users have them: of few or many queries, grouped or not, with columns that nobody asks for."""
+    """Draw a table like those of users: of few or many queries, grouped or not, with columns that are not needed."""
     n_queries, numbers = rng.choice((1, 3, 12)), np.random.default_rng(rng.randrange(1 << 30))
     queries = np.repeat(np.arange(n_queries), numbers.integers(1, 24, n_queries))
     if rng.random() < 0.2:
@@ -154,14 +154,14 @@ def footer_at(data: bytes) -> int:
     return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
 
 
-def damaged(rng: Random, table: pa.Table) -> bytes:
+def write_damaged(rng: Random, table: pa.Table) -> bytes:
     data = file_of(rng, table)
     footer = footer_at(data)
     place = rng.random()
     if place < 0.02:
         return data
     if place < 0.45:  # a footer, whose length is set right again
-        changed = mutated(data[footer:-8], rng)
+        changed = mutate(data[footer:-8], rng)
         return data[:footer] + changed + len(changed).to_bytes(4, "little") + data[-4:]
     if place < 0.75:  # headers of pages and what comes after them
         metadata = pq.read_metadata(io.BytesIO(data))
@@ -170,11 +170,11 @@ def damaged(rng: Random, table: pa.Table) -> bytes:
         start = chunk.data_page_offset
         if chunk.has_dictionary_page and rng.random() < 0.5:
             start = chunk.dictionary_page_offset
-        return mutated(data, rng, start, start + rng.choice((8, 24, 60)))
-    return mutated(data, rng, 4, footer) if place < 0.9 else mutated(data, rng)
+        return mutate(data, rng, start, start + rng.choice((8, 24, 60)))
+    return mutate(data, rng, 4, footer) if place < 0.9 else mutate(data, rng)
 
 
-# ---- how they are read ----
+# ---- readers ----
 
 
 def _by_pyarrow(path: Path, names: list[str]) -> pa.Table | None:
@@ -187,7 +187,7 @@ def _by_pyarrow(path: Path, names: list[str]) -> pa.Table | None:
 
 
 def _lists_of(rankings: fn.Rankings) -> list[tuple[Any, ...]]:
-    """Each query as it is, bit for bit."""
+    """Return each query with its bytes, so that equality is bit by bit."""
     found = []
     docs = None if rankings.doc_ids is None else _as_bytes(rankings.doc_ids).to_pylist()
     queries = pa.table(
@@ -203,15 +203,15 @@ def _lists_of(rankings: fn.Rankings) -> list[tuple[Any, ...]]:
 
 
 def _as_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column that can be compared although it is no text."""
+    """Return a column with texts as bytes, since damaged texts may not be UTF-8."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     return column.cast(pa.large_binary()) if is_text else column
 
 
-def _tried(read: Callable[[], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]] | str | None:
-    """What a reader gives; None where it refuses, a text where it fails otherwise."""
+def _try(read: Callable[[], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]] | str | None:
+    """Return what a reader returns, None if it refuses the file, or a text for any other error."""
     try:
         return read()
     except fn.FastndcgError:
@@ -220,7 +220,7 @@ def _tried(read: Callable[[], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]] |
         return f"{type(error).__name__}: {error}"
 
 
-def _compared(reader: str, found: Any, wanted: list[tuple[Any, ...]] | None) -> str | None:
+def _compare(reader: str, found: Any, wanted: list[tuple[Any, ...]] | None) -> str | None:
     if found is None or found == wanted:
         return None
     if isinstance(found, str):
@@ -240,23 +240,23 @@ def judge(
     table = _by_pyarrow(path, [*options.values()])
     wanted = None
     if table is not None:
-        answer = _tried(lambda: _lists_of(fn.Rankings.from_arrow(table, **options)))
+        answer = _try(lambda: _lists_of(fn.Rankings.from_arrow(table, **options)))
         wanted = None if isinstance(answer, str) else answer
-    for from_pages in ways:  # rows from which pages are read here
+    for from_pages in ways:  # the number of rows from which this package decodes pages itself
         with mock.patch.multiple(parquet, WORTH_COMPILING=from_pages):
             where = "from pages" if from_pages == 1 else "by pyarrow"
-            found = _tried(lambda: _lists_of(fn.read_parquet(path, **options, threads=1)))
-            if complaint := _compared(f"read_parquet {where}", found, wanted):
+            found = _try(lambda: _lists_of(fn.read_parquet(path, **options, threads=1)))
+            if complaint := _compare(f"read_parquet {where}", found, wanted):
                 return complaint
-            streamed = _tried(lambda: _streamed(path, options))
-            if complaint := _compared(f"scan_parquet {where}", streamed, wanted and sorted(wanted)):
+            streamed = _try(lambda: _read_stream(path, options))
+            if complaint := _compare(f"scan_parquet {where}", streamed, wanted and sorted(wanted)):
                 return complaint
             if (found is None) != (streamed is None):
                 return f"read_parquet and scan_parquet {where} do not both refuse"
     return None
 
 
-def _streamed(path: Path, options: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _read_stream(path: Path, options: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     stream = fn.scan_parquet(path, **options, threads=1)
     return sorted(query for part in stream for query in _lists_of(part))
 
@@ -270,12 +270,12 @@ def judge_run(path: Path) -> str | None:
     """Compare what `read_qrels_run` reads with the table that pyarrow reads."""
     table, wanted = _by_pyarrow(path, ["qid", "docid", "score"]), None
     if table is not None:
-        wanted = _tried(lambda: _lists_of(fn.Rankings.from_qrels_run(_JUDGED, table)))
+        wanted = _try(lambda: _lists_of(fn.Rankings.from_qrels_run(_JUDGED, table)))
         wanted = None if isinstance(wanted, str) else wanted
     with tempfile.TemporaryDirectory() as folder:
         pq.write_table(_JUDGED, f"{folder}/qrels.parquet")
-        found = _tried(lambda: _lists_of(fn.read_qrels_run(f"{folder}/qrels.parquet", path, doc_id="docid")))
-    return _compared("read_qrels_run", found, wanted)
+        found = _try(lambda: _lists_of(fn.read_qrels_run(f"{folder}/qrels.parquet", path, doc_id="docid")))
+    return _compare("read_qrels_run", found, wanted)
 
 
 def judge_scores(path: Path) -> str | None:
@@ -287,14 +287,14 @@ def judge_scores(path: Path) -> str | None:
         features.write_text("".join(f"{i % 3} qid:{i // 7} 1:2\n" for i in range(rows)) or "\n", "utf-8")
         if table is not None and table.num_columns:
             column = table["score"].to_numpy()
-            wanted = _tried(lambda: _lists_of(fn.read_ltr(features, scores=column)))
+            wanted = _try(lambda: _lists_of(fn.read_ltr(features, scores=column)))
             wanted = None if isinstance(wanted, str) else wanted
-        found = _tried(lambda: _lists_of(fn.read_ltr(features, scores=path, score_column="score")))
-    return _compared("read_ltr", found, wanted)
+        found = _try(lambda: _lists_of(fn.read_ltr(features, scores=path, score_column="score")))
+    return _compare("read_ltr", found, wanted)
 
 
 def _mutant(rng: Random) -> bytes:
-    return damaged(rng, table_of(rng))
+    return write_damaged(rng, table_of(rng))
 
 
 def _run_mutant(rng: Random) -> bytes:
@@ -306,7 +306,7 @@ def _run_mutant(rng: Random) -> bytes:
             "score": np.random.default_rng(n).standard_normal(n),
         }
     )
-    return damaged(rng, table)
+    return write_damaged(rng, table)
 
 
 TARGETS = (

@@ -1,7 +1,8 @@
-"""Damaged text: TREC, LETOR, CSV and .npy files beside Python's own reading of them, and the notation of measures.
+"""Fuzz TREC, LETOR, CSV and .npy files, compared with readers in Python, and the notation of measures.
 
-What a TREC or a LETOR file says is told here in a few lines of Python, and a reader takes exactly the files that these take. Of CSV and
-.npy, of which Python's reader and NumPy's have opinions of their own, what both read is the same. pytrec_eval reads what it can.
+This module parses TREC and LETOR in a few lines of Python, and a reader must accept exactly the same files. For CSV and .npy, where
+the readers of Python and NumPy accept other files, only values that both read are compared. TREC files are also compared with
+pytrec_eval, if it is installed and reads them.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ import numpy as np
 
 import fastndcg as fn
 from fastndcg.sources import ltr, trec
-from scripts.fuzz import Target, mutated
-from scripts.fuzz_parquet import _lists_of, _tried
+from scripts.fuzz import Target, mutate
+from scripts.fuzz_parquet import _lists_of, _try
 
-# most files are damaged where the readers have more than one way
+# values on which readers may take different paths
 _NUMBERS = (
     "1", "2", "0", "-1", "3.5", "0.25", "1e3", "-2.5E-3", "+.5", "5.", "1e400", "-1e400", "1e-400", "nan", "NaN", "-inf", "Infinity",
     "9007199254740993", "123456789012345678901234567890", "0.1000000000000000055511151231257827", "1_0", "0x10", "1e", ".", "-", "1d5",
@@ -62,7 +63,7 @@ def _id(rng: Random) -> str:
 
 
 def _lines(rng: Random, fields: Callable[[int], list[str]]) -> bytes:
-    """Lines of these fields, most of them alike, damaged or as they are."""
+    """Join fields to lines, most of them with the same blanks and line ends, and damage most of the files."""
     n, blank, end = rng.choice((1, 3, 30, 500)), rng.choice(_BLANKS), rng.choice(_ENDS)
     rows = []
     for row in range(n):
@@ -70,7 +71,7 @@ def _lines(rng: Random, fields: Callable[[int], list[str]]) -> bytes:
         rows.append(here.join(fields(row)) + (rng.choice(_ENDS) if rng.random() < 0.02 else end))
     data = "".join(rows).encode()
     data = rng.choice((b"", b"", b"", _BOM)) + data[: -1 if rng.random() < 0.2 else None]
-    return data if rng.random() < 0.2 else mutated(data, rng)
+    return data if rng.random() < 0.2 else mutate(data, rng)
 
 
 # ---- lines ----
@@ -88,7 +89,7 @@ def _float(text: bytes) -> float:
 
 
 def _rows(data: bytes, has_rank: bool) -> list[tuple[Any, ...]] | None:
-    """Query, second field, document and bits of the number of each line; None where a line is not of the form."""
+    """Return query, second field, document and bits of the number of each line; None if a line is malformed."""
     try:
         rows = [
             (line[0], line[1], line[2], np.float64(_float(line[4 if has_rank else 3])).tobytes())
@@ -135,7 +136,7 @@ def _judge_trec(path: Path, has_rank: bool) -> str | None:
         wanted = [(query, None, doc, value) for query, _, doc, value in wanted]
     if not has_rank and wanted:  # -0 is the grade 0
         wanted = [(*row[:3], np.float64(np.frombuffer(row[3])[0] + 0.0).tobytes()) for row in wanted]
-    found = _tried(lambda: _side_rows(path, has_rank))
+    found = _try(lambda: _side_rows(path, has_rank))
     if isinstance(found, list) and not has_rank:
         found = [(*row[:3], np.float64(np.frombuffer(row[3])[0] + 0.0).tobytes()) for row in found]
     return _same(found, wanted) or _judge_pair(path, data, has_rank)
@@ -145,11 +146,11 @@ _QRELS, _RUN = "1 0 doc-1 1\n2 0 doc-2 2\n", "1 Q0 doc-1 1 2.5 t\n2 Q0 doc-2 1 1
 
 
 def _judge_pair(path: Path, data: bytes, has_rank: bool) -> str | None:
-    """Read as one of two files; where pytrec_eval reads it, and all of it is plain text, as pytrec_eval does."""
+    """Read it with a second file, and compare with pytrec_eval if the file is plain text that pytrec_eval reads."""
     other = path.with_name("other.txt")
     other.write_text(_QRELS if has_rank else _RUN)
     pair = (other, path) if has_rank else (path, other)
-    found = _tried(lambda: _lists_of(fn.read_trec(*pair)))
+    found = _try(lambda: _lists_of(fn.read_trec(*pair)))
     if isinstance(found, str):
         return f"read_trec raises {found}"
     is_plain = (
@@ -164,9 +165,9 @@ def _judge_pair(path: Path, data: bytes, has_rank: bool) -> str | None:
         qrels, run = pytrec_eval.parse_qrel(lines[0]), pytrec_eval.parse_run(lines[1])
     except (AssertionError, ValueError, OverflowError):
         return None
-    if not qrels or not run:  # which are empty files
+    if not qrels or not run:  # empty files
         return None
-    wanted = _tried(lambda: _lists_of(fn.Rankings.from_qrels_run(qrels, run)))
+    wanted = _try(lambda: _lists_of(fn.Rankings.from_qrels_run(qrels, run)))
     return f"read_trec beside pytrec_eval {_same(found, wanted)}" if _same(found, wanted) else None
 
 
@@ -223,10 +224,10 @@ def judge_features(path: Path) -> str | None:
             for value, code in zip(lines.values, lines.query_codes, strict=True)
         ]
 
-    if complaint := _same(_tried(read), wanted or None):
+    if complaint := _same(_try(read), wanted or None):
         return complaint
     scores = np.arange(len(wanted or [])) / 7
-    found = _tried(lambda: _lists_of(fn.read_ltr(path, scores=scores)))
+    found = _try(lambda: _lists_of(fn.read_ltr(path, scores=scores)))
     return f"read_ltr raises {found}" if isinstance(found, str) else None
 
 
@@ -239,7 +240,7 @@ def _npy(rng: Random) -> bytes:
     array = (np.arange(10) * rng.choice((1, 1, 3))).astype(kind)
     np.lib.format.write_array(out, array, rng.choice(((1, 0), (2, 0))))
     data = out.getvalue()
-    return mutated(data, rng, 6, 130) if rng.random() < 0.8 else mutated(data, rng, 6)
+    return mutate(data, rng, 6, 130) if rng.random() < 0.8 else mutate(data, rng, 6)
 
 
 def _ten_rows(path: Path) -> Path:
@@ -249,7 +250,7 @@ def _ten_rows(path: Path) -> Path:
 
 
 def judge_npy(path: Path) -> str | None:
-    """What NumPy reads and is a number for each row is read as it reads it; nothing else is."""
+    """An array is read if NumPy reads it and it has a number for each row, and with the same values."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -259,29 +260,29 @@ def judge_npy(path: Path) -> str | None:
     if not isinstance(wanted, np.ndarray) or wanted.ndim != 1 or wanted.dtype.kind not in "buif":
         wanted = None
     rows = _ten_rows(path)
-    found = _tried(lambda: _lists_of(fn.read_ltr(rows, scores=path)))
+    found = _try(lambda: _lists_of(fn.read_ltr(rows, scores=path)))
     if isinstance(found, str):
         return f"raises {found}"
-    answer = None if wanted is None else _tried(lambda: _lists_of(fn.read_ltr(rows, scores=wanted)))
+    answer = None if wanted is None else _try(lambda: _lists_of(fn.read_ltr(rows, scores=wanted)))
     return None if found == answer else "does not read what NumPy does"
 
 
 def _numbers(rng: Random) -> bytes:
     data = "".join(_number(rng) + rng.choice(_ENDS[:4]) for _ in range(10)).encode()
-    return data if rng.random() < 0.3 else mutated(data, rng)
+    return data if rng.random() < 0.3 else mutate(data, rng)
 
 
 def judge_numbers(path: Path) -> str | None:
-    """Numbers on lines of their own: those that both take are the same."""
+    """Compare numbers, one on each line, if Python and the package both read them."""
     rows = _ten_rows(path)
-    found = _tried(lambda: _lists_of(fn.read_ltr(rows, scores=path)))
+    found = _try(lambda: _lists_of(fn.read_ltr(rows, scores=path)))
     if isinstance(found, str):
         return f"raises {found}"
     try:
         scores = [float(line) for line in path.read_bytes().split()]
     except ValueError:
         return None
-    wanted = _tried(lambda: _lists_of(fn.read_ltr(rows, scores=scores)))
+    wanted = _try(lambda: _lists_of(fn.read_ltr(rows, scores=scores)))
     return None if found is None or found == wanted else "reads other numbers than Python"
 
 
@@ -308,12 +309,12 @@ def _csv(rng: Random) -> bytes:
     header = ["qid", "label", "score", rng.choice(("docid", '"doc, id"', "x" * 200)), "note"]
     rows = [header, *(row(number) for number in range(rng.choice((1, 3, 40))))]
     data = (rng.choice(("", "", "\ufeff")) + end.join(delimiter.join(each) for each in rows) + end).encode()
-    return data if rng.random() < 0.2 else mutated(data, rng)
+    return data if rng.random() < 0.2 else mutate(data, rng)
 
 
 def judge_csv(path: Path) -> str | None:
-    """Rows that Python's reader takes for whole ones of numbers are the same, where both readers take the file."""
-    found = _tried(lambda: _lists_of(fn.read_csv(path, nan="last", threads=1)))
+    """Compare the complete rows, if Python's reader and the package both read the file."""
+    found = _try(lambda: _lists_of(fn.read_csv(path, nan="last", threads=1)))
     if isinstance(found, str):
         return f"raises {found}"
     data = path.read_bytes()
@@ -334,7 +335,7 @@ def judge_csv(path: Path) -> str | None:
         return None
     if found is None:
         return None
-    wanted = _tried(
+    wanted = _try(
         lambda: fn.Rankings.from_query_ids(table["qid"], table["label"], table["score"], nan="last")
     )
     if isinstance(wanted, str) or wanted is None:
@@ -369,14 +370,14 @@ def _notation(rng: Random) -> bytes:
     if rng.random() < 0.01:
         text = text.replace("1", rng.choice("-([{~") * 5000 + "1", 1)
     data = text.encode()
-    return data if rng.random() < 0.4 else mutated(data, rng)
+    return data if rng.random() < 0.4 else mutate(data, rng)
 
 
 def judge_notation(path: Path) -> str | None:
-    """A notation names measures that print so that they are read again, or is refused."""
+    """A notation is refused, or its measures are parsed again from their own notation."""
     text = path.read_bytes().decode("utf-8", "surrogateescape")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's own, of escapes and comparisons in what it parses
+        warnings.simplefilter("ignore")  # Python warns of escapes and comparisons in the text
         try:
             for measure in fn.parse_many(text):
                 if fn.parse(str(measure)) != measure:

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Redis 8, which has vector sets, in a folder: for machines whose own distribution has an older one or none.
+# Unpack Redis 8, which has vector sets, into a folder, for machines whose distribution has an older version or none.
 #
 #     scripts/redis_8.sh FOLDER    # then FOLDER/redis-server runs it
 #
-# It takes the packages of Debian 13 with apt, the libraries that they want among them, unpacks them there and installs nothing. It
-# needs apt and Debian's keys, on a 64-bit Intel or AMD processor.
+# It downloads packages of Debian 13 and their libraries with apt, unpacks them there, and installs nothing. It needs apt, Debian's
+# keys, and a 64-bit Intel or AMD processor.
 set -eu
 
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -22,7 +22,7 @@ for package in *.deb; do
 done
 rm -r "$folder/lists" "$folder/cache" "$folder/packages"
 
-# the server is one program with redis-check-rdb, and goes by the name under which it is called
+# the server and redis-check-rdb are one program, which decides by the name of its file
 libraries=$folder/root/usr/lib/x86_64-linux-gnu
 cat >"$folder/redis-server.part" <<END
 #!/bin/sh

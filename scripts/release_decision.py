@@ -3,8 +3,8 @@
 
     python scripts/release_decision.py released.parquet candidate.parquet --by country --margin 0.005 --out report.html
 
-Intervals must exclude that the candidate loses more than the margin, over all queries and within each slice. Otherwise the script
-exits with 1, which stops a pipeline. Without files it generates a sample of two systems. It needs the extra report.
+The confidence intervals must exclude a loss of more than the margin, over all queries and within each slice. Otherwise the script
+exits with 1, which stops a pipeline. Without files it generates a sample of two systems. It needs the extra `report`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def sample(folder: Path, queries: int = 2_000) -> list[Path]:
-    """Predictions of two systems over the same documents, of which the second has less noise."""
+    """Write predictions of two systems for the same documents; the second has less noise."""
     released, candidate = folder / "released.parquet", folder / "candidate.parquet"
     write_sample(released, queries)
     table = pq.read_table(released)
@@ -79,7 +79,9 @@ def sample(folder: Path, queries: int = 2_000) -> list[Path]:
 
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("paths", nargs="*", help="what is released, and the candidate, as Parquet")
+    found.add_argument(
+        "paths", nargs="*", help="predictions of the released system and of the candidate, as Parquet"
+    )
     found.add_argument("--measure", action="append", help="as in nDCG@10; repeatable")
     found.add_argument("--by", action="append", help="column of slices; repeatable")
     found.add_argument("--margin", type=float, default=0.005, help="the loss that is accepted")

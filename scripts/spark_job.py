@@ -4,8 +4,8 @@
     spark-submit scripts/spark_job.py predictions.parquet results --measure nDCG@10 --measure RR --by country
 
 writes a row for each query to results/queries and the means of each segment to results/means, and prints the means. Executors
-need fastndcg: install it where they run Python, or ship an environment with `--archives`. Where they cannot
-write to a home, let them keep what they compile: `--conf spark.executorEnv.NUMBA_CACHE_DIR=/tmp/numba`.
+need fastndcg: install it where they run Python, or ship an environment with `--archives`. If they cannot write to a home
+directory, pass `--conf spark.executorEnv.NUMBA_CACHE_DIR=/tmp/numba`, where they cache what they compile.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> None:
     with fns.plain_errors():
         scores = fns.evaluate(rows, options.measure, keep=[options.by], weight=options.weight)
         scores.write.mode(options.mode).parquet(f"{options.results}/queries")
-    # read back, so that nothing is scored twice
+    # read the values back, so that they are not computed twice
     written = spark.read.parquet(f"{options.results}/queries")
     weight = None if options.weight is None else "weight"
     means = fns.means(written, options.measure, by=options.by, weight=weight)

@@ -1,14 +1,15 @@
-"""A storm of random queries and measures: each value against the oracle, and the same bits however it is computed.
+"""Test millions of random queries and measures: compare values with the oracle, and compare all ways to compute them bit by bit.
 
-    python -m scripts.storm --minutes 5                 gusts of queries until the time is over; the seed is printed
-    python -m scripts.storm --only infAP ERR_IA         these measures, in every gust
-    python -m scripts.storm --seed 7 --gust 1234        one gust again
+    python -m scripts.storm --minutes 5                 random gusts until the time is over; prints the seed
+    python -m scripts.storm --only infAP ERR_IA         only these measures
+    python -m scripts.storm --seed 7 --gust 1234        repeat one gust
     python -m scripts.storm --replay storm-failures/7-1234.json
 
-Every gust draws queries (lengths around those at which kernels change their way, dtypes, ties, unjudged documents, pools, weights)
-and measures with any parameters, evaluates these together, and compares: with `tests/bulk.py`, or `tests/oracle.py` for what that
-lacks, to 1e-12; and bit by bit with each measure alone, two threads, a stream, shuffled rows, and kernels that are not compiled. A
-failure is shrunk to few documents and measures and written to a file that `--replay` reads.
+A gust is a table of random queries and a list of measures with random parameters. The lengths of queries are around those at which
+kernels change their method; dtypes, ties, unjudged documents, pools and weights vary. All measures are evaluated together. The
+values must agree to 1e-12 with `tests/bulk.py`, or with `tests/oracle.py` for measures that it lacks. They must have the same bits
+as with each measure alone, two threads, a stream, shuffled rows, and kernels that are not compiled. A failure is reduced to few
+documents and measures and written to a file that `--replay` reads.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-os.environ.setdefault("FASTNDCG_KERNELS", "compiled")  # its other process runs the plain ones
+os.environ.setdefault("FASTNDCG_KERNELS", "compiled")  # the child process runs plain kernels
 
-import bulk  # noqa: E402, the tests' own
+import bulk  # noqa: E402, from tests/
 import oracle  # noqa: E402
 from strategies import OF_INTENTS, Asked, Ragged  # noqa: E402
 
@@ -42,12 +43,12 @@ from scripts.storm_gusts import (  # noqa: E402
     NAMES,
     Gust,
     draw,
-    joined,
+    join_queries,
     queries_of,
-    read,
-    smallest,
-    taken,
-    written,
+    read_json,
+    shrink_items,
+    take_rows,
+    write_json,
 )
 
 Array = npt.NDArray[Any]
@@ -58,11 +59,11 @@ REFUSALS = (fn.InputError, fn.MeasureError)
 CHECKS = ("oracle", "alone", "threads", "stream", "shuffled", "plain")
 
 
-# ---- what must hold ----
+# ---- checks ----
 
 
 class Parts(RankingsStream):
-    """Rankings a few queries at a time."""
+    """A stream of rankings, a few queries at a time."""
 
     grouped = True
 
@@ -83,8 +84,8 @@ class Parts(RankingsStream):
         return self._rankings[:0]
 
 
-def shuffled(table: Ragged, rng: Random) -> Ragged:
-    """The same documents in another order within their queries, and so the pools, unless their order has a meaning."""
+def shuffle(table: Ragged, rng: Random) -> Ragged:
+    """Shuffle the documents within each query, and the pools too unless they have intents."""
 
     def mixed(lengths: list[int]) -> Array:
         query = np.repeat(np.arange(len(lengths)), lengths)
@@ -93,11 +94,11 @@ def shuffled(table: Ragged, rng: Random) -> Ragged:
     pooled, numbers = mixed(table.pool_lengths or []), np.arange(len(table.lengths))
     if table.pool_intents is not None:
         pooled = np.arange(len(pooled))
-    return taken(table, table.lengths, mixed(table.lengths), table.pool_lengths, pooled, numbers)
+    return take_rows(table, table.lengths, mixed(table.lengths), table.pool_lengths, pooled, numbers)
 
 
 class Plain:
-    """A process whose kernels are not compiled."""
+    """A child process whose kernels are not compiled."""
 
     def __init__(self) -> None:
         self._child = subprocess.Popen(
@@ -111,7 +112,7 @@ class Plain:
             raise RuntimeError("the child has no pipes")
         pickle.dump(gust, to)
         to.flush()
-        answer = pickle.load(back)  # noqa: S301, of this script itself
+        answer = pickle.load(back)  # noqa: S301, written by this script
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -125,7 +126,7 @@ class Plain:
                 return
             try:
                 answer = evaluate(gust)
-            except Exception as error:  # noqa: BLE001, what it is the parent judges
+            except Exception as error:  # noqa: BLE001, the parent judges it
                 answer = error
             pickle.dump(answer, sys.stdout.buffer)
             sys.stdout.buffer.flush()
@@ -141,13 +142,13 @@ def evaluate(gust: Gust, **options: Any) -> Array:
 
 
 def complaint(gust: Gust, check: str) -> str | None:
-    """What is wrong with a gust by one of CHECKS; None where nothing is, or where the package refuses it."""
+    """Run one of CHECKS on a gust. Return what is wrong, or None if nothing is or if the package refuses the gust."""
     rng = np.random.default_rng(len(gust.table.relevance))
     try:
         values = evaluate(gust)
     except REFUSALS:
         return None
-    except Exception as error:  # noqa: BLE001, all else is a fault
+    except Exception as error:  # noqa: BLE001, any other error is a failure
         return f"{type(error).__name__}: {error}"
     if check == "oracle":
         return next(
@@ -168,7 +169,7 @@ def complaint(gust: Gust, check: str) -> str | None:
         others = fn.evaluate(stream, [one.measure for one in gust.asked], threads=1).values
     elif check == "shuffled":
         kept = [i for i, one in enumerate(gust.asked) if dict(one.parameters).get("ties") != "input"]
-        values, others = values[kept], evaluate(Gust(shuffled(gust.table, rng), gust.asked))[kept]
+        values, others = values[kept], evaluate(Gust(shuffle(gust.table, rng), gust.asked))[kept]
         gust = gust._replace(asked=[gust.asked[i] for i in kept])
     else:
         _plain or _plain.append(Plain())
@@ -184,7 +185,7 @@ def differs(table: Ragged, asked: Asked, got: Array) -> str | None:
     wanted = expected(table, asked)
     if wanted is None:
         return None
-    bound = np.maximum(np.abs(wanted), 0.0 if asked.name in OF_INTENTS else cancelled(table, asked))
+    bound = np.maximum(np.abs(wanted), 0.0 if asked.name in OF_INTENTS else bound_of_cancelling(table, asked))
     with np.errstate(invalid="ignore"):
         wrong = np.flatnonzero(
             ~((np.abs(got - wanted) <= RELATIVE * bound) | (np.isnan(got) & np.isnan(wanted)))
@@ -195,21 +196,21 @@ def differs(table: Ragged, asked: Asked, got: Array) -> str | None:
     return f"oracle: {asked.measure}, query {wrong[0]}: got {got[wrong[0]]!r}, wanted {wanted[wrong[0]]!r}"
 
 
-def cancelled(table: Ragged, asked: Asked) -> float:
-    """What sums that cancel are compared by: what they are sums of; 0 where nothing cancels."""
+def bound_of_cancelling(table: Ragged, asked: Asked) -> float:
+    """The scale of the tolerance for sums with negative gains, whose terms may cancel; 0 without negative gains."""
     judged = table.relevance if table.is_judged is None else table.relevance[table.is_judged]
     gains = [asked.gain(grade) for grade in np.unique(judged).tolist()]
     return 10 * max(map(abs, gains)) * table.longest if min(gains, default=0) < 0 else 0.0
 
 
-checked: Counter[str] = Counter()  # values of each measure that are as the oracle has them
+checked: Counter[str] = Counter()  # for each measure, the number of values that agree with the oracle
 
 
-batches: list[tuple[Ragged, bulk.Batch, bulk.IntentBatch | None]] = []  # of the table asked for last
+batches: list[tuple[Ragged, bulk.Batch, bulk.IntentBatch | None]] = []  # cache for the last table
 
 
 def expected(table: Ragged, asked: Asked) -> Array | None:
-    """Values by an oracle; None where these are too many orders of tied documents to list."""
+    """The values of an oracle, or None if there are too many orders of tied documents to enumerate."""
     words, of_intents = dict(asked.parameters), asked.name in OF_INTENTS
     if not words.get("ips"):
         if not batches or batches[0][0] is not table:
@@ -238,43 +239,45 @@ def batches_of(table: Ragged) -> tuple[bulk.Batch, bulk.IntentBatch | None]:
     )
 
 
-# ---- making failures small ----
+# ---- reduction of failures ----
 
 
-def shrunk(gust: Gust, check: str) -> Gust:
-    """Fewer measures, queries and documents that fail in the same check."""
+def shrink(gust: Gust, check: str) -> Gust:
+    """Reduce a gust to fewer measures, queries and documents that fail in the same check."""
     table = gust.table
-    asked = smallest(gust.asked, lambda some: bool(some) and complaint(Gust(table, some), check) is not None)
+    asked = shrink_items(
+        gust.asked, lambda some: bool(some) and complaint(Gust(table, some), check) is not None
+    )
 
     def fails(queries: list[Any]) -> bool:
         try:
-            return complaint(Gust(joined(queries, table), asked), check) is not None
+            return complaint(Gust(join_queries(queries, table), asked), check) is not None
         except ValueError:
             return False
 
-    queries = smallest(queries_of(table), fails)
+    queries = shrink_items(queries_of(table), fails)
     for place in range(min(len(queries), 20)):
-        for part in (0, 1):  # documents, and the pool
+        for part in (0, 1):  # documents, then the pool
             queries = _without(queries, place, part, fails)
-    return Gust(joined(queries, table), asked)
+    return Gust(join_queries(queries, table), asked)
 
 
 def _without(queries: list[Any], place: int, part: int, fails: Callable[[list[Any]], bool]) -> list[Any]:
-    """The same queries, of which one has fewer items in one of its parts."""
+    """Reduce one part of one query, its documents or its pool."""
 
     def put(items: list[Any]) -> list[Any]:
         changed = list(queries[place])
         changed[part] = items
         return [*queries[:place], tuple(changed), *queries[place + 1 :]]
 
-    return put(smallest(queries[place][part], lambda items: fails(put(items))))
+    return put(shrink_items(queries[place][part], lambda items: fails(put(items))))
 
 
 # ---- the storm ----
 
 
-def accepted(gust: Gust) -> Gust:
-    """Without the measures that refuse these queries."""
+def drop_refused(gust: Gust) -> Gust:
+    """Return the gust without the measures that refuse its queries."""
     try:
         evaluate(gust)
     except REFUSALS:
@@ -287,7 +290,7 @@ def accepted(gust: Gust) -> Gust:
             else:
                 kept.append(one)
         return gust._replace(asked=kept)
-    except Exception:  # noqa: BLE001, what is wrong is said by the check that follows
+    except Exception:  # noqa: BLE001, the next check reports it
         return gust
     return gust
 
@@ -296,10 +299,10 @@ refused: Counter[str] = Counter()
 
 
 def blow(seed: int, number: int, only: Sequence[str] = (), *, every: bool) -> list[tuple[Gust, str, str]]:
-    """One gust: what failed, by which check, and how. Checks that take long are made of few gusts, unless `every`."""
+    """Test one gust. Return each reduced failure, its check and its message. Slow checks run for few gusts, unless `every`."""
     rng = np.random.default_rng([seed, number])
     gust, found = draw(rng, only=only), []
-    gust = accepted(gust)
+    gust = drop_refused(gust)
     chance = {"oracle": 1.0, "alone": 0.2, "threads": 0.2, "stream": 0.1, "shuffled": 0.2, "plain": 0.03}
     for check in CHECKS if gust.asked else ():
         if not every and rng.random() > chance[check]:
@@ -308,13 +311,13 @@ def blow(seed: int, number: int, only: Sequence[str] = (), *, every: bool) -> li
         if check == "plain":
             documents = 3000 if gust.table.intents is None else 1000 // gust.table.intents.shape[1]
             some = queries_of(gust.table)[: documents // (max(gust.table.lengths) + 1) + 1]
-            one = gust._replace(table=joined(some, gust.table))
-            one = accepted(one)
-        for _ in range(3):  # one measure at a time hides no other
+            one = gust._replace(table=join_queries(some, gust.table))
+            one = drop_refused(one)
+        for _ in range(3):  # after a failure, test again without the measures that failed
             wrong = complaint(one, check) if one.asked else None
             if wrong is None:
                 break
-            found.append((shrunk(one, check), check, wrong))
+            found.append((shrink(one, check), check, wrong))
             guilty = {str(each.measure) for each in found[-1][0].asked}
             one = one._replace(asked=[each for each in one.asked if str(each.measure) not in guilty])
         values_made[check] += len(one.asked) * len(one.table.lengths)
@@ -342,7 +345,7 @@ def main() -> int:
         Plain.serve()
         return 0
     if given.replay is not None:
-        gust, check = read(given.replay)
+        gust, check = read_json(given.replay)
         wrong = complaint(gust, check)
         print(wrong or f"{given.replay} passes: {check}")
         return int(wrong is not None)
@@ -353,7 +356,7 @@ def main() -> int:
         for gust, check, wrong in blow(seed, number, given.only, every=given.gust is not None):
             given.failures.mkdir(parents=True, exist_ok=True)
             path = given.failures / f"{seed}-{number}-{failures}.json"
-            path.write_text(written(gust, check, complaint(gust, check) or wrong))
+            path.write_text(write_json(gust, check, complaint(gust, check) or wrong))
             failures += 1
             print(f"{path}: {wrong}", flush=True)
         number += 1

@@ -1,4 +1,4 @@
-"""Gusts of the storm: queries at random and what is asked of them, made small, and as files."""
+"""Gusts for `scripts.storm`: draw random queries and measures, reduce them, and store them in files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 Random = np.random.Generator
 
 EDGES = (0, 1, 2, 7, 8, 9, 15, 16, 17, 18, 24, 25, 31, 32, 33, 47, 48, 49, 63, 64, 65, 96, 127, 128, 129)
-# queries of a gust, and their lengths
+# the number of queries of a gust, and a function that draws their lengths
 REGIMES: dict[str, tuple[int, Callable[[Random, int], Array]]] = {
     "rush": (60000, lambda rng, n: rng.integers(0, int(rng.choice([4, 9, 12])), n)),
     "tiny": (4000, lambda rng, n: rng.integers(0, 6, n)),
@@ -75,17 +75,17 @@ MOST_OF_INTENTS, MOST_INTENT_GRADES = 150, 1_000_000  # documents of a list, and
 
 
 class Gust(NamedTuple):
-    """Queries, and what is asked of them."""
+    """Queries and measures."""
 
     table: Ragged
     asked: list[Asked]
 
 
-# ---- drawing ----
+# ---- random gusts ----
 
 
 def draw(rng: Random, regime: str | None = None, only: Sequence[str] = ()) -> Gust:
-    """Queries and measures; of the measures only these, where there are any."""
+    """Draw queries and measures. If `only` is not empty, draw only its measures."""
     regime = regime or OFTEN[rng.integers(len(OFTEN) - 2 if only else len(OFTEN))]
     if regime == "crossed":  # every parameter of every measure, and propensities
         seed = int(rng.integers(1 << 31))
@@ -176,9 +176,9 @@ def draw_measure(rng: Random, name: str, kind: str) -> Asked:
     if name == "ERR":
         words["max_rel"] = 8 if kind in ("all bytes", "255 levels", "far apart") else 4
     if words.get("judged_only"):
-        words.pop("unjudged", None)  # what is dropped has no grade
+        words.pop("unjudged", None)  # unjudged documents are dropped, so a grade for them is refused
     if not isinstance(words.get("gain", ""), str) and kind not in ("levels", "two"):
-        words["gain"] = "linear"  # others list grades that do not occur
+        words["gain"] = "linear"  # other gains are for grades that do not occur here
     if kind in ("all bytes", "255 levels", "far apart") and words.get("gain") == "exp2":
         words["gain"] = "linear"
     if kind == "signed" and "gain" in definition.worth:
@@ -189,11 +189,11 @@ def draw_measure(rng: Random, name: str, kind: str) -> Asked:
     return Asked(name, cutoff, tuple(words.items()))
 
 
-# ---- making them small ----
+# ---- reduction ----
 
 
-def smallest(items: list[Any], fails: Callable[[list[Any]], bool]) -> list[Any]:
-    """Few of these items with which it still fails."""
+def shrink_items(items: list[Any], fails: Callable[[list[Any]], bool]) -> list[Any]:
+    """Remove items as long as the rest still fails."""
     size = len(items)
     while size:
         size = (size + 1) // 2 if size > 1 else 0
@@ -210,7 +210,7 @@ def smallest(items: list[Any], fails: Callable[[list[Any]], bool]) -> list[Any]:
 
 
 def queries_of(table: Ragged) -> list[Any]:
-    """For each query the rows of its documents, those of its pool, and its number."""
+    """For each query, the rows of its documents, the rows of its pool, and its number."""
     offsets, pool = table.offsets, [0] * (len(table.lengths) + 1) if table.pool is None else table.pool[0]
     return [
         ([*range(offsets[query], offsets[query + 1])], [*range(pool[query], pool[query + 1])], query)
@@ -218,19 +218,19 @@ def queries_of(table: Ragged) -> list[Any]:
     ]
 
 
-def joined(queries: list[Any], table: Ragged) -> Ragged:
-    """These queries of a table, or what is left of them."""
+def join_queries(queries: list[Any], table: Ragged) -> Ragged:
+    """Return the table of these queries, which may have lost documents."""
     lengths, pools = [len(own) for own, _, _ in queries], [len(pool) for _, pool, _ in queries]
     rows = np.array([row for own, _, _ in queries for row in own], np.int64)
     pooled = np.array([row for _, pool, _ in queries for row in pool], np.int64)
     numbers = np.array([number for _, _, number in queries], np.int64)
-    return taken(table, lengths, rows, None if table.pool_lengths is None else pools, pooled, numbers)
+    return take_rows(table, lengths, rows, None if table.pool_lengths is None else pools, pooled, numbers)
 
 
-def taken(
+def take_rows(
     table: Ragged, lengths: list[int], rows: Array, pool_lengths: list[int] | None, pooled: Array, numbers: Array
 ) -> Ragged:  # fmt: skip
-    """A table of these rows, rows of the pool, and numbers of queries."""
+    """Return a table of these rows, these rows of the pool, and the queries of these numbers."""
     found = Ragged(lengths, table.relevance[rows], table.scores[rows], pool_lengths=pool_lengths)
     for name in COLUMNS:
         column, places = getattr(table, name), pooled if name in OF_POOL else rows
@@ -243,7 +243,7 @@ def taken(
 # ---- files ----
 
 
-def written(gust: Gust, check: str, wrong: str) -> str:
+def write_json(gust: Gust, check: str, wrong: str) -> str:
     def plain(value: Any) -> Any:
         if callable(value):
             return {"function": value.__name__}
@@ -263,7 +263,7 @@ def written(gust: Gust, check: str, wrong: str) -> str:
     })  # fmt: skip
 
 
-def read(path: Path) -> tuple[Gust, str]:
+def read_json(path: Path) -> tuple[Gust, str]:
     def value_of(value: Any) -> Any:
         if not isinstance(value, dict):
             return value

@@ -3,11 +3,11 @@
 
     python scripts/toy_ranker.py --out toy_ranker.svg
 
-prints nDCG@5 of both after some epochs, says what ties make of an untrained model, and draws nDCG@5 of every epoch (.svg, .png or .html,
-for which it needs the extra plot).
+prints nDCG@5 of both after some epochs, shows how ties affect an untrained model, and draws nDCG@5 of every epoch (.svg, .png or
+.html; this needs the extra `plot`).
 
-Annotators are strict with some queries and generous with others. Pointwise training spends its weights on that, though it moves no
-document within its query; pairwise training only sees differences within a query.
+Annotators are strict with some queries and generous with others. Pointwise training learns this, although it changes no order
+within a query; pairwise training only sees differences within a query.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MEASURE = fn.nDCG(gain="exp2") @ 5
 
 
 class Sample(NamedTuple):
-    """Queries of equally many documents."""
+    """Queries with the same number of documents."""
 
     features: Array  # float64 (n_queries, n_documents, n_features)
     grades: Array  # int64 (n_queries, n_documents)
@@ -36,7 +36,7 @@ class Sample(NamedTuple):
 
 
 def sample(random: np.random.Generator, queries: int, documents: int = 20, features: int = 12) -> Sample:
-    """Features that say something about the document, but for the last four, which say how strict the query's annotator was."""
+    """Draw features of documents. The last four depend only on how strict the query's annotator was."""
     values = random.normal(size=(queries, documents, features))
     strict = random.normal(size=(queries, 1, 1))
     values[:, :, -4:] = strict + 0.7 * values[:, :, -4:]
@@ -45,7 +45,7 @@ def sample(random: np.random.Generator, queries: int, documents: int = 20, featu
 
 
 def pointwise(train: Sample, weights: Array) -> Array:
-    """How the mean squared difference of scores and grades falls: its gradient."""
+    """The gradient of the mean squared difference of scores and grades."""
     missed = train.features @ weights - (train.grades - train.grades.mean())
     return np.einsum("qd,qdf->f", missed, train.features) / missed.size
 
@@ -55,14 +55,16 @@ def pairwise(train: Sample, weights: Array) -> Array:
     scores = train.features @ weights
     better = train.grades[:, :, None] > train.grades[:, None, :]
     pull = better / (1 + np.exp(scores[:, :, None] - scores[:, None, :]))
-    of_document = pull.sum(1) - pull.sum(2)  # pushed down by better ones, pulled up by worse ones
+    of_document = pull.sum(1) - pull.sum(
+        2
+    )  # documents of higher grades push it down, those of lower grades pull it up
     return np.einsum("qd,qdf->f", of_document, train.features) / max(int(better.sum()), 1)
 
 
 def trained(
     train: Sample, test: Sample, gradient: Any, rate: float, epochs: int
 ) -> tuple[Array, list[float]]:
-    """The weights, and nDCG@5 of the test queries before and after each epoch."""
+    """Return the weights, and nDCG@5 of the test queries before training and after each epoch."""
     weights, values = np.zeros(train.features.shape[2]), []
     for _ in range(epochs + 1):
         values.append(fn.evaluate(test.rankings(weights), MEASURE).mean()[str(MEASURE)])

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What does an approximate vector search lose? Documents in Redis, their nearest over the wire, scored against graded labels.
+"""Measure how much an approximate vector search loses: search documents in Redis, and score the hits against graded labels.
 
     python scripts/vector_search.py --documents 20000 --queries 300
 
-It starts a Redis server (8 or newer, which has vector sets), adds the documents as they are (NOQUANT), as bytes (Q8) and as bits
-(BIN), and asks for the ten nearest of each query: by a graph with several search efforts (EF), and exactly (TRUTH). A row for each
-has nDCG@10 and R@10 with the milliseconds of a query, R@10 being how many of the ten nearest were found. The first row is exact
-search in NumPy, by distance; how much more nDCG@10 than there each of the others has stands with its interval of 95%.
+The script starts a Redis server (8 or newer, which has vector sets), adds the documents as floats (NOQUANT), bytes (Q8) and bits
+(BIN), and searches the ten nearest documents of each query: by a graph with several search efforts (EF), and exactly (TRUTH). It
+prints a row for each search: nDCG@10, R@10 (how many of the ten nearest were found) and milliseconds per query. The first row is
+exact search in NumPy. The others also have their difference in nDCG@10 to the first row, with its 95 % interval.
 
-Vectors are made: clusters of many sizes. Grades follow similarity, with noise, and judges have seen a hundred documents of each
-query. The same seed makes the same vectors and grades; the server draws its graphs at random, so that their rows move a little
-from run to run. `scripts/redis_8.sh` fetches a server where there is none.
+Vectors are generated, in clusters of many sizes. Grades follow similarity, with noise, for a hundred judged documents of each
+query. The same seed generates the same vectors and grades. The server builds its graphs at random, so the numbers of graphs vary
+a little. `scripts/redis_8.sh` downloads a server if there is none.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 class Redis:
-    """A server of its own, spoken to over a socket in the folder."""
+    """A Redis server of this script, reached through a socket in the folder."""
 
     def __init__(self, program: str, folder: str) -> None:
         path = str(Path(folder, "redis.sock"))
@@ -69,7 +69,7 @@ class Redis:
         self.process.wait()
 
     def ask(self, commands: Sequence[Sequence[object]]) -> list[Any]:
-        """The replies to several commands, which are sent a hundred at a time."""
+        """Send commands, a hundred at a time, and return the replies."""
         replies: list[Any] = []
         for first in range(0, len(commands), 100):
             part = commands[first : first + 100]
@@ -97,7 +97,7 @@ class Redis:
 
 
 class Collection(NamedTuple):
-    """Unit vectors, and the judgments of each query."""
+    """Unit vectors of documents and queries, and the judgments of each query."""
 
     documents: Vectors
     queries: Vectors
@@ -105,7 +105,7 @@ class Collection(NamedTuple):
 
 
 def make(documents: int, queries: int, width: int, seed: int) -> Collection:
-    """Clusters whose sizes fall as words' frequencies do; a query is near a document."""
+    """Draw clusters whose sizes follow Zipf's law, and queries near documents."""
     rng = np.random.default_rng(seed)
     clusters = max(documents // 100, 1)
     centres = rng.normal(size=(clusters, width))
@@ -125,13 +125,13 @@ def unit(vectors: npt.NDArray[np.float64]) -> Vectors:
 
 
 def rows_of(documents: npt.NDArray[np.int64], **columns: Any) -> pa.Table:
-    """A row for each document of each query, and more columns."""
+    """Return a row for each document of each query, with more columns."""
     queries = np.repeat(np.arange(len(documents)), documents.shape[1])
     return pa.table({"query_id": queries, "doc_id": documents.ravel(), **columns})
 
 
 def exact(collection: Collection) -> pa.Table:
-    """The nearest documents by Euclidean distance, which is the smaller the nearer."""
+    """Return the nearest documents, with their Euclidean distances."""
     square = 2 - 2 * collection.queries.astype(np.float64) @ collection.documents.T
     nearest = np.argsort(square, axis=1, kind="stable")[:, :NEAREST]
     distances = np.sqrt(np.maximum(np.take_along_axis(square, nearest, axis=1), 0))
@@ -139,7 +139,7 @@ def exact(collection: Collection) -> pa.Table:
 
 
 def search(redis: Redis, collection: Collection, kind: str, how: Sequence[object]) -> pa.Table:
-    """The nearest documents by the server, with its scores: similarities, which are the greater the nearer."""
+    """Return the nearest documents by the server, with their similarities."""
     replies = redis.ask(
         [
             ("VSIM", kind, "FP32", vector.tobytes(), "COUNT", NEAREST, "WITHSCORES", *how)
@@ -160,7 +160,7 @@ def search(redis: Redis, collection: Collection, kind: str, how: Sequence[object
 def searches(
     redis: Redis, collection: Collection, efforts: Sequence[int]
 ) -> Iterator[tuple[str, pa.Table, float]]:
-    """What is found by each kind of vectors and each effort: its name, the hits, and milliseconds a query."""
+    """Yield the result of each kind of vectors and each effort: a name, the hits, and milliseconds per query."""
     for kind in KINDS:
         redis.ask(
             [
@@ -179,7 +179,7 @@ def table(collection: Collection, found: dict[str, pa.Table], took: dict[str, fl
     nearest = found[EXACT].set_column(2, "relevance", [np.ones(len(found[EXACT]), np.int8)])
 
     def read(qrels: pa.Table, hits: pa.Table) -> fn.Rankings:
-        score = hits.column_names[-1]  # a distance is best where it is lowest
+        score = hits.column_names[-1]  # the lowest distance is best
         return fn.Rankings.from_qrels_run(qrels, hits, score=score, ascending=score == "distance")
 
     graded = {name: read(collection.qrels, hits) for name, hits in found.items()}

@@ -390,12 +390,12 @@ def test_rows_longer_than_a_block(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_damaged_files_raise_errors_of_the_package(tmp_path: Path, name: str) -> None:
-    from scripts.fuzz import mutated
+    from scripts.fuzz import mutate
 
     data, path = WRITTEN[name](LONG.slice(0, 60)), tmp_path / name
     for number in range(60):
         rng = Random(f"{name}/{number}")
-        damaged = mutated(data, rng)
+        damaged = mutate(data, rng)
         path.write_bytes(packed_by_gzip(damaged) if rng.random() < 0.2 else damaged)
         try:
             fn.evaluate(path, "nDCG", doc_id="docno", keep="country")

@@ -20,7 +20,7 @@ def test_a_mutant_is_known_by_its_number() -> None:
 def test_damage_begins_where_it_is_asked_for() -> None:
     whole = bytes(range(100))
     for number in range(200):
-        changed = fuzz.mutated(whole, Random(number), 40)
+        changed = fuzz.mutate(whole, Random(number), 40)
         assert changed[:40] == whole[:40]
 
 

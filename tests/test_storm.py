@@ -12,7 +12,7 @@ import pytest
 from strategies import OF_INTENTS, Asked, Ragged, crossed_measures, crossed_table
 
 from scripts import storm
-from scripts.storm_gusts import REGIMES, Gust, draw, read, written
+from scripts.storm_gusts import REGIMES, Gust, draw, read_json, write_json
 
 
 @pytest.mark.parametrize("name", [*bulk.LINEAR, *bulk.OTHERS, *OF_INTENTS])
@@ -41,8 +41,8 @@ def orders_of(table: Ragged) -> list[int]:
 def test_a_gust(regime: str) -> None:
     rng = np.random.default_rng(len(regime))
     gust = draw(rng, regime)
-    few = storm.joined(storm.queries_of(gust.table)[: 3 if regime == "thousands" else 40], gust.table)
-    gust = storm.accepted(gust._replace(table=few))
+    few = storm.join_queries(storm.queries_of(gust.table)[: 3 if regime == "thousands" else 40], gust.table)
+    gust = storm.drop_refused(gust._replace(table=few))
     for check in ("oracle", "alone", "stream", "shuffled"):
         assert storm.complaint(gust, check) is None
 
@@ -68,10 +68,10 @@ def test_a_failure_is_made_small_and_replays(tmp_path: Path, monkeypatch: pytest
     gust = Gust(table, [Asked("DCG", 5, ()), Asked("nDCG", None, (("gain", {4: 7.0, 3: 2, 2: 1, 1: 1}),))])
     assert storm.complaint(gust, "oracle") is None
     monkeypatch.setattr(storm, "evaluate", wrong)
-    small = storm.shrunk(gust, "oracle")
+    small = storm.shrink(gust, "oracle")
     assert len(small.asked) == 1 and small.table.lengths == [2] and 3 in small.table.relevance
-    (tmp_path / "a.json").write_text(written(small, "oracle", "wrong"))
-    again, check = read(tmp_path / "a.json")
+    (tmp_path / "a.json").write_text(write_json(small, "oracle", "wrong"))
+    again, check = read_json(tmp_path / "a.json")
     assert storm.complaint(again, check) is not None
     monkeypatch.setattr(storm, "evaluate", evaluate)
     assert storm.complaint(again, check) is None
