@@ -1,6 +1,6 @@
-"""How fast, against the roofline and against every rival that installs; README.md beside this file says how it is measured."""
+"""Benchmarks against the roofline and other tools. README.md in this folder describes the method."""
 
 import os
 
-# compiled code is measured, unless a row says otherwise: with `auto` a short benchmark would run plain kernels until compiling pays
+# measure compiled kernels, unless a row says otherwise: with `auto` a short benchmark would run plain kernels until compiling pays
 os.environ.setdefault("FASTNDCG_KERNELS", "compiled")

@@ -1,13 +1,13 @@
-"""What plain, kept and compiled kernels cost, beside the constants of `fastndcg.kernels.worlds` by which one of them is chosen.
+"""Measure what plain, cached and compiled kernels cost, beside the constants of `fastndcg.kernels.worlds` that choose among them.
 
     python -m bench.bench_costs [--rounds 3] [--only NAME ...]
 
-Processor seconds, which other processes disturb least; the median of rounds, each in processes of their own. A driver's plain cost is
-its time in the plain world over the size that it was called with. Where the plain way is another library's, it is what the whole
-statement takes more that way than by the kernel, loaded already. Compiling is timed once: it takes about a minute in all.
+Times are processor seconds, which other processes disturb least, and the median of rounds in separate processes. A driver's plain
+cost is its time in the plain world divided by the size of its input. If another library takes the place of a plain kernel, the cost
+is the additional time of the whole statement compared with the loaded kernel. Compiling is timed once and takes about a minute.
 
-Bias: one input for each driver, with the types that files and NumPy give most often; what compiling or loading a driver costs
-after others of the same process is less.
+Bias: there is one input for each driver, with the most common types of files and NumPy. To compile or load a driver costs less
+after others in the same process.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ r = fn.Rankings.from_lists([[1] * 20] * 200, s, intents=g)
 """
 _RESAMPLES = "worlds.run('resampling.{}', {}, 1, 0, {}, np.empty({}, np.int64))"
 _SUMS = "sums = random.integers(1, 1000, (2_000, 5))"
-# what is set up, and the statement that runs the drivers
+# setup, and the statement that runs the drivers
 WORK = {
     "score_levels": ("r = dense(2_000, np.uint8)", "fn.evaluate(r, 'nDCG@10', threads=1)"),
     "score_values": (
@@ -134,7 +134,7 @@ WORK = {
 
 
 def measure(setup: str, statement: str, rounds: int) -> dict[str, tuple[float | None, float, float]]:
-    """Each driver's plain seconds for each unit, and seconds of compiling and loading it."""
+    """Return the plain seconds per unit of each driver, and the seconds to compile and to load it."""
     with tempfile.TemporaryDirectory() as folder:
 
         def ask(world: str, without: str = "") -> list:

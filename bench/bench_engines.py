@@ -1,20 +1,20 @@
-"""What scoring adds to a pipeline of Spark, Dask or Ray, and what a row costs at each stage.
+"""Measure what scoring adds to a pipeline of Spark, Dask or Ray, and what a row costs at each stage.
 
     python bench/bench_engines.py [--rows 20e6] [--engines spark dask ray] [--rounds 3]
     python bench/bench_engines.py --grouped [--rows 20e6] [--engines spark dask ray]
     python bench/bench_engines.py --stages 2e6 20e6
 
-The first form times the same pipeline three times, in turns and in one run: with `evaluate`, with a function that returns batches
-unchanged, and with one that returns a single row for each batch. The pipeline reads Parquet, groups rows by query, passes them to
-Python, and discards the results. It first checks that the mean is that of this process.
+The first form times three pipelines in turns: with `evaluate`, with a function that returns batches unchanged, and with one that
+returns a single row for each batch. A pipeline reads Parquet, groups rows by query, passes them to Python, and discards the results.
+The mean is first compared with that of `fastndcg.evaluate` in this process.
 
-The second form has rows sorted by query, and times `evaluate` with and without `grouped=True` beside the same read handed to a
-function that returns a row for each batch.
+The second form has rows sorted by query. It times `evaluate` with and without `grouped=True`, and a function that returns a single
+row for each batch.
 
 The third form times each stage for several numbers of rows, fits seconds = fixed + rows x rate to all but the largest, and
-compares the largest with what the fit says.
+compares the largest with the prediction of the fit.
 
-Bias: one machine, so a shuffle crosses no network; generated data; lists of 100 documents; int64 ids; files in the page cache.
+Bias: one machine, so no shuffle uses a network; generated data; lists of 100 documents; int64 ids; files in the page cache.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Pipelines = dict[str, Callable[[], Any]]
 
 
 def write(folder: Path, rows: int, *, grouped: bool) -> None:
-    """Rows in any order, or by query, about 100 for each query, in files of two million."""
+    """Write rows in any order or sorted by query, about 100 for each query, in files of two million rows."""
     rng = np.random.default_rng(rows)
     for part, first in enumerate(range(0, rows, BATCH)):
         size = min(BATCH, rows - first)
@@ -153,7 +153,7 @@ def ray_pipelines(folder: Path, rows: int, grouped: bool) -> tuple[Pipelines, Ca
 
     from fastndcg.adapters import ray as fnr
 
-    # workers that are kept from one pipeline to the next, as in a cluster that is busy
+    # workers stay alive between pipelines, as in a busy cluster
     kept = {"idle_worker_killing_time_threshold_ms": 600_000, "num_workers_soft_limit": 3 * CORES}
     if not ray.is_initialized():
         ray.init(num_cpus=CORES, include_dashboard=False, log_to_driver=False, _system_config=kept)
@@ -217,7 +217,7 @@ def measured(
     *,
     grouped: bool = False,
 ) -> dict[str, float]:
-    """The fastest of some rounds of each pipeline, taken in turns; the mean is checked first."""
+    """Check the mean, then time the pipelines in turns. Return the fastest round of each."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write(folder, rows, grouped=grouped)

@@ -1,13 +1,13 @@
-"""What an evaluation costs by the adapters of evaluation libraries, beside the library itself.
+"""Time the adapters of evaluation libraries against the libraries themselves.
 
     python bench/bench_evaluators.py [--queries 300] [--seconds 4] [--only polars duckdb]
 
-Both are asked for the same values first, and a difference ends the run. Then they take turns, in one process on one thread; processor
-time of the fastest call, with the walk through the dictionaries.
+The values of both are compared first, and a difference ends the run. Then both run in turns, in one process on one thread. The result
+is the processor time of the fastest call, including the time to read dictionaries.
 
-Bias: generated data; 1,000 returned documents a query and few judged ones, as in BEIR and MTEB, and 100 documents, all of them judged.
-Polars and DuckDB answer by expressions and SQL as one writes them, which rank tied documents as they come; there are no ties here.
-Both evaluators of sentence-transformers embed with a model of counted words, which costs both of them the same.
+Bias: generated data; 1,000 returned and few judged documents for each query, as in BEIR and MTEB, or 100 documents, all of them judged.
+Polars and DuckDB use plain expressions and SQL, which rank tied documents in any order; there are no ties here. Both evaluators of
+sentence-transformers embed texts with a bag-of-words model, which costs both the same.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Call = Callable[[], Any]
 
 
 class Case(NamedTuple):
-    """One evaluation by a library and by us."""
+    """One evaluation by a library and by fastndcg."""
 
     library: str
     data: str
@@ -41,7 +41,7 @@ class Case(NamedTuple):
 
 
 def dicts(queries: int, returned: int, judged: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Judgments and a run; half of the judged documents are returned, or all of them where as many are judged."""
+    """Judgments and a run. Half of the judged documents are returned, or all if as many are judged as returned."""
     rng = np.random.default_rng(0)
     ids = [f"document-{number:07d}" for number in range(500_000)]
     qrels, run = {}, {}
@@ -90,14 +90,14 @@ def ir_measures_cases(queries: int) -> Iterator[Case]:
 
 
 def lists(queries: int) -> fn.Rankings:
-    """A hundred documents a query, in rising order of queries, no two of one score."""
+    """Rows of a hundred documents for each query, sorted by query, without equal scores."""
     rng = np.random.default_rng(0)
     scores = rng.permutation(queries * 100).astype(np.float32)
     return fn.Rankings.from_groups(np.full(queries, 100), rng.integers(0, 4, queries * 100), scores)
 
 
 def case_of(library: str, rankings: fn.Rankings, ours: Call, tolerance: float = 1e-12) -> Case:
-    """Beside what is timed as a rival in `bench/rivals`, and held to its answer."""
+    """Compare with the way that `bench/rivals` times, after a check of the answers."""
     theirs = ways(f"{library}_")[0].prepare(rankings)
     assert abs(ours() - float(theirs())) < tolerance
     return Case(library, f"{len(rankings):,} queries x 100", theirs, ours)

@@ -1,6 +1,6 @@
-"""Several runs in one process against a process each: `python -m bench.bench_runs --runs 40`.
+"""Time several runs in one process against one process for each run: `python -m bench.bench_runs --runs 40`.
 
-The runs are written here: 50 queries of 200 documents, as small as those of a shared task. Both ways must print the same.
+The runs are generated: 50 queries of 200 documents, as small as those of a shared task. Both ways must print the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 
 def write_files(folder: Path, runs: int, queries: int = 50, documents: int = 200) -> tuple[str, list[str]]:
-    """Judgments and runs of one collection."""
+    """Write judgments and runs of one collection."""
     rng = np.random.default_rng(0)
     pairs = [(query, document) for query in range(queries) for document in range(documents)]
     grades = rng.integers(0, 4, len(pairs))
@@ -47,7 +47,7 @@ def main() -> None:
     count = parser.parse_args().runs
     with tempfile.TemporaryDirectory() as folder:
         qrels, runs = write_files(Path(folder), count)
-        timed("trec_eval", "-q", qrels, runs[0])  # kernels are compiled
+        timed("trec_eval", "-q", qrels, runs[0])  # compiles the kernels
         together, text = timed("trec_eval", "-q", qrels, *runs)
         alone = [timed("trec_eval", "-q", qrels, run) for run in runs]
         if text != "".join(each for _, each in alone):

@@ -1,11 +1,11 @@
-"""How often intervals miss, and what tests and intervals cost beside SciPy's.
+"""Measure the coverage of confidence intervals, and time tests and intervals against SciPy.
 
     python bench/bench_statistics.py [--queries 1000000] [--experiments 2000]
 
-Coverage: misses of nominal 95 % intervals, in %, where 5 is right, on differences as a benchmark makes them; and how often
-randomised Tukey finds a difference among five systems that do not differ. Speed: ratios in one run, after answers were compared.
+Coverage: the share of nominal 95 % intervals, in %, that miss the true mean, where 5 is right; and how often randomised Tukey finds
+a difference among five equal systems. Speed: ratios within one run, after the answers were compared.
 
-Bias: generated values; the machine as it is, so that only ratios say something; SciPy takes any statistic, and this package means.
+Bias: generated values; a machine with other work, so only ratios are meaningful; SciPy supports any statistic, this package means.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def ndcg_like(random: np.random.Generator, shape: tuple[int, ...]) -> Float64:
 
 
 def reciprocal_ranks(random: np.random.Generator, shape: tuple[int, ...]) -> Float64:
-    """Differences of RR@10, which is 0 in 70 % of queries."""
+    """Draw differences of RR@10, which is 0 in 70 % of queries."""
     sides = [np.where(random.random(shape) < 0.7, 0.0, 1 / random.integers(1, 11, shape)) for _ in range(2)]
     return sides[0] - sides[1]
 
 
 def few_differ(random: np.random.Generator, shape: tuple[int, ...]) -> Float64:
-    """Two systems that differ in 5 % of queries, and gain there more than they lose."""
+    """Draw differences of two systems that differ in 5 % of queries, where gains are larger than losses."""
     return np.where(random.random(shape) < 0.05, random.exponential(0.3, shape) - 0.1, 0.0)
 
 
@@ -53,7 +53,7 @@ DRAWS: dict[str, Draw] = {
 
 
 def missed(draw: Draw, n: int, method: str, experiments: int) -> float:
-    """Share of experiments whose interval does not hold the true mean."""
+    """Return the share of experiments whose interval misses the true mean."""
     random = np.random.default_rng(n)
     truth = draw(np.random.default_rng(0), (4_000_000,)).mean()
     samples = draw(random, (experiments, n))

@@ -1,14 +1,14 @@
-"""Peak memory and speed of streams: rows grow tenfold, memory should not.
+"""Measure the peak memory and the speed of streams. Memory should not grow when rows grow tenfold.
 
     python bench/bench_stream.py [rows ...] [--ids int|string|shuffled] [--memory 256MB] [--threads N] [--folder FOLDER]
 
-For each number of rows (default 5 and 50 million) it writes a Parquet file of queries of lognormal length to FOLDER, scores
-nDCG@10 of it in a process of its own, checks the mean against rankings scored a batch at a time as they were generated, and
-prints the peak resident memory of that process, before and after, and nanoseconds for each row.
+For each number of rows (default 5 and 50 million) it writes a Parquet file of queries of lognormal length to FOLDER, and computes
+nDCG@10 in a separate process. It compares the mean with that of the generated batches, and prints the peak resident memory of the
+process, before and after, and nanoseconds for each row.
 
-Bias: the data is generated, compresses better than most, and is still in the page cache when it is read. Memory is that of
-the process (`VmHWM` of Linux; `ru_maxrss` would be inherited from this one), so the interpreter, NumPy, pyarrow, Numba and a
-loaded kernel are part of it: "loaded" is the peak before the first row.
+Bias: the data is generated, compresses better than most, and is in the page cache when it is read. Memory is that of the process
+(`VmHWM` of Linux; `ru_maxrss` would be inherited from this one), including the interpreter, NumPy, pyarrow, Numba and a kernel:
+"loaded" is the peak before the first row.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ print(json.dumps({"mean": scores.mean()["nDCG@10"], "queries": scores.n_queries,
 
 
 def write(path: Path, rows: int, ids: str) -> float:
-    """Write about so many rows; returns the mean of nDCG@10."""
+    """Write about this many rows, and return the mean of nDCG@10."""
     rng = np.random.default_rng(rows)
     written, first, total, queries = 0, 0, Fraction(0), 0
     writer = None

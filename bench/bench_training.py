@@ -1,13 +1,13 @@
-"""What a measure costs in each iteration of a booster's training, beside the booster's own nDCG@10.
+"""Measure what a measure costs in each iteration of a booster's training, against the booster's own nDCG@10.
 
     python bench/bench_training.py [--rows 1e5] [--seconds 4]
 
-First both are asked for the same number, with like=, and a difference ends the run. Then they take turns, in one process on one
-thread, over the same model and data; processor time of the fastest call. XGBoost and LightGBM evaluate a trained model as they do
-in an iteration, getting its predictions included. CatBoost shows no such call: it trains with its NDCG, with ours and with neither,
-and the difference, divided by iterations and by the two data sets that are evaluated, is the cost.
+First the values of both are compared, with like=, and a difference ends the run. Then both run in turns, in one process on one
+thread, with the same model and data. The result is the processor time of the fastest call. XGBoost and LightGBM evaluate a trained
+model as in an iteration, including the time to get its predictions. CatBoost has no such call: it trains with its own NDCG, with
+ours and without a metric, and the differences are divided by the number of iterations and by the two data sets.
 
-Bias: generated data, 100 documents a query, five grades; scores of small trees, which tie.
+Bias: generated data, 100 documents for each query, five grades; scores of small trees, which have ties.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Call = Callable[[], Any]
 
 
 class Case(NamedTuple):
-    """Calls of one host for one evaluation: its own metric, and ours in our default form and in its own."""
+    """Calls of one booster for one evaluation: its own metric, our metric, and ours with the booster's convention."""
 
     host: str
     theirs: Call
     ours: Call
     like: Call
-    nothing: Call | None = None  # what all three do besides
+    nothing: Call | None = None  # the same call without a metric
     evaluations: int = 1
 
 

@@ -1,15 +1,14 @@
-"""How fast TREC files are read, and judgments joined to a run, beside pytrec_eval on the same files.
+"""Time how TREC files are read and judgments are joined to a run, against pytrec_eval on the same files.
 
     python bench/bench_trec.py [--rows 2000000] [--repeat 5]
 
-Reading is timed as both have it: from the path to what can be evaluated. pytrec_eval's `parse_qrel` and `parse_run` give
-dicts; `read_trec` gives grouped arrays, so it also joins, checks duplicates and orders ties in its time. `scan` is only the
-reading of the run, which `parse_run` does too. The answers are compared first. Best of several runs of each, the second of
-two in each turn; seconds are of the wall clock, and of the processor in brackets, which other work on the machine disturbs less.
+Reading is timed from the path to data that can be evaluated. `parse_qrel` and `parse_run` of pytrec_eval return dicts; `read_trec`
+returns grouped arrays, and its time includes the join, the check for duplicates and the order of ties. `scan` only reads the run, as
+`parse_run` does. The answers are compared first. The result is the fastest of several calls, the second of two in each turn, in
+seconds of wall time and, in brackets, of processor time, which other processes disturb less.
 
-Bias: one blank between fields and queries standing together, as TREC runs have them, are what the scanner is made for;
-`--digits 17` writes scores as Python does, in place of six decimals. pytrec_eval is single-threaded; `scan` uses
-all processors, and `scan, 1 thread` one.
+Bias: the scanner is made for files with one blank between fields and contiguous queries, as TREC runs have them. `--digits 17` writes
+scores as Python does, in place of six decimals. pytrec_eval is single-threaded; `scan` uses all processors, and `scan, 1 thread` one.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def best(functions: dict[str, Callable[[], Any]], repeat: int) -> dict[str, tupl
     times = {name: (float("inf"), float("inf")) for name in functions}
     for _ in range(repeat):
         for name, function in functions.items():
-            function()  # the first one after millions of small objects were freed waits for the system to clear pages
+            function()  # after millions of small objects were freed, the first call waits until the system has cleared pages
             wall, processor = time.perf_counter(), time.process_time()
             result = function()
             spent = time.perf_counter() - wall, time.process_time() - processor
@@ -108,7 +107,7 @@ def tables(rows: int, as_text: bool) -> tuple[pa.Table, pa.Table]:
     n_queries = rows // DEPTH
     docs = generator.integers(0, 1 << 40, (n_queries, DEPTH)) * DEPTH + np.arange(
         DEPTH
-    )  # no document twice for a query
+    )  # no repeated document in a query
     query = np.repeat(np.arange(n_queries), DEPTH)
     judged = np.repeat(np.arange(n_queries), DEPTH // 4)
 

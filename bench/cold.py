@@ -1,4 +1,4 @@
-"""Cold start: importing, the first score of a process, compiling, small calls, and memory beyond input and output."""
+"""Measure cold starts: imports, the first score of a process, compiling, small calls, and memory beyond input and output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.record import Row
 from bench.timing import Time, fastest
 
 _AUTO, _COMPILED = {"FASTNDCG_KERNELS": "auto"}, {"FASTNDCG_KERNELS": "compiled"}
-# timed inside the process, so that the start of Python itself, the same for all, is in none of them
+# timed inside the process, so that the start of Python, which is the same for all, is not included
 _TIMED = """
 import json, time
 cpu, wall = time.process_time(), time.perf_counter()
@@ -36,7 +36,7 @@ sys.path.insert(0, {folder!r})
 import numpy, one_line
 assert one_line.twice(numpy.ones(1))[0] == 2
 """
-_ANSWER = (3 / (3 + 2 / math.log2(3)), 1 / math.log2(3))  # of SCORE's two queries
+_ANSWER = (3 / (3 + 2 / math.log2(3)), 1 / math.log2(3))  # the values of the two queries of SCORE
 _LOOP = """
 import fastndcg as fn
 for _ in range(1000):
@@ -70,12 +70,12 @@ print(json.dumps([(kilobytes("VmHWM") - before) * 1024 - scores.values.nbytes]))
 """
 
 
-# glibc hands freed arrays back to the system, so that they do not hide what the next call takes
+# make glibc return freed arrays to the system, so that they do not hide what the next call allocates
 _RETURNED = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
 def _time(statements: str, **environment: str) -> Time:
-    """Seconds of the statements in a fresh process."""
+    """Time statements in a fresh process."""
     wall, cpu = python("-c", _TIMED.format(statements=statements), environment=environment)[0]
     return Time(wall, cpu)
 
@@ -90,8 +90,8 @@ def _against(
     runs: int,
     kernels: Mapping[str, str] = _AUTO,
 ) -> Row:
-    """Fresh processes in turns; `kernels`: those of the baseline."""
-    for statements in (subject, baseline):  # bytecode and kernels are in their caches after this
+    """Time subject and baseline in fresh processes, in turns. `kernels` is the environment of the baseline."""
+    for statements in (subject, baseline):  # fills the caches of bytecode and kernels
         _time(statements, **_COMPILED)
     turns = [(_time(subject, **_AUTO), _time(baseline, **kernels)) for _ in range(runs)]
     mine, base = (fastest(list(times)) for times in zip(*turns, strict=True))
@@ -99,7 +99,7 @@ def _against(
 
 
 def _whole(runs: int) -> Iterator[Row]:
-    """Whole processes, bytecode cached, in turns: what a first answer costs on a machine that never compiled anything."""
+    """Time whole processes, with cached bytecode, in turns: the first answer on a machine that never compiled a kernel."""
     with tempfile.TemporaryDirectory() as folder:
         _write_small(Path(folder))
         auto = {**_AUTO, "NUMBA_CACHE_DIR": folder}
@@ -146,7 +146,7 @@ def _write_small(folder: Path) -> None:
 
 
 def _one_line(runs: int) -> Row:
-    """What Numba itself takes to load a cached function: nothing that it compiles starts sooner."""
+    """Time how long Numba takes to load a cached function, which no compiled kernel can beat."""
     with tempfile.TemporaryDirectory() as folder:
         code = "import numba\n\n@numba.njit(cache=True)\ndef twice(array):\n    return array * 2\n"
         (Path(folder) / "one_line.py").write_text(code, encoding="utf-8")
@@ -196,7 +196,7 @@ def _memory(name: str, rankings: str, threads: int) -> Row:
         (extra,) = python("-c", code, environment=_RETURNED)[0]
     except BenchError as error:
         return Row("start", name, note=f"not measured: {error}")
-    # held against its bar as `cpu`, which is what a row without a baseline shows
+    # stored as `cpu`, the value that a row without a baseline compares with its bar
     per_thread = max(0.0, extra / threads / 1e6)
     return Row("start", name, "", "MB/thread", None, per_thread, bar=2)
 
@@ -240,7 +240,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 def check() -> None:
-    """The score that is timed is right."""
+    """Check the score that is timed."""
     got = fn.evaluate(
         fn.Rankings.from_groups([3, 2], [3, 0, 2, 1, 0], [0.9, 0.8, 0.7, 0.2, 0.6]), "nDCG@2"
     ).values[0]

@@ -1,4 +1,4 @@
-"""A run against an earlier record: ratios side by side, and instruction counts, which noise does not touch, as a check."""
+"""Compare a run with an earlier record: ratios side by side, and a check of instruction counts, which noise does not affect."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from bench.record import MACHINE, Row
 from bench.tables import number, plain
 
-GROWTH = 1.02  # of instructions per document; they repeat to a millionth
+GROWTH = 1.02  # allowed growth of instructions per document, which repeat to a millionth
 
 
 def matched(rows: Iterable[Row], earlier: Iterable[Row]) -> list[tuple[Row, Row]]:
-    """Rows of both records that measure the same thing and have a value."""
+    """Return the pairs of rows of both records that measure the same thing and have a value."""
     before = {(row.section, row.name, row.baseline, row.unit): row for row in earlier}
     pairs = [(row, before.get((row.section, row.name, row.baseline, row.unit))) for row in rows]
     return [
@@ -31,7 +31,7 @@ def table(rows: Iterable[Row], earlier: Iterable[Row]) -> str:
 
 
 def regressions(rows: Iterable[Row], earlier: Iterable[Row]) -> list[str]:
-    """Descriptions of rows that take more instructions than before."""
+    """Describe the rows that take more instructions than before."""
     return [
         f"{row.name}: {number(row.value)} instructions a document, {number(old.value)} before"
         for row, old in matched(rows, earlier)

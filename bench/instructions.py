@@ -1,8 +1,8 @@
-"""Instructions per document of a whole `evaluate` call, counted by callgrind: what noise on the machine does not touch.
+"""Count the instructions per document of a whole `evaluate` call with callgrind; other processes do not affect the count.
 
-valgrind knows no AVX-512, so kernels are compiled for `haswell` (AVX2) here: a change shows whichever vectors it is in.
-Only the calls themselves are counted. The process asks valgrind to begin and to write a count by the few instructions that
-valgrind takes as requests (<valgrind.h>); `--toggle-collect` finds no symbols in compiled-at-run-time code.
+valgrind does not support AVX-512, so kernels are compiled for `haswell` (AVX2). A change shows with either vector width.
+Only the calls are counted. The process tells valgrind when to start and when to write a count, by the instructions that valgrind
+treats as requests (<valgrind.h>). `--toggle-collect` does not work, since kernels that are compiled at run time have no symbols.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CASES: dict[str, tuple[Callable[[], fn.Rankings], str]] = {
     "100 documents, uncut": (partial(samples.even, 2_000, 100, 0.5), "nDCG"),
 }
 
-# <valgrind.h> for amd64: four rotations that together do nothing, then an exchange of a register with itself
+# <valgrind.h> for amd64: four rotations that cancel out, then the exchange of a register with itself
 _REQUEST = bytes.fromhex(
     "4889f8 4889f2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db 4889d0 c3".replace(" ", "")
 )
@@ -51,7 +51,7 @@ _ZERO, _DUMP_AT, _START = _TOOL + 1, _TOOL + 3, _TOOL + 4
 
 
 def unavailable() -> str:
-    """Why instructions cannot be counted here; "" where they can."""
+    """Return why instructions cannot be counted on this machine, or "" if they can."""
     if shutil.which("valgrind") is None:
         return "valgrind is not installed"
     if platform.machine() not in {"x86_64", "AMD64"}:
@@ -66,7 +66,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
         return
     python(
         "-m", "bench.instructions", environment=_ENVIRONMENT
-    )  # compiles, so that what is counted finds a warm cache
+    )  # fills the cache, so that compiling is not counted
     with tempfile.TemporaryDirectory() as folder:
         counted = _count(Path(folder))
     for name, (sample, _) in _CASES.items():
@@ -125,7 +125,7 @@ def requests() -> Callable[[int, bytes], int]:
 
 
 def _run() -> None:
-    """Score every case twice; the second time is counted, where valgrind listens."""
+    """Score every case twice. Under valgrind, the second call is counted."""
     request = requests()
     prepared = [(sample(), measure) for sample, measure in _CASES.values()]
     for rankings, measure in prepared:

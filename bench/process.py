@@ -1,4 +1,4 @@
-"""Measurements that need a process of their own, or a fresh one."""
+"""Run measurements in separate processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def whole(*arguments: str, environment: Mapping[str, str] | None = None) -> Time:
-    """Seconds of a whole process of this Python, its start and its end too; its output is thrown away."""
+    """Time a whole process of this Python, including its start and end. Its output is discarded."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -37,8 +37,8 @@ def whole(*arguments: str, environment: Mapping[str, str] | None = None) -> Time
 
 
 def python(*arguments: str, environment: Mapping[str, str] | None = None, timeout: float = 300) -> list[Any]:
-    """Run this Python on `arguments`, from the root of the repository; what it prints, read as a JSON value a line."""
-    # bytecode is kept, as in any installation: without it `import numba` alone takes four times as long
+    """Run this Python with `arguments` in the root of the repository. Return the JSON values that it prints, one on each line."""
+    # cache bytecode, as in any installation: without it `import numba` takes four times as long
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     try:

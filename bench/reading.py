@@ -1,6 +1,6 @@
-"""From Parquet or CSV to a mean: reading and scoring together, against pyarrow reading the same three columns.
+"""Time reading and scoring together, from Parquet or CSV to a mean, against pyarrow reading the same three columns.
 
-`python -m bench.reading FOLDER QUERIES IDS THREADS` measures one combination in a process of its own.
+`python -m bench.reading FOLDER QUERIES IDS THREADS` measures one combination in its own process.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from bench.record import Row
 from bench.timing import take_turns
 from fastndcg.demo import write_sample
 
-QUERIES = 182_000  # of the sample: about 20 million documents
+QUERIES = 182_000  # about 20 million documents
 COLUMNS = ["query_id", "label", "score"]
 _BARS = {"int64": 1.15, "string": 1.0, "CSV": 1.2, "CSV.gz": 1.2}
 
 
 def file_of(folder: Path, queries: int, ids: str) -> Path:
-    """The sample with ids of this type; written where it is not there."""
+    """Return the path of the sample with ids of this type, and write the file if it does not exist."""
     if ids.startswith("CSV"):
         path = folder / f"sample-{queries}.{ids.lower()}"
         if not path.exists():
@@ -67,7 +67,7 @@ def in_memory(path: Path, threads: int) -> np.ndarray:
 
 
 def as_stream(path: Path, threads: int) -> np.ndarray:
-    """One part is scored while the next is decoded; in bounded memory."""
+    """Score a stream: one part is scored while the next is decoded, in bounded memory."""
     return fn.evaluate(fn.scan_parquet(path, threads=threads), "nDCG@10").values
 
 
@@ -81,7 +81,7 @@ WAYS_OF_CSV: Ways = {"as a stream": as_stream_of_csv}
 
 
 def batches_of_csv(path: Path, threads: int) -> Iterator[pa.RecordBatch]:
-    """pyarrow's own stream, which holds as little of the file at a time as ours."""
+    """Read the stream of pyarrow, which holds as little of the file in memory as ours."""
     with (
         pa.input_stream(path, compression="gzip" if path.suffix == ".gz" else None) as source,
         pa_csv.open_csv(
@@ -94,7 +94,7 @@ def batches_of_csv(path: Path, threads: int) -> Iterator[pa.RecordBatch]:
 
 
 def check(path: Path, table: pa.Table, threads: int, ways: Ways = WAYS) -> None:
-    """Read and scored at once is what arrays give, bit for bit."""
+    """Check that values from files have the same bits as values from arrays."""
     ids = table["query_id"].combine_chunks()
     other = fn.Rankings.from_query_ids(ids, table["label"].to_numpy(), table["score"].to_numpy())
     wanted = fn.evaluate(other, "nDCG@10", threads=1).values

@@ -1,4 +1,4 @@
-"""Records: what was measured, where, when, and with which versions, as CSV."""
+"""Store measurements as CSV, with the machine, the date and the versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MACHINE = "machine"
 
 
 class Row(NamedTuple):
-    """One measurement. `ratio` is what its bar is about: times the baseline's time, or the reverse where `wants` is "more"."""
+    """One measurement. `ratio` is the time divided by the baseline's, or the reverse if `wants` is "more". It is compared with the bar."""
 
     section: str
     name: str
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """What is held against the bar: the ratio, or the time itself where nothing is compared."""
+        """The number to compare with the bar: the ratio, or the time if there is no baseline."""
         return self.cpu if self.ratio is None else self.ratio
 
     @property
@@ -83,7 +83,7 @@ def _row(cells: dict[str, str]) -> Row:
 
 
 def newest(folder: Path = FOLDER) -> Path | None:
-    """The last record: names begin with the date and the time."""
+    """Return the last record. File names begin with the date and the time."""
     return max(folder.glob("*.csv"), default=None)
 
 
@@ -101,7 +101,7 @@ def processor() -> str:
 
 
 def machine(note: str) -> list[Row]:
-    """The machine, the date and the versions, as rows of a record."""
+    """Return the machine, the date and the versions as rows of a record."""
     facts = {
         "date": _today(),
         "processor": processor(),

@@ -1,6 +1,6 @@
-"""nDCG in a few lines of NumPy, a query at a time: what answers are checked with before anything is timed.
+"""Compute nDCG in a few lines of NumPy, a query at a time, to check answers before they are timed.
 
-It shares nothing with the package. `tests/oracle.py` is the definition; a test holds the two together.
+This module shares no code with the package. `tests/oracle.py` is the definition, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 
 def ndcg(grades: Array, scores: Array, cutoff: int | None, *, gain: str = "linear") -> float:
-    """nDCG of one query, tied documents averaged."""
+    """Return nDCG of one query, averaged over the orders of tied documents."""
     gains = np.asarray(grades, np.float64)
     if gain == "exp2":
         gains = 2.0**gains - 1

@@ -1,7 +1,7 @@
 """The roofline: one vectorised pass that only adds up the scores and the grades of each query.
 
-No exact ranking measure reads less, so its time is what the machine's memory and vector units allow. Sums may be reordered
-here (fastmath), which is what lets them be vectorised; nothing that reaches a result is.
+Every exact ranking measure has to read these, so this is the least time that memory and vector units allow. Sums are reordered
+(fastmath), so that they can be vectorised. The package itself never reorders the sums of a result.
 """
 
 from __future__ import annotations
@@ -34,6 +34,6 @@ def sum_of_grades(grades: Array) -> Any:
 @njit(cache=True, nogil=True)
 def sum_queries(offsets: Array, grades: Array, scores: Array, out: Array) -> None:
     for query in range(offsets.shape[0] - 1):
-        # slices: indexing with the offsets themselves takes the vectoriser's hope (1.0 instead of 0.14 ns a document)
+        # slices are vectorised, indexing from the offsets is not: 0.14 and 1.0 ns a document
         first, last = offsets[query], offsets[query + 1]
         out[query] = sum_of_scores(scores[first:last]) + sum_of_grades(grades[first:last])

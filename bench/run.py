@@ -1,6 +1,6 @@
-"""Measure everything that has a bar, check every answer first, print one table, keep a record.
+"""Check the answers, measure everything that has a bar, print a table, and write a record.
 
-python bench/run.py                       all, and a record under bench/record/
+python bench/run.py                       everything; writes a record to bench/record/
 python bench/run.py --quick               small inputs, one minute, no record
 python bench/run.py --only kernels rivals --compare
 """
@@ -22,7 +22,7 @@ from bench.record import Row
 
 
 def rival_rows(*, quick: bool) -> Iterator[Row]:
-    """Each tool in a process of its own: they set threads, load their OpenMP, and one may crash."""
+    """Run each tool in its own process, since tools set threads and load their OpenMP, and one may crash."""
     for name in rivals.NAMES:
         ways = rivals.ways(name)
         if not any(way.installed for way in ways):

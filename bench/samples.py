@@ -1,4 +1,4 @@
-"""Rankings to measure on, made from a seed."""
+"""Generate rankings for measurements from a seed."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ def _rankings(lengths: Array, relevant: float, decimals: int | None) -> fn.Ranki
     return fn.Rankings.from_groups(lengths, grades.astype(np.uint8, copy=False), scores)
 
 
-# the largest is some 100 MB, and neighbours in the list of workloads share one
+# the largest sample has about 100 MB, and neighbours in the list of workloads share one
 @lru_cache(maxsize=2)
 def even(queries: int, length: int, relevant: float, decimals: int | None = None) -> fn.Rankings:
-    """Lists of one length, with grades 1 to 4 on a share of the documents."""
+    """Return lists of one length, in which a share of the documents has grades from 1 to 4."""
     return _rankings(np.full(queries, length), relevant, decimals)
 
 
 @lru_cache(maxsize=1)
 def ragged(queries: int, relevant: float) -> fn.Rankings:
-    """Lists of lognormal length, 1 to 2,000 and about 110 on average."""
+    """Return lists of lognormal length, from 1 to 2,000 and about 110 on average."""
     lengths = np.random.default_rng(1).lognormal(4.4, 0.8, queries)
     return _rankings(np.clip(lengths, 1, 2000).astype(np.int64), relevant, None)
 
 
 def double(rankings: fn.Rankings) -> fn.Rankings:
-    """The same in the dtypes that pandas and Python give: float64 scores and int64 grades."""
+    """Return the same lists in the usual dtypes of pandas and Python: float64 scores and int64 grades."""
     grades, scores = rankings.relevance.astype(np.int64), rankings.scores.astype(np.float64)
     return fn.Rankings.from_offsets(rankings.offsets, grades, scores)
 
 
 def continuous(rankings: fn.Rankings) -> fn.Rankings:
-    """The same lists with grades that are (almost) all different."""
+    """Return the same lists with grades that are almost all different."""
     grades = np.random.default_rng(2).random(rankings.n_docs, dtype=np.float32)
     return fn.Rankings.from_offsets(rankings.offsets, grades, rankings.scores)
 
 
 def untied(queries: int, length: int, relevant: float = 0.5) -> fn.Rankings:
-    """Lists without equal scores, on which tools agree however they order tied documents."""
+    """Return lists without equal scores, on which tools agree however they order tied documents."""
     rng = np.random.default_rng(3)
     ranks = rng.permuted(np.tile(np.arange(length, dtype=np.float32), (queries, 1)), axis=1)
     scores = (ranks + rng.random((queries, length), dtype=np.float32) / 2) / length

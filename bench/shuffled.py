@@ -1,12 +1,12 @@
-"""Rows in any order, from Parquet to a mean: against pyarrow reading the same columns, and DuckDB and Polars asking the same.
+"""Time rows in any order, from Parquet to a mean, against pyarrow reading the same columns and DuckDB and Polars computing the mean.
 
     python -m bench.shuffled [rows] [--ids int64 text] [--seconds S]
 
-Queries are of lognormal length, 90,000 in 10 million rows, ids are numbers without a pattern or texts made of them, and their
-dictionary fits no page. Every answer is checked: ours bit for bit against arrays, theirs to nine digits. Rounds in turns.
+Queries have lognormal lengths, 90,000 in 10 million rows. Ids are random numbers or texts made of them, too many for a dictionary of
+Parquet. Every answer is checked: ours bit for bit against arrays, the others to nine digits. The tools run in turns.
 
-Bias: one file, in the page cache, compressed by Snappy as pyarrow does; all tools run on all cores; scores without ties, since SQL
-takes them in any order.
+Bias: one file, in the page cache, compressed by Snappy as is pyarrow's default; all tools use all cores; scores have no ties, since
+SQL ranks them in any order.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from bench.timing import take_turns
 
 ROWS, ROWS_A_QUERY = 10_000_000, 111
 COLUMNS = ["query_id", "label", "score"]
-MEMORY = "256MB"  # holds grades and scores of all rows, and a number for each
-_BARS = {"int64": (2.2, 3.0, 3.0), "text": (1.3, 2.0, 8.0)}  # in memory, as a stream, against each rival
+MEMORY = "256MB"  # enough for the grade, the score and a number of each row
+_BARS = {"int64": (2.2, 3.0, 3.0), "text": (1.3, 2.0, 8.0)}  # in memory; as a stream; against each rival
 
 _SQL = """
 with lists as (
@@ -48,7 +48,7 @@ select avg(case when idcg > 0 then dcg / idcg else 0 end) from sums
 
 
 def file_of(folder: Path, rows: int, ids: str) -> Path:
-    """Rows in any order, with ids of this type; written where the file is not there."""
+    """Return the path of rows in any order with ids of this type, and write the file if it does not exist."""
     path = folder / f"shuffled-{rows}-{ids}.parquet"
     if path.exists():
         return path
@@ -69,7 +69,7 @@ def file_of(folder: Path, rows: int, ids: str) -> Path:
         names = pa.array([f"query-{number:013d}" for number in numbers.tolist()])
     draft = path.with_suffix(".draft")
     table = pa.table(dict(zip(COLUMNS, (names.take(pa.array(queries)), labels, scores), strict=True)))
-    # neither kind of id has a dictionary that would spare reading each of them
+    # no dictionaries for ids, so that each id has to be read
     pq.write_table(table, draft, use_dictionary=["label"])
     draft.rename(path)
     return path

@@ -1,4 +1,4 @@
-"""Tables in Markdown and plain text, made from a record; those of the READMEs and of docs/ are written by this script.
+"""Write the tables of the READMEs and of docs/ from a record, and format tables in Markdown and plain text.
 
 python -m bench.tables            # from the newest record
 python -m bench.tables RECORD
@@ -23,7 +23,7 @@ SECTIONS = {
     "shuffled": "From Parquet to a mean, rows in any order",
     "instructions": "Instructions, counted by callgrind",
 }
-# the rivals that the main README shows; docs/performance.md has all
+# the rivals in the main README; docs/performance.md has all of them
 SHOWN = (
     "scikit-learn ndcg_score",
     "pytrec_eval ndcg_cut_10",
@@ -35,7 +35,7 @@ SHOWN = (
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """Three digits, as few zeros as that takes; a dash where nothing was measured."""
+    """Format a number with three digits; a dash if it was not measured."""
     if value is None:
         return "-"
     text = f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
@@ -51,7 +51,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def plain(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The same for a terminal: columns padded."""
+    """Return a table for a terminal, with padded columns."""
     lines = [list(head), *map(list, rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
@@ -65,7 +65,7 @@ HEADS = {"rivals": ("", "our time", "asked for", "its time", "times as long", "b
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """A row of the long tables. Times are the processor's; two threads are held to the wall's, so that is shown."""
+    """Return a row of the long tables. Times are processor times, but wall times for two threads, whose bar is of wall time."""
     by_wall = row.wants == "more" and row.section == "kernels"
     mine, base = (row.wall, row.baseline_wall) if by_wall else (row.cpu, row.baseline_cpu)
     sign = {"more": "≥ ", "less": "≤ "}[row.wants]
@@ -76,7 +76,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def losses(rows: Iterable[Row]) -> list[Row]:
-    """Where the package is behind: bars that are missed, and tools that are faster."""
+    """Return the rows in which a bar is missed or another tool is faster."""
     return [
         row
         for row in rows
@@ -95,7 +95,7 @@ def sentence(rows: Sequence[Row], path: Path) -> str:
 
 
 def rivals_table(rows: Iterable[Row]) -> str:
-    """Each rival that answered, slowest first."""
+    """Return a table of the rivals that ran, slowest first."""
     answered = sorted(
         (row for row in rows if row.section == "rivals" and row.ratio is not None),
         key=lambda row: -(row.ratio or 0),
@@ -111,12 +111,12 @@ def rivals_table(rows: Iterable[Row]) -> str:
 
 
 def short_table(rows: Sequence[Row], path: Path) -> str:
-    """The main README's: the rivals that most people know."""
+    """Return the table of the main README: the best-known rivals."""
     return f"{rivals_table(row for row in rows if row.name in SHOWN)}\n{sentence(rows, path)}"
 
 
 def pages_tables(rows: Sequence[Row], path: Path) -> str:
-    """Those of docs/performance.md: all rivals, reading and starting, and where the package is behind."""
+    """Return the tables of docs/performance.md: all rivals, reading and starting, and where the package is behind."""
     parts = [sentence(rows, path), "## Other tools\n", rivals_table(rows)]
     for section in ("reading", "shuffled", "start"):
         title = "Starting, small calls, memory" if section == "start" else SECTIONS[section]
@@ -142,7 +142,7 @@ def list_of_losses(rows: Iterable[Row]) -> str:
 
 
 def long_tables(rows: Sequence[Row], path: Path) -> str:
-    """The bench README's: all that was measured, and first what is missed."""
+    """Return the tables of the bench README: first the missed bars, then all measurements."""
     parts = [sentence(rows, path), "### Where we lose\n", list_of_losses(rows)]
     for section, title in SECTIONS.items():
         chosen = [cells(row) for row in rows if row.section == section]
@@ -160,7 +160,7 @@ GENERATED: dict[str, tuple[Path, Callable[[Sequence[Row], Path], str]]] = {
 
 
 def insert(text: str, name: str, table: str) -> str:
-    """The text with the table between its two marks."""
+    """Return the text with the table between its two marks."""
     begin, end = f"<!-- {name}: written by bench/tables.py -->\n", f"<!-- end of {name} -->"
     head, found, rest = text.partition(begin)
     _, closed, tail = rest.partition(end)

@@ -1,4 +1,4 @@
-"""pytest-benchmark: fresh processes, whole, with the start of Python."""
+"""pytest-benchmark: fresh processes, including the start of Python."""
 
 from __future__ import annotations
 

@@ -9,14 +9,14 @@ import pytest
 
 import fastndcg as fn
 from bench import reference, roofline
-from bench.workloads import WORKLOADS, Workload, known
+from bench.workloads import WORKLOADS, Workload, is_known
 
 SCALE = 0.1
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 def test_evaluate(benchmark: Any, workload: Workload) -> None:
-    if not known(workload):
+    if not is_known(workload):
         pytest.skip("no such measure in this version")
     rankings = workload.sample(SCALE)
     reference.check(rankings, workload.measures, threads=workload.threads)

@@ -1,4 +1,4 @@
-"""pytest-benchmark: a Parquet file of half a million documents, read, and read and scored."""
+"""pytest-benchmark: read a Parquet file of half a million documents, with and without scoring it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as the least of several runs taken in turns, as the clock on the wall has it and as the processor's does."""
+"""Take the least wall time and processor time of several runs in turns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Time(NamedTuple):
-    """Seconds of the fastest run. `cpu` is what this process used, all threads together, whatever else the machine did."""
+    """Seconds of the fastest run. `cpu` is the processor time of this process, summed over its threads."""
 
     wall: float
     cpu: float
@@ -28,9 +28,9 @@ def fastest(times: list[Time]) -> Time:
 def take_turns(
     calls: Mapping[str, Callable[[], object]], *, seconds: float = 2.0, least: int = 5, most: int = 50
 ) -> dict[str, Time]:
-    """Fastest run of each call. They run in turns, so that a slow moment of the machine falls on all of them.
+    """Return the fastest run of each call. The calls run in turns, so that a slow moment of the machine affects all of them.
 
-    One run of each comes first and does not count: it compiles, and brings memory in.
+    One run of each comes first and does not count: it compiles kernels and faults memory in.
     """
     for call in calls.values():
         call()

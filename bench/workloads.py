@@ -1,4 +1,4 @@
-"""The workloads that have bars: what is scored, what its time is divided by, and how little that should be."""
+"""The workloads that have bars: what is scored, the baseline that its time is divided by, and the largest ratio allowed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FORTY = (
 
 @dataclass(frozen=True)
 class Workload:
-    """`measures` of `sample`, against the roofline, or against `base_measures` of `base_sample`, where those are given."""
+    """`measures` of `sample`, against the roofline, or against `base_measures` of `base_sample` if there are any."""
 
     name: str
     sample: Sample
@@ -66,7 +66,7 @@ _sparse = partial(_lists, queries=200_000, length=100, relevant=0.1)
 _thousand = partial(_lists, queries=20_000, length=1_000, relevant=0.1)
 _thousand_sparse = partial(_lists, queries=20_000, length=1_000, relevant=0.002)
 _long = partial(_lists, queries=200, length=100_000, relevant=0.001)
-# a fifth of the documents: these are compared with one another, and some take a second a run
+# a fifth of the documents, since these workloads are compared with each other, and some take a second per run
 _fewer = partial(_lists, queries=40_000, length=100, relevant=0.5)
 _alone = ("nDCG@10",)
 
@@ -103,7 +103,7 @@ WORKLOADS = (
         "forty measures in one call", _fewer, 3, measures=_FORTY, baseline="ERR alone, the dearest of them", base_sample=_fewer,
         base_measures=("ERR",),
     ),
-    # last: threads of OpenMP go on spinning for a while after their work, and that time would be counted to what follows
+    # last, since OpenMP threads spin for a while after their work, and that time would count for the next workload
     Workload(
         "lognormal lengths, two threads", _ragged, 1.9, threads=2, baseline="one thread", base_sample=_ragged,
         base_measures=_alone,
@@ -111,7 +111,7 @@ WORKLOADS = (
 )  # fmt: skip
 
 
-def known(workload: Workload) -> bool:
+def is_known(workload: Workload) -> bool:
     from fastndcg.measures import DEFINITIONS
 
     return workload.needs <= set(DEFINITIONS)
@@ -119,7 +119,7 @@ def known(workload: Workload) -> bool:
 
 def measure(workload: Workload, *, scale: float = 1.0, seconds: float = 2.0, least: int = 5) -> Row:
     """Check the answers, then time the whole call and its baseline in turns."""
-    if not known(workload):
+    if not is_known(workload):
         return Row("kernels", workload.name, workload.baseline, note="no such measure in this version")
     rankings = workload.sample(scale)
     reference.check(rankings, workload.measures, threads=workload.threads)
@@ -156,7 +156,7 @@ def measure(workload: Workload, *, scale: float = 1.0, seconds: float = 2.0, lea
         "ns/doc",
         *mine,
         *base,
-        # threads are there to save time on the wall; anything else is held to what the processor did
+        # wall time for threads, whose purpose is to save it; processor time otherwise
         ratio=base.wall / mine.wall if faster else mine.cpu / base.cpu,
         bar=workload.bar,
         moonshot=workload.moonshot,
@@ -171,7 +171,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
             if quick:
                 yield measure(workload, scale=0.05, seconds=0.2, least=3)
             else:
-                # two threads need moments in which both processors are free
+                # longer for two threads, which need moments in which both processors are free
                 yield measure(workload, seconds=2.0 * workload.threads**2)
         except BenchError as error:
             yield Row("kernels", workload.name, workload.baseline, note=f"failed: {error}")
