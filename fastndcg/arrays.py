@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrow_types import array_of, combine
+from fastndcg.arrow_types import array_of, combine, plain
 from fastndcg.errors import Argument, InputError, InputTypeError, Step, check_choice, check_length, count_of
 from fastndcg.later import is_arrow, pa
 
@@ -230,4 +230,4 @@ def arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | 
             raise InputTypeError(f"{name} is not a column of ids: {error}") from None
     if rows is not None:
         check_length(name, len(column), rows, "query" if name == "query_ids" else "document")
-    return column
+    return plain(column)

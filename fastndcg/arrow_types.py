@@ -35,11 +35,37 @@ def decode(column: Any) -> Any:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def plain_strings(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Views of strings as strings, which all of Arrow's functions know."""
-    if pa.types.is_string_view(column.type):
+def plain(column: pa.Array | pa.ChunkedArray) -> Any:
+    """The column in a type that all of Arrow's functions know: no views, run-end encoding or extension types.
+
+    >>> str(plain(pa.array(["a"], pa.string_view())).type)
+    'large_string'
+    """
+    kind, types = column.type, pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(column.cast(kind.storage_type))
+    if types.is_run_end_encoded(kind):
+        import pyarrow.compute as pc
+
+        return plain(pc.run_end_decode(column))
+    if types.is_string_view(kind):
         return column.cast(pa.large_string())
-    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
+    if types.is_binary_view(kind):
+        return column.cast(pa.large_binary())
+    if not types.is_dictionary(kind):
+        return column
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if types.is_string_view(kind.value_type) or types.is_binary_view(kind.value_type):
+        chunks = [
+            pa.DictionaryArray.from_arrays(chunk.indices, plain(chunk.dictionary), ordered=kind.ordered)
+            for chunk in chunks
+        ]
+        values = pa.large_string() if types.is_string_view(kind.value_type) else pa.large_binary()
+        kind = pa.dictionary(kind.index_type, values, kind.ordered)
+        column = pa.chunked_array(chunks, kind) if isinstance(column, pa.ChunkedArray) else chunks[0]
+    if types.is_null(kind.value_type) or any(chunk.dictionary.null_count for chunk in chunks):
+        return decode(column)  # so that a null is a null wherever it is counted
+    return column
 
 
 def with_long_offsets(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import as_array, negate, read_only, unmask
-from fastndcg.arrow_types import array_of, combine
+from fastndcg.arrow_types import array_of, combine, plain
 from fastndcg.errors import InputError, InputTypeError, check_flag, check_length, count_of
 from fastndcg.later import pa
 
@@ -155,7 +155,11 @@ def cast_queries(queries: Any, n_queries: int) -> pa.Table | None:
         raise InputError(
             f"queries has {count_of(table.num_rows, 'row')} for {count_of(n_queries, 'query')}; give a row for each query"
         )
-    return table
+    # extension types are kept: those of pandas are periods and intervals of its own
+    columns = [
+        column if isinstance(column.type, pa.BaseExtensionType) else plain(column) for column in table.columns
+    ]
+    return pa.table(columns, table.column_names)
 
 
 def flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Array]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import arrow_column, read_only
-from fastndcg.arrow_types import array_of, column_of, combine, decode, plain_strings, with_long_offsets
+from fastndcg.arrow_types import array_of, column_of, combine, decode, with_long_offsets
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.kernels import worlds
 from fastndcg.later import pa
@@ -192,11 +192,11 @@ def _plain_ids(query_ids: Any) -> pa.Array:
         column = combine(column)
         import pyarrow.compute as pc
 
-        values = plain_strings(column.dictionary)
-        if values.null_count or pc.count_distinct(values).as_py() != len(values):
+        values = column.dictionary
+        if pc.count_distinct(values).as_py() != len(values):
             return _plain_ids(values.take(column.indices))
         return pa.DictionaryArray.from_arrays(column.indices, values)
-    return combine(with_long_offsets(plain_strings(column)))
+    return combine(with_long_offsets(column))
 
 
 def _run_codes(ids: pa.Array) -> Array:

@@ -19,7 +19,7 @@ from fastndcg.arrays import (
     split_unjudged,
     unmask,
 )
-from fastndcg.arrow_types import array_of, combine, decode, plain_strings
+from fastndcg.arrow_types import array_of, combine, decode
 from fastndcg.casts import JudgedPool as JudgedPool  # noqa: PLC0414 - a public name of this module, too
 from fastndcg.casts import (
     cast_column,
@@ -814,7 +814,7 @@ class Rankings:
         for part in parts_of(self.lengths, _TOGETHER):
             first, last = part.start, part.stop
             start, stop = int(self.offsets[first]), int(self.offsets[last])
-            coded = combine(plain_strings(decode(self.doc_ids[start:stop])).dictionary_encode())
+            coded = combine(decode(self.doc_ids[start:stop]).dictionary_encode())
             codes = array_of(coded.indices, -1)
             query = np.repeat(np.arange(last - first), np.diff(self.offsets[first : last + 1]))
             keys = query * len(coded.dictionary) + codes

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import strategies as ours
@@ -603,6 +605,71 @@ def test_from_query_ids_of_categoricals() -> None:
         fn.Rankings.from_query_ids(
             pa.DictionaryArray.from_arrays([0, 1], pa.array(["b", None])), [1, 2], [2, 1]
         )
+
+
+# strings of types that few of Arrow's functions know; those of Polars are views
+VIEWS: dict[str, pa.Array] = {
+    "string view": pa.array(["q2", "q1", "q3"], pa.string_view()),
+    "binary view": pa.array([b"q2", b"q1", b"q3"], pa.binary_view()),
+    "dictionary of views": pa.DictionaryArray.from_arrays(
+        [1, 0, 2], pa.array(["q1", "q2", "q3"], pa.string_view())
+    ),
+    "dictionary of binary views": pa.DictionaryArray.from_arrays(
+        [1, 0, 2], pa.array([b"q1", b"q2", b"q3"], pa.binary_view())
+    ),
+    "runs": pc.run_end_encode(pa.array(["q2", "q1", "q3"])),
+    "opaque": pa.ExtensionArray.from_storage(
+        pa.opaque(pa.string(), "varchar", "postgres"), pa.array(["q2", "q1", "q3"])
+    ),
+}
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("in_chunks", [False, True], ids=["array", "chunks"])
+@pytest.mark.parametrize("kind", VIEWS)
+def test_ids_and_kept_columns_of_types_that_few_functions_know(kind: str, in_chunks: bool) -> None:
+    """Arrow's functions raised in `by`, `worst`, `explain`, `compare` and conventions that order ties by document id."""
+    given = pa.chunked_array([VIEWS[kind][:1], VIEWS[kind][1:]]) if in_chunks else VIEWS[kind]
+    plain = [str(value, "utf-8") if isinstance(value, bytes) else value for value in given.to_pylist()]
+    plain = [value.encode() for value in plain] if "binary" in kind else plain
+
+    def results(values: Any, of: str) -> list[Any]:
+        lists = [[1, 0, 2]] if of == "doc_ids" else [[1, 0], [0, 2], [1]]
+        scores = [[0.5] * len(grades) for grades in lists]
+        rankings = Rankings.from_lists(lists, scores, **{of: {"c": values} if of == "queries" else values})
+        rankings = pickle.loads(pickle.dumps(rankings[:]))
+        found = fn.evaluate(rankings, "nDCG@1")
+        other = found if of == "doc_ids" else fn.evaluate(rankings.with_scores([1, 2, 2, 1, 0]), "nDCG@1")
+        groups = "c" if of == "queries" else "query_id"
+        return [
+            found.queries.to_pydict(),
+            found.by(groups).to_pylist(),
+            found.worst("nDCG@1").to_pylist(),
+            fn.explain(rankings, "nDCG@1", query=rankings.query_ids[0].as_py()).to_arrow().to_pylist(),
+            [] if of == "doc_ids" else fn.compare({"a": found, "b": other}, cluster=groups).rows,
+            of == "doc_ids" and fn.evaluate(rankings, "nDCG@1", convention="trec_eval").mean(),
+        ]
+
+    for of in ("query_ids", "doc_ids", *([] if kind == "opaque" else ["queries"])):
+        assert results(given, of) == results(plain, of), of
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("kind", VIEWS)
+def test_ids_of_rows_of_types_that_few_functions_know(kind: str) -> None:
+    ids = pa.chunked_array([VIEWS[kind][:2], VIEWS[kind][:1]])
+    rankings = Rankings.from_query_ids(ids, [1, 2, 0], [3, 2, 1], doc_ids=VIEWS[kind])
+    assert rankings.offsets.tolist() == [0, 2, 3] and rankings.relevance.tolist() == [1, 0, 2]
+    assert rankings.query_ids.to_pylist() == VIEWS[kind][:2].to_pylist()
+    assert rankings.doc_ids is not None
+    assert rankings.doc_ids.to_pylist() == [VIEWS[kind][row].as_py() for row in (0, 2, 1)]
+
+
+@pytest.mark.pure
+def test_ids_of_a_dictionary_without_values() -> None:
+    """Pandas makes one of an empty categorical column."""
+    for empty in (pa.array([]).dictionary_encode(), pd.Categorical([])):
+        assert Rankings.from_query_ids(empty, [], []).n_queries == 0
 
 
 # ---- a document and a query are there once ----

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import numba
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
@@ -417,6 +418,33 @@ def test_order_of_rows_is_a_sort_by_score_and_id(data):
         ordered = sorted(docs, key=str.encode, reverse=turn < 0)
         wanted = sorted(ordered, key=lambda doc: -run["q"][doc])
         assert Rankings.from_qrels_run({"q": {"a": 1}}, run, ties=ties).doc_ids.to_pylist() == wanted
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("of", ["query_id", "doc_id"])
+def test_ids_of_tables_in_types_that_few_functions_of_arrow_know(of: str) -> None:
+    """Dictionaries of views, which Polars makes of categories, raised; a null in a dictionary or in runs was an id like others."""
+    ids = {"query_id": ["q", "q", "q"], "doc_id": ["b", "a", "c"]} | {of: ["b", "a", "c"]}
+    rest = {"rel": [1, 0, 2], "score": [1.0, 1.0, 1.0]}
+    wanted = Rankings.from_qrels_run(pa.table(ids | rest), pa.table(ids | rest))
+    values = pa.array(["a", "b", "c"])
+    for given_ids in (
+        pa.DictionaryArray.from_arrays([1, 0, 2], values.cast(pa.string_view())),
+        pc.run_end_encode(pa.array(ids[of])),
+    ):
+        table = pa.table(ids | {of: given_ids} | rest)
+        found = Rankings.from_qrels_run(table, table)
+        assert found.doc_ids.to_pylist() == wanted.doc_ids.to_pylist()
+        assert found.relevance.tolist() == wanted.relevance.tolist() and found.queries == wanted.queries.cast(
+            found.queries.schema
+        )
+    for with_null in (
+        pa.DictionaryArray.from_arrays([1, 0, 2], ["a", "b", None]),
+        pc.run_end_encode(pa.array(["b", "a", None])),
+    ):
+        table = pa.table(ids | {of: with_null} | rest)
+        with pytest.raises(InputError, match=f'column "{of}" has 1 null; the first is at row 2'):
+            Rankings.from_qrels_run(table, table)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 400), st.integers(0, 64), st.integers(0, 63), st.booleans())

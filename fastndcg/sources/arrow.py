@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import combine_flags
-from fastndcg.arrow_types import array_of, column_of, decode, is_list, is_number, with_long_offsets
+from fastndcg.arrow_types import array_of, column_of, decode, is_list, is_number, plain, with_long_offsets
 from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, count_of
 from fastndcg.grouping import Grouped, group_by_query
 from fastndcg.intents import intent_grades
@@ -28,7 +28,6 @@ from fastndcg.sources.values import (
     ids_in,
     join_arrays,
     numbers_in,
-    plain,
     refuse_nulls,
     scores_in,
     shown,

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import falling_keys, negate, offsets_from, offsets_of, read_only
-from fastndcg.arrow_types import array_of, column_of, combine, decode, places_of, plain_strings
+from fastndcg.arrow_types import array_of, column_of, combine, decode, places_of, plain
 from fastndcg.errors import (
     Argument,
     At,
@@ -549,9 +549,10 @@ def _table_side(
         return At(row + first_row)
 
     try:
-        for column in (*names[:2], *names[3:]):
-            refuse_nulls(column, table[column], place)
-        query, doc, *intent = (plain_strings(table[column]) for column in (*names[:2], *names[3:]))
+        named = (*names[:2], *names[3:])
+        query, doc, *intent = ids = [plain(table[column]) for column in named]
+        for column, held in zip(named, ids, strict=True):
+            refuse_nulls(column, held, place)
         if pa.types.is_floating(doc.type) or pa.types.is_nested(doc.type):
             raise InputTypeError(
                 f'column "{names[1]}" is {doc.type}; wanted whole numbers or strings as document ids'

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import OR_UNJUDGED, negate, split_unjudged
-from fastndcg.arrow_types import array_of, decode, is_number, plain_strings, with_long_offsets
+from fastndcg.arrow_types import array_of, decode, is_number, plain, with_long_offsets
 from fastndcg.errors import Argument, At, InputError, InputTypeError, Part, Step, count_of, suggest
 from fastndcg.tables import shorten
 
@@ -227,30 +227,6 @@ def doc_ids_in(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -
     column = plain(column)
     refuse_nulls(name, column, place, ". Drop those rows or name their documents.")
     return with_long_offsets(column)
-
-
-def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in a type that all functions of pyarrow support: no views, run-end encoding or extension types."""
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
-    if pa.types.is_run_end_encoded(kind):
-        import pyarrow.compute as pc
-
-        return plain(pc.run_end_decode(column))
-    if not pa.types.is_dictionary(kind):
-        return plain_strings(column)
-    if pa.types.is_string_view(kind.value_type):
-        chunks = [
-            pa.DictionaryArray.from_arrays(
-                chunk.indices, chunk.dictionary.cast(pa.large_string()), ordered=kind.ordered
-            )
-            for chunk in column.chunks
-        ]
-        return pa.chunked_array(chunks, pa.dictionary(kind.index_type, pa.large_string(), kind.ordered))
-    if any(chunk.dictionary.null_count for chunk in column.chunks):
-        return decode(column)  # so that a null is a null wherever it is counted
-    return column
 
 
 def join_arrays(arrays: Sequence[Array], dtype: npt.DTypeLike) -> Array:
