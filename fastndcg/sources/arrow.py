@@ -97,6 +97,7 @@ def rankings_from_table(
     to_decode: Collection[str] = (),
     numbers: int | Int64 = 0,
     grouped: Grouped | None = None,
+    threads: int = 1,
 ) -> Rankings:
     """Rankings from columns of a table; `to_decode` names kept dictionaries that are to come out as plain values.
 
@@ -114,7 +115,7 @@ def rankings_from_table(
         )
     if listed:
         return _from_lists(table, columns, to_decode, numbers)._with(_first_row=None)
-    return _from_long(table, columns, to_decode, numbers, grouped)
+    return _from_long(table, columns, to_decode, numbers, grouped, threads)
 
 
 def table_of(data: Any, names: Sequence[str]) -> pa.Table:
@@ -138,14 +139,14 @@ def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chu
     return numbers if numbers.cast(pa.string()).equals(ids.cast(pa.string())) else ids
 
 
-def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> Grouped:
+def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0, threads: int = 1) -> Grouped:
     """Rows of a table in long form by query, ids as plain values; raises as `rankings_from_table` does for ids.
 
     >>> columns = Columns("qid", "label", "score")
     >>> grouped_rows(pa.table({"qid": [7, 7, 3], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]}), columns).offsets
     array([0, 2, 3])
     """
-    grouped = _group(checked_ids(table, columns, numbers))
+    grouped = _group(checked_ids(table, columns, numbers), threads)
     return replace(grouped, query_ids=decode(grouped.query_ids))
 
 
@@ -181,6 +182,7 @@ def _from_long(
     to_decode: Collection[str],
     numbers: int | Int64,
     grouped: Grouped | None,
+    threads: int,
 ) -> Rankings:
     ids = checked_ids(table, columns, numbers)
 
@@ -191,7 +193,7 @@ def _from_long(
     scores = scores_in(columns, table[columns.score], place)
     more = _of_documents(columns, lambda name: (table[name], place), graded, len(table))
 
-    grouped = _group(ids) if grouped is None else grouped
+    grouped = _group(ids, threads) if grouped is None else grouped
     query_level = _QueryLevel(grouped, ids, numbers)
     kept = {name: query_level.column(name, table[name]) for name in columns.keep}
     kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
@@ -217,7 +219,7 @@ def _from_long(
     return rankings._with(_first_row=numbers if grouped.codes is None and isinstance(numbers, int) else None)
 
 
-def _group(ids: pa.ChunkedArray) -> Grouped:
+def _group(ids: pa.ChunkedArray, threads: int = 1) -> Grouped:
     """`group_by_query` by way of runs of equal ids: where rows stand together, ids are neither joined nor hashed."""
     if pa.types.is_run_end_encoded(ids.type):
         starts, ids_of_runs = runs_of(ids)
@@ -226,7 +228,7 @@ def _group(ids: pa.ChunkedArray) -> Grouped:
     else:
         changes = _changes(ids, most=len(ids) // 2)
         if changes is None or not len(changes):
-            return group_by_query(ids)
+            return group_by_query(ids, threads)
         starts, ids_of_runs = changes, _take(ids, changes)
     if is_number(ids_of_runs.type) and ids_of_runs.num_chunks:
         numbers = array_of(ids_of_runs)
@@ -263,33 +265,25 @@ def _changes(column: pa.ChunkedArray, most: int) -> Int64 | None:
 
     None where the type has no quick comparison, and where there are more than `most`.
     """
-    kind, found, before = column.type, [np.empty(0, np.int64)], 0
+    kind, flags = column.type, [np.empty(0, np.bool_)]
     if column.null_count:
         return None
     for chunk in column.chunks:
         if pa.types.is_dictionary(kind) or is_number(kind):
             values = array_of(chunk.indices if pa.types.is_dictionary(kind) else chunk)
-            changes = _list(values[1:] != values[:-1], most)
+            differs = values[1:] != values[:-1]
         elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
             import pyarrow.compute as pc
 
             # 3.4 ns a row, where encoding as a dictionary takes 14
-            changes = _list(array_of(pc.not_equal(chunk[1:], chunk[:-1])), most)
+            differs = array_of(pc.not_equal(chunk[1:], chunk[:-1]))
         else:
             return None
-        most -= 1 if changes is None else len(changes) + 1
-        if changes is None or most < 0:
+        most -= int(np.count_nonzero(differs)) + 1
+        if most < 0:  # to list so many took 10 ns a row
             return None
-        if len(chunk):
-            found.append(np.append(before, changes + before))
-        before += len(chunk)
-    return np.concatenate(found)
-
-
-def _list(changes: Array, most: int) -> Int64 | None:
-    if np.count_nonzero(changes) > most:  # to list so many took 10 ns a row
-        return None
-    return np.flatnonzero(changes) + 1
+        flags += [np.ones(min(len(chunk), 1), np.bool_), differs]
+    return np.flatnonzero(np.concatenate(flags))
 
 
 def _take(column: pa.ChunkedArray, rows: Int64) -> pa.ChunkedArray:

@@ -138,7 +138,9 @@ def read_dataset(dataset: Dataset, progress: Progress = None) -> Rankings:
     """Rankings of all files. Raises as `read_parquet` does."""
     table = read_table(dataset, progress)
     with naming(dataset.paths), Task("Finding the rows of each query", progress=progress is None):
-        rankings = rankings_from_table(table, dataset.columns, to_decode=dataset.encoded)
+        rankings = rankings_from_table(
+            table, dataset.columns, to_decode=dataset.encoded, threads=dataset.threads
+        )
     return warn_of_oddities(rankings, dataset.columns)
 
 
@@ -261,6 +263,10 @@ class Dataset(NamedTuple):
     @property
     def n_rows(self) -> int:
         return sum(part.footer.n_rows for part in self.parts)
+
+    def has_text_pages(self, name: str) -> bool:
+        """Whether a column of texts is read from its pages."""
+        return any(name in part.leaves and part.leaves[name].stored == np.uint8 for part in self.parts)
 
     def read(self, _: int | None = None) -> Rankings:
         """Rankings of all files, by as many threads as opened them. Raises as `read_parquet` does."""
@@ -447,11 +453,17 @@ class Span(NamedTuple):
 def read_table(dataset: Dataset, progress: Progress = None) -> pa.Table:
     """The wanted columns of all files, in order."""
     names, threads = list(dataset.types), dataset.threads
-    share = dataset.n_rows * len(names) // threads
-    spans = list(spans_of(dataset, min(max(share, _FEWEST_ROWS), _MOST_ROWS)))
-    # a column is a task of its own where spans alone would leave threads idle
-    sets = [names] if len(spans) >= 2 * threads else [[name] for name in names]
-    tasks = [(dataset, span, columns) for span in spans for columns in sets]
+    share = dataset.n_rows // threads
+    spans = _spans_within(dataset, share * len(names))
+    if len(spans) >= 2 * threads:
+        tasks = [(dataset, span, names) for span in spans]
+    else:  # a column is a task of its own where spans alone would leave threads idle; texts take as long as all others together
+        shorter = _spans_within(dataset, share)
+        tasks = [
+            (dataset, span, [name])
+            for name in names
+            for span in (shorter if dataset.has_text_pages(name) else spans)
+        ]
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     done, total = 0, dataset.n_rows
     with Task("Reading", "rows", progress) as task:
@@ -459,11 +471,14 @@ def read_table(dataset: Dataset, progress: Progress = None) -> pa.Table:
         for (_, span, columns), arrays in zip(tasks, _in_order(read_span, tasks, threads), strict=True):
             for name, column in zip(columns, arrays, strict=True):
                 chunks[name].extend(column.chunks)
-            if columns is sets[-1]:
-                done += span.rows
-                task.advance(done, total)
+            done += span.rows * len(columns)
+            task.advance(done // len(names), total)
     read_types = {name: read_type(dataset, name) for name in names}
     return pa.table({name: pa.chunked_array(chunks[name], read_types[name]) for name in names})
+
+
+def _spans_within(dataset: Dataset, most: int) -> list[Span]:
+    return list(spans_of(dataset, min(max(most, _FEWEST_ROWS), _MOST_ROWS)))
 
 
 def spans_of(dataset: Dataset, most: int) -> Iterator[Span]:
