@@ -138,6 +138,17 @@ def test_an_error_of_clusters_is_the_sandwich() -> None:
     assert Spread.of(values[order], weight[order], renumbered[order]) == found
 
 
+@pytest.mark.parametrize("paired", [True, False])
+def test_clusters_of_equal_means_have_no_error(paired: bool) -> None:
+    """A difference without an error was divided by it."""
+    for shift, ours in ((0.0, [0.25, 0.75] * 3), (0.5, [0.75, 1.25] * 3)):
+        row = row_of([0.5] * 6, ours, cluster=[7, 7, 8, 8, 9, 9], paired=paired)
+        assert row["low"] == row["high"] == row["difference"] == shift
+        assert row["effect_low"] == row["effect_high"] == row["effect"] and (row["effect"] > 0) == bool(shift)
+        assert row["p"] == 1 if not shift else row["p"] < 1e-300
+    assert row["detectable"] == 0
+
+
 def test_of_equal_and_of_constant_differences() -> None:
     row = row_of([0.1, 0.2, 0.3], [0.1, 0.2, 0.3])
     assert (row["p"], row["low"], row["high"], row["nonzero"]) == (1, 0, 0, 0) and math.isnan(row["effect"])

@@ -113,8 +113,11 @@ class Difference(NamedTuple):
             # Hedges' correction of the bias
             corrected = 1 - 3 / (4 * self.freedom - 1) if self.freedom > 1 else NAN
             effect = corrected * self.difference / self.std
-            ends = noncentralities(self.difference / self.error, self.freedom, confidence)
-            effect_low, effect_high = (corrected * end * self.error / self.std for end in ends)
+            if not self.error:  # the means of all clusters are equal
+                effect_low = effect_high = effect
+            else:
+                ends = noncentralities(self.difference / self.error, self.freedom, confidence)
+                effect_low, effect_high = (corrected * end * self.error / self.std for end in ends)
         return {
             "low": low,
             "high": high,
