@@ -230,4 +230,5 @@ def arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | 
             raise InputTypeError(f"{name} is not a column of ids: {error}") from None
     if rows is not None:
         check_length(name, len(column), rows, "query" if name == "query_ids" else "document")
-    return plain(column)
+    column = plain(column)
+    return column.cast(pa.int64()) if pa.types.is_null(column.type) and not len(column) else column

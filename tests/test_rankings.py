@@ -672,6 +672,14 @@ def test_ids_of_a_dictionary_without_values() -> None:
         assert Rankings.from_query_ids(empty, [], []).n_queries == 0
 
 
+@pytest.mark.pure
+def test_no_queries_have_ids_of_a_type() -> None:
+    """Ids of Arrow's type null cannot be compared."""
+    for rankings in (Rankings.from_query_ids([], [], []), Rankings.from_lists([], query_ids=[])):
+        assert rankings.queries.schema.field("query_id").type == pa.int64()
+        assert fn.compare({"a": rankings, "b": rankings}, measures="RR").rows[0]["queries"] == 0
+
+
 # ---- a document and a query are there once ----
 
 
