@@ -84,9 +84,11 @@ def ir_measures_cases(queries: int) -> Iterator[Case]:
         for measure, value in mine.calc_aggregate(measures, qrels, run).items()
     )
     yield Case(
-        "ir_measures", f"{queries:,} queries x 1000, 50 judged",
-        lambda: ir_measures.calc_aggregate(measures, qrels, run), lambda: mine.calc_aggregate(measures, qrels, run),
-    )  # fmt: skip
+        "ir_measures",
+        f"{queries:,} queries x 1000, 50 judged",
+        lambda: ir_measures.calc_aggregate(measures, qrels, run),
+        lambda: mine.calc_aggregate(measures, qrels, run),
+    )
 
 
 def lists(queries: int) -> fn.Rankings:

@@ -69,9 +69,11 @@ def xgboost_cases(rows: int) -> Iterator[Case]:
     same(float(model.eval_set(sets).rpartition(":")[2]), float(line.rpartition(":")[2]), 1.01e-6)
     assert line.count(":") == 1, "the built-in metric is computed beside ours"
     yield Case(
-        "XGBoost", lambda: model.eval_set(sets), lambda: silent.eval_set(sets, 0, metric),
+        "XGBoost",
+        lambda: model.eval_set(sets),
+        lambda: silent.eval_set(sets, 0, metric),
         lambda: silent.eval_set(sets, 0, like),
-    )  # fmt: skip
+    )
 
     def of_query(true: Any, score: Any) -> float:
         return float(ndcg_score([true], [score], k=10))
@@ -83,9 +85,11 @@ def xgboost_cases(rows: int) -> Iterator[Case]:
     again.before_training(silent)
     as_theirs.before_training(silent)
     yield Case(
-        "XGBRanker, scikit-learn's function", lambda: once_a_query(silent.predict(train), train),
-        lambda: again.after_iteration(silent, 0, {}), lambda: as_theirs.after_iteration(silent, 0, {}),
-    )  # fmt: skip
+        "XGBRanker, scikit-learn's function",
+        lambda: once_a_query(silent.predict(train), train),
+        lambda: again.after_iteration(silent, 0, {}),
+        lambda: as_theirs.after_iteration(silent, 0, {}),
+    )
 
 
 def lightgbm_cases(rows: int) -> Iterator[Case]:

@@ -99,9 +99,11 @@ def of_polars(path: Path) -> float:
         return (ordered.head(10).cast(pl.Float64) / (rank + 1).log(2)).sum()
 
     grade, found, ideal = pl.col("label"), pl.col("found"), pl.col("ideal")
-    sums = pl.scan_parquet(path).group_by("query_id").agg(
-        found=dcg(grade.sort_by("score", descending=True)), ideal=dcg(grade.sort(descending=True))
-    )  # fmt: skip
+    sums = (
+        pl.scan_parquet(path)
+        .group_by("query_id")
+        .agg(found=dcg(grade.sort_by("score", descending=True)), ideal=dcg(grade.sort(descending=True)))
+    )
     mean = sums.select(pl.when(ideal > 0).then(found / ideal).otherwise(0.0).mean())
     return float(mean.collect().item())
 

@@ -103,8 +103,10 @@ class Plain:
     def __init__(self) -> None:
         self._child = subprocess.Popen(
             [sys.executable, __file__, "--plain"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        )
 
     def values(self, gust: Gust) -> Array:
         to, back = self._child.stdin, self._child.stdout

@@ -468,7 +468,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "null queries": {"qid": ["a", None, "a", "b"]},
     "negative grades": {"label": [-1, 0, 2, 1]},
     "a distance": {"score": None, "distance": [0.5, 0.1, 0.25, 1.0]},
-}  # fmt: skip
+}
 
 
 def _two(columns: dict[str, Any]) -> tuple[Any, Any]:
@@ -545,6 +545,7 @@ def test_every_argument_that_a_message_advises_is_one_of_the_function(name: str,
 
 
 ARRAY_FUNCTIONS = [
-    function for name, (function, _) in ADVISED.items()
+    function
+    for name, (function, _) in ADVISED.items()
     if name in ("offsets", "groups", "ids", "dense", "list", "scores", "ndcg", "ndcg_score")
-]  # fmt: skip
+]

@@ -82,7 +82,7 @@ WRITTEN: dict[str, Callable[[pa.Table], bytes]] = {
     "a.arrow": _in_memory(lambda table, sink: pf.write_feather(table, sink, compression="uncompressed")),
     "a.arrows": _in_memory(_stream),
     "b.feather": _in_memory(lambda table, sink: pf.write_feather(_coded(table), sink, compression="zstd")),
-}  # fmt: skip
+}
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
     ".gz": packed_by_gzip,
@@ -325,7 +325,7 @@ def test_judgments_and_runs_of_every_format(tmp_path: Path, name: str) -> None:
         ("", b"", True, "TREC"),
         ("a.csv", b"", None, "CSV"),
     ],
-)  # fmt: skip
+)
 def test_formats_by_first_bytes(name: str, start: bytes, has_rank: bool | None, expected: str) -> None:
     assert format_of(name, start, has_rank=has_rank).name == expected
 

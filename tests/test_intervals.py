@@ -148,7 +148,7 @@ def test_a_confidence_that_is_none(confidence: Any, message: str) -> None:
         (lambda random, size: random.beta(0.6, 0.4, size), 50, 0.065),
         (lambda random, size: reciprocal_ranks(random, size) - reciprocal_ranks(random, size), 50, 0.065),
     ],
-)  # fmt: skip
+)
 def test_intervals_cover_as_often_as_they_say(draw: Any, n: int, most: float) -> None:
     random = np.random.default_rng(1)
     truth = draw(random, 2_000_000).mean()

@@ -117,7 +117,7 @@ def test_files_are_parsed_alike() -> None:
         (QRELS, {"map"}, {"q2": {}}, {"q2": {"map": 0.0}}),
         ({"q1": {"a": 0}}, {"map", "ndcg"}, {"q1": {"a": 1}}, {"q1": {"map": 0.0, "ndcg": 0.0}}),
     ],
-)  # fmt: skip
+)
 def test_nothing_to_evaluate(qrels: Any, measures: Any, run: Any, wanted: Any) -> None:
     assert ours.RelevanceEvaluator(qrels, measures).evaluate(run) == wanted
 

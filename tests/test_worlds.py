@@ -221,8 +221,9 @@ def test_a_killed_compiler_leaves_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_p
     """The lock's file stays, the lock does not; whoever waited goes on, at the latest after the limit."""
     code = "from fastndcg.kernels import caching\nwith caching.alone():\n    print('held', flush=True)\n    {then}"
     environment = os.environ | {
-        "PYTHONPATH": str(Path(fn.__file__).parent.parent), "NUMBA_CACHE_DIR": str(tmp_path),
-    }  # fmt: skip
+        "PYTHONPATH": str(Path(fn.__file__).parent.parent),
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
 
     def start(then: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", code.format(then=then)]

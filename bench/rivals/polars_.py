@@ -23,9 +23,11 @@ def _prepare(rankings: fn.Rankings) -> Callable[[], float]:
         return (ordered.head(10).cast(pl.Float64) / (rank + 1).log(2)).sum()
 
     grade, found, ideal = pl.col("grade"), pl.col("found"), pl.col("ideal")
-    sums = frame.lazy().group_by("query", maintain_order=True).agg(
-        found=dcg(grade.sort_by("score", descending=True)), ideal=dcg(grade.sort(descending=True))
-    )  # fmt: skip
+    sums = (
+        frame.lazy()
+        .group_by("query", maintain_order=True)
+        .agg(found=dcg(grade.sort_by("score", descending=True)), ideal=dcg(grade.sort(descending=True)))
+    )
     mean = sums.select(pl.when(ideal > 0).then(found / ideal).otherwise(0.0).mean())
     return lambda: float(mean.collect().item())
 

@@ -450,6 +450,6 @@ _REFUSED = {
     "elasticsearch_unknown_doc_rating": (
         'unjudged documents get a rating that the ideal ranking does not have. Use "elasticsearch".'
     ),
-}  # fmt: skip
+}
 
 conventions = Conventions(_DECLARED, _REFUSED)

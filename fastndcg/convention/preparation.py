@@ -57,8 +57,13 @@ def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any])
         is_judged = None if is_judged is None else is_judged[rows]
         doc_ids = first_row = None
     return Rankings.from_offsets(
-        rankings.offsets, relevance, scores, judged=rankings.judged, is_judged=is_judged, query_ids=rankings.query_ids
-    )._with(doc_ids=doc_ids, _first_row=first_row)  # fmt: skip
+        rankings.offsets,
+        relevance,
+        scores,
+        judged=rankings.judged,
+        is_judged=is_judged,
+        query_ids=rankings.query_ids,
+    )._with(doc_ids=doc_ids, _first_row=first_row)
 
 
 def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:

@@ -139,7 +139,7 @@ def score_queries_of_levels(
         fetch(documents.scores, ahead + 3 * quarter, ahead + 4 * quarter)
         ideals_of_levels(
             scored, judged, plan.ideals, plan.falling, plan.earning, gains, ideals, ideal_lengths
-        )  # fmt: skip
+        )
         fetch(documents.relevance, ahead, ahead + 4 * quarter)
         finish_batch(placed, plan, work, batch, out)
 

@@ -168,7 +168,7 @@ def plain_rank_tied(
 @vectors(plain_rank_tied)
 def rank_tied(
     builder: Any, scores: Data, codes: Data, n: Any, lowest: Any, ranked: Data, firsts: Data, sizes: Data
-) -> None:  # fmt: skip
+) -> None:
     element = element_of(scores)
     word = ir.IntType(32)
     documents = builder.trunc(builder.sub(builder.shl(const(1), n), const(1)), word)
