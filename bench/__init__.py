@@ -2,5 +2,6 @@
 
 import os
 
-# measure compiled kernels, unless a row says otherwise: with `auto` a short benchmark would run plain kernels until compiling pays
+# measure compiled kernels, unless a row says otherwise: with `auto` a short benchmark would run plain kernels
+# until compiling pays
 os.environ.setdefault("FASTNDCG_KERNELS", "compiled")

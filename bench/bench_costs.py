@@ -1,13 +1,14 @@
-"""Measure what plain, cached and compiled kernels cost, beside the constants of `fastndcg.kernels.worlds` that choose among them.
+"""Measure what plain, cached and compiled kernels cost, beside the constants that choose among them.
 
     python -m bench.bench_costs [--rounds 3] [--only NAME ...]
 
-Times are processor seconds, which other processes disturb least, and the median of rounds in separate processes. A driver's plain
-cost is its time in the plain world divided by the size of its input. If another library takes the place of a plain kernel, the cost
-is the additional time of the whole statement compared with the loaded kernel. Compiling is timed once and takes about a minute.
+Times are processor seconds, which other processes disturb least, and the median of rounds in separate
+processes. A driver's plain cost is its time in the plain world divided by the size of its input. If another
+library takes the place of a plain kernel, the cost is the additional time of the whole statement compared
+with the loaded kernel. Compiling is timed once and takes about a minute.
 
-Bias: there is one input for each driver, with the most common types of files and NumPy. To compile or load a driver costs less
-after others in the same process.
+Bias: there is one input for each driver, with the most common types of files and NumPy. To compile or load a
+driver costs less after others in the same process.
 """
 
 from __future__ import annotations

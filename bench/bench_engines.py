@@ -4,17 +4,19 @@
     python bench/bench_engines.py --grouped [--rows 20e6] [--engines spark dask ray]
     python bench/bench_engines.py --stages 2e6 20e6
 
-The first form times three pipelines in turns: with `evaluate`, with a function that returns batches unchanged, and with one that
-returns a single row for each batch. A pipeline reads Parquet, groups rows by query, passes them to Python, and discards the results.
-The mean is first compared with that of `fastndcg.evaluate` in this process.
+The first form times three pipelines in turns: with `evaluate`, with a function that returns batches
+unchanged, and with one that returns a single row for each batch. A pipeline reads Parquet, groups rows by
+query, passes them to Python, and discards the results. The mean is first compared with that of
+`fastndcg.evaluate` in this process.
 
-The second form has rows sorted by query. It times `evaluate` with and without `grouped=True`, and a function that returns a single
-row for each batch.
+The second form has rows sorted by query. It times `evaluate` with and without `grouped=True`, and a function
+that returns a single row for each batch.
 
-The third form times each stage for several numbers of rows, fits seconds = fixed + rows x rate to all but the largest, and
-compares the largest with the prediction of the fit.
+The third form times each stage for several numbers of rows, fits seconds = fixed + rows x rate to all but the
+largest, and compares the largest with the prediction of the fit.
 
-Bias: one machine, so no shuffle uses a network; generated data; lists of 100 documents; int64 ids; files in the page cache.
+Bias: one machine, so no shuffle uses a network; generated data; lists of 100 documents; int64 ids; files in
+the page cache.
 """
 
 from __future__ import annotations

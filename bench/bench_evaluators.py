@@ -2,12 +2,13 @@
 
     python bench/bench_evaluators.py [--queries 300] [--seconds 4] [--only polars duckdb]
 
-The values of both are compared first, and a difference ends the run. Then both run in turns, in one process on one thread. The result
-is the processor time of the fastest call, including the time to read dictionaries.
+The values of both are compared first, and a difference ends the run. Then both run in turns, in one process
+on one thread. The result is the processor time of the fastest call, including the time to read dictionaries.
 
-Bias: generated data; 1,000 returned and few judged documents for each query, as in BEIR and MTEB, or 100 documents, all of them judged.
-Polars and DuckDB use plain expressions and SQL, which rank tied documents in any order; there are no ties here. Both evaluators of
-sentence-transformers embed texts with a bag-of-words model, which costs both the same.
+Bias: generated data; 1,000 returned and few judged documents for each query, as in BEIR and MTEB, or
+100 documents, all of them judged. Polars and DuckDB use plain expressions and SQL, which rank tied documents
+in any order; there are no ties here. Both evaluators of sentence-transformers embed texts with a bag-of-words
+model, which costs both the same.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Case(NamedTuple):
 
 
 def dicts(queries: int, returned: int, judged: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Judgments and a run. Half of the judged documents are returned, or all if as many are judged as returned."""
+    """Judgments and a run, which returns half of the judged documents, or all if it returns no others."""
     rng = np.random.default_rng(0)
     ids = [f"document-{number:07d}" for number in range(500_000)]
     qrels, run = {}, {}

@@ -1,6 +1,7 @@
 """Time several runs in one process against one process for each run: `python -m bench.bench_runs --runs 40`.
 
-The runs are generated: 50 queries of 200 documents, as small as those of a shared task. Both ways must print the same.
+The runs are generated: 50 queries of 200 documents, as small as those of a shared task. Both ways must print
+the same.
 """
 
 from __future__ import annotations

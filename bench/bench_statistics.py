@@ -2,10 +2,12 @@
 
     python bench/bench_statistics.py [--queries 1000000] [--experiments 2000]
 
-Coverage: the share of nominal 95 % intervals, in %, that miss the true mean, where 5 is right; and how often randomised Tukey finds
-a difference among five equal systems. Speed: ratios within one run, after the answers were compared.
+Coverage: the share of nominal 95 % intervals, in %, that miss the true mean, where 5 is right; and how often
+randomised Tukey finds a difference among five equal systems. Speed: ratios within one run, after the answers
+were compared.
 
-Bias: generated values; a machine with other work, so only ratios are meaningful; SciPy supports any statistic, this package means.
+Bias: generated values; a machine with other work, so only ratios are meaningful; SciPy supports any
+statistic, this package means.
 """
 
 from __future__ import annotations

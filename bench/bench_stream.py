@@ -2,13 +2,13 @@
 
     python bench/bench_stream.py [rows ...] [--ids int|string|shuffled] [--memory 256MB] [--threads N] [--folder FOLDER]
 
-For each number of rows (default 5 and 50 million) it writes a Parquet file of queries of lognormal length to FOLDER, and computes
-nDCG@10 in a separate process. It compares the mean with that of the generated batches, and prints the peak resident memory of the
-process, before and after, and nanoseconds for each row.
+For each number of rows (default 5 and 50 million) it writes a Parquet file of queries of lognormal length to
+FOLDER, and computes nDCG@10 in a separate process. It compares the mean with that of the generated batches,
+and prints the peak resident memory of the process, before and after, and nanoseconds for each row.
 
-Bias: the data is generated, compresses better than most, and is in the page cache when it is read. Memory is that of the process
-(`VmHWM` of Linux; `ru_maxrss` would be inherited from this one), including the interpreter, NumPy, pyarrow, Numba and a kernel:
-"loaded" is the peak before the first row.
+Bias: the data is generated, compresses better than most, and is in the page cache when it is read. Memory is
+that of the process (`VmHWM` of Linux; `ru_maxrss` would be inherited from this one), including the
+interpreter, NumPy, pyarrow, Numba and a kernel: "loaded" is the peak before the first row.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ Call = Callable[[], Any]
 
 
 class Case(NamedTuple):
-    """Calls of one booster for one evaluation: its own metric, our metric, and ours with the booster's convention."""
+    """Calls of one booster: its own metric, our metric, and ours with the booster's convention."""
 
     host: str
     theirs: Call

@@ -2,13 +2,15 @@
 
     python bench/bench_trec.py [--rows 2000000] [--repeat 5]
 
-Reading is timed from the path to data that can be evaluated. `parse_qrel` and `parse_run` of pytrec_eval return dicts; `read_trec`
-returns grouped arrays, and its time includes the join, the check for duplicates and the order of ties. `scan` only reads the run, as
-`parse_run` does. The answers are compared first. The result is the fastest of several calls, the second of two in each turn, in
-seconds of wall time and, in brackets, of processor time, which other processes disturb less.
+Reading is timed from the path to data that can be evaluated. `parse_qrel` and `parse_run` of pytrec_eval
+return dicts; `read_trec` returns grouped arrays, and its time includes the join, the check for duplicates and
+the order of ties. `scan` only reads the run, as `parse_run` does. The answers are compared first. The result
+is the fastest of several calls, the second of two in each turn, in seconds of wall time and, in brackets, of
+processor time, which other processes disturb less.
 
-Bias: the scanner is made for files with one blank between fields and contiguous queries, as TREC runs have them. `--digits 17` writes
-scores as Python does, in place of six decimals. pytrec_eval is single-threaded; `scan` uses all processors, and `scan, 1 thread` one.
+Bias: the scanner is made for files with one blank between fields and contiguous queries, as TREC runs have
+them. `--digits 17` writes scores as Python does, in place of six decimals. pytrec_eval is single-threaded;
+`scan` uses all processors, and `scan, 1 thread` one.
 """
 
 from __future__ import annotations

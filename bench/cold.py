@@ -1,4 +1,4 @@
-"""Measure cold starts: imports, the first score of a process, compiling, small calls, and memory beyond input and output."""
+"""Measure cold starts: imports, the first score of a process, compiling, small calls, memory."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _against(
     runs: int,
     kernels: Mapping[str, str] = _AUTO,
 ) -> Row:
-    """Time subject and baseline in fresh processes, in turns. `kernels` is the environment of the baseline."""
+    """Time subject and baseline in fresh processes, in turns. `kernels` is the baseline's environment."""
     for statements in (subject, baseline):  # fills the caches of bytecode and kernels
         _time(statements, **_COMPILED)
     turns = [(_time(subject, **_AUTO), _time(baseline, **kernels)) for _ in range(runs)]
@@ -99,7 +99,7 @@ def _against(
 
 
 def _whole(runs: int) -> Iterator[Row]:
-    """Time whole processes, with cached bytecode, in turns: the first answer on a machine that never compiled a kernel."""
+    """Time whole processes in turns: the first answer on a machine that never compiled a kernel."""
     with tempfile.TemporaryDirectory() as folder:
         _write_small(Path(folder))
         auto = {**_AUTO, "NUMBA_CACHE_DIR": folder}

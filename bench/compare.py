@@ -1,4 +1,4 @@
-"""Compare a run with an earlier record: ratios side by side, and a check of instruction counts, which noise does not affect."""
+"""Compare a run with an earlier record: ratios side by side, and a check of instruction counts."""
 
 from __future__ import annotations
 

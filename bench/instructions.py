@@ -1,8 +1,9 @@
-"""Count the instructions per document of a whole `evaluate` call with callgrind; other processes do not affect the count.
+"""Count the instructions per document of a whole `evaluate` call with callgrind, free of noise.
 
-valgrind does not support AVX-512, so kernels are compiled for `haswell` (AVX2). A change shows with either vector width.
-Only the calls are counted. The process tells valgrind when to start and when to write a count, by the instructions that valgrind
-treats as requests (<valgrind.h>). `--toggle-collect` does not work, since kernels that are compiled at run time have no symbols.
+valgrind does not support AVX-512, so kernels are compiled for `haswell` (AVX2). A change shows with either
+vector width. Only the calls are counted. The process tells valgrind when to start and when to write a count,
+by the instructions that valgrind treats as requests (<valgrind.h>). `--toggle-collect` does not work, since
+kernels that are compiled at run time have no symbols.
 """
 
 from __future__ import annotations

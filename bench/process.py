@@ -37,7 +37,7 @@ def whole(*arguments: str, environment: Mapping[str, str] | None = None) -> Time
 
 
 def python(*arguments: str, environment: Mapping[str, str] | None = None, timeout: float = 300) -> list[Any]:
-    """Run this Python with `arguments` in the root of the repository. Return the JSON values that it prints, one on each line."""
+    """Run this Python in the root of the repository. Return the JSON values that it prints, by line."""
     # cache bytecode, as in any installation: without it `import numba` takes four times as long
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))

@@ -1,4 +1,4 @@
-"""Time reading and scoring together, from Parquet or CSV to a mean, against pyarrow reading the same three columns.
+"""Time reading and scoring, from Parquet or CSV to a mean, against pyarrow reading the same columns.
 
 `python -m bench.reading FOLDER QUERIES IDS THREADS` measures one combination in its own process.
 """

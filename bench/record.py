@@ -18,7 +18,7 @@ MACHINE = "machine"
 
 
 class Row(NamedTuple):
-    """One measurement. `ratio` is the time divided by the baseline's, or the reverse if `wants` is "more". It is compared with the bar."""
+    """One measurement. `ratio`, our time over the baseline's or the reverse, is compared with the bar."""
 
     section: str
     name: str

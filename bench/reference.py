@@ -41,10 +41,10 @@ def _is_here(measure: fn.Measure) -> bool:
 
 
 def check(rankings: fn.Rankings, measures: tuple[str, ...], *, threads: int, queries: int = 200) -> None:
-    """Raise unless a sample of the queries has the values of this module, and all have the same alone as together.
+    """Check values against this module for a sample of queries, and that measures alone have the same.
 
-    A linear or exp2 nDCG is compared with `ndcg`, 1e-12 relative. Any other measure is scored alone, on one thread: bit
-    for bit the same.
+    A linear or exp2 nDCG is compared with `ndcg`, 1e-12 relative. Any other measure is scored alone, on one
+    thread: bit for bit the same.
     """
     together = fn.evaluate(rankings, measures, threads=threads)
     some = np.unique(np.linspace(0, rankings.n_queries - 1, queries).astype(int))

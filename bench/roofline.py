@@ -1,7 +1,8 @@
 """The roofline: one vectorised pass that only adds up the scores and the grades of each query.
 
-Every exact ranking measure has to read these, so this is the least time that memory and vector units allow. Sums are reordered
-(fastmath), so that they can be vectorised. The package itself never reorders the sums of a result.
+Every exact ranking measure has to read these, so this is the least time that memory and vector units allow.
+Sums are reordered (fastmath), so that they can be vectorised. The package itself never reorders the sums of a
+result.
 """
 
 from __future__ import annotations

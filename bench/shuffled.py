@@ -1,12 +1,13 @@
-"""Time rows in any order, from Parquet to a mean, against pyarrow reading the same columns and DuckDB and Polars computing the mean.
+"""Time rows in any order, from Parquet to a mean, against pyarrow, DuckDB and Polars.
 
     python -m bench.shuffled [rows] [--ids int64 text] [--seconds S]
 
-Queries have lognormal lengths, 90,000 in 10 million rows. Ids are random numbers or texts made of them, too many for a dictionary of
-Parquet. Every answer is checked: ours bit for bit against arrays, the others to nine digits. The tools run in turns.
+Queries have lognormal lengths, 90,000 in 10 million rows. Ids are random numbers or texts made of them, too
+many for a dictionary of Parquet. Every answer is checked: ours bit for bit against arrays, the others to nine
+digits. The tools run in turns.
 
-Bias: one file, in the page cache, compressed by Snappy as is pyarrow's default; all tools use all cores; scores have no ties, since
-SQL ranks them in any order.
+Bias: one file, in the page cache, compressed by Snappy as is pyarrow's default; all tools use all cores;
+scores have no ties, since SQL ranks them in any order.
 """
 
 from __future__ import annotations

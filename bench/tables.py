@@ -65,7 +65,7 @@ HEADS = {"rivals": ("", "our time", "asked for", "its time", "times as long", "b
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Return a row of the long tables. Times are processor times, but wall times for two threads, whose bar is of wall time."""
+    """Return a row of the long tables: processor times, but wall times for the bar of two threads."""
     by_wall = row.wants == "more" and row.section == "kernels"
     mine, base = (row.wall, row.baseline_wall) if by_wall else (row.cpu, row.baseline_cpu)
     sign = {"more": "≥ ", "less": "≤ "}[row.wants]
@@ -116,7 +116,7 @@ def short_table(rows: Sequence[Row], path: Path) -> str:
 
 
 def pages_tables(rows: Sequence[Row], path: Path) -> str:
-    """Return the tables of docs/performance.md: all rivals, reading and starting, and where the package is behind."""
+    """Return the tables of docs/performance.md: rivals, reading, starting, where the package is behind."""
     parts = [sentence(rows, path), "## Other tools\n", rivals_table(rows)]
     for section in ("reading", "shuffled", "start"):
         title = "Starting, small calls, memory" if section == "start" else SECTIONS[section]

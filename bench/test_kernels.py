@@ -1,4 +1,4 @@
-"""pytest-benchmark: scoring and the roofline. `pytest bench/test_kernels.py --benchmark-group-by=param:workload`."""
+"""pytest-benchmark: scoring and the roofline. Use `--benchmark-group-by=param:workload`."""
 
 from __future__ import annotations
 

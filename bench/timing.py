@@ -28,7 +28,7 @@ def fastest(times: list[Time]) -> Time:
 def take_turns(
     calls: Mapping[str, Callable[[], object]], *, seconds: float = 2.0, least: int = 5, most: int = 50
 ) -> dict[str, Time]:
-    """Return the fastest run of each call. The calls run in turns, so that a slow moment of the machine affects all of them.
+    """Return the fastest run of each call. Calls run in turns, so that slow moments affect all of them.
 
     One run of each comes first and does not count: it compiles kernels and faults memory in.
     """

@@ -1,4 +1,4 @@
-"""The workloads that have bars: what is scored, the baseline that its time is divided by, and the largest ratio allowed."""
+"""The workloads that have bars: what is scored, the baseline, and the largest ratio allowed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FORTY = (
 
 @dataclass(frozen=True)
 class Workload:
-    """`measures` of `sample`, against the roofline, or against `base_measures` of `base_sample` if there are any."""
+    """`measures` of `sample`, against the roofline or `base_measures` of `base_sample`."""
 
     name: str
     sample: Sample
@@ -103,7 +103,8 @@ WORKLOADS = (
         "forty measures in one call", _fewer, 3, measures=_FORTY, baseline="ERR alone, the dearest of them", base_sample=_fewer,
         base_measures=("ERR",),
     ),
-    # last, since OpenMP threads spin for a while after their work, and that time would count for the next workload
+    # last, since OpenMP threads spin for a while after their work, and that time would count for the next
+    # workload
     Workload(
         "lognormal lengths, two threads", _ragged, 1.9, threads=2, baseline="one thread", base_sample=_ragged,
         base_measures=_alone,

@@ -21,7 +21,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class JudgedPool(NamedTuple):
-    """All judged documents of each query, retrieved or not: query `q` owns `relevance[offsets[q]:offsets[q + 1]]`."""
+    """The judged documents of each query, returned or not: `relevance[offsets[q]:offsets[q + 1]]`."""
 
     offsets: Int64
     relevance: Array
@@ -63,7 +63,7 @@ def _cast_numbers(name: str, array: Array, wanted: str) -> Array:
 
 
 def plain_numbers(array: Array) -> Array:
-    """Return numbers in a form that kernels take: booleans as 0 and 1, half floats as float32, contiguous, in native byte order."""
+    """Return numbers for kernels: booleans as 0 and 1, half floats as float32, contiguous, native."""
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
     return _contiguous(array.astype(np.float32) if array.dtype.kind == "f" and array.itemsize == 2 else array)
@@ -192,7 +192,7 @@ def flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Arr
 
 
 def _check_widening(name: str, arrays: list[Array]) -> None:
-    """Refuse whole numbers that would lose digits as float64, the dtype that lists of different dtypes are joined to."""
+    """Refuse whole numbers that would lose digits as float64, to which lists of mixed dtypes are joined."""
     for query, array in enumerate(arrays):
         if array.dtype.kind in "iu" and array.size and (array.max() > 2**53 or array.min() < -(2**53)):
             raise InputError(

@@ -1,7 +1,8 @@
-"""All errors and warnings of this package. Each message says what was found, what was expected and what to do.
+"""All errors and warnings. Each message says what was found, what was expected and what to do.
 
-A message is a list of parts. Most parts are text. Arguments and calls are separate parts, since the command line names an option
-where Python names an argument. `str(error)` is the message for Python, and `error.in_words` rewrites it for others.
+A message is a list of parts. Most parts are text. Arguments and calls are separate parts, since the command
+line names an option where Python names an argument. `str(error)` is the message for Python, and
+`error.in_words` rewrites it for others.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Message:
         return type(self), self.parts
 
     def in_words(self, words: Callable[[Argument | Call], str | None]) -> str:
-        """Return the message with other words for arguments and calls. If `words` returns None, advice is left out."""
+        """Return the message with other words for arguments and calls, without advice that has none."""
         texts = []
         for part in self.parts:
             of_step = words(part.proposed) if isinstance(part, Step) else None
@@ -138,7 +139,7 @@ class ExtraError(FastndcgError, ImportError):
 
 
 def library(module: str, name: str, extra: str, what: str) -> Any:
-    """Import a module of an optional library. If it is missing, raise `ExtraError` with the command that installs it."""
+    """Import a module of an optional library. Raises `ExtraError` with the command that installs it."""
     from importlib import import_module
 
     try:
@@ -198,7 +199,7 @@ def check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
 
 
 def check_system(name: str, systems: Collection[str], *shown: Part) -> None:
-    """Raise `InputError` for a name that is not one of the systems. The message begins with `shown`, by default the name."""
+    """Raise `InputError` for a name that is not a system. The message begins with `shown` or the name."""
     if name not in systems:
         named = f" is not one of the systems: {', '.join(systems)}.{suggest(str(name), systems)}"
         raise InputError(*(shown or [f'"{name}"']), named)

@@ -35,7 +35,7 @@ class Grouped:
 
     @cached_property
     def rows(self) -> Int64 | None:
-        """The row numbers in query order; rows of a query keep their order. None if the rows are in query order already."""
+        """The row numbers in query order, stable; None if the rows are in query order already."""
         if self.codes is None:
             return None
         rows: Int64 = worlds.run(
@@ -93,7 +93,8 @@ def group_by_query(query_ids: Any, threads: int = 1) -> Grouped:
         codes = _run_codes(ids)
         changes = codes[1:] != codes[:-1]
         n_runs = int(np.count_nonzero(changes)) + bool(len(codes))
-        # if most runs have one row, all rows are numbered below anyway; sorting the runs took seven times as long
+        # if most runs have one row, all rows are numbered below anyway; sorting the runs took seven times as
+        # long
         if (codes[1:] >= codes[:-1]).all() or (
             2 * n_runs < len(codes) and len(np.unique(codes[np.append(True, changes)])) == n_runs
         ):
@@ -206,7 +207,7 @@ def _numbers_by_arrow(ids: pa.Array) -> Numbers:
 
 
 def id_column(query_ids: Any) -> pa.Array:
-    """Return query ids as one Arrow array without nulls; strings as dictionaries, so that ids are compared as integers."""
+    """Return query ids as one Arrow array without nulls; strings as dictionaries, to compare integers."""
     ids = _plain_ids(query_ids)
     is_coded = pa.types.is_integer(ids.type) or pa.types.is_dictionary(ids.type)
     return ids if is_coded else ids.dictionary_encode()

@@ -1,8 +1,8 @@
 """Show the progress of long calls in terminals and notebooks (`Task`), and messages of one line (`tell`).
 
-A task that takes more than a second is shown on stderr until it ends, by rich or tqdm, whichever is installed: the amount done, the
-total, the speed and the time left. Nothing is shown if stderr is neither a terminal nor a notebook, outside the main thread, in
-forked processes, and if FASTNDCG_PROGRESS is 0.
+A task that takes more than a second is shown on stderr until it ends, by rich or tqdm, whichever is
+installed: the amount done, the total, the speed and the time left. Nothing is shown if stderr is neither a
+terminal nor a notebook, outside the main thread, in forked processes, and if FASTNDCG_PROGRESS is 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PATIENCE, _PERIOD = 1.0, 0.2  # seconds before a task is shown, and between upd
 
 
 class Task:
-    """A step of a call that may take long. Of nested tasks, the outermost one with a total is shown, otherwise the innermost.
+    """A step of a call. Of nested tasks, the outermost one with a total is shown, otherwise the innermost.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ _shown = _Shown()
 
 
 def _new_bar() -> _Bar | None:
-    """Return a bar of rich, or of tqdm if rich is missing. In notebooks tqdm comes first, since rich needs ipywidgets there."""
+    """Return a bar of rich or tqdm. In notebooks tqdm comes first, since rich needs ipywidgets there."""
     for make in (_Tqdm, _Rich) if _in_notebook() else (_Rich, _Tqdm):
         with suppress(ImportError):
             return make()

@@ -1,4 +1,4 @@
-"""Turn the names that people and other tools use for measures into notation: any case, with or without separators.
+"""Turn the names that people and other tools use for measures into notation, in any case.
 
 `ndcg@10`, `Recall@10` and `map_cut.100` become `nDCG@10`, `R@10` and `AP@100`, which `measures` parses.
 """

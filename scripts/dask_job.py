@@ -3,8 +3,9 @@
 
     python scripts/dask_job.py predictions.parquet results --measure nDCG@10 --measure RR --by country
 
-writes a row for each query to results/queries and the means of each segment to results/means.parquet, and prints the means. It
-starts two worker processes. To use a running cluster, whose workers need fastndcg, pass `--scheduler tcp://...`.
+writes a row for each query to results/queries and the means of each segment to results/means.parquet, and
+prints the means. It starts two worker processes. To use a running cluster, whose workers need fastndcg, pass
+`--scheduler tcp://...`.
 """
 
 from __future__ import annotations

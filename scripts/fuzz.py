@@ -1,11 +1,11 @@
-"""Fuzz every reader with damaged files: it must read the same values as a reference, or raise an error of the package.
+"""Fuzz every reader with damaged files: it must agree with a reference or raise our error.
 
     python -m scripts.fuzz                                   1,000 mutants for each target
     python -m scripts.fuzz --target parquet --mutants 100000 --seed 7
     python -m scripts.fuzz --replay fuzz-failures/parquet-7-1234.parquet
 
-A mutant is defined by target, seed and number. A child process with limited memory and time reads it, so that crashes are found.
-Mutants that fail are written to a folder, and `--replay` reads one of them again.
+A mutant is defined by target, seed and number. A child process with limited memory and time reads it, so that
+crashes are found. Mutants that fail are written to a folder, and `--replay` reads one of them again.
 
 To add a target, add a `Target` to `TARGETS` of a module in `MODULES`. `mutate` damages bytes of any format.
 """
@@ -118,7 +118,7 @@ def limit_memory(more: int) -> None:
 
 
 def judge_all(target: Target, numbers: range, seed: int) -> None:
-    """Read mutants in a child, and print a line before and after each. A mutant that takes too long ends the process."""
+    """Read mutants in a child, and print a line before and after each. A slow mutant ends the process."""
     with tempfile.TemporaryDirectory(prefix="fastndcg-fuzz-") as folder:
         path = Path(folder) / f"mutant{target.ending}"
         for number in numbers:

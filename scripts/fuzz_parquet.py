@@ -1,4 +1,4 @@
-"""Fuzz Parquet: every reader refuses the files that pyarrow refuses, and refuses other files or reads the values of pyarrow."""
+"""Fuzz Parquet: a reader refuses what pyarrow refuses, and reads the values of pyarrow or refuses."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _REFUSED = (
 
 
 def table_of(rng: Random) -> pa.Table:
-    """Draw a table like those of users: of few or many queries, grouped or not, with columns that are not needed."""
+    """Draw a table like those of users: few or many queries, grouped or not, with more columns."""
     n_queries, numbers = rng.choice((1, 3, 12)), np.random.default_rng(rng.randrange(1 << 30))
     queries = np.repeat(np.arange(n_queries), numbers.integers(1, 24, n_queries))
     if rng.random() < 0.2:
@@ -236,7 +236,7 @@ _OPTIONS = {
 def judge(
     path: Path, options: Mapping[str, str] = _OPTIONS, ways: Sequence[int] = (1, 1 << 40)
 ) -> str | None:
-    """Compare what `read_parquet` and `scan_parquet` read, from pages and by pyarrow, with what pyarrow reads."""
+    """Compare `read_parquet` and `scan_parquet`, from pages and by pyarrow, with pyarrow."""
     table = _by_pyarrow(path, [*options.values()])
     wanted = None
     if table is not None:

@@ -1,8 +1,8 @@
 """Fuzz TREC, LETOR, CSV and .npy files, compared with readers in Python, and the notation of measures.
 
-This module parses TREC and LETOR in a few lines of Python, and a reader must accept exactly the same files. For CSV and .npy, where
-the readers of Python and NumPy accept other files, only values that both read are compared. TREC files are also compared with
-pytrec_eval, if it is installed and reads them.
+This module parses TREC and LETOR in a few lines of Python, and a reader must accept exactly the same files.
+For CSV and .npy, where the readers of Python and NumPy accept other files, only values that both read are
+compared. TREC files are also compared with pytrec_eval, if it is installed and reads them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _float(text: bytes) -> float:
 
 
 def _rows(data: bytes, has_rank: bool) -> list[tuple[Any, ...]] | None:
-    """Return query, second field, document and bits of the number of each line; None if a line is malformed."""
+    """Return query, second field, document and bits of the number of each line; None if malformed."""
     try:
         rows = [
             (line[0], line[1], line[2], np.float64(_float(line[4 if has_rank else 3])).tobytes())
@@ -146,7 +146,7 @@ _QRELS, _RUN = "1 0 doc-1 1\n2 0 doc-2 2\n", "1 Q0 doc-1 1 2.5 t\n2 Q0 doc-2 1 1
 
 
 def _judge_pair(path: Path, data: bytes, has_rank: bool) -> str | None:
-    """Read it with a second file, and compare with pytrec_eval if the file is plain text that pytrec_eval reads."""
+    """Read it with a second file, and compare with pytrec_eval if both files are plain text."""
     other = path.with_name("other.txt")
     other.write_text(_QRELS if has_rank else _RUN)
     pair = (other, path) if has_rank else (path, other)

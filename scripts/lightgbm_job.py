@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A LightGBM job to copy: train lambdarank on LETOR files, stop early by a measure of fastndcg, score every query.
+"""A LightGBM job to copy: train lambdarank on LETOR files, stop early by our measure, score every query.
 
     python scripts/lightgbm_job.py rank.train rank.test results --measure nDCG@10 --measure RR
 
-reads both files, which have svmlight rows, and the sizes of their queries from rank.train.query and rank.test.query. The first
-measure decides when to stop. The job writes the best model to results/model.txt and a row for each query of rank.test to
-results/queries.parquet, and prints the summary. `--convention lightgbm` computes nDCG as LightGBM prints it.
+reads both files, which have svmlight rows, and the sizes of their queries from rank.train.query and
+rank.test.query. The first measure decides when to stop. The job writes the best model to results/model.txt
+and a row for each query of rank.test to results/queries.parquet, and prints the summary.
+`--convention lightgbm` computes nDCG as LightGBM prints it.
 """
 
 from __future__ import annotations

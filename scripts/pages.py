@@ -6,8 +6,9 @@ Tables and lists are generated from the package, so that nothing is written twic
     what a reader of the source sees instead
     <!-- end of parameters -->
 
-the function of that name in `WRITTEN` gives what stands there in the built page. Pages that lie outside docs/ (`ELSEWHERE`) are
-written into pages of their own in the same way, and links between pages work in the repository and in the site.
+the function of that name in `WRITTEN` gives what stands there in the built page. Pages that lie outside docs/
+(`ELSEWHERE`) are written into pages of their own in the same way, and links between pages work in the
+repository and in the site.
 """
 
 from __future__ import annotations

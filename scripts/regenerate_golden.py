@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ask the tools that are installed here for their nDCG, and store what they say in tests/golden/conventions.json.
+"""Ask the installed tools for their nDCG, and store the values in tests/golden/conventions.json.
 
 Many of the tools exclude one another, so run this once in an environment of each:
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Decide whether a candidate may replace the released system: compare two prediction files, apply a gate, write a report.
+"""Decide whether a candidate may replace the released system: compare, apply a gate, write a report.
 
     python scripts/release_decision.py released.parquet candidate.parquet --by country --margin 0.005 --out report.html
 
-The confidence intervals must exclude a loss of more than the margin, over all queries and within each slice. Otherwise the script
-exits with 1, which stops a pipeline. Without files it generates a sample of two systems. It needs the extra `report`.
+The confidence intervals must exclude a loss of more than the margin, over all queries and within each slice.
+Otherwise the script exits with 1, which stops a pipeline. Without files it generates a sample of two systems.
+It needs the extra `report`.
 """
 
 from __future__ import annotations

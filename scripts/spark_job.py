@@ -3,9 +3,10 @@
 
     spark-submit scripts/spark_job.py predictions.parquet results --measure nDCG@10 --measure RR --by country
 
-writes a row for each query to results/queries and the means of each segment to results/means, and prints the means. Executors
-need fastndcg: install it where they run Python, or ship an environment with `--archives`. If they cannot write to a home
-directory, pass `--conf spark.executorEnv.NUMBA_CACHE_DIR=/tmp/numba`, where they cache what they compile.
+writes a row for each query to results/queries and the means of each segment to results/means, and prints the
+means. Executors need fastndcg: install it where they run Python, or ship an environment with `--archives`. If
+they cannot write to a home directory, pass `--conf spark.executorEnv.NUMBA_CACHE_DIR=/tmp/numba`, where they
+cache what they compile.
 """
 
 from __future__ import annotations

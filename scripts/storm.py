@@ -1,15 +1,16 @@
-"""Test millions of random queries and measures: compare values with the oracle, and compare all ways to compute them bit by bit.
+"""Test millions of random queries and measures against the oracle, and all ways to compute them.
 
     python -m scripts.storm --minutes 5                 random gusts until the time is over; prints the seed
     python -m scripts.storm --only infAP ERR_IA         only these measures
     python -m scripts.storm --seed 7 --gust 1234        repeat one gust
     python -m scripts.storm --replay storm-failures/7-1234.json
 
-A gust is a table of random queries and a list of measures with random parameters. The lengths of queries are around those at which
-kernels change their method; dtypes, ties, unjudged documents, pools and weights vary. All measures are evaluated together. The
-values must agree to 1e-12 with `tests/bulk.py`, or with `tests/oracle.py` for measures that it lacks. They must have the same bits
-as with each measure alone, two threads, a stream, shuffled rows, and kernels that are not compiled. A failure is reduced to few
-documents and measures and written to a file that `--replay` reads.
+A gust is a table of random queries and a list of measures with random parameters. The lengths of queries are
+around those at which kernels change their method; dtypes, ties, unjudged documents, pools and weights vary.
+All measures are evaluated together. The values must agree to 1e-12 with `tests/bulk.py`, or with
+`tests/oracle.py` for measures that it lacks. They must have the same bits as with each measure alone, two
+threads, a stream, shuffled rows, and kernels that are not compiled. A failure is reduced to few documents and
+measures and written to a file that `--replay` reads.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def evaluate(gust: Gust, **options: Any) -> Array:
 
 
 def complaint(gust: Gust, check: str) -> str | None:
-    """Run one of CHECKS on a gust. Return what is wrong, or None if nothing is or if the package refuses the gust."""
+    """Run one of CHECKS on a gust. Return what is wrong, or None, also if the package refuses the gust."""
     rng = np.random.default_rng(len(gust.table.relevance))
     try:
         values = evaluate(gust)
@@ -199,7 +200,7 @@ def differs(table: Ragged, asked: Asked, got: Array) -> str | None:
 
 
 def bound_of_cancelling(table: Ragged, asked: Asked) -> float:
-    """The scale of the tolerance for sums with negative gains, whose terms may cancel; 0 without negative gains."""
+    """The scale of the tolerance for sums with negative gains, whose terms may cancel; otherwise 0."""
     judged = table.relevance if table.is_judged is None else table.relevance[table.is_judged]
     gains = [asked.gain(grade) for grade in np.unique(judged).tolist()]
     return 10 * max(map(abs, gains)) * table.longest if min(gains, default=0) < 0 else 0.0
@@ -301,7 +302,7 @@ refused: Counter[str] = Counter()
 
 
 def blow(seed: int, number: int, only: Sequence[str] = (), *, every: bool) -> list[tuple[Gust, str, str]]:
-    """Test one gust. Return each reduced failure, its check and its message. Slow checks run for few gusts, unless `every`."""
+    """Test one gust. Return reduced failures. Slow checks run for few gusts, unless `every`."""
     rng = np.random.default_rng([seed, number])
     gust, found = draw(rng, only=only), []
     gust = drop_refused(gust)

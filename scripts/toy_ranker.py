@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A ranker of a few lines of NumPy, trained twice: to predict grades (pointwise), and to order pairs (pairwise).
+"""A ranker in NumPy, trained twice: to predict grades (pointwise), and to order pairs (pairwise).
 
     python scripts/toy_ranker.py --out toy_ranker.svg
 
-prints nDCG@5 of both after some epochs, shows how ties affect an untrained model, and draws nDCG@5 of every epoch (.svg, .png or
-.html; this needs the extra `plot`).
+prints nDCG@5 of both after some epochs, shows how ties affect an untrained model, and draws nDCG@5 of every
+epoch (.svg, .png or .html; this needs the extra `plot`).
 
-Annotators are strict with some queries and generous with others. Pointwise training learns this, although it changes no order
-within a query; pairwise training only sees differences within a query.
+Annotators are strict with some queries and generous with others. Pointwise training learns this, although it
+changes no order within a query; pairwise training only sees differences within a query.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def pointwise(train: Sample, weights: Array) -> Array:
 
 
 def pairwise(train: Sample, weights: Array) -> Array:
-    """The gradient of the logistic loss over pairs of documents of a query, the first of which has the higher grade."""
+    """The gradient of the logistic loss over pairs of documents; the first has the higher grade."""
     scores = train.features @ weights
     better = train.grades[:, :, None] > train.grades[:, None, :]
     pull = better / (1 + np.exp(scores[:, :, None] - scores[:, None, :]))

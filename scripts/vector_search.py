@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Measure how much an approximate vector search loses: search documents in Redis, and score the hits against graded labels.
+"""Measure how much an approximate vector search loses: score hits of Redis against graded labels.
 
     python scripts/vector_search.py --documents 20000 --queries 300
 
-The script starts a Redis server (8 or newer, which has vector sets), adds the documents as floats (NOQUANT), bytes (Q8) and bits
-(BIN), and searches the ten nearest documents of each query: by a graph with several search efforts (EF), and exactly (TRUTH). It
-prints a row for each search: nDCG@10, R@10 (how many of the ten nearest were found) and milliseconds per query. The first row is
-exact search in NumPy. The others also have their difference in nDCG@10 to the first row, with its 95 % interval.
+The script starts a Redis server (8 or newer, which has vector sets), adds the documents as floats (NOQUANT),
+bytes (Q8) and bits (BIN), and searches the ten nearest documents of each query: by a graph with several
+search efforts (EF), and exactly (TRUTH). It prints a row for each search: nDCG@10, R@10 (how many of the ten
+nearest were found) and milliseconds per query. The first row is exact search in NumPy. The others also have
+their difference in nDCG@10 to the first row, with its 95 % interval.
 
-Vectors are generated, in clusters of many sizes. Grades follow similarity, with noise, for a hundred judged documents of each
-query. The same seed generates the same vectors and grades. The server builds its graphs at random, so the numbers of graphs vary
-a little. `scripts/redis_8.sh` downloads a server if there is none.
+Vectors are generated, in clusters of many sizes. Grades follow similarity, with noise, for a hundred judged
+documents of each query. The same seed generates the same vectors and grades. The server builds its graphs at
+random, so the numbers of graphs vary a little. `scripts/redis_8.sh` downloads a server if there is none.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ def search(redis: Redis, collection: Collection, kind: str, how: Sequence[object
 def searches(
     redis: Redis, collection: Collection, efforts: Sequence[int]
 ) -> Iterator[tuple[str, pa.Table, float]]:
-    """Yield the result of each kind of vectors and each effort: a name, the hits, and milliseconds per query."""
+    """Yield the result of each kind of vectors and each effort: name, hits, milliseconds per query."""
     for kind in KINDS:
         redis.ask(
             [

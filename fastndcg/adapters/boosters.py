@@ -1,4 +1,4 @@
-"""Code that the adapters of boosters share: a data set is read once, and measured again whenever its scores change."""
+"""Code that the adapters of boosters share: a data set is read once and measured repeatedly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def unscored_rankings(offsets: Any, relevance: Any, weight: Any = None) -> Rankings:
-    """Return rankings of a data set, without scores yet. Arrays are copied, since a booster may free their memory."""
+    """Return rankings without scores. Arrays are copied, since a booster may free their memory."""
     grades = np.array(relevance)
     if grades.dtype.kind == "f" and len(grades) and grades.min() >= 0 and grades.max() < 255:
         narrow = grades.astype(np.uint8)  # so that grades are not cast in each iteration
@@ -35,7 +35,8 @@ def unscored_rankings(offsets: Any, relevance: Any, weight: Any = None) -> Ranki
 class Meter:
     """Computes measures repeatedly for data sets of which only the scores change.
 
-    A data set is identified by its object identity and referenced weakly. A pickled meter does not contain data sets.
+    A data set is identified by its object identity and referenced weakly. A pickled meter does not contain
+    data sets.
     """
 
     def __init__(self, measures: Any, like: Any = None, threads: int | None = None) -> None:
@@ -80,5 +81,5 @@ class Meter:
 
 
 def printable_name(measure: Any) -> str:
-    """Return a measure's notation without spaces and colons, at which XGBoost and LightGBM split their output."""
+    """Return a notation without spaces and colons, at which XGBoost and LightGBM split their output."""
     return str(measure).replace(" ", "").replace(":", "=")

@@ -40,8 +40,8 @@ def metric(
     measures : Measure, notation ("nDCG@10"), or ir_measures object
         A single measure, since CatBoost accepts only one.
     group : catboost.Pool, or sizes of queries, (n_queries,); or a list of these
-        The queries of every data set that is evaluated: the training data and those of `eval_set`. The metric tells data sets
-        apart by their number of documents.
+        The queries of every data set that is evaluated: the training data and those of `eval_set`. The metric
+        tells data sets apart by their number of documents.
     like : name or Convention, optional
         Compute nDCG as this tool does. With "catboost" the values are those of CatBoost's own `NDCG:top=10`.
     threads : int, optional
@@ -50,16 +50,18 @@ def metric(
     Returns
     -------
     object
-        It has the methods `evaluate`, `get_final_error` and `is_max_optimal`. CatBoost shows it under the notation of the measure,
-        without spaces and with "=" for ":". The weight of a query is that of its first document.
+        It has the methods `evaluate`, `get_final_error` and `is_max_optimal`. CatBoost shows it under the
+        notation of the measure, without spaces and with "=" for ":". The weight of a query is that of its
+        first document.
 
     Raises
     ------
     MeasureError, ConventionError
         A measure or a convention that does not exist; several measures.
     InputError
-        Two data sets with equally many documents in different queries. While training, where CatBoost raises a
-        `CatBoostError` with the message: a data set of another number of documents; one that CatBoost has shuffled.
+        Two data sets with equally many documents in different queries. While training, where CatBoost raises
+        a `CatBoostError` with the message: a data set of another number of documents; one that CatBoost has
+        shuffled.
 
     Notes
     -----

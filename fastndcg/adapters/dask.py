@@ -1,4 +1,4 @@
-"""Dask: scores of DataFrames of any size under any of its schedulers, with the values of `fastndcg.evaluate` bit for bit.
+"""Dask: scores of DataFrames of any size, under any scheduler, bit for bit those of `evaluate`.
 
     from fastndcg.adapters import dask as fnd
 
@@ -42,15 +42,15 @@ def evaluate(df: DataFrame, measures: Measures, **options: Unpack[parts.Keywords
     Parameters
     ----------
     df : dask.dataframe.DataFrame
-        A row for each document, in any order, or a row for each query with lists. To find the type of a column of objects, the
-        first partition with rows is computed.
+        A row for each document, in any order, or a row for each query with lists. To find the type of a
+        column of objects, the first partition with rows is computed.
     {parameters}
 
     Returns
     -------
     dask.dataframe.DataFrame
-        The query id and kept columns under their own names and in their own types, the weight if there is one, and a float64
-        column for each measure under its notation. The order of rows is not defined.
+        The query id and kept columns under their own names and in their own types, the weight if there is
+        one, and a float64 column for each measure under its notation. The order of rows is not defined.
 
     {raises}
 
@@ -148,7 +148,7 @@ def _sums(frame: pd.DataFrame, task: parts.Task, values: bool) -> parts.Sums:
 def _piece(
     frame: pd.DataFrame, task: parts.Task, quartiles: bool | None
 ) -> tuple[Any, tuple[pa.ChunkedArray, list[pd.DataFrame]]]:
-    """Return the results, or sums, of the queries inside a partition; their ids; and the rows of the queries at its edges."""
+    """Return results, or sums, of queries inside a partition; their ids; and the rows at its edges."""
     ids = table_of(frame, [task.query])[task.query]
     cut = together.runs_at_edges(ids, np.array([0, len(frame)]))
     first, last = (cut[0][1], cut[-1][0]) if len(cut) > 1 else (len(frame), len(frame))
@@ -162,7 +162,7 @@ def _piece(
 def _at_edges(
     pieces: list[tuple[pa.ChunkedArray, list[pd.DataFrame]]], task: parts.Task, quartiles: bool | None
 ) -> Any:
-    """Return the results, or sums, of the queries at edges. Refuse a query that is inside a partition and anywhere else."""
+    """Return results, or sums, of queries at edges. Refuse a query that is also inside a partition."""
     runs = [run for _, of_partition in pieces for run in of_partition]
     rows = pd.concat(runs, ignore_index=True) if runs else pd.DataFrame(columns=task.names)
     scored = [decode(ids) for ids, _ in pieces if len(ids)]
@@ -185,7 +185,7 @@ def _check_frame(name: str, frame: Any) -> None:
 
 
 def _rows(df: DataFrame, measures: Measures, options: parts.Options) -> tuple[parts.Task, DataFrame, bool]:
-    """Return the task; its columns, with all rows of a query in one partition; and whether edges may instead cut queries."""
+    """Return the task, its columns with queries in one partition each, and whether edges may cut queries."""
     _check_frame("df", df)
     partitions = options.partitions
     schema = _schema(df)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def register(connection: duckdb.DuckDBPyConnection, *, name: str = "ndcg", **parameters: Any) -> None:
-    """Add the function `ndcg(labels, scores, k)` to a connection: nDCG@k of a row that holds the two lists of a query.
+    """Add the function `ndcg(labels, scores, k)` to a connection: nDCG@k of a row with two lists.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def register(connection: duckdb.DuckDBPyConnection, *, name: str = "ndcg", **par
     MeasureError
         A parameter that does not exist.
     duckdb.InvalidInputException
-        The connection already has a function of this name. Queries raise it, with this package's message, for lists of different
-        lengths, nulls in them, NaN scores and all else that `Rankings.from_lists` refuses.
+        The connection already has a function of this name. Queries raise it, with this package's message, for
+        lists of different lengths, nulls in them, NaN scores and all else that `Rankings.from_lists` refuses.
 
     Notes
     -----

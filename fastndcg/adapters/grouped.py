@@ -3,9 +3,10 @@
     partition -> pieces: the values of the queries inside it, the rows of the queries at its edges
               -> shuffled by query id, one row for each query -> whole: queries at edges are scored, ids are compared
 
-An edge is the beginning or end of a partition, or of a part of a file within a partition. A query at an edge may continue in any
-other partition, so its rows are sent on. All other queries are scored in place. The ids of all queries are compared at the end,
-and a query that was scored and occurs anywhere else is refused, so that no value is computed from a part of a query.
+An edge is the beginning or end of a partition, or of a part of a file within a partition. A query at an edge
+may continue in any other partition, so its rows are sent on. All other queries are scored in place. The ids
+of all queries are compared at the end, and a query that was scored and occurs anywhere else is refused, so
+that no value is computed from a part of a query.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def pieces(
 ) -> Iterator[pa.Table]:
     """Yield a row for each query of a partition: its values, or its rows if it is at an edge.
 
-    `split` is a column whose value changes where another part of a file begins. For a summary there are `Sums` in place of values,
-    once for a table, and `values` says whether they keep the values.
+    `split` is a column whose value changes where another part of a file begins. For a summary there are
+    `Sums` in place of values, once for a table, and `values` says whether they keep the values.
     """
     waiting: pa.Table | None = None
     begins = True  # whether there is an edge at the beginning of the table
@@ -52,7 +53,7 @@ def pieces(
 
 
 def runs_at_edges(ids: pa.ChunkedArray, edges: Int64) -> Int64:
-    """Return the bounds of the runs of equal ids that touch an edge, (n_runs, 2). An edge is the number of rows before it.
+    """Return the bounds of runs of equal ids that touch an edge, (n_runs, 2). An edge counts rows before it.
 
     >>> runs_at_edges(pa.chunked_array([[7, 7, 8, 9, 9, 5]]), np.array([0, 3])).tolist()
     [[0, 2], [2, 3], [3, 5]]

@@ -36,18 +36,21 @@ def provider(*, ties: Ties = "input", first: bool = False, threads: int | None =
     Parameters
     ----------
     ties : "input", "average", "worst" or "best"
-        "input" ranks tied documents as the other providers of ir_measures do: by falling id, or by rising id if judgments are for
-        intents; scores are compared as float32. "average" is the expected value over all orders, without casting scores.
+        "input" ranks tied documents as the other providers of ir_measures do: by falling id, or by rising id
+        if judgments are for intents; scores are compared as float32. "average" is the expected value over all
+        orders, without casting scores.
     first : bool
-        True: `ir_measures.calc_aggregate`, its command line and PyTerrier's `pt.Experiment` ask this provider first.
+        True: `ir_measures.calc_aggregate`, its command line and PyTerrier's `pt.Experiment` ask this provider
+        first.
     threads : int, optional
         Default: all that Numba has.
 
     Returns
     -------
     ir_measures.providers.Provider
-        `calc`, `calc_aggregate`, `iter_calc` and `evaluator` take judgments and runs as named tuples, DataFrames and dicts of dicts.
-        `supports` says whether it has a measure. A judged query that the run lacks has the measure's default value, as in ir_measures.
+        `calc`, `calc_aggregate`, `iter_calc` and `evaluator` take judgments and runs as named tuples,
+        DataFrames and dicts of dicts. `supports` says whether it has a measure. A judged query that the run
+        lacks has the measure's default value, as in ir_measures.
 
     Raises
     ------
@@ -121,7 +124,7 @@ class Evaluator(providers.Evaluator):
                 yield ir_measures.Metric(query_id=query, measure=measure, value=value)
 
     def calc_aggregate(self, run: Any) -> dict[Any, float]:
-        """A number for each measure: the exact mean, or the aggregate that ir_measures defines for the measure."""
+        """A number for each measure: the exact mean, or the aggregate that ir_measures defines."""
         found = {}
         for _, measure, values in self._values(run):
             missing = len(self._queries) - len(values)

@@ -2,8 +2,10 @@
 
 from fastndcg.adapters import lightgbm as fnl
 
-lgb.train({"objective": "lambdarank", "metric": "None"}, train, valid_sets=[valid], feval=fnl.metric(["nDCG@10", "RR"]))
-lgb.LGBMRanker().fit(X, y, group=sizes, eval_set=[...], eval_group=[...], eval_metric=fnl.metric("nDCG@10"))
+parameters = {"objective": "lambdarank", "metric": "None"}
+lgb.train(parameters, train, valid_sets=[valid], feval=fnl.metric(["nDCG@10", "RR"]))
+ranker = lgb.LGBMRanker()
+ranker.fit(X, y, group=sizes, eval_set=[...], eval_group=[...], eval_metric=fnl.metric("nDCG@10"))
 fnl.Ranker().fit(X, y, qid=qid)
 """
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def metric(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Metric:
-    """Make a `feval` for `lightgbm.train` and `lightgbm.cv`, or an `eval_metric` for `LGBMRanker`: means of measures.
+    """Make a `feval` for `lightgbm.train` and `cv`, or an `eval_metric` for `LGBMRanker`.
 
     Parameters
     ----------
@@ -40,9 +42,9 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
     Returns
     -------
     callable (predictions, Dataset), or (label, predictions, weight, group) -> list of (name, mean, True)
-        True tells early stopping that higher is better. A data set is read once: do not change its labels, groups and weights
-        while the metric is in use. As in LightGBM, the weight of a query is the mean of its rows' weights. Names are the notation
-        of the measures, without spaces and with "=" for ":".
+        True tells early stopping that higher is better. A data set is read once: do not change its labels,
+        groups and weights while the metric is in use. As in LightGBM, the weight of a query is the mean of
+        its rows' weights. Names are the notation of the measures, without spaces and with "=" for ":".
 
     Raises
     ------
@@ -95,7 +97,7 @@ def _queries(label: Any, weight: Any, sizes: Any) -> Rankings:
 
 
 class Ranker(lightgbm.LGBMRanker):
-    """`LGBMRanker` with a query id for each row instead of group sizes, since scikit-learn can split only the former into folds.
+    """`LGBMRanker` with a query id for each row, which scikit-learn can split into folds.
 
     Its parameters, attributes and `predict` are those of `lightgbm.LGBMRanker`.
 
@@ -117,7 +119,8 @@ class Ranker(lightgbm.LGBMRanker):
         X : (n_docs, n_features)
         y : (n_docs,)
         qid : whole numbers or strings, (n_docs,)
-            Query of each row. Rows may be in any order; they are copied if the rows of a query are not contiguous.
+            Query of each row. Rows may be in any order; they are copied if the rows of a query are not
+            contiguous.
         sample_weight, init_score : (n_docs,), optional
         options
             The other keywords of `LGBMRanker.fit`, as `eval_set` and `eval_group`.

@@ -1,9 +1,10 @@
-"""Code that Spark, Dask and Ray share: a worker scores the whole queries of its part on one thread, and adds up exact sums.
+"""Code that Spark, Dask and Ray share: a worker scores whole queries on one thread, and sums exactly.
 
     engine's table -> make_task in the driver -> Task -> rows of a query in one part -> whole_queries -> results, or Sums
 
-A part is scored like a whole data set, and no value depends on other queries, so the values of an engine are those of `evaluate`,
-bit for bit. Sums are fractions, so merging them in any order gives exactly the sums of the whole.
+A part is scored like a whole data set, and no value depends on other queries, so the values of an engine are
+those of `evaluate`, bit for bit. Sums are fractions, so merging them in any order gives exactly the sums of
+the whole.
 """
 
 from __future__ import annotations
@@ -202,7 +203,7 @@ def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -
 
 
 def make_task(schema: pa.Schema, measures: Measures, options: Options) -> Task:
-    """Make the task, and check it against the columns before any worker starts. A column of type null may get any type later."""
+    """Make the task, and check it against the columns. A column of type null may get any type later."""
     columns = find_columns(schema.names, options, is_list=lambda name: is_list(schema.field(name).type))
     if columns.query is None:
         raise ColumnError(
@@ -267,7 +268,7 @@ def score(task: Task, table: pa.Table) -> tuple[Scores, npt.NDArray[np.int64]]:
 
 
 def results(task: Task, table: pa.Table) -> pa.Table:
-    """Return a row for each query of a part: the id and kept columns in their own types, then a float64 column for each measure."""
+    """Return a row for each query of a part: the id, kept columns, and a float64 column for each measure."""
     scores, first = score(task, table)
     rows = pa.array(first)
     columns = [table[task.query].take(rows), *(table[name].take(rows) for name in task.columns.keep)]
@@ -308,7 +309,7 @@ def whole_queries(task: Task, batches: Iterable[pa.RecordBatch], at_once: int = 
 
 
 def packed_names(task: Task) -> list[str]:
-    """The columns of a table with a row for each query: its id, its number of rows, and lists of the other columns."""
+    """The columns of a table with a row for each query: id, number of rows, and lists of the others."""
     return [task.query, _COUNT, *(name for name in task.names if name != task.query)]
 
 
@@ -322,8 +323,8 @@ def with_nulls(task: Task) -> set[str]:
 def unpack(task: Task, batch: pa.RecordBatch) -> pa.Table:
     """Turn a batch with a row for each query, with lists, into a table with a row for each document.
 
-    Lists of structures have a single field. Spark leaves nulls out of other lists. They are appended again, so that scoring
-    refuses them with an error that names the column and the query.
+    Lists of structures have a single field. Spark leaves nulls out of other lists. They are appended again,
+    so that scoring refuses them with an error that names the column and the query.
     """
     counts = batch.column(_COUNT).to_numpy()
     places = runs_of(0, counts)  # the position of each row in its query
@@ -445,7 +446,7 @@ def add_up(task: Task, tables: Iterable[pa.Table], *, values: bool) -> Sums:
 def summary_of(
     task: Task, found: Sequence[Sums], *, values: bool, confidence: float | None = None
 ) -> Summary:
-    """Return the result of `Scores.summary` for all queries from the sums of parts; with quartiles if the sums have values."""
+    """Return the result of `Scores.summary` for all queries, with quartiles if the sums have values."""
     sums, rows = Sums.total(len(task.measures), found), []
     weighted = task.columns.weight is not None
     heeds = weighted and (task.convention is None or task.convention.weights != "ignored")
@@ -536,7 +537,7 @@ Groups = list[tuple[tuple[Any, ...], Sums]]
 
 
 def sums_by(means: Means, table: pa.Table) -> Groups:
-    """Return the sums of each group in a part of the results. Without columns to group by, there is one group."""
+    """Return the sums of each group in a part of the results; one group without columns to group by."""
     values = np.stack([table[column].to_numpy() for column in means.notations])
     weight = None if means.weight is None else table[means.weight].to_numpy()
     distinct: list[tuple[Any, ...]] = [()]
@@ -554,7 +555,7 @@ def sums_by(means: Means, table: pa.Table) -> Groups:
 
 
 def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]) -> pa.Table:
-    """Return the result of `Scores.by` for all queries, but ascending with null last. `kinds` are the types of the groups.
+    """Return the result of `Scores.by`, ascending with null last. `kinds` are the types of the groups.
 
     Empty queries are not counted, since an empty query has the same value as a query of value 0.
     """

@@ -35,7 +35,8 @@ class OfFrame:
         measures, threads
             As in `fastndcg.evaluate`.
         columns
-            The keywords of `Rankings.from_arrow`: names of columns, `keep`, `nan`. Columns are found by their usual names.
+            The keywords of `Rankings.from_arrow`: names of columns, `keep`, `nan`. Columns are found by their
+            usual names.
 
         Raises
         ------
@@ -59,7 +60,7 @@ class OfLazyFrame:
         self._frame = frame
 
     def evaluate(self, measures: Any, *, threads: int | None = None, **columns: Any) -> Scores:
-        """Compute measures of every query. Polars' streaming engine computes the rows, and only the needed columns.
+        """Compute measures of every query. Polars' streaming engine computes only the needed columns.
 
         Parameters and errors are those of `OfFrame.evaluate`.
         """

@@ -56,7 +56,7 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
 
 
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
-    """Aggregate a measure over queries: the sum of counts, the geometric mean of `gm_` measures, otherwise the mean.
+    """Aggregate over queries: the sum of counts, the geometric mean of `gm_` measures, otherwise the mean.
 
     >>> compute_aggregated_measure("num_ret", [2.0, 3.0]), compute_aggregated_measure("map", [0.5, 1.0])
     (5.0, 0.75)
@@ -72,10 +72,11 @@ class RelevanceEvaluator:
     Parameters
     ----------
     query_relevance : dict of dicts, query -> document -> whole number
-        It is read once. A negative grade marks an unjudged document of the pool. Queries without judgments do not count.
+        It is read once. A negative grade marks an unjudged document of the pool. Queries without judgments do
+        not count.
     measures : iterable of str
-        Names of trec_eval, as in `supported_measures`, or sets of them, as in `supported_nicknames`; parameters follow a point or "_":
-        "ndcg_cut.5,10" or "ndcg_cut_10".
+        Names of trec_eval, as in `supported_measures`, or sets of them, as in `supported_nicknames`;
+        parameters follow a point or "_": "ndcg_cut.5,10" or "ndcg_cut_10".
     relevance_level : int
         The smallest grade that counts as relevant for binary measures.
     judged_docs_only_flag : bool
@@ -86,7 +87,8 @@ class RelevanceEvaluator:
     MeasureError
         A measure or a parameter that does not exist.
     InputError, InputTypeError
-        Judgments that are not dictionaries, ids that are not strings, grades that are not whole numbers; a level below 1.
+        Judgments that are not dictionaries, ids that are not strings, grades that are not whole numbers; a
+        level below 1.
 
     Examples
     --------
@@ -146,7 +148,8 @@ class RelevanceEvaluator:
             rows, sizes = trec_eval._rows_of(pool_offsets, numbers, None)
             pool, pool_offsets = pool[rows], offsets_from(sizes)
         walk = _Walk(queries, lists, [self._pools[query] for query in queries], offsets, pool_offsets)
-        # look-ups take most of the time, so look up the shorter side; by_pool has to compute ranks from scores, which costs more
+        # look-ups take most of the time, so look up the shorter side; by_pool has to compute ranks from
+        # scores, which costs more
         grades = walk.by_run() if 2 * len(pool) > offsets[-1] else walk.by_pool(pool)
         if self._judged_only:
             judged = grades >= 0
@@ -232,7 +235,8 @@ def _flat(pools: dict[str, dict[str, int]]) -> tuple[Int64, Int64]:
 class _Walk(NamedTuple):
     """A run and the pools of its queries, as dictionaries.
 
-    Queries are processed one by one, since most of the time goes to memory access: a second pass finds a dictionary in the cache.
+    Queries are processed one by one, since most of the time goes to memory access: a second pass finds a
+    dictionary in the cache.
     """
 
     queries: list[str]
@@ -267,7 +271,7 @@ class _Walk(NamedTuple):
         return grades
 
     def by_pool(self, pool_grades: Int64) -> Int64:
-        """Return grades by rank: look up each judged document in the run, and compute its rank from its score."""
+        """Return grades by rank: look up each judged document in the run, and compute its rank."""
         scores, of_pools = np.empty(int(self.offsets[-1])), np.empty(int(self.pool_offsets[-1]))
         for (start, returned, pool), pool_start in zip(
             self._each(), self.pool_offsets.tolist(), strict=False
@@ -327,7 +331,7 @@ class _Walk(NamedTuple):
 
 
 def _keys(scores: Float64, query: Int64) -> Int64:
-    """Return keys that sort rows by query and then by falling score. Scores that are equal as float32 have equal keys."""
+    """Return keys that sort rows by query and falling score; equal keys for scores equal as float32."""
     with np.errstate(over="ignore"):
         bits = (scores.astype(np.float32) + np.float32(0)).view(np.int32)  # + 0 makes -0.0 the zero it equals
     falling = ~(bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF)))

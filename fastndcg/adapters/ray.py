@@ -11,8 +11,8 @@ fastndcg must be installed where Ray runs its workers.
 
     rows -> repartition by query -> blocks of whole queries -> the serial kernel
 
-Each block must fit into memory, as everywhere in Ray Data, and so must each query. Ray turns NaN in pandas DataFrames into null,
-which is refused like NaN; in Arrow and Parquet NaN stays NaN.
+Each block must fit into memory, as everywhere in Ray Data, and so must each query. Ray turns NaN in pandas
+DataFrames into null, which is refused like NaN; in Arrow and Parquet NaN stays NaN.
 """
 
 from __future__ import annotations
@@ -44,15 +44,16 @@ def evaluate(dataset: Dataset, measures: Measures, **options: Unpack[parts.Keywo
     Parameters
     ----------
     dataset : ray.data.Dataset
-        A row for each document, in any order, or a row for each query with lists. If Ray does not know the columns yet, the first
-        row is computed.
+        A row for each document, in any order, or a row for each query with lists. If Ray does not know the
+        columns yet, the first row is computed.
     {parameters}
 
     Returns
     -------
     ray.data.Dataset
-        The query id and kept columns under their own names and in their own types, the weight if there is one, and a float64
-        column for each measure under its notation. The order of rows is not defined. Without rows there are no columns.
+        The query id and kept columns under their own names and in their own types, the weight if there is
+        one, and a float64 column for each measure under its notation. The order of rows is not defined.
+        Without rows there are no columns.
 
     {raises}
 
@@ -138,7 +139,8 @@ def _rows(
 ) -> tuple[parts.Task, Dataset, int | None]:
     """Return the task, its columns with all rows of a query in one block, and None.
 
-    With `grouped=True` rows are not shuffled, and the last value is the number of blocks for the queries at edges.
+    With `grouped=True` rows are not shuffled, and the last value is the number of blocks for the queries at
+    edges.
     """
     _check_dataset("dataset", dataset)
     partitions = options.partitions
@@ -166,7 +168,7 @@ def _pieces(task: parts.Task, rows: Dataset, blocks: int, values: bool | None) -
 
 
 def _schema(dataset: Dataset) -> pa.Schema:
-    """Return the types of the columns as workers will see them. For pandas objects, the first row is computed."""
+    """Return the types of the columns in workers. For pandas objects, the first row is computed."""
     known = dataset.schema()
     if known is None:
         return pa.schema([])

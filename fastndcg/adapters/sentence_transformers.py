@@ -33,7 +33,8 @@ class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
         Other measures than nDCG count documents whose grade is above 0 as relevant.
     gain : "linear", "exp2" or another gain of `nDCG`
     confidence : float or None
-        Confidence of the intervals by Student's t, `..._ndcg@k_low` to `..._ndcg@k_high`; None leaves them out.
+        Confidence of the intervals by Student's t, `..._ndcg@k_low` to `..._ndcg@k_high`; None leaves them
+        out.
     others
         As in sentence-transformers: `ndcg_at_k`, `batch_size`, `name`, ...
 
@@ -90,7 +91,7 @@ class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
         return values
 
     def _rankings(self, returned: list[Any]) -> Rankings:
-        """Return the documents of each query in the order of the base class, with all judged documents as pools."""
+        """Return each query's documents in the order of the base class, and all judged ones as pools."""
         hits = [sorted(each, key=lambda hit: (-hit["score"], hit["corpus_id"])) for each in returned]
         pools = [self._grades[query] for query in self.queries_ids]
         grades = [

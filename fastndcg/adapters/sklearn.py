@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def scorer(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Any:
-    """Make a scorer for `cross_val_score`, `GridSearchCV`, `HalvingGridSearchCV` and other functions with `scoring`.
+    """Make a scorer for `cross_val_score`, `GridSearchCV` and other functions with `scoring`.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def scorer(measures: Any, *, like: str | Convention | None = None, threads: int 
     Returns
     -------
     scorer
-        It requests `qid`, the query of each row, (n_docs,), as whole numbers or strings in any order. It scores the result of
-        `predict`, and returns the mean over queries. It can be pickled.
+        It requests `qid`, the query of each row, (n_docs,), as whole numbers or strings in any order. It
+        scores the result of `predict`, and returns the mean over queries. It can be pickled.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Spark: scores of DataFrames of any size, on the executors, with the values of `fastndcg.evaluate` bit for bit.
+"""Spark: scores of DataFrames of any size, on the executors, bit for bit those of `evaluate`.
 
     from fastndcg.adapters import spark as fns
 
@@ -11,8 +11,8 @@ PySpark 3.5 and 4, classic and Spark Connect. fastndcg must be installed where e
 
     rows -> lists of each query, collected before and after the shuffle -> Arrow batches -> the serial kernel
 
-A worker holds about a million rows, or one query if it is longer. Spark before 4.3 can limit the number of queries of a batch but
-not its bytes, so there single rows are shuffled and sorted.
+A worker holds about a million rows, or one query if it is longer. Spark before 4.3 can limit the number of
+queries of a batch but not its bytes, so there single rows are shuffled and sorted.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _BOUNDS_BATCHES = (4, 3)
 def evaluate(df: DataFrame, measures: Measures, **options: Unpack[parts.Keywords]) -> DataFrame:
     """Compute the value of each measure for each query, as a DataFrame with a row for each query.
 
-    Spark computes it when an action needs the result, and raises errors of the data then: `plain_errors` shows them without
-    Spark's traces.
+    Spark computes it when an action needs the result, and raises errors of the data then: `plain_errors`
+    shows them without Spark's traces.
 
     Parameters
     ----------
@@ -61,8 +61,9 @@ def evaluate(df: DataFrame, measures: Measures, **options: Unpack[parts.Keywords
     Returns
     -------
     DataFrame
-        The query id and kept columns under their own names and in their own types, the weight if there is one, and a double for
-        each measure under its notation. Select these with backticks, as in "`nDCG@10`". The order of rows is not defined.
+        The query id and kept columns under their own names and in their own types, the weight if there is
+        one, and a double for each measure under its notation. Select these with backticks, as in "`nDCG@10`".
+        The order of rows is not defined.
 
     {raises}
     """
@@ -154,26 +155,28 @@ def plain_errors() -> AbstractContextManager[None]:
 
 
 def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse") -> Callable[..., Any]:
-    """Make a function of the relevance and score columns for your own `groupBy(...).agg(...)`: the value of each group.
+    """Make a function of relevance and score for your own `groupBy(...).agg(...)`: a value for each group.
 
         ndcg = group_function("nDCG@10")
         rows.groupBy("qid").agg(ndcg("label", "score", "qid").alias("ndcg"))
 
-    Spark calls Python once for each group, which is slower than `evaluate` for short groups, and allows none of its own functions,
-    such as count, in the same `agg`. Spark does not define the order of rows, so ties="input" is refused.
+    Spark calls Python once for each group, which is slower than `evaluate` for short groups, and allows none
+    of its own functions, such as count, in the same `agg`. Spark does not define the order of rows, so
+    ties="input" is refused.
 
     Parameters
     ----------
     measure : Measure, notation, or ir_measures object
     form : "arrow" or "pandas", optional
-        Kind of user-defined function. Default: the faster "arrow" if PySpark has it (4.1 and newer), otherwise "pandas".
+        Kind of user-defined function. Default: the faster "arrow" if PySpark has it (4.1 and newer),
+        otherwise "pandas".
     nan : "refuse" or "last"
 
     Returns
     -------
     function
-        It takes the columns of grades and scores, and optionally that of query ids for messages. It returns a double, null where
-        the measure has no value.
+        It takes the columns of grades and scores, and optionally that of query ids for messages. It returns a
+        double, null where the measure has no value.
 
     Raises
     ------
@@ -196,7 +199,7 @@ def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse"
 
 
 def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse") -> Callable[..., Any]:
-    """Make a function of array columns of relevance and scores, with a row for each query, for your own `select`.
+    """Make a function of array columns of relevance and scores for your own `select`.
 
         ndcg = list_function("nDCG@10")
         rows.select("qid", ndcg("labels", "scores", "qid").alias("ndcg"))
@@ -272,7 +275,7 @@ def _column(name: str) -> Any:
 
 
 def _select(df: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Select the named columns and rename them to numbers, since `mapInArrow` treats a name with a dot as a path."""
+    """Rename columns to numbers, since `mapInArrow` treats a name with a dot as a path."""
     return df.select(*(_column(name).alias(str(number)) for number, name in enumerate(names)))
 
 
@@ -292,9 +295,10 @@ def _read(task: parts.Task, batches: Iterator[pa.RecordBatch], is_packed: bool) 
 def _rows(
     df: DataFrame, measures: Measures, options: parts.Options
 ) -> tuple[parts.Task, DataFrame, str | None, bool]:
-    """Return the task; its rows, with contiguous queries; the column of splits, or None; and whether rows are packed.
+    """Return the task, its rows with contiguous queries, the column of splits, and whether rows are packed.
 
-    With `grouped=True` rows are not shuffled, and the column of splits, which says where parts of files begin, is added to them.
+    With `grouped=True` rows are not shuffled, and the column of splits, which says where parts of files
+    begin, is added to them.
     """
     _check_frame("df", df)
     partitions = options.partitions
@@ -315,8 +319,8 @@ def _rows(
 def _pack(task: parts.Task, rows: DataFrame, partitions: int | None) -> DataFrame:
     """Collect a row for each query, with its number of rows and a list for each other column.
 
-    Spark 4.3 spends 700 ns on each row that it passes to Python, most of it to compute the size of the batch so far. Spark leaves
-    nulls out of a list, but not out of a list of structures.
+    Spark 4.3 spends 700 ns on each row that it passes to Python, most of it to compute the size of the batch
+    so far. Spark leaves nulls out of a list, but not out of a list of structures.
     """
     query = str(task.names.index(task.query))
     lists = []
@@ -330,7 +334,7 @@ def _pack(task: parts.Task, rows: DataFrame, partitions: int | None) -> DataFram
 
 
 def _with_splits(df: DataFrame, task: parts.Task) -> tuple[DataFrame, str]:
-    """Add a number to each row for the part of the file that it was read from. A task reads several parts, in any order."""
+    """Number the part of the file that each row was read from. A task reads parts in any order."""
     name = str(len(task.names))
     file = F.xxhash64(F.input_file_name(), F.input_file_block_start())
     selected = _select(df, task.names)

@@ -30,7 +30,8 @@ class RankingMetric(Metric):
     ----------
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     like : name or Convention, optional
-        Compute nDCG as this tool does. With "torchmetrics" the values are those of its `RetrievalNormalizedDCG`.
+        Compute nDCG as this tool does. With "torchmetrics" the values are those of its
+        `RetrievalNormalizedDCG`.
     threads : int, optional
         Default: all that Numba has.
     options
@@ -115,7 +116,7 @@ class RankingMetric(Metric):
         self.indexes.append(indexes.detach().flatten()[kept].long())
 
     def compute(self) -> torch.Tensor | dict[str, torch.Tensor]:
-        """Return the mean of one measure, float64, or a dict of means by notation; NaN if there were no queries."""
+        """Return the mean of one measure, or a dict of means by notation; NaN without queries."""
         means = {
             str(measure): torch.tensor(mean, dtype=torch.float64)
             for measure, mean in self.per_query().mean().items()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def metric(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Metric:
-    """Make a `custom_metric` for `xgboost.train`, `xgboost.cv` and `xgboost.dask.train`: means of measures in each iteration.
+    """Make a `custom_metric` for `xgboost.train`, `xgboost.cv` and `xgboost.dask.train`.
 
     Parameters
     ----------
@@ -41,9 +41,10 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
     Returns
     -------
     callable (predictions, DMatrix) -> list of (name, mean)
-        Queries and weights are those of the DMatrix (`qid=` or `group=`, and `weight=`). The DMatrix is read once: do not change
-        its labels, groups and weights while the metric is in use. Names are the notation of the measures, without spaces and with
-        "=" for ":". XGBoost keeps six decimals of each value. With several workers, the means are over the queries of all.
+        Queries and weights are those of the DMatrix (`qid=` or `group=`, and `weight=`). The DMatrix is read
+        once: do not change its labels, groups and weights while the metric is in use. Names are the notation
+        of the measures, without spaces and with "=" for ":". XGBoost keeps six decimals of each value. With
+        several workers, the means are over the queries of all.
 
     Raises
     ------
@@ -74,7 +75,7 @@ def callback(
     like: str | Convention | None = None,
     threads: int | None = None,
 ) -> Evaluation:
-    """Make a callback that evaluates in each iteration. `XGBRanker` needs it, as it calls an `eval_metric` once for each query.
+    """Make a callback that evaluates in each iteration. `XGBRanker` calls an `eval_metric` for each query.
 
     Parameters
     ----------
@@ -86,8 +87,8 @@ def callback(
     Returns
     -------
     xgboost.callback.TrainingCallback
-        `evals_result()` has its values at full precision, under the names of the data and of the measure. The callback can be
-        pickled if the data can; a DMatrix cannot.
+        `evals_result()` has its values at full precision, under the names of the data and of the measure. The
+        callback can be pickled if the data can; a DMatrix cannot.
 
     Raises
     ------
@@ -116,7 +117,7 @@ class Metric(Meter):
         return self.means(self.rankings(data, lambda: _queries(data)), predictions)
 
     def _over_workers(self, predictions: Any, data: xgboost.DMatrix) -> list[tuple[str, float]]:
-        """Return means over the queries of all workers. A worker without queries takes part too, since the others wait for it."""
+        """Return means over the queries of all workers. Workers without queries take part too."""
         totals = np.zeros((2, len(self.measures)))
         if data.num_row():
             scores = self.scores(self.rankings(data, lambda: _queries(data)), predictions)

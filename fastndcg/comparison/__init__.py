@@ -57,38 +57,43 @@ def compare(
     systems : mapping of names to Scores, or to Rankings with `measures`
         Only measures that all systems have are compared.
     baseline : name, optional
-        The system that all others are compared with. Default: every pair is compared, and the earlier of the two is the baseline.
+        The system that all others are compared with. Default: every pair is compared, and the earlier of the
+        two is the baseline.
     measures : one or several of Measure, notation, or ir_measures object, optional
         For Rankings, the measures to evaluate; for Scores, those to compare.
     test : "t", "randomisation", "wilcoxon" or "tukey"
-        "t" is Student's paired t-test, or Welch's test with `paired=False`. "randomisation" flips the signs of differences at random,
-        those of a cluster together; up to 20 nonzero differences it tries all signs, and p is exact. "tukey" permutes the systems
-        within each query and compares with the largest difference between any two, so that p holds for all pairs at once.
-        "wilcoxon" is Wilcoxon's signed-rank test. It tests another hypothesis: if differences are asymmetric with mean 0, it
-        almost always rejects.
+        "t" is Student's paired t-test, or Welch's test with `paired=False`. "randomisation" flips the signs
+        of differences at random, those of a cluster together; up to 20 nonzero differences it tries all
+        signs, and p is exact. "tukey" permutes the systems within each query and compares with the largest
+        difference between any two, so that p holds for all pairs at once. "wilcoxon" is Wilcoxon's
+        signed-rank test. It tests another hypothesis: if differences are asymmetric with mean 0, it almost
+        always rejects.
     correction : None, "holm" or "bh"
-        `p_adjusted` for the pairs of each measure: "holm" bounds the chance of any false finding, "bh" (Benjamini and Hochberg) the
-        share of false findings.
+        `p_adjusted` for the pairs of each measure: "holm" bounds the chance of any false finding, "bh"
+        (Benjamini and Hochberg) the share of false findings.
     confidence : float
         Confidence of all intervals.
     interval : "t", "percentile", "bca" or "studentised"
-        How the interval of a difference is computed: by Student's t, or by one of three bootstraps, which draw queries, or whole
-        clusters, with replacement. With few queries, bootstrap intervals miss the true mean more often than `confidence` says.
+        How the interval of a difference is computed: by Student's t, or by one of three bootstraps, which
+        draw queries, or whole clusters, with replacement. With few queries, bootstrap intervals miss the true
+        mean more often than `confidence` says.
     tolerance : float
         Differences up to this size count as ties. Only wins, ties and losses depend on it.
     cluster : column, or array (n_queries of the first system,), optional
-        The cluster of each query, where queries are not independent: for example the user who asked it. Standard errors are then
-        computed over clusters.
+        The cluster of each query, where queries are not independent: for example the user who asked it.
+        Standard errors are then computed over clusters.
     paired : bool
         False for independent samples, such as the two arms of an experiment, which share no queries.
     missing : "refuse", "drop" or a number
-        What to do with queries that some systems lack: raise an error, leave them out for all systems, or use this number as their
-        value of every measure. `Comparison.missing` has their ids.
+        What to do with queries that some systems lack: raise an error, leave them out for all systems, or use
+        this number as their value of every measure. `Comparison.missing` has their ids.
     resamples, seed : int
-        The number of resamples, and the seed of the draws, for "randomisation", "tukey" and the bootstrap. The draws depend neither
-        on threads nor on the order of queries or systems. p is never below 1 / (1 + resamples).
+        The number of resamples, and the seed of the draws, for "randomisation", "tukey" and the bootstrap.
+        The draws depend neither on threads nor on the order of queries or systems. p is never below
+        1 / (1 + resamples).
     anchors : bool
-        For Rankings, also compute where each system lies between a random and the best order, as `fastndcg.anchors` does.
+        For Rankings, also compute where each system lies between a random and the best order, as
+        `fastndcg.anchors` does.
     threads : int, optional
         Threads for resampling. Default: all threads that Numba has, if there is enough work for them.
 
@@ -99,7 +104,8 @@ def compare(
     Raises
     ------
     InputError
-        Queries that are missing or repeated; weights that differ; fewer than two systems; options that exclude each other.
+        Queries that are missing or repeated; weights that differ; fewer than two systems; options that
+        exclude each other.
     InputTypeError
         A system that is neither Scores nor Rankings.
     MeasureError

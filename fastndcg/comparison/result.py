@@ -183,7 +183,7 @@ class Comparison(AsFrame):
         return sign_flips(weighted, clusters, resamples, seed, threads)
 
     def _p_of_all(self, place: int, rows: list[dict[str, Any]]) -> None:
-        """Set p of the rows of one measure by the randomised Tukey test, over the queries that enter the means of all systems."""
+        """Set p of one measure by the randomised Tukey test, over queries that count for all systems."""
         samples = list(self._samples.values())
         counts = np.logical_and.reduce([sample.counts[place] for sample in samples])
         values = np.stack([sample.values[place][counts] for sample in samples])
@@ -292,7 +292,8 @@ class Comparison(AsFrame):
         Returns
         -------
         Table
-            The columns of queries; `baseline` and `system`, the values of the two; and `difference`. NaN if a value is missing.
+            The columns of queries; `baseline` and `system`, the values of the two; and `difference`. NaN if a
+            value is missing.
 
         Raises
         ------
@@ -370,7 +371,7 @@ class Comparison(AsFrame):
     def no_worse_than(
         self, baseline: str, margin: float = 0.0, *, system: str | None = None
     ) -> dict[str, bool]:
-        """Whether the confidence intervals exclude a loss of more than `margin` against the baseline, for each measure.
+        """Whether the intervals exclude a loss of more than `margin` against the baseline, by measure.
 
         Parameters
         ----------
@@ -378,7 +379,8 @@ class Comparison(AsFrame):
         margin : float
             The largest accepted loss of the mean, in units of the measure; 0 or more.
         system : str, optional
-            Default: all systems that were compared with the baseline; the answer is True only if it holds for each of them.
+            Default: all systems that were compared with the baseline; the answer is True only if it holds for
+            each of them.
 
         Raises
         ------
@@ -413,7 +415,7 @@ class Comparison(AsFrame):
         return {measure: all(each) for measure, each in found.items()}
 
     def queries_needed(self, difference: float, power: float = 0.8) -> Table:
-        """How many queries a paired t-test needs to detect a difference of means, by the noncentral t distribution.
+        """How many queries a paired t-test needs to detect a difference, by the noncentral t.
 
         Parameters
         ----------
@@ -481,9 +483,10 @@ class Comparison(AsFrame):
         return json.dumps(without_nan(whole), default=str, indent=2)
 
     def to_latex(self) -> str:
-        """Return a LaTeX table of the means, for the package booktabs. Each system has a letter, and the best mean is bold.
+        """Return a LaTeX table of the means, for booktabs. Systems have letters; the best mean is bold.
 
-        A mean has as superscripts the letters of the systems that it beats significantly: p_adjusted is at most 1 - confidence.
+        A mean has as superscripts the letters of the systems that it beats significantly: p_adjusted is at
+        most 1 - confidence.
         """
         return texts.latex(self)
 

@@ -82,7 +82,7 @@ def markdown(compared: Comparison) -> str:
 
 
 def anchor_rows(compared: Comparison) -> list[dict[str, Any]]:
-    """For each measure and system, where its mean lies between that of a random and that of the best order."""
+    """For each measure and system, where its mean lies between the random and the best order."""
     means = {system: found.means() for system, found in compared.anchors.items()}
     return [
         {"measure": measure, "system": system, **of_system[measure]}
@@ -113,7 +113,8 @@ def _rows_of_anchors(compared: Comparison) -> list[list[str]]:
 def _rank(compared: Comparison) -> list[tuple[str, str, list[tuple[str, str, bool]]]]:
     """For each system its letter, its name, and for each measure a triple.
 
-    The triple: the mean, the letters of the systems that it beats significantly, and whether the mean is the best.
+    The triple: the mean, the letters of the systems that it beats significantly, and whether the mean is the
+    best.
     """
     letters = {
         name: chr(ord("a") + place) if place < 26 else f"({place + 1})"

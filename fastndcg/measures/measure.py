@@ -1,4 +1,4 @@
-"""`Measure`: a definition with the values of its parameters and a cutoff; and the measures with default values, by name."""
+"""`Measure`: a definition with parameters and a cutoff; and the measures with default values, by name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Measure:
     >>> (nDCG @ 10).gain
     'linear'
 
-    Raises `MeasureError` for an unknown parameter or value and for a cutoff that is not a whole number from 1.
+    Raises `MeasureError` for an unknown parameter or value and for a cutoff that is not a whole number from
+    1.
     """
 
     __slots__ = ("_hash", "_label", "_values", "cutoff", "cutoff_column", "definition", "params")
@@ -106,7 +107,7 @@ class Measure:
         return self.cutoff if self.cutoff_column is None else self.cutoff_column
 
     def __call__(self, **parameters: Unpack[Parameters]) -> Measure:
-        """Return this measure with other values of the named parameters. `like="lightgbm"` sets all parameters of a convention.
+        """Return this measure with other parameters. `like="lightgbm"` sets all those of a convention.
 
         `cutoff=10` means @ 10, and `cutoff="slots"` means @ "slots".
         """
@@ -243,7 +244,7 @@ Measures = MeasureLike | Iterable[MeasureLike]
 
 
 def resolve_like(measure: Measure, like: object, **_: Any) -> Measure:
-    """Return `nDCG(like="lightgbm")`. `fastndcg.convention`, which imports this module, replaces this function."""
+    """Return `nDCG(like="lightgbm")`. `fastndcg.convention` replaces this function."""
     raise MeasureError(f"{measure}(like={like!r}) needs fastndcg.convention; import fastndcg itself")
 
 
@@ -274,7 +275,7 @@ def measure_named(name: str) -> Measure:
 
 
 class _Documentation:
-    """The docstring of the class; for a measure, a text made from its declaration, which `help(nDCG)` shows."""
+    """The docstring of the class; for a measure, its declaration as text, which `help(nDCG)` shows."""
 
     def __init__(self, of_class: str | None) -> None:
         self._of_class = of_class
@@ -302,7 +303,7 @@ Measure.__doc__ = _Documentation(Measure.__doc__)  # type: ignore[assignment]
 
 
 def table() -> Table:
-    """Return a row for each measure: name, notation, summary, formula, parameters, range, source. The documentation uses it.
+    """Return a row for each measure: name, notation, summary, formula, parameters, range, source.
 
     >>> [row["notation"] for row in table().to_pylist() if row["name"] == "AP"]
     ["AP(rel=1, ties='average', empty=0, judged_only=False, unjudged=None, denominator='n_relevant')@k"]

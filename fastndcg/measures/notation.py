@@ -1,4 +1,4 @@
-"""Parse the notation of measures, `Name(parameter=value)@cutoff`, which is that of ir_measures: `parse(str(measure)) == measure`."""
+"""Parse measures from the notation of ir_measures, `Name(parameter=value)@cutoff`."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def as_measure(measure: object) -> Measure:
 
 
 def find_measure(measure: object, known: Sequence[Measure], fault: str) -> Measure:
-    """Return the element of `known` that equals the measure. Raises `MeasureError` with the text `fault` if there is none."""
+    """Return the equal element of `known`. Raises `MeasureError` with the text `fault` if there is none."""
     wanted = as_measure(measure)
     if wanted not in known:
         names = [str(each) for each in known]
@@ -223,7 +223,7 @@ def find_measure(measure: object, known: Sequence[Measure], fault: str) -> Measu
 
 
 def as_measures(measures: Any) -> tuple[Measure, ...]:
-    """Return one or several measures, each converted by `as_measure`, without repetitions. A string may list several measures.
+    """Return measures, each converted by `as_measure`, without repetitions. A string may list several.
 
     >>> from fastndcg import CG
     >>> as_measures(["nDCG@1,3", CG @ 3, "nDCG@3"])

@@ -58,7 +58,7 @@ def cutoffs(
     measure: object = "nDCG",
     confidence: float = 0.95,
 ) -> Chart:
-    """Plot the mean of a measure at each cutoff: a line for each system, with a band for its confidence interval.
+    """Plot the mean of a measure at each cutoff: a line and a confidence band for each system.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
 def slices(
     systems: Scores | Mapping[str, Scores], measure: object, by: str | Sequence[str], confidence: float = 0.95
 ) -> Chart:
-    """Plot the mean of each group of queries with its confidence interval, and the mean of all queries as a line.
+    """Plot the mean of each group of queries with its interval, and the mean of all queries as a line.
 
     Parameters
     ----------
@@ -214,8 +214,8 @@ def slices(
     Returns
     -------
     altair.Chart
-        Groups of fewer than 30 queries are hollow, since their intervals are unreliable. At most 40 groups are drawn: those with
-        the most queries.
+        Groups of fewer than 30 queries are hollow, since their intervals are unreliable. At most 40 groups
+        are drawn: those with the most queries.
 
     Raises
     ------
@@ -276,14 +276,14 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
     Returns
     -------
     altair.Chart
-        A point for each query that has both numbers. More than 5,000 queries are drawn as squares, coloured by how many queries
-        they hold. The title gives Kendall's tau-b, which needs SciPy.
+        A point for each query that has both numbers. More than 5,000 queries are drawn as squares, coloured
+        by how many queries they hold. The title gives Kendall's tau-b, which needs SciPy.
 
     Raises
     ------
     MeasureError, ColumnError, InputError, ExtraError
-        The measure was not evaluated; the column was not kept, or does not hold numbers; no query has both numbers; Altair or
-        SciPy is not installed.
+        The measure was not evaluated; the column was not kept, or does not hold numbers; no query has both
+        numbers; Altair or SciPy is not installed.
     """
     asked = as_measure(measure)
     values, online = scores[asked], _numbers(scores.queries, column)
@@ -325,12 +325,14 @@ def differences(
     Returns
     -------
     altair.Chart
-        A bar for each query. More than 5,000 queries are drawn as 500 bars: each is the mean of equally many queries.
+        A bar for each query. More than 5,000 queries are drawn as 500 bars: each is the mean of equally many
+        queries.
 
     Raises
     ------
     MeasureError, InputError, ExtraError
-        The measure or systems were not compared; samples are independent; no query has a difference; Altair is not installed.
+        The measure or systems were not compared; samples are independent; no query has a difference; Altair
+        is not installed.
     """
     asked = as_measure(measure)
     found = comparison.differences(asked, system, baseline=baseline)["difference"].to_numpy()
@@ -435,7 +437,8 @@ def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
     Raises
     ------
     MeasureError, ExtraError
-        A measure has no discount, or a sequence of discounts that is shorter than `ranks`; Altair is not installed.
+        A measure has no discount, or a sequence of discounts that is shorter than `ranks`; Altair is not
+        installed.
 
     Examples
     --------
@@ -498,7 +501,7 @@ def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
 
 
 def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
-    """Plot the worst, expected and best mean of each measure, over the orders of tied documents or over missing judgments.
+    """Plot the worst, expected and best mean of each measure, over ties or missing judgments.
 
     Parameters
     ----------
@@ -538,7 +541,7 @@ def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
 
 
 def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
-    """Plot the mean of each measure for the worst, a random, the actual and the best order of the returned documents.
+    """Plot the mean of each measure for the worst, a random, the actual and the best order.
 
     Parameters
     ----------
@@ -764,7 +767,7 @@ def _squares(x: Float64, y: Float64, side: int = 40) -> list[dict[str, Any]]:
 
 
 def _edges(values: Float64, most: int) -> Float64:
-    """Edges of bins: a bin for each value where there are few values, such as counts; otherwise bins of equal width."""
+    """Edges of bins: one bin for each value if there are few values; otherwise bins of equal width."""
     distinct = np.unique(values)
     if 1 < len(distinct) <= most:
         between = (distinct[1:] + distinct[:-1]) / 2

@@ -28,17 +28,18 @@ def report(
     command: str = "fastndcg.report(...) in Python",
     threads: int | None = None,
 ) -> None:
-    """Write an HTML page about one or several systems: data, means, comparison, pictures, queries to look at, definitions.
+    """Write an HTML page about one or several systems: means, comparison, pictures, notable queries.
 
-    The page is one file that loads nothing from the network. Tables can be sorted, and long tables are split into pages. It needs
-    the extra `report`.
+    The page is one file that loads nothing from the network. Tables can be sorted, and long tables are split
+    into pages. It needs the extra `report`.
 
     Parameters
     ----------
     systems : Rankings, or a mapping of names to Rankings
     path : file to write, whole or not at all
     measures : one or several of Measure, notation, or ir_measures object
-        Lists of queries use the first measure. Pictures of the other measures are closed until the reader opens them.
+        Lists of queries use the first measure. Pictures of the other measures are closed until the reader
+        opens them.
     baseline : name, optional
         The system that all others are compared with. Default: the first.
     by : str or sequence of str
@@ -63,7 +64,8 @@ def report(
     Raises
     ------
     InputError
-        No queries; a baseline that is not one of the systems; queries that some systems lack; a confidence that is not between 0 and 1.
+        No queries; a baseline that is not one of the systems; queries that some systems lack; a confidence
+        that is not between 0 and 1.
     InputTypeError
         A system that is not Rankings.
     ColumnError
@@ -107,7 +109,7 @@ def report(
 
 
 def check_extra() -> Any:
-    """Import Jinja2 and all else that a page needs. Raises `ExtraError` for a library that is not installed."""
+    """Import Jinja2 and all else that a page needs. Raises `ExtraError` for a missing library."""
     for module, name in (("altair", "Altair"), ("vl_convert", "vl-convert-python"), ("scipy", "SciPy")):
         library(module, name, "report", "a report")
     return library("jinja2", "Jinja2", "report", "a report")

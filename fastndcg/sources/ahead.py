@@ -22,13 +22,15 @@ _READERS_PER_RELEASE = (
 
 
 def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table, None, None]:
-    """Yield the tables of all readers in order, while `threads` threads decode the next ones, one table ahead for each reader.
+    """Yield the tables of all readers in order, while threads decode one table ahead for each reader.
 
-    If there are several threads, the caller's is one of them: it decodes when it would otherwise wait. With one more thread than
-    cores, threads waited for each other and for Python's lock, and reading and scoring took a fifth longer.
+    If there are several threads, the caller's is one of them: it decodes when it would otherwise wait. With
+    one more thread than cores, threads waited for each other and for Python's lock, and reading and scoring
+    took a fifth longer.
 
-    The threads live from the first table to the last. Arrow's allocator keeps memory for the thread that used it: with a new
-    thread for each reader, which had to fault in all of its memory, decoding took a third longer.
+    The threads live from the first table to the last. Arrow's allocator keeps memory for the thread that used
+    it: with a new thread for each reader, which had to fault in all of its memory, decoding took a third
+    longer.
 
     >>> list(decoded_ahead(iter([(pa.table({"a": [row]}) for row in rows) for rows in ([1, 2], [], [3])]), 2))[2]["a"][0]
     <pyarrow.Int64Scalar: 3>
@@ -51,13 +53,15 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
 class _Decoders:
     """Threads that decode, and the readings that are not finished.
 
-    This is not a thread pool: Python waits for the threads of a pool at exit, even if a stream was not read to its end.
+    This is not a thread pool: Python waits for the threads of a pool at exit, even if a stream was not read
+    to its end.
     """
 
     def __init__(self, *, caller_decodes: bool) -> None:
         self.readings: deque[_Reading] = deque()
         self._caller_decodes = caller_decodes
-        # the readings whose next table no thread decodes yet, and a token for each: a fork could leave a lock held
+        # the readings whose next table no thread decodes yet, and a token for each: a fork could leave a lock
+        # held
         self._wanted: deque[_Reading] = deque()
         self._tokens: SimpleQueue[bool] = SimpleQueue()
         self._stopped = False

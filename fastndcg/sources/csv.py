@@ -37,17 +37,17 @@ _NULLS = [""]  # "nan" is a number, and a document may be called "NULL"
 def read_csv(
     path: PathLike | Iterable[PathLike], *, threads: int | None = None, **roles: Unpack[RoleKeywords]
 ) -> Rankings:
-    r"""Read rankings from CSV or tab-separated files with a row for each document. Only the needed columns are converted.
+    r"""Read rankings from CSV or tab-separated files with a row for each document.
 
-    Ids and kept columns are integers if every value of the column is written like one, without leading zeros; otherwise they are
-    text, so that 007 stays 007. An empty field is null.
+    Ids and kept columns are integers if every value of the column is written like one, without leading zeros;
+    otherwise they are text, so that 007 stays 007. An empty field is null.
 
     Parameters
     ----------
     path : str, path, or several of them
         A file, plain, gzip, bzip2 or Zstandard; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as in
-        `s3://bucket/predictions.csv`. The first line of each file has the names of columns. Fields are separated by commas, tabs
-        or semicolons, and may be quoted.
+        `s3://bucket/predictions.csv`. The first line of each file has the names of columns. Fields are
+        separated by commas, tabs or semicolons, and may be quoted.
     query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
         As in `read_parquet`. CSV has no lists, so `intents` is refused.
     threads : int, optional
@@ -61,8 +61,8 @@ def read_csv(
     Raises
     ------
     SourceError
-        A path that does not exist or cannot be read; a file without a header; a row with another number of fields, or with text
-        where a number is needed.
+        A path that does not exist or cannot be read; a file without a header; a row with another number of
+        fields, or with text where a number is needed.
     ColumnError
         A column is missing, or several columns could play a role.
     InputError, InputTypeError
@@ -105,13 +105,13 @@ class Opened(NamedTuple):
 
     @property
     def first_row(self) -> int:
-        """The number of the first row in messages. In one file the header is row 1; rows of several files count from 0."""
+        """The number of the first row in messages: 2 after the header of one file, 0 for several files."""
         return 2 if len(self.files) == 1 else 0
 
     def table(
         self, names: Sequence[str], numbers: Sequence[str], threads: int | None, grades: str | None = None
     ) -> pa.Table:
-        """The named columns of all files: those in `numbers` as numbers, the others as text. `grades` may hold words."""
+        """The named columns of all files, as numbers or as text. `grades` may hold words."""
         texts = [name for name in names if name not in numbers]
         tables = [
             read_columns(file, header, names, texts, numbers, threads, grades)
@@ -126,7 +126,7 @@ class Opened(NamedTuple):
 
     @property
     def ids(self) -> set[str]:
-        """The columns of ids, which are integers if all values are written like integers, and text otherwise."""
+        """The columns of ids: integers if all values are written like integers, and text otherwise."""
         columns = self.columns
         return {name for name in (columns.query, columns.doc_id, *columns.keep) if name is not None}
 
@@ -228,7 +228,7 @@ def _first_line(file: File) -> bytes:
 
 
 def no_such_columns(path: str, header: Header, error: ColumnError) -> ColumnError | SourceError:
-    """The error for a file that lacks a column: `error`, or one that says that the first line is not a header."""
+    """The error for a missing column: `error`, or one that says that the first line is not a header."""
     if any(map(is_number, header.names)):
         return SourceError(
             f'{path} has no header: its first line is "{header.text[:120]}"; wanted the names of columns there, as in "{_EXAMPLE}"'
@@ -248,7 +248,7 @@ def read_columns(
     threads: int | None,
     grades: str | None = None,
 ) -> pa.Table:
-    """Read the named columns of a file: `texts` as text, `numbers` as numbers, other columns with the types that pyarrow infers.
+    """Read columns: `texts` as text, `numbers` as numbers, and others with the types that pyarrow infers.
 
     `grades` is the column that may hold words, for the message about a value that is not a number.
     """
@@ -308,7 +308,7 @@ def parse(
     use_threads: bool,
     block: int | None = None,
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Read the named columns of a file, a block at a time. Raises `MalformedError` if a row cannot be parsed."""
+    """Read the named columns of a file by blocks. Raises `MalformedError` if a row cannot be parsed."""
     import pyarrow.csv as pa_csv
 
     check_names(file, header, names)

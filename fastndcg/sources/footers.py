@@ -1,8 +1,9 @@
 """Parse the footers of Parquet files, and check them for consistency.
 
-pyarrow crashes the process when it reads columns by a damaged footer. So a footer is parsed twice: first by pyarrow, which
-refuses most damage, then here, from the same bytes, with every value checked. `Footer.check` compares what the footer says about
-the columns that will be read with the row groups, the schema and the size of the file.
+pyarrow crashes the process when it reads columns by a damaged footer. So a footer is parsed twice: first by
+pyarrow, which refuses most damage, then here, from the same bytes, with every value checked. `Footer.check`
+compares what the footer says about the columns that will be read with the row groups, the schema and the size
+of the file.
 
 Format: Thrift's compact protocol, https://parquet.apache.org/docs/file-format/metadata/
 """
@@ -65,7 +66,7 @@ class Footer(NamedTuple):
         return not (encodings & ~_BY_CODES).any()
 
     def starts(self, place: int) -> Int64:
-        """The position of each chunk of a column. A chunk begins with its dictionary, if it has one before its data."""
+        """The position of each chunk of a column. A dictionary before the data belongs to the chunk."""
         data, dictionary = self.chunks[:, place, DATA], self.chunks[:, place, DICTIONARY]
         return np.where((dictionary > 0) & (dictionary < data), dictionary, data)
 
@@ -103,7 +104,7 @@ class Footer(NamedTuple):
 
 
 def read_footer(source: pa.NativeFile) -> Footer:
-    """Parse the footer of an open file. Raises pyarrow's errors, and `ArrowInvalid` if its parts contradict each other."""
+    """Parse the footer of an open file. Raises pyarrow's errors, and `ArrowInvalid` for contradictions."""
     import pyarrow.parquet as pq
 
     data, at = _bytes_of_footer(source)
@@ -136,7 +137,7 @@ def read_footer(source: pa.NativeFile) -> Footer:
 
 
 def _check_pages(source: pa.NativeFile, footer: Footer) -> None:
-    """Raise `ArrowInvalid` if a small chunk holds fewer values than the footer says, before memory is allocated for them."""
+    """Raise `ArrowInvalid` if a small chunk holds fewer values than the footer says, before allocating."""
     values, stored = footer.chunks[:, :, VALUES], footer.chunks[:, :, STORED]
     doubtful = (values > _PLAUSIBLE_VALUES) & (values // _PLAUSIBLE_VALUES_OF_BYTE > stored)
     doubtful &= footer.chunks[:, :, ENCRYPTED] == 0
@@ -162,7 +163,7 @@ def _check_pages(source: pa.NativeFile, footer: Footer) -> None:
 
 
 def _bytes_of_footer(source: pa.NativeFile) -> tuple[bytes | None, int]:
-    """The bytes of a footer and their position; None if the file has no plain footer, so that pyarrow reports what is wrong."""
+    """The bytes of a footer and their position; None if pyarrow has to report what is wrong."""
     size = source.size()
     source.seek(max(size - _TAIL, 0))
     tail = source.read(_TAIL)
@@ -219,7 +220,7 @@ def _damage_error(what: str) -> pa.ArrowInvalid:
 def _read_structure(
     data: bytes, at: int, wanted: dict[int, Any], depth: int = 0
 ) -> tuple[dict[int, Any], int]:
-    """The wanted fields of a structure, and its end. Raises `ArrowInvalid`, or `IndexError` beyond the end of the data."""
+    """The wanted fields of a structure, and its end. Raises `ArrowInvalid`, or `IndexError` past the data."""
     if depth > _DEEPEST:
         raise _damage_error("structures are nested too deeply")
     found: dict[int, Any] = {}

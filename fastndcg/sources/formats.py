@@ -148,7 +148,7 @@ def stream_of(file: File) -> pa.NativeFile:
 
 
 def start_of(file: File) -> tuple[bytes, bool]:
-    """The first unpacked bytes of a file, and whether it is packed. Raises `SourceError` if it cannot be read."""
+    """The first unpacked bytes of a file, and whether it is packed. Raises `SourceError`."""
     with reading(file.path, "whole"):
         stream, packed = unpack(file.filesystem.open_input_file(file.path))
         with stream:

@@ -98,7 +98,7 @@ def rankings_or_stream(
 
 
 def scan_chosen(chosen: Chosen, threads: int | None, memory: int | None = None) -> FileStream | None:
-    """Return the files as a stream, or None if they can only be read whole. Raises as `scan_parquet` and `scan_csv` do."""
+    """Return a stream, or None if it can only be read whole. Raises as `scan_parquet` and `scan_csv` do."""
     from fastndcg.sources.scan import ParquetStream, threads_ahead
 
     workers = threads_ahead(threads)

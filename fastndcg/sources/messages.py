@@ -11,7 +11,8 @@ import pyarrow as pa
 from fastndcg.errors import FastndcgError, SourceError
 from fastndcg.sources.values import first_line
 
-# what libraries raise for damaged bytes: faulty texts, codes beyond the end of a dictionary, absurd sizes, deep nesting
+# what libraries raise for damaged bytes: faulty texts, codes beyond the end of a dictionary, absurd sizes,
+# deep nesting
 DAMAGE = (pa.ArrowException, ValueError, IndexError, OverflowError, MemoryError, RecursionError)
 
 

@@ -1,8 +1,8 @@
-"""Warn of data that can be evaluated but look wrong: swapped columns, distances as scores, grades that are all 0, grades that are
-all below the threshold of relevance of a measure.
+"""Warn of data that can be evaluated but look wrong: swapped columns, distances as scores, grades that are
+all 0, grades that are all below the threshold of relevance of a measure.
 
-All rows are examined only if the first ones look odd. Of fewer than 20 queries only the name of the score column is examined, and
-whether grades are fractions.
+All rows are examined only if the first ones look odd. Of fewer than 20 queries only the name of the score
+column is examined, and whether grades are fractions.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Oddities:
     def warn(self) -> None:
         """Warn, with `FastndcgWarning`, of data that is probably a mistake.
 
-        These are: a score column whose name ends in distance, dist, rank, ranking or position; fractions as grades beside small
-        whole numbers as scores; all scores equal; one document for each query; no grade above 0; fewer than a tenth of the
-        documents judged.
+        These are: a score column whose name ends in distance, dist, rank, ranking or position; fractions as
+        grades beside small whole numbers as scores; all scores equal; one document for each query; no grade
+        above 0; fewer than a tenth of the documents judged.
         """
         columns = self._columns
         grades, scores = f'column "{columns.relevance}"', f'column "{columns.score}"'
@@ -143,7 +143,7 @@ class Reach:
         return rankings
 
     def warn(self) -> None:
-        """Warn, with `FastndcgWarning`, of measures for which no document is relevant although there are grades above 0."""
+        """Warn, with `FastndcgWarning`, of measures without relevant documents though grades are above 0."""
         highest = self._highest
         unreached = {measure: wanted for measure, wanted in self._wanted.items() if wanted > highest}
         if not unreached or highest <= 0 or (self._whole and self._queries < _FEWEST):
@@ -160,7 +160,7 @@ class Reach:
 
 
 def _least_relevant(measure: Measure) -> float | None:
-    """The smallest grade that is relevant to a measure; None if all grades count, or if unjudged documents are relevant."""
+    """The smallest relevant grade of a measure; None if all grades or unjudged documents count."""
     rel = measure.params.get("rel")
     if rel is None and measure.params.get("gain") == "binary":
         rel = 1.0

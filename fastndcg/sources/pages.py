@@ -1,9 +1,9 @@
-"""Decode columns of numbers, and query ids as runs or as dictionaries of texts, directly from the pages of a Parquet file.
+"""Decode columns of numbers and of query ids directly from the pages of a Parquet file.
 
-pyarrow decodes an id for each row, and decodes grades through 32-bit integers. Here a run of equal ids stays a run, and grades
-are unpacked into their own type, so that reading takes about half as long. Only the most common layouts are read: flat columns
-without nulls, plain or dictionary-encoded, uncompressed or compressed by Snappy. pyarrow reads all other layouts, short files
-and damaged files, and reports the damage.
+pyarrow decodes an id for each row, and decodes grades through 32-bit integers. Here a run of equal ids stays
+a run, and grades are unpacked into their own type, so that reading takes about half as long. Only the most
+common layouts are read: flat columns without nulls, plain or dictionary-encoded, uncompressed or compressed
+by Snappy. pyarrow reads all other layouts, short files and damaged files, and reports the damage.
 
 Format: https://parquet.apache.org/docs/file-format/
 """
@@ -41,7 +41,7 @@ _ROWS_OF_RUN = 16  # the first attempt to decode runs has room for runs of this 
 
 
 class NotReadError(Exception):
-    """The pages have a layout that this module does not support, or are damaged. pyarrow has to read the file."""
+    """The pages are damaged or have an unsupported layout. pyarrow has to read the file."""
 
 
 class Leaf(NamedTuple):
@@ -54,12 +54,12 @@ class Leaf(NamedTuple):
 
 
 def is_worth_it(rows: int) -> bool:
-    """Whether this module reads so many rows faster than pyarrow, including the time to load or compile kernels."""
+    """Whether this module reads so many rows faster than pyarrow, including the time to load kernels."""
     return worlds.pays("pages.values_of_pages", rows)
 
 
 def _run(driver: str, pages: _Pages, *arguments: Any) -> Any:
-    """Run a driver as if there were many rows, so that it is compiled: the plain drivers are slower than pyarrow."""
+    """Run a driver as if there were many rows, so that it is compiled: plain drivers are too slow."""
     return worlds.run(f"pages.{driver}", math.inf, pages.data, pages.headers, pages.scratch, *arguments)
 
 
@@ -219,7 +219,7 @@ class Texts(Values):
 
 
 class Runs:
-    """The same as `Values`, for ids: returns run-end encoded arrays, in which neighbouring runs have different ids."""
+    """The same as `Values`, for ids: returns run-end encoded arrays. Neighbouring runs have different ids."""
 
     def __init__(self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf) -> None:
         self._leaf = leaf
@@ -286,7 +286,7 @@ def _pages(
     dtype: np.dtype[Any],
     entries_of: Callable[[_Pages], Array],
 ) -> Iterator[_Pages]:
-    """The pages of a column, in order, with their dictionaries as `dtype`. Raises `NotReadError` after the last page too."""
+    """Yield the pages of a column in order, with dictionaries as `dtype`, then raise `NotReadError`."""
     for group in groups:
         chunk = footer.chunks[group, leaf.place]
         entries, n_entries, left = np.zeros(kernels.PADDED, dtype), 0, int(chunk[footers.VALUES])

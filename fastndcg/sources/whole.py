@@ -36,7 +36,7 @@ _BLANK = re.compile(r"\s*")
 
 
 class Opened(NamedTuple):
-    """Files of JSON Lines or Arrow, the schema of the first, and a function that reads the named columns of all."""
+    """Files of JSON Lines or Arrow, the schema of the first, and a function that reads columns of all."""
 
     paths: list[PathLike]
     format: Format
@@ -68,7 +68,7 @@ class Opened(NamedTuple):
         return self._replace(columns=found)
 
     def read(self, _: int | None = None) -> Rankings:
-        """Read all files. Raises as `Rankings.from_arrow` does, and `SourceError` if a file cannot be read."""
+        """Read all files. Raises as `Rankings.from_arrow` does, and `SourceError` for unreadable files."""
         with naming(self.paths):
             table = self.read_table(self.columns.names)
             return warn_of_oddities(rankings_from_table(table, self.columns), self.columns)
@@ -110,7 +110,7 @@ def _json(file: File) -> SchemaAndReader:
 
 
 def _rows_of_values(file: File) -> pa.Buffer:
-    """The objects of a file, one on each line. The file may hold arrays of objects, or objects of several lines."""
+    """The objects of a file, one on each line, from arrays of objects or objects of several lines."""
     with stream_of(file) as stream:
         text = stream.read().decode("utf-8-sig")
     decoder, at, rows = json.JSONDecoder(), 0, []
@@ -121,7 +121,7 @@ def _rows_of_values(file: File) -> pa.Buffer:
 
 
 def _check_depth(file: File) -> None:
-    """Raise `RecursionError` for a line whose values are nested so deeply that pyarrow would crash the process."""
+    """Raise `RecursionError` for a line whose values are nested so deeply that pyarrow would crash."""
     with stream_of(file) as stream, io.BufferedReader(stream) as lines:
         for line in lines:
             if line.count(b"{") + line.count(b"[") > _DEEPEST:
