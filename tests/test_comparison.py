@@ -138,6 +138,21 @@ def test_an_error_of_clusters_is_the_sandwich() -> None:
     assert Spread.of(values[order], weight[order], renumbered[order]) == found
 
 
+@pytest.mark.parametrize("ids", [[3, 4], ["c", "d"]], ids=["integers", "strings"])
+def test_a_system_without_queries(ids: list[Any]) -> None:
+    """Its ids had a type of their own, or, as part of a longer array, none of Arrow's buffers, and its values no column to take."""
+    full = fn.Rankings.from_lists([[1, 0], [0, 1]], query_ids=ids, queries={"user": [1, 2]})
+    for empty in (full[2:], full[1:1], fn.Rankings.from_lists([], query_ids=[])):
+        for one, other, means in ((full, empty, (0.5, 0.75)), (empty, full, (0.75, 0.5))):
+            (row,) = fn.compare({"a": one, "b": other}, measures="RR", missing=0.5, baseline="a").rows
+            assert (row["mean"], row["baseline_mean"], row["queries"]) == (*means, 2)
+            (row,) = fn.compare({"a": one, "b": other}, measures="RR", missing="drop").rows
+            assert math.isnan(row["mean"]) and row["queries"] == 0
+            with pytest.raises(fn.InputError, match="lacks 2 queries that others have"):
+                fn.compare({"a": one, "b": other}, measures="RR")
+        assert fn.compare({"a": empty, "b": empty}, measures="RR").rows[0]["queries"] == 0
+
+
 @pytest.mark.parametrize("paired", [True, False])
 def test_clusters_of_equal_means_have_no_error(paired: bool) -> None:
     """A difference without an error was divided by it."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.api import evaluate
-from fastndcg.arrow_types import array_of, decode
+from fastndcg.arrow_types import array_of, combine, decode
 from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, count_of
 from fastndcg.measures import Measure, as_measures
 from fastndcg.rankings import Rankings
@@ -114,7 +114,7 @@ def _ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
         column = column.cast(pa.int64())
     elif pa.types.is_string(column.type) or pa.types.is_string_view(column.type):
         column = column.cast(pa.large_string())
-    ids = pa.chunked_array(column).combine_chunks()
+    ids = combine(column)
     if known is not None and ids.equals(known):
         return known
     if not _ascend(ids) and pc.count_distinct(ids, mode="all").as_py() < len(ids):
@@ -141,11 +141,13 @@ def match_queries(
     for name, scores in scored.items():
         ids[name] = _ids(name, scores, next(iter(ids.values()), None))
     first = next(iter(ids))
+    filled = next((name for name, own in ids.items() if len(own)), first)
+    ids = {name: own if len(own) else ids[filled][:0] for name, own in ids.items()}
     every = ids[first]
     for name, own in ids.items():
-        if own.type != every.type and len(own) and len(every):
+        if own.type != every.type:
             raise InputTypeError(
-                f'query ids are {every.type} in "{first}" and {own.type} in "{name}", which never match; cast one of them'
+                f'query ids are {every.type} in "{filled}" and {own.type} in "{name}", which never match; cast one of them'
             )
         if not own.equals(every):
             new = own.filter(pc.is_null(pc.index_in(own, every)))
@@ -182,9 +184,13 @@ def match_queries(
         place = places[name]
         if len(place) != values.shape[1] or not np.array_equal(place, np.arange(len(place))):
             there = place >= 0
-            values, counts = values[:, place], counts[:, place]
-            if not there.all():
-                values[:, ~there], counts[:, ~there] = missing, True
+            own, enter = values[:, place[there]], counts[:, place[there]]
+            if there.all():
+                values, counts = own, enter
+            else:
+                values = np.full((len(own), len(place)), missing, np.float64)
+                counts = np.ones(values.shape, np.bool_)
+                values[:, there], counts[:, there] = own, enter
         samples[name] = Sample(values, counts, weight, clusters, queries)
     return MatchedSamples(samples, absent)
 
@@ -260,6 +266,7 @@ def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.T
             queries = scores.queries.rename_columns([ids, *scores.queries.column_names[1:]])
             tables.append(queries if is_whole else queries.take(pa.array(place[chosen])))
             order.append(chosen)
+    tables = [table for table in tables if len(table)] or tables
     common = tables[0]
     if len(tables) > 1:
         joined = pa.concat_tables(tables, promote_options="permissive")
