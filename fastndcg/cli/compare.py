@@ -175,7 +175,7 @@ def compare(
 
     With --no-worse-than the others are compared with that system. The gate must hold for each measure, within each slice of
     --by, and for each query of --queries; stderr says which failed and by how much. CSV has one table: the slices if there
-    are slices, or else the systems. The command needs SciPy, which the extra stats installs.
+    are slices, or else the systems.
 
     \b
     Examples:

@@ -50,7 +50,7 @@ def compare(
 ) -> Comparison:
     """Compare systems query by query: each with the baseline, or every pair.
 
-    Queries are matched by id, in any order. SciPy is needed; the extra `stats` installs it.
+    Queries are matched by id, in any order. SciPy is needed; the extras `stats` and `cli` install it.
 
     Parameters
     ----------
