@@ -32,6 +32,10 @@ _DEVICE_SHARES = (0.35, 0.58, 0.07)
 _DEVICE_SKILL = np.array(
     [0.62, 0.52, 0.58], np.float32
 )  # correlation of the scores with the latent relevance
+_RERANK_GAIN = np.array(
+    [0.08, 0.03, -0.04], np.float32
+)  # weight of the latent relevance that the second system adds to the scores of the first
+_RERANK_NOISE = 0.25
 _COUNTRIES = ("US", "IN", "DE", "BR", "JP", "FR", "GB", "TR")
 _COUNTRY_SHARES = (0.34, 0.19, 0.12, 0.1, 0.08, 0.07, 0.06, 0.04)
 
@@ -54,7 +58,7 @@ def write_sample(
 
     Lists are of lognormal length (1 to 2,000, about 110 on average), grades 0 to 4 are skewed, a few queries have no
     relevant document, a fifth of them have coarse and therefore tied scores, and scores rank better on some devices than on
-    others. The same seed and number of queries give the same values.
+    others. A second system, `rerank`, is better on desktops and phones, and worse on tablets. The same seed and number of queries give the same values.
 
     Parameters
     ----------
@@ -76,7 +80,7 @@ def write_sample(
     SourceError
         A path that cannot be written.
 
-    The columns are query_id (int64), label (uint8), score (float32), country and device (strings, one value for a query).
+    The columns are query_id (int64), label (uint8), score (float32), rerank (float32), country and device (strings, one value for a query).
     """
     import pyarrow.parquet as pq
 
@@ -125,15 +129,18 @@ def _batch(first: int, stop: int, seed: int) -> pa.Table:
     skill = _DEVICE_SKILL[device]
     scores = of_query(skill) * latent
     scores += of_query(np.sqrt(1 - skill**2)) * rng.standard_normal(rows, np.float32)
+    rerank = scores + of_query(_RERANK_GAIN[device]) * latent
     coarse = of_query(rounded)
     scores[coarse] = np.round(scores[coarse], 1)
     latent += of_query(plenty)
     label = np.searchsorted(_GRADE_BOUNDS, latent, side="right").astype(np.uint8)
+    rerank += np.float32(_RERANK_NOISE) * rng.standard_normal(rows, np.float32)
     return pa.table(
         {
             "query_id": of_query(np.arange(first, stop, dtype=np.int64)),
             "label": label,
             "score": scores,
+            "rerank": rerank,
             "country": pa.DictionaryArray.from_arrays(of_query(country), _COUNTRIES),
             "device": pa.DictionaryArray.from_arrays(of_query(device), _DEVICES),
         }

@@ -583,7 +583,7 @@ def test_demo_says_what_to_try_and_it_works(
     path, result = sample
     monkeypatch.chdir(path.parent)
     tries = [shlex.split(line) for line in result.stdout.splitlines() if line.startswith("  fastndcg ")]
-    assert len(tries) == 3
+    assert len(tries) == 4
     for words in tries:
         assert run(*words[1:]).exit_code == 0, words
 
