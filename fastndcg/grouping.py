@@ -21,7 +21,8 @@ Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
 _TABLE = 1 << 16  # ids for which a table always has room
-_ROWS_OF_A_THREAD = 1 << 19  # at least, where several threads number ids
+_ROWS_OF_PART = 1 << 19  # at least, if several threads number ids
+_MOST_PARTS = 8  # their distinct ids are merged by one thread, about a hundredth of the rows for each part
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def group_by_query(query_ids: Any, threads: int = 1) -> Grouped:
         ):
             starts = np.flatnonzero(np.append(True, changes)) if n_runs else np.empty(0, np.int64)
             return Grouped(ids.take(column_of(starts)), np.append(starts, len(codes)).astype(np.int64))
-    codes, first_rows, counts = numbers_of(ids, max(1, min(threads, len(ids) // _ROWS_OF_A_THREAD)))
+    codes, first_rows, counts = numbers_of(ids, max(1, min(threads, _MOST_PARTS, len(ids) // _ROWS_OF_PART)))
     found = ids.take(column_of(first_rows))
     offsets = np.append(0, np.cumsum(counts))
     if (codes[1:] >= codes[:-1]).all():
