@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +14,11 @@ from fastndcg.arrow_types import array_of, column_of, combine, decode, with_long
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.kernels import worlds
 from fastndcg.later import pa
-from fastndcg.threads import in_threads
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
 _TABLE = 1 << 16  # ids for which a table always has room
-_ROWS_OF_PART = 1 << 19  # at least, if several threads number ids
-_MOST_PARTS = 8  # their distinct ids are merged by one thread, about a hundredth of the rows for each part
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,7 @@ class Grouped:
         return ordered
 
 
-def group_by_query(query_ids: Any, threads: int = 1) -> Grouped:
+def group_by_query(query_ids: Any) -> Grouped:
     """Group rows by query id; queries in order of first appearance, rows of a query in their own order.
 
     >>> group_by_query([5, 3, 5]).rows
@@ -101,7 +97,7 @@ def group_by_query(query_ids: Any, threads: int = 1) -> Grouped:
         ):
             starts = np.flatnonzero(np.append(True, changes)) if n_runs else np.empty(0, np.int64)
             return Grouped(ids.take(column_of(starts)), np.append(starts, len(codes)).astype(np.int64))
-    codes, first_rows, counts = numbers_of(ids, max(1, min(threads, _MOST_PARTS, len(ids) // _ROWS_OF_PART)))
+    codes, first_rows, counts = numbers_of(ids)
     found = ids.take(column_of(first_rows))
     offsets = np.append(0, np.cumsum(counts))
     if (codes[1:] >= codes[:-1]).all():
@@ -117,8 +113,7 @@ class Numbers(NamedTuple):
     counts: Int64  # rows of each number
 
 
-def numbers_of(ids: pa.Array, parts: int = 1) -> Numbers:
-    """Number the ids by first appearance. Ids that are hashed are numbered in parts, each by a thread, and the parts are merged."""
+def numbers_of(ids: pa.Array) -> Numbers:
     is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
     is_coded = pa.types.is_dictionary(ids.type)
     name, n_values = "codes_of_texts" if is_text else "codes_of_numbers", 0
@@ -139,49 +134,15 @@ def numbers_of(ids: pa.Array, parts: int = 1) -> Numbers:
         values = text_of(ids)
     if not values or len(ids) >= 2**31 or not worlds.pays(f"rows.{name}", len(ids)):
         return _numbers_by_arrow(ids)
-    bounds = np.linspace(0, len(ids), (1 if n_values else parts) + 1, dtype=np.int64).tolist()
     codes = np.empty(len(ids), np.int32)
-
-    def number(part: tuple[int, int]) -> Numbers | None:
-        start, stop = part
-        own = (values[0][start : stop + is_text], *values[1:])
-        return _number(name, len(ids), own, n_values, codes[start:stop])
-
-    found = in_threads(number, list(pairwise(bounds)))
-    numbered = [one for one in found if one is not None]
-    if len(numbered) < len(found):  # the cache has the driver only for other types
-        return _numbers_by_arrow(ids)
-    return numbered[0] if len(numbered) == 1 else _merged(ids, codes, numbered)
-
-
-def _merged(ids: pa.Array, codes: Array, numbered: list[Numbers]) -> Numbers:
-    """The numbers of all rows, from those of parts of the rows, which are views of `codes` and are changed."""
-    starts = np.cumsum([0, *(len(one.codes) for one in numbered)])
-    ends = np.cumsum([0, *(len(one.first_rows) for one in numbered)])
-    first_rows = np.concatenate(
-        [start + one.first_rows for start, one in zip(starts[:-1], numbered, strict=True)]
-    )
-    merged = numbers_of(ids.take(column_of(first_rows)))
-
-    def renumber(part: int) -> None:
-        own = numbered[part].codes
-        own[:] = merged.codes[ends[part] : ends[part + 1]][own]
-
-    in_threads(renumber, range(1, len(numbered)))  # the numbers of the first part stay
-    counts = np.bincount(merged.codes, np.concatenate([one.counts for one in numbered])).astype(np.int64)
-    return Numbers(codes, first_rows[merged.first_rows], counts)
-
-
-def _number(name: str, size: int, values: tuple[Array, ...], n_values: int, codes: Array) -> Numbers | None:
-    """Write the numbers of ids to `codes`; None where the cache has the driver only for other types. `size` is that of all parts."""
     room = n_values or _TABLE
     while True:
         table = np.full(room, -1, np.int32) if n_values else np.zeros((2 * room, 2), np.int64)
         first_rows, counts = np.empty((2, room), np.int64)
         arguments = (*values, table, codes, first_rows, counts)
-        number = worlds.compiled_driver(f"rows.{name}", size, arguments)
-        if number is None:
-            return None
+        number = worlds.compiled_driver(f"rows.{name}", len(ids), arguments)
+        if number is None:  # the cache has the driver only for other types
+            return _numbers_by_arrow(ids)
         found = number(*arguments)
         if found >= 0:
             return Numbers(codes, first_rows[:found], counts[:found])

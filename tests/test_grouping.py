@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fastndcg import grouping
-from fastndcg.grouping import group_by_query, numbers_of
+from fastndcg.grouping import group_by_query
 from fastndcg.kernels import rows, worlds
 
 pytestmark = pytest.mark.pure
@@ -78,25 +78,6 @@ def test_more_ids_than_a_first_table_has_room_for(kind: str) -> None:
     assert grouped.rows.tolist() == rows
     scores = rng.random(2 * n).astype(np.float32)
     assert np.array_equal(grouped.in_order(scores, scores)[0], scores[rows])
-
-
-@pytest.mark.parametrize("kind", ["wide", "unsigned", "texts", "long texts", "dictionary", "few"])
-@pytest.mark.parametrize("parts", [2, 3, 7])
-@pytest.mark.parametrize("n", [7, 50, 3000])
-def test_parts_numbered_by_threads_give_the_same_numbers(kind: str, parts: int, n: int, world: str) -> None:
-    rng = np.random.default_rng(n)
-    values = pa.array(IDS[kind])
-    chosen = np.append(
-        rng.integers(0, (len(values) + 1) // 2, n // 2), rng.integers(0, len(values), n - n // 2)
-    )
-    ids = values.take(pa.array(chosen))
-    for some in (ids, ids[2:]):
-        for found, alone in zip(numbers_of(some, parts), numbers_of(some), strict=True):
-            assert found.dtype == alone.dtype and found.tolist() == alone.tolist()
-    codes = {value.as_py(): number for number, value in reversed(list(enumerate(ids)))}
-    first = sorted(codes.values())
-    assert numbers_of(ids, parts).first_rows.tolist() == first
-    assert numbers_of(ids, parts).counts.sum() == n
 
 
 def test_a_product_says_the_bucket_of_every_code() -> None:

@@ -97,7 +97,6 @@ def rankings_from_table(
     to_decode: Collection[str] = (),
     numbers: int | Int64 = 0,
     grouped: Grouped | None = None,
-    threads: int = 1,
 ) -> Rankings:
     """Rankings from columns of a table; `to_decode` names kept dictionaries that are to come out as plain values.
 
@@ -115,7 +114,7 @@ def rankings_from_table(
         )
     if listed:
         return _from_lists(table, columns, to_decode, numbers)._with(_first_row=None)
-    return _from_long(table, columns, to_decode, numbers, grouped, threads)
+    return _from_long(table, columns, to_decode, numbers, grouped)
 
 
 def table_of(data: Any, names: Sequence[str]) -> pa.Table:
@@ -139,14 +138,14 @@ def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chu
     return numbers if numbers.cast(pa.string()).equals(ids.cast(pa.string())) else ids
 
 
-def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0, threads: int = 1) -> Grouped:
+def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> Grouped:
     """Rows of a table in long form by query, ids as plain values; raises as `rankings_from_table` does for ids.
 
     >>> columns = Columns("qid", "label", "score")
     >>> grouped_rows(pa.table({"qid": [7, 7, 3], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]}), columns).offsets
     array([0, 2, 3])
     """
-    grouped = _group(checked_ids(table, columns, numbers), threads)
+    grouped = _group(checked_ids(table, columns, numbers))
     return replace(grouped, query_ids=decode(grouped.query_ids))
 
 
@@ -182,7 +181,6 @@ def _from_long(
     to_decode: Collection[str],
     numbers: int | Int64,
     grouped: Grouped | None,
-    threads: int,
 ) -> Rankings:
     ids = checked_ids(table, columns, numbers)
 
@@ -193,7 +191,7 @@ def _from_long(
     scores = scores_in(columns, table[columns.score], place)
     more = _of_documents(columns, lambda name: (table[name], place), graded, len(table))
 
-    grouped = _group(ids, threads) if grouped is None else grouped
+    grouped = _group(ids) if grouped is None else grouped
     query_level = _QueryLevel(grouped, ids, numbers)
     kept = {name: query_level.column(name, table[name]) for name in columns.keep}
     kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
@@ -219,7 +217,7 @@ def _from_long(
     return rankings._with(_first_row=numbers if grouped.codes is None and isinstance(numbers, int) else None)
 
 
-def _group(ids: pa.ChunkedArray, threads: int = 1) -> Grouped:
+def _group(ids: pa.ChunkedArray) -> Grouped:
     """`group_by_query` by way of runs of equal ids: where rows stand together, ids are neither joined nor hashed."""
     if pa.types.is_run_end_encoded(ids.type):
         starts, ids_of_runs = runs_of(ids)
@@ -228,7 +226,7 @@ def _group(ids: pa.ChunkedArray, threads: int = 1) -> Grouped:
     else:
         changes = _changes(ids, most=len(ids) // 2)
         if changes is None or not len(changes):
-            return group_by_query(ids, threads)
+            return group_by_query(ids)
         starts, ids_of_runs = changes, _take(ids, changes)
     if is_number(ids_of_runs.type) and ids_of_runs.num_chunks:
         numbers = array_of(ids_of_runs)

@@ -157,9 +157,7 @@ class Opened(NamedTuple):
         with naming(self.paths):
             for name in ids:
                 table = table.set_column(table.column_names.index(name), name, as_integers(table[name]))
-            rankings = rankings_from_table(
-                table, columns, numbers=self.first_row, threads=threads_of(threads)
-            )
+            rankings = rankings_from_table(table, columns, numbers=self.first_row)
             return warn_of_oddities(rankings, columns)
 
 

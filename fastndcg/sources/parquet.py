@@ -138,9 +138,7 @@ def read_dataset(dataset: Dataset, progress: Progress = None) -> Rankings:
     """Rankings of all files. Raises as `read_parquet` does."""
     table = read_table(dataset, progress)
     with naming(dataset.paths), Task("Finding the rows of each query", progress=progress is None):
-        rankings = rankings_from_table(
-            table, dataset.columns, to_decode=dataset.encoded, threads=dataset.threads
-        )
+        rankings = rankings_from_table(table, dataset.columns, to_decode=dataset.encoded)
     return warn_of_oddities(rankings, dataset.columns)
 
 

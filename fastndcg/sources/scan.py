@@ -438,7 +438,7 @@ class ParquetStream(FileStream):
         """All rankings at once, if memory holds all rows."""
         table = parquet.read_table(self._dataset, self._progress)
         with parquet.naming(self._paths):
-            grouped = grouped_rows(table, self.columns, threads=self._threads)
+            grouped = grouped_rows(table, self.columns)
         if grouped.codes is not None and not self.columns.keep:  # which are shorter than the ids
             ids = pa.DictionaryArray.from_arrays(column_of(grouped.codes), combine(grouped.query_ids))
             table = table.set_column(table.column_names.index(self.columns.query), self.columns.query, ids)
