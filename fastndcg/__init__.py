@@ -32,7 +32,8 @@ Where everything is:
     reporting       a page of everything that is known of rankings
     ranges          how far ties and unjudged documents could move a measure
     sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings; in columns, finding them, and errors of those that lack
-                    or are in doubt; in pages, the decoder of Parquet's pages, whose compiled loops are kernels.pages
+                    or are in doubt; in pages, the decoder of Parquet's pages, whose compiled loops are
+                    kernels.pages
     trec_eval       what trec_eval prints, byte for byte
     progress        how far a long call is, in terminals and notebooks
     files           files that appear whole or not at all
@@ -46,8 +47,8 @@ Where everything is:
     adapters        Spark, Dask, Ray, boosters: what people already have, outside, looking in
     cli, demo       the command line, outside, looking in
 
-Importing this package imports nothing else: each name imports its module when it is first used. Numba is imported, and kernels are
-compiled or loaded, once a process has work for them.
+Importing this package imports nothing else: each name imports its module when it is first used. Numba is
+imported, and kernels are compiled or loaded, once a process has work for them.
 """
 
 from typing import TYPE_CHECKING

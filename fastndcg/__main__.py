@@ -9,7 +9,8 @@ import sys
 
 def main() -> None:
     """Run the command line; without its extra, say in one line how to install it."""
-    # nothing is begun that would have to be undone, and where extension modules are imported an exception may be lost
+    # nothing is begun that would have to be undone, and where extension modules are imported an exception may
+    # be lost
     interrupt = signal.getsignal(signal.SIGINT)
     if interrupt is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))

@@ -54,10 +54,11 @@ def parts_of(sizes: Int64, most: int) -> Iterator[slice]:
 
 
 def unmask(name: str, values: Any, unjudged: str = "refuse") -> Any:
-    """Values as they are, but for masked arrays of NumPy, their data where nothing is masked, and tensors, which come to the processor.
+    """Values as they are, but for masked arrays of NumPy, their data where nothing is masked, and tensors,
+    which come to the processor.
 
-    With unjudged="null", what is masked, null or None makes all of them floats, and is NaN. Otherwise raises `InputError` for a
-    masked value.
+    With unjudged="null", what is masked, null or None makes all of them floats, and is NaN. Otherwise raises
+    `InputError` for a masked value.
 
     >>> unmask("relevance", [3, None], "null"), unmask("relevance", np.ma.masked_equal([3, 0], 0), "null")
     (array([ 3., nan]), array([ 3., nan]))
@@ -150,7 +151,8 @@ def as_array(name: str, values: Any, unjudged: str = "refuse") -> Array:
 
 
 def split_unjudged(grades: Array, is_judged: Flags | None = None) -> tuple[Array, Flags | None]:
-    """Grades with 0 for NaN, and which documents were judged: those that `is_judged` has, and that are not NaN.
+    """Grades with 0 for NaN, and which documents were judged: those that `is_judged` has, and that are not
+    NaN.
 
     >>> split_unjudged(np.array([1.0, np.nan]))
     (array([1., 0.]), array([ True, False]))

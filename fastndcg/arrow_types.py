@@ -88,7 +88,8 @@ def combine(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def array_of(column: pa.Array | pa.ChunkedArray, null: int | None = None) -> Array:
     """What `to_numpy` makes of a column, with a number for nulls where one is given.
 
-    Numbers are seen where they are, because pyarrow's own ways, back and forth, import pandas wherever it is installed.
+    Numbers are seen where they are, because pyarrow's own ways, back and forth, import pandas wherever it is
+    installed.
 
     >>> array_of(pa.chunked_array([[3, 1], [2]])), array_of(pa.array([None, True, False])[1:])
     (array([3, 1, 2]), array([ True, False]))

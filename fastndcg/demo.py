@@ -56,9 +56,10 @@ def write_sample(
 ) -> Sample:
     """Write a sample as Parquet, a row for each document, sorted by query.
 
-    Lists are of lognormal length (1 to 2,000, about 110 on average), grades 0 to 4 are skewed, a few queries have no
-    relevant document, a fifth of them have coarse and therefore tied scores, and scores rank better on some devices than on
-    others. A second system, `rerank`, is better on desktops and phones, and worse on tablets. The same seed and number of queries give the same values.
+    Lists are of lognormal length (1 to 2,000, about 110 on average), grades 0 to 4 are skewed, a few queries
+    have no relevant document, a fifth of them have coarse and therefore tied scores, and scores rank better
+    on some devices than on others. A second system, `rerank`, is better on desktops and phones, and worse on
+    tablets. The same seed and number of queries give the same values.
 
     Parameters
     ----------
@@ -80,7 +81,8 @@ def write_sample(
     SourceError
         A path that cannot be written.
 
-    The columns are query_id (int64), label (uint8), score (float32), rerank (float32), country and device (strings, one value for a query).
+    The columns are query_id (int64), label (uint8), score (float32), rerank (float32), country and device
+    (strings, one value for a query).
     """
     import pyarrow.parquet as pq
 

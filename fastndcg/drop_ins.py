@@ -24,7 +24,8 @@ def ndcg_score(
     sample_weight: npt.ArrayLike | None = None,
     ignore_ties: bool = False,
 ) -> float:
-    """Mean nDCG of the rows of matrices. It replaces scikit-learn's function of this name, with the same values and errors.
+    """Mean nDCG of the rows of matrices. It replaces scikit-learn's function of this name, with the same
+    values and errors.
 
     Parameters
     ----------
@@ -35,8 +36,8 @@ def ndcg_score(
     sample_weight : (n_samples,), optional
         Weight of each row in the mean.
     ignore_ties : bool
-        False averages over ties. True ranks tied labels from last to first; in scikit-learn an unstable sort decides their
-        order.
+        False averages over ties. True ranks tied labels from last to first; in scikit-learn an unstable sort
+        decides their order.
 
     Returns
     -------
@@ -85,7 +86,8 @@ def dcg_score(
     sample_weight: npt.ArrayLike | None = None,
     ignore_ties: bool = False,
 ) -> float:
-    """Mean DCG of the rows of matrices. It replaces scikit-learn's function of this name, with the same values and errors.
+    """Mean DCG of the rows of matrices. It replaces scikit-learn's function of this name, with the same
+    values and errors.
 
     Parameters
     ----------

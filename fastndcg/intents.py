@@ -70,9 +70,9 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
     name : str
         Name of the argument, for messages.
     values
-        A list of grades for each document, for intent 0, 1, ...; None, or the end of a shorter list, means that the document was
-        not judged for an intent. As lists, an Arrow list array, or a matrix (n_docs, n_intents). Or three arrays: offsets
-        (n_docs + 1,), intents and grades (n_entries,).
+        A list of grades for each document, for intent 0, 1, ...; None, or the end of a shorter list, means
+        that the document was not judged for an intent. As lists, an Arrow list array, or a matrix (n_docs,
+        n_intents). Or three arrays: offsets (n_docs + 1,), intents and grades (n_entries,).
 
     Raises
     ------

@@ -84,7 +84,8 @@ class Grades(NamedTuple):
 class Rankings:
     """Ragged rankings of many queries. They are immutable, and only the named constructors make them.
 
-    Query `q` owns the rows `offsets[q]:offsets[q + 1]` of `relevance` and `scores`. A query may have one document or none.
+    Query `q` owns the rows `offsets[q]:offsets[q + 1]` of `relevance` and `scores`. A query may have one
+    document or none.
 
     Attributes
     ----------
@@ -96,8 +97,8 @@ class Rankings:
     judged : JudgedPool or None
         All judged documents of each query. None: only the scored documents were judged.
     is_judged : bool, (n_docs,), or None
-        False where a scored document is unjudged. None: all are judged. A negative `relevance` of an unjudged document says that
-        it was in the pool; infAP counts such documents.
+        False where a scored document is unjudged. None: all are judged. A negative `relevance` of an unjudged
+        document says that it was in the pool; infAP counts such documents.
     doc_ids : pyarrow array, (n_docs,), or None
     weight : float64, (n_queries,), or None
         Weight of each query in the mean.
@@ -109,8 +110,8 @@ class Rankings:
     propensity : float64, (n_docs,), or None
         Probability that a document's relevance was observed, for measures with `ips`.
     queries : pyarrow.Table, n_queries rows
-        The query id under the user's own name (`query_id` where it has none), then the kept query-level columns, then `weight`
-        if any.
+        The query id under the user's own name (`query_id` where it has none), then the kept query-level
+        columns, then `weight` if any.
 
     Notes
     -----
@@ -172,8 +173,8 @@ class Rankings:
         relevance, scores : (n_docs,)
             Relevance comes before scores, as in scikit-learn.
         judged : (offsets, relevance), optional
-            All judged documents of each query, returned or not, for the ideal ranking and recall. Documents that are not relevant
-            may be left out.
+            All judged documents of each query, returned or not, for the ideal ranking and recall. Documents
+            that are not relevant may be left out.
         is_judged : bool, (n_docs,), optional
             False where a scored document is unjudged; such a document keeps its rank and gains nothing.
         doc_ids : (n_docs,), optional
@@ -188,24 +189,27 @@ class Rankings:
         ascending : bool
             True: the lowest score is the best, as for distances and ranks.
         unjudged : "refuse" or "null"
-            "null": a document whose grade is NaN, null or masked is unjudged, as if its `is_judged` were False.
+            "null": a document whose grade is NaN, null or masked is unjudged, as if its `is_judged` were
+            False.
         intents : a list of grades for each document, optional
-            For measures of diversity: the document's grade for intent 0, 1, ... of its query, as lists, an Arrow list array, or a
-            matrix (n_docs, n_intents); None for an intent for which it was not judged. Or the three arrays of `IntentGrades`.
+            For measures of diversity: the document's grade for intent 0, 1, ... of its query, as lists, an
+            Arrow list array, or a matrix (n_docs, n_intents); None for an intent for which it was not judged.
+            Or the three arrays of `IntentGrades`.
         judged_intents : a list of grades for each document of `judged`, optional
-            Needed if both `judged` and `intents` are given. Where several documents gain equally, the ideal ranking of alpha_nDCG
-            takes the first of them.
+            Needed if both `judged` and `intents` are given. Where several documents gain equally, the ideal
+            ranking of alpha_nDCG takes the first of them.
         intent_probabilities : a list for each query, optional
-            Probability of intent 0, 1, ...; they need not add up to 1. Default: all intents are equally likely.
+            Probability of intent 0, 1, ...; they need not add up to 1. Default: all intents are equally
+            likely.
         propensity : (n_docs,), optional
-            Probability that the relevance of a document was observed, above 0 and up to 1: for clicks, that a user looked at its
-            position in the shown ranking. Measures with `ips` divide gains by it.
+            Probability that the relevance of a document was observed, above 0 and up to 1: for clicks, that a
+            user looked at its position in the shown ranking. Measures with `ips` divide gains by it.
 
         Raises
         ------
         InputError
-            Offsets that do not ascend, lengths that differ, NaN scores, grades that are not finite, propensities that are not
-            above 0 and up to 1.
+            Offsets that do not ascend, lengths that differ, NaN scores, grades that are not finite,
+            propensities that are not above 0 and up to 1.
         InputTypeError
             An array that does not hold numbers.
 
@@ -260,7 +264,8 @@ class Rankings:
     ) -> Self:
         """Rankings from the number of documents of each query, like `group` of LightGBM and XGBoost.
 
-        `columns` are the keywords of `from_offsets`. It raises the same errors, and `InputError` for a negative size.
+        `columns` are the keywords of `from_offsets`. It raises the same errors, and `InputError` for a
+        negative size.
 
         >>> Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9]).offsets
         array([0, 2, 3])
@@ -285,8 +290,8 @@ class Rankings:
     ) -> Self:
         """Rankings from the query id of each row, rows in any order.
 
-        Queries keep the order of their first appearance, and the documents of a query the order of their rows. Rows that are
-        already grouped by query are not copied.
+        Queries keep the order of their first appearance, and the documents of a query the order of their
+        rows. Rows that are already grouped by query are not copied.
 
         Parameters
         ----------
@@ -294,8 +299,8 @@ class Rankings:
             Integers, strings, or any Arrow or pandas column that is not floating point.
         relevance, scores : (n_docs,)
         columns
-            The keywords of `from_offsets` except `query_ids`. `weight`, `queries` and `judged` have an entry for each query,
-            in order of first appearance.
+            The keywords of `from_offsets` except `query_ids`. `weight`, `queries` and `judged` have an entry
+            for each query, in order of first appearance.
 
         Raises
         ------
@@ -355,7 +360,8 @@ class Rankings:
         mask : bool, (n_queries, n_docs_per_query), optional
             False at the padding of a batch. The values of the matrices there are ignored.
         columns
-            The keywords of `from_offsets`. Columns of documents have an entry for each document, without padding.
+            The keywords of `from_offsets`. Columns of documents have an entry for each document, without
+            padding.
 
         Raises
         ------
@@ -398,7 +404,8 @@ class Rankings:
         Raises
         ------
         InputError
-            The two lists of a query differ in length (the message names the query), and all that `from_offsets` refuses.
+            The two lists of a query differ in length (the message names the query), and all that
+            `from_offsets` refuses.
 
         Examples
         --------
@@ -429,15 +436,16 @@ class Rankings:
     @classmethod
     @with_roles
     def from_arrow(cls, data: Any, **roles: Unpack[RoleKeywords]) -> Rankings:
-        """Rankings from data that Arrow can read: Arrow tables, batches and readers, Polars, pandas, DuckDB relations.
+        """Rankings from data that Arrow can read: Arrow tables, batches and readers, Polars, pandas, DuckDB
+        relations.
 
         Parameters
         ----------
         data
             In long form (a row for each document, in any order) or list-column form (a row for each query).
         query, relevance, score, weight, doc_id, is_judged, intents, propensity : str, optional
-            Names of columns. The first three are found by their usual names if they are not given. `intents` holds a list for
-            each document: its grade for each intent of its query.
+            Names of columns. The first three are found by their usual names if they are not given. `intents`
+            holds a list for each document: its grade for each intent of its query.
         keep : str or sequence of str
             Query-level columns to carry to the results.
         nan : "refuse" or "last"
@@ -449,7 +457,8 @@ class Rankings:
         unjudged : "refuse" or "null"
             "null": a document whose grade is null or NaN is unjudged, as if its `is_judged` were false.
         grades : mapping, optional
-            The grade of each word, if the column of grades holds words: `{"perfect": 2, "fair": 1, "bad": 0}`.
+            The grade of each word, if the column of grades holds words: `{"perfect": 2, "fair": 1, "bad":
+            0}`.
 
         Raises
         ------
@@ -488,8 +497,9 @@ class Rankings:
             Dicts of dicts (query -> document -> number), ir_measures' Qrel and ScoredDoc tuples, or tables that `from_arrow`
             accepts, except dicts of columns.
         missing, ties, nan
-            As in `read_trec`. `missing`: "zero" counts every query of the qrels, "skip" only queries in both. `ties`: the order
-            of tied documents for measures with ties="input". `nan`: refuse NaN scores, or rank them last.
+            As in `read_trec`. `missing`: "zero" counts every query of the qrels, "skip" only queries in both.
+            `ties`: the order of tied documents for measures with ties="input". `nan`: refuse NaN scores, or
+            rank them last.
         query, doc_id, relevance, score : str, optional
             Columns of tables. Default: the usual names.
         keep, weight, rank, ascending, unjudged, grades
@@ -503,7 +513,8 @@ class Rankings:
         InputError
             The same document twice for a query; NaN scores; nulls.
         InputTypeError, ColumnError
-            Another type than those above; a column that is missing or ambiguous; ids of types that never match.
+            Another type than those above; a column that is missing or ambiguous; ids of types that never
+            match.
 
         Examples
         --------
@@ -710,7 +721,8 @@ class Rankings:
         return {name: self.__dict__[name] for name in _STATE}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # pickles forget that arrays are read-only, and Numba would compile every kernel a second time for writeable ones
+        # pickles forget that arrays are read-only, and Numba would compile every kernel a second time for
+        # writeable ones
         for name, value in state.items():
             if isinstance(value, np.ndarray):
                 self.__dict__[name] = read_only(value)
@@ -865,8 +877,8 @@ class Rankings:
         return _quote(self.query_ids[query].as_py())
 
 
-# attributes that a pickle holds: those that the class declares, and four more. `_first_row` is the number of the first row in
-# the user's data, for messages; None where that has another order of rows
+# attributes that a pickle holds: those that the class declares, and four more. `_first_row` is the number of
+# the first row in the user's data, for messages; None where that has another order of rows
 _STATE = (*Rankings.__annotations__, "_query_ids", "_query_name", "_kept", "_first_row")
 # those with an entry for each query, and for each document
 _OF_QUERIES = ("_query_ids", "_kept", "weight")

@@ -1,8 +1,9 @@
 """The output of trec_eval, byte for byte: its measures, in its order, with its averages and its rounding.
 
-The package's own measures agree with trec_eval to 1e-12. That is not enough here: the last bit of a sum decides whether the mean
-0.09375 is printed as 0.0937 or 0.0938. So all sums add in the order of trec_eval's loops, document by document and query by query.
-`np.bincount` and `np.cumsum` add in this order, for all queries at once.
+The package's own measures agree with trec_eval to 1e-12. That is not enough here: the last bit of a sum
+decides whether the mean 0.09375 is printed as 0.0937 or 0.0938. So all sums add in the order of trec_eval's
+loops, document by document and query by query. `np.bincount` and `np.cumsum` add in this order, for all
+queries at once.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class Ranked:
     def best_precision(self) -> Float64:
         """The highest precision from each hit on, (n_hits,)."""
         values, codes = np.unique(self.precision, return_inverse=True)
-        # codes of a later query are all smaller, so that a running maximum from the end starts anew for each query
+        # codes of a later query are all smaller, so that a running maximum from the end starts anew for each
+        # query
         keys = codes + (self.n_queries - self.hit_query) * len(values)
         best = np.maximum.accumulate(keys[::-1])[::-1] - (self.n_queries - self.hit_query) * len(values)
         return values[best]
@@ -309,8 +311,8 @@ def _rbp(ranked: Ranked, named: Gains) -> Float64:
 def _scaled_gains(ranked: Ranked, named: Gains) -> Float64:
     """Gains of documents, brought into 0 to 1 where a gain of its query is beyond.
 
-    trec_eval begins to look for the least and the greatest gain at a number that it never set; where its output is at hand,
-    that number was 0.
+    trec_eval begins to look for the least and the greatest gain at a number that it never set; where its
+    output is at hand, that number was 0.
     """
     gains = {int(grade): gain for grade, gain in named.items() if _is_whole(grade)}
     highest = np.zeros(ranked.n_queries, np.int64)
@@ -405,7 +407,8 @@ def _hits_needed(shares: float, relevant: Int64, release: Release) -> Int64:
 def _interpolate(ranked: Ranked, shares: Sequence[float], release: Release) -> list[Float64]:
     """The greatest precision from each level of recall on, the last level first, as they are looked up.
 
-    A level above the one before it (which only 11pt_avg can be given) is not met any more, and stands for recall 0.
+    A level above the one before it (which only 11pt_avg can be given) is not met any more, and stands for
+    recall 0.
     """
     with np.errstate(invalid="ignore"):
         whole_list = ranked.found / ranked.returned  # not a number of an empty list, as there
@@ -614,8 +617,8 @@ class Asked(NamedTuple):
 def read_names(texts: Sequence[str], release: Release = 10) -> tuple[list[Asked], list[str]]:
     """Measures in the order of the output, and notes about texts without effect.
 
-    Each text is a name, or a name, a point and parameters separated by commas, as after trec_eval's -m. If a measure is named
-    twice with different parameters, the first ones count, as in trec_eval.
+    Each text is a name, or a name, a point and parameters separated by commas, as after trec_eval's -m. If a
+    measure is named twice with different parameters, the first ones count, as in trec_eval.
 
     >>> [each.names for each in read_names(["ndcg_cut.10,5", "map"])[0]]
     [['map'], ['ndcg_cut_5', 'ndcg_cut_10']]

@@ -170,12 +170,13 @@ def compare(
 ) -> None:
     """Compare systems over the same queries: differences of means, intervals, p, wins and losses.
 
-    Queries are matched by their ids, in any order. In place of a file of predictions you can give results that
-    `fastndcg score --out` wrote. The name of a system is its file's name without endings, or its column of scores.
+    Queries are matched by their ids, in any order. In place of a file of predictions you can give results
+    that `fastndcg score --out` wrote. The name of a system is its file's name without endings, or its column
+    of scores.
 
-    With --no-worse-than the others are compared with that system. The gate must hold for each measure, within each slice of
-    --by, and for each query of --queries; stderr says which failed and by how much. CSV has one table: the slices if there
-    are slices, or else the systems.
+    With --no-worse-than the others are compared with that system. The gate must hold for each measure, within
+    each slice of --by, and for each query of --queries; stderr says which failed and by how much. CSV has one
+    table: the slices if there are slices, or else the systems.
 
     \b
     Examples:

@@ -62,8 +62,9 @@ def conventions(
 ) -> None:
     """List how each tool computes nDCG, or score data as all of them do.
 
-    With PATH it shows each tool's value, and how much each choice (gain, ideal, ties, empty queries, ...) changes it from the
-    first tool's value. The first tool's value plus the effects in a row is the value of that row.
+    With PATH it shows each tool's value, and how much each choice (gain, ideal, ties, empty queries, ...)
+    changes it from the first tool's value. The first tool's value plus the effects in a row is the value of
+    that row.
 
     \b
     Examples:

@@ -36,8 +36,8 @@ def demo(
 ) -> None:
     """Write a realistic sample, score it, and say what to try next.
 
-    By default it has ten million documents and takes about 83 MB. It has the scores of two systems. Its queries have very different lengths, skewed grades and
-    some ties, and some have no relevant document.
+    By default it has ten million documents and takes about 83 MB. It has the scores of two systems. Its
+    queries have very different lengths, skewed grades and some ties, and some have no relevant document.
 
     \b
     Example:

@@ -147,13 +147,14 @@ def score(
 ) -> None:
     """Score predictions and print the means.
 
-    PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual names are found
-    automatically; stderr says which. The first bytes of a file decide its format. Files may be packed with gzip, bzip2 or
-    Zstandard. The first line of CSV has the names of the columns.
+    PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual
+    names are found automatically; stderr says which. The first bytes of a file decide its format. Files may
+    be packed with gzip, bzip2 or Zstandard. The first line of CSV has the names of the columns.
 
-    With --qrels, each PATH is a run, like --run. Judgments are read once, and joined with predictions on query and document
-    id. Documents with equal scores are ordered by falling id, as in trec_eval; measures with ties='input' keep that order.
-    If a measure is for several intents, such as alpha_nDCG, the second field of TREC qrels is the intent.
+    With --qrels, each PATH is a run, like --run. Judgments are read once, and joined with predictions on
+    query and document id. Documents with equal scores are ordered by falling id, as in trec_eval; measures
+    with ties='input' keep that order. If a measure is for several intents, such as alpha_nDCG, the second
+    field of TREC qrels is the intent.
 
     \b
     Examples:

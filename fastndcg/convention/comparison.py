@@ -106,7 +106,8 @@ def compare_conventions(
     *,
     threads: int | None = None,
 ) -> Table:
-    """Compute nDCG@k of one data set by every convention, and show how much each choice changes the first convention's value.
+    """Compute nDCG@k of one data set by every convention, and show how much each choice changes the first
+    convention's value.
 
     Parameters
     ----------
@@ -121,9 +122,10 @@ def compare_conventions(
     Returns
     -------
     Table
-        A row for each convention: `name`, `value`, `difference` from the first value, and the effect of each choice on this data
-        (cutoff, queries, scores, rel, gain, discount, ideal, ties, empty, weights, rounding). Choices are changed in this order,
-        and the first value plus the effects of a row is exactly the value of that row. `refused` says why there is no value.
+        A row for each convention: `name`, `value`, `difference` from the first value, and the effect of each
+        choice on this data (cutoff, queries, scores, rel, gain, discount, ideal, ties, empty, weights,
+        rounding). Choices are changed in this order, and the first value plus the effects of a row is exactly
+        the value of that row. `refused` says why there is no value.
 
     Raises
     ------
@@ -198,8 +200,8 @@ def explain_conventions(
     Returns
     -------
     Table
-        `choice`, its values `before` and `after` the step, `effect`, and `value` after the step. The first row has the value of
-        `a`. That value plus all effects is exactly the last value, which is that of `b`.
+        `choice`, its values `before` and `after` the step, `effect`, and `value` after the step. The first
+        row has the value of `a`. That value plus all effects is exactly the last value, which is that of `b`.
 
     Raises
     ------

@@ -1,7 +1,8 @@
 """Conventions as data: one declaration for each tool.
 
-`Convention.measure` has all that parameters of a measure can express: gain, discount, ideal, ties, empty, rel. The other fields
-are for a whole evaluation: scores as float32, ties broken by document id, queries left out, rounding, and the weights of the mean.
+`Convention.measure` has all that parameters of a measure can express: gain, discount, ideal, ties, empty,
+rel. The other fields are for a whole evaluation: scores as float32, ties broken by document id, queries left
+out, rounding, and the weights of the mean.
 """
 
 from __future__ import annotations

@@ -86,7 +86,8 @@ class _Share(NamedTuple):
 
 
 class MeanSums(NamedTuple):
-    """Exact sums from which the mean is computed, for any rule for weights. Sums of parts merge into exactly those of the whole.
+    """Exact sums from which the mean is computed, for any rule for weights. Sums of parts merge into exactly
+    those of the whole.
 
     >>> queries = Rankings.from_lists([[1, 0], [0, 0], [2, 1]], [[0.1, 0.2], [0.3, 0.4], [0.6, 0.6]], weight=[0.5, 2, 1])
     >>> first, rest = (evaluate_by_convention(part, "nDCG", "tf_ranking") for part in (queries[:1], queries[1:]))

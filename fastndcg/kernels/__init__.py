@@ -1,13 +1,14 @@
 """Every compiled function of the package: rank each query once, fold the ranking into all measures.
 
-Kernels do not know measures or users' functions. They read tables (`tables.Plan`): the gain of each level, the discount of each
-rank, and rows. A row names a list, a discount, a cutoff and a divisor.
+Kernels do not know measures or users' functions. They read tables (`tables.Plan`): the gain of each level,
+the discount of each rank, and rows. A row names a list, a discount, a cutoff and a divisor.
 
     code grades to levels -> ideal lists -> rank by score -> lists of what each rank adds -> one sum for each row
 
-A list holds the gain of each rank (`lists.gather`). For a measure that is not linear in the gains it holds the precision at each
-relevant document, or the probability to stop at each rank (`folds.fold_by_rank`). With averaged ties both are expectations. So
-every measure is a sum over ranks, and one pass gives the values at all cutoffs.
+A list holds the gain of each rank (`lists.gather`). For a measure that is not linear in the gains it holds
+the precision at each relevant document, or the probability to stop at each rank (`folds.fold_by_rank`). With
+averaged ties both are expectations. So every measure is a sum over ranks, and one pass gives the values at
+all cutoffs.
 
 Scoring, from the functions that Python calls down to vector instructions:
 
@@ -46,5 +47,6 @@ Compiling:
     interrupts   steps that an interrupt must not end halfway
     llvm         building blocks of vector code
 
-Each module is loaded twice: as `fastndcg.kernels` it is plain Python and imports no Numba, as `fastndcg.compiled` it is compiled.
+Each module is loaded twice: as `fastndcg.kernels` it is plain Python and imports no Numba, as
+`fastndcg.compiled` it is compiled.
 """

@@ -1,9 +1,11 @@
-"""The folder of compiled drivers: one for each version of the package, in the user's cache folder or in NUMBA_CACHE_DIR.
+"""The folder of compiled drivers: one for each version of the package, in the user's cache folder or in
+NUMBA_CACHE_DIR.
 
     fastndcg/0.1.0/cpython-311-numba0.68.1-9f2c.../     for example in ~/.cache
 
-The last part is a digest of the source of all kernels. Numba checks only the file of a driver: without the digest it would run a
-driver with old blocks after an upgrade. Numba itself keeps different processors and argument types apart.
+The last part is a digest of the source of all kernels. Numba checks only the file of a driver: without the
+digest it would run a driver with old blocks after an upgrade. Numba itself keeps different processors and
+argument types apart.
 """
 
 from __future__ import annotations
@@ -84,9 +86,11 @@ def make(path: Path) -> None:
 
 @contextmanager
 def alone(patience: float = 1.0, limit: float = 120.0) -> Iterator[None]:
-    """Lock the folder while this process compiles. Others wait, and then find the compiled drivers in the folder.
+    """Lock the folder while this process compiles. Others wait, and then find the compiled drivers in the
+    folder.
 
-    A wait of more than `patience` seconds is reported. After `limit` seconds the waiting process compiles too.
+    A wait of more than `patience` seconds is reported. After `limit` seconds the waiting process compiles
+    too.
     """
     with ExitStack() as stack:
         # where the folder cannot be written or locked, each process compiles for itself

@@ -1,7 +1,8 @@
 """Numbers in text, correctly rounded.
 
-`whole * 10 ** exponent` becomes a float64 by a product with the 128 leading bits of the power of five. The leading bits of the
-product are exact (Lemire, "Number parsing at a gigabyte per second", 2021; Mushtak and Lemire, 2023).
+`whole * 10 ** exponent` becomes a float64 by a product with the 128 leading bits of the power of five. The
+leading bits of the product are exact (Lemire, "Number parsing at a gigabyte per second", 2021; Mushtak and
+Lemire, 2023).
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _LEAST_TEN, _GREATEST_TEN = -342, 308
 def _leading_bits_of_five(power: int) -> int:
     """The 128 leading bits of 5 ** power; the other bits are cut off.
 
-    For powers from -27 to -1 the bits are rounded up, so that the product shows whether 5 ** -power divides the number.
+    For powers from -27 to -1 the bits are rounded up, so that the product shows whether 5 ** -power divides
+    the number.
     """
     five = 5 ** abs(power)
     if power >= 0:
@@ -85,7 +87,8 @@ def plain_round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
 def round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
     """`whole * 10 ** exponent` as float64 for a whole number (uint64), and whether the result is certain.
 
-    It is not certain for numbers outside the normal range of float64, nor for those too near the middle between two float64.
+    It is not certain for numbers outside the normal range of float64, nor for those too near the middle
+    between two float64.
     """
     none, one = np.uint64(0), np.uint64(1)
     if whole == none:
@@ -96,7 +99,8 @@ def round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
     digits = whole << shift
     five = exponent - _LEAST_TEN
     low, high = full_product(digits, element(_FIVES, 2 * five))
-    # 55 bits of the product are needed; the other bits of the power can change them only where all bits below them are 1
+    # 55 bits of the product are needed; the other bits of the power can change them only where all bits below
+    # them are 1
     if high & np.uint64(0x1FF) == np.uint64(0x1FF):
         _, more = full_product(digits, element(_FIVES, 2 * five + 1))
         low += more
@@ -121,10 +125,11 @@ def round_decimal(whole: Any, exponent: Any) -> tuple[float, bool]:
 
 @block
 def read_number(data: Array, start: int) -> tuple[int, float, bool]:
-    """Read the field at `start`: returns where it ends, its number correctly rounded, and whether the number is valid.
+    """Read the field at `start`: returns where it ends, its number correctly rounded, and whether the number
+    is valid.
 
-    A field that is not a number, or that needs a slower reader, is skipped as not valid. The end is `start` where the field is
-    empty.
+    A field that is not a number, or that needs a slower reader, is skipped as not valid. The end is `start`
+    where the field is empty.
     """
     at = start
     negative = data[at] == MINUS
@@ -245,8 +250,8 @@ def gather_numbers(data: Array, table: Array, lines: int, each: int, before: int
 def read_digits(lines: int, words: Array) -> None:
     """Write to `words` each number without its point, and the number of digits after the point.
 
-    Where a field is not such a number, the number of digits is `_LONGEST_NUMBER`. The loop has no branches, so the compiler
-    makes it a loop over vectors.
+    Where a field is not such a number, the number of digits is `_LONGEST_NUMBER`. The loop has no branches,
+    so the compiler makes it a loop over vectors.
     """
     lows, middles, tops, lengths = (
         words[_LOW, :lines],
@@ -303,9 +308,11 @@ def read_numbers(
     odd: Array,
     n_odd: int,
 ) -> int:
-    """Write the numbers after the blank `before` of each line, if they have at most nineteen digits and a point.
+    """Write the numbers after the blank `before` of each line, if they have at most nineteen digits and a
+    point.
 
-    Others are noted in `odd`, for `read_number`: row, start and stop. Returns how many `odd` has so far, from `n_odd`.
+    Others are noted in `odd`, for `read_number`: row, start and stop. Returns how many `odd` has so far, from
+    `n_odd`.
     """
     gather_numbers(data, table, lines, each, before, words)
     read_digits(lines, words)

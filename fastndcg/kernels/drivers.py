@@ -68,8 +68,8 @@ def plain_call_at(serial: Any, chunks: Array, documents: Documents, plan: Plan, 
 
 
 call_at = plain_call_at if private is None else private.call_at
-# whether there is a parallel driver. Without private parts of Numba it would contain a second compiled copy of the serial
-# driver, so Python threads run the serial driver instead
+# whether there is a parallel driver. Without private parts of Numba it would contain a second compiled copy
+# of the serial driver, so Python threads run the serial driver instead
 IS_PARALLEL = not IS_COMPILED or private is not None
 
 
@@ -90,8 +90,9 @@ def score_parallel(
 ) -> int:
     """Run the serial driver at the address over chunks of queries; returns how many chunks failed.
 
-    Each thread takes the next chunk when it has finished one, so a thread on a busy core takes fewer. With equal shares, and
-    one of two cores busy with another process, a run took half as long again. `taken` counts chunks: int64 (1,), from 0.
+    Each thread takes the next chunk when it has finished one, so a thread on a busy core takes fewer. With
+    equal shares, and one of two cores busy with another process, a run took half as long again. `taken`
+    counts chunks: int64 (1,), from 0.
     """
     failed = 0
     for _ in steps(threads):

@@ -1,7 +1,8 @@
 """Sums of float64, and of products of two float64, without rounding.
 
-A sum is an array of digits of 32 bits, each in an int64, so that carries can wait. A float64 is a whole number of 53 bits times
-2**place times the smallest positive float64. The same sums with NumPy, in `statistics.sums`, took 60 times as long.
+A sum is an array of digits of 32 bits, each in an int64, so that carries can wait. A float64 is a whole
+number of 53 bits times 2**place times the smallest positive float64. The same sums with NumPy, in
+`statistics.sums`, took 60 times as long.
 """
 
 from __future__ import annotations

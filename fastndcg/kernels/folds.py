@@ -49,10 +49,11 @@ def draw_another(chances: Array, drawn: int, special: int, size: int) -> None:
 def stop_chances(stops: Array, able: int, size: int, depth: int, chances: Array) -> None:
     """Write to chances[3] the probability to stop at each of the first `depth` places of a tied group.
 
-    All orders of the group are equally likely. The first `able` of its `size` documents have a stopping probability p > 0. Let
-    q = 1 - p. For h of these documents, the mean product of q, and the mean of p of one more document times that product, are
-    elementary symmetric polynomials. They are built document by document without subtractions, so nothing cancels. The number
-    of these documents before a place is hypergeometric.
+    All orders of the group are equally likely. The first `able` of its `size` documents have a stopping
+    probability p > 0. Let q = 1 - p. For h of these documents, the mean product of q, and the mean of p of
+    one more document times that product, are elementary symmetric polynomials. They are built document by
+    document without subtractions, so nothing cancels. The number of these documents before a place is
+    hypergeometric.
     """
     most = min(able, depth)
     passed, stopped, drawn, out = chances[0], chances[1], chances[2], chances[3]
@@ -81,7 +82,8 @@ def stop_chances(stops: Array, able: int, size: int, depth: int, chances: Array)
 
 @block
 def preference(above: float, tied: float, relevant: float, nonrelevant: float) -> float:
-    """bpref's value of a relevant document, with `above` nonrelevant documents above it and `tied` ones tied with it.
+    """bpref's value of a relevant document, with `above` nonrelevant documents above it and `tied` ones tied
+    with it.
 
     Each number of the tied ones, from 0 to `tied`, is equally likely to be above it.
     """
@@ -116,8 +118,8 @@ def expected_inferred(
 ) -> float:
     """Expected sum of `inferred_precision` over the relevant documents of a tied group.
 
-    The number of judged documents of the group above one of them is hypergeometric. Given that number, the numbers of
-    relevant and of pooled documents above enter by their means.
+    The number of judged documents of the group above one of them is hypergeometric. Given that number, the
+    numbers of relevant and of pooled documents above enter by their means.
     """
     others, unjudged = relevant - 1 + nonrelevant, size - relevant - nonrelevant
     drawn = chances[0]
@@ -176,9 +178,10 @@ def stays_below(
 def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) -> float:
     """Expected largest precision: every order reaches `floor`, and some orders of the tied groups reach more.
 
-    Rows of `groups`: documents above the group, relevant ones above, size, relevant ones in the group. The largest precision is
-    one of the values that a hit in a group can have. Groups are independent, so the distribution of the maximum is a product
-    over groups; `stays_below` computes each factor. Returns infinity where that takes more than `_MOST_STEPS`.
+    Rows of `groups`: documents above the group, relevant ones above, size, relevant ones in the group. The
+    largest precision is one of the values that a hit in a group can have. Groups are independent, so the
+    distribution of the maximum is a product over groups; `stays_below` computes each factor. Returns infinity
+    where that takes more than `_MOST_STEPS`.
     """
     found = longest = 0
     steps = 0.0

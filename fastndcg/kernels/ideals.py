@@ -49,7 +49,8 @@ def ideals_of_levels(
 def ideal_of_gains(
     values: Array, depth: int, gains: Array, spare: Array, work: Work, ideals: Array, lane: int
 ) -> int:
-    """Write the `depth` greatest of `values` to a lane of `ideals`, in falling order; returns how many there are.
+    """Write the `depth` greatest of `values` to a lane of `ideals`, in falling order; returns how many there
+    are.
 
     `gains` is scratch memory, and may be the same array as `values`.
     """

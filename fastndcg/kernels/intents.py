@@ -14,7 +14,8 @@ from .sorting import sort_by_key_stably, sort_falling
 from .sums import sum_discounted
 from .vectors.summing import normalise
 
-# columns of IntentRows.rows; a fold is GAIN, or STOP where each document lowers the worth of later ones to the same intent
+# columns of IntentRows.rows; a fold is GAIN, or STOP where each document lowers the worth of later ones to
+# the same intent
 (
     INTENT_TABLE,
     INTENT_FOLD,
@@ -212,9 +213,10 @@ def greedy_order(
 ) -> int:
     """Fill `work.ideal_order` with the greedy ideal; returns how many documents gain something.
 
-    Each rank takes the document that gains most there, given the documents above. Documents of one kind, worth the same to
-    every intent, are interchangeable, so kinds are compared, not documents. Of equal gains the first document wins where the
-    documents are `ordered`, and otherwise the kind that `compare_entries` puts first.
+    Each rank takes the document that gains most there, given the documents above. Documents of one kind,
+    worth the same to every intent, are interchangeable, so kinds are compared, not documents. Of equal gains
+    the first document wins where the documents are `ordered`, and otherwise the kind that `compare_entries`
+    puts first.
     """
     kinds, following, going, terms = work.kinds, work.following, work.going, work.terms
     n_kinds = 0
@@ -288,10 +290,11 @@ def worth_to(intent: int, document: int, documents: IntentDocuments, worth: Arra
 def order_within_ties(
     n: int, best: bool, n_intents: int, first: int, documents: IntentDocuments, worth: Array, work: IntentWork
 ) -> None:
-    """Order the documents of each tied group by their values, greatest first where `best`, least first otherwise.
+    """Order the documents of each tied group by their values, greatest first where `best`, least first
+    otherwise.
 
-    Documents of equal value that are not worth the same to each intent are ordered by their entries: sums are rounded at each
-    addition, and their bits must not depend on the order of rows.
+    Documents of equal value that are not worth the same to each intent are ordered by their entries: sums are
+    rounded at each addition, and their bits must not depend on the order of rows.
     """
     values, order, spare_values, spare = work.values, work.rearranged, work.spare_values, work.spare
     if best:

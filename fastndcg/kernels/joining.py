@@ -228,10 +228,12 @@ def join_documents(
     run: Ids,
     found: Array,
 ) -> tuple[int, int, int]:
-    """Fill `found` with the judged row of each document of the run, or -1; by one small hash table for each query.
+    """Fill `found` with the judged row of each document of the run, or -1; by one small hash table for each
+    query.
 
-    Both sides are grouped by query: query `q` owns `rows[offsets[q]:offsets[q + 1]]`. Returns (0, -1, -1), or 1 for the judgments
-    or 2 for the run, with the first two rows that are the same document of the same query.
+    Both sides are grouped by query: query `q` owns `rows[offsets[q]:offsets[q + 1]]`. Returns (0, -1, -1), or
+    1 for the judgments or 2 for the run, with the first two rows that are the same document of the same
+    query.
     """
     n_queries = judged_offsets.shape[0] - 1
     largest = 0
@@ -261,8 +263,9 @@ def join_by_hash(
 ) -> tuple[int, int, int]:
     """As `join_documents`, without counting references to the arrays of ids, which took most of the time.
 
-    A free slot is 0. Others hold 31 bits of the hash and the number of the document in its query, from 1: judged documents
-    first, then those of the run. `owners` has the row of the run that was joined to a judged document, or -1.
+    A free slot is 0. Others hold 31 bits of the hash and the number of the document in its query, from 1:
+    judged documents first, then those of the run. `owners` has the row of the run that was joined to a judged
+    document, or -1.
     """
     low = (1 << 32) - 1
     for query in range(judged_offsets.shape[0] - 1):

@@ -1,10 +1,11 @@
 """Reads TREC files and LETOR files, in blocks of whole lines.
 
-A block ends with a newline, so no loop needs to check for the end of the data. Values are appended to columns that the caller
-has made large enough. `filled` counts the entries of each column, and is passed on from block to block.
+A block ends with a newline, so no loop needs to check for the end of the data. Values are appended to columns
+that the caller has made large enough. `filled` counts the entries of each column, and is passed on from block
+to block.
 
-A block is read in chunks of whole lines. A chunk is read column by column: first the places of all fields, then all document
-ids, all query ids and all numbers. Reading line by line took twice as long.
+A block is read in chunks of whole lines. A chunk is read column by column: first the places of all fields,
+then all document ids, all query ids and all numbers. Reading line by line took twice as long.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ _USUAL_BLANKS = 12  # of 64 bytes; so many are always written: a branch on their
 
 @block
 def find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[int, int]:
-    """Write the places of blanks and newlines to `out`, in order; returns how many there are, and how many are newlines.
+    """Write the places of blanks and newlines to `out`, in order; returns how many there are, and how many
+    are newlines.
 
     `out` has room for 64 entries more.
     """
@@ -91,10 +93,11 @@ def find_blanks(data: Array, start: int, stop: int, out: Array) -> tuple[int, in
 def blanks_of_a_line(
     data: Array, start: int, blanks: Array, found: int, lines: int, fields: int, is_open: bool
 ) -> int:
-    """The number of blanks of each line, its newline included, where all lines have the same form; otherwise 0.
+    """The number of blanks of each line, its newline included, where all lines have the same form; otherwise
+    0.
 
-    The form: no blank before the first field and one after each field. After the last of `fields` come blanks only, or
-    anything where the form `is_open`. No line is a comment.
+    The form: no blank before the first field and one after each field. After the last of `fields` come blanks
+    only, or anything where the form `is_open`. No line is a comment.
     """
     each = found // max(lines, 1)
     if each < fields or each * lines != found:
@@ -120,11 +123,13 @@ def blanks_of_a_line(
 def find_fields(
     data: Array, start: int, stop: int, row: int, fields: int, table: Array, skipped: Array, n_skipped: int
 ) -> tuple[int, int, int, int]:
-    """Find the fields of lines of any form, and write them to `table` as the six blanks of a line of six fields.
+    """Find the fields of lines of any form, and write them to `table` as the six blanks of a line of six
+    fields.
 
-    The six are those of `query iteration doc rank score tag`. The number, a grade, rank or score, stands at the place of the
-    score, so the blank after the document and the blank before the number are two entries. Returns how many lines are rows,
-    the start of the first row, the number of comments and empty lines so far, and the start of the first malformed line or -1.
+    The six are those of `query iteration doc rank score tag`. The number, a grade, rank or score, stands at
+    the place of the score, so the blank after the document and the blank before the number are two entries.
+    Returns how many lines are rows, the start of the first row, the number of comments and empty lines so
+    far, and the start of the first malformed line or -1.
     """
     at, lines, first = start, 0, start
     while at < stop:
@@ -267,7 +272,8 @@ def _append(texts: list[bytes], out: Array, end: int, ends: Array) -> int:
 
 @driver(plain=plain_scan_trec)
 def scan_trec(data: Array, fields: int, columns: TextColumns, filled: Array) -> int:
-    """Read the lines `query iteration doc grade` of 4 fields, `query iteration doc rank score tag ...` of 6, or `query doc rank` of 3.
+    """Read the lines `query iteration doc grade` of 4 fields, `query iteration doc rank score tag ...` of 6,
+    or `query doc rank` of 3.
 
     Returns the place in `data` of the first line that does not have this form, or -1.
     """
@@ -325,8 +331,8 @@ def scan_trec_lines(
 def scan_ltr(data: Array, columns: TextColumns, filled: Array) -> int:
     """Read the label and the query of lines `label [qid:query] feature:value ...`; features are skipped.
 
-    A line without qid: has the empty query id. Returns the place in `data` of the first line without a label or with an empty
-    qid, or -1.
+    A line without qid: has the empty query id. Returns the place in `data` of the first line without a label
+    or with an empty qid, or -1.
     """
     _, _, query_bytes, query_ends, query_rows, values, skipped, odd = columns
     row, runs, query_end = filled[ROWS], filled[QUERIES], filled[QUERY_BYTES]

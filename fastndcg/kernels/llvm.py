@@ -1,8 +1,8 @@
 """Building blocks of vector code: loops, loads, stores and masks in LLVM IR.
 
-Vectors of LANES documents are plain LLVM IR, so one source serves every processor: LLVM splits them where registers are
-narrower. The last, partial vector of a list is read as the last LANES documents of the list; lanes that were read before are
-masked.
+Vectors of LANES documents are plain LLVM IR, so one source serves every processor: LLVM splits them where
+registers are narrower. The last, partial vector of a list is read as the last LANES documents of the list;
+lanes that were read before are masked.
 """
 
 from __future__ import annotations
@@ -165,10 +165,11 @@ def for_bits(builder: Any, word: Any) -> Iterator[Any]:
 
 @contextmanager
 def for_reached(builder: Any, n: Any, lanes: int, reached: Callable[[Any], Any]) -> Iterator[Any]:
-    """A loop over the places, in order, at which the mask `reached(offset)` is set; there are n >= `lanes` places.
+    """A loop over the places, in order, at which the mask `reached(offset)` is set; there are n >= `lanes`
+    places.
 
-    It replaces `compress` where the processor has no instruction for it. It collects 64 places at a time in a word, because the
-    branch at the end of a word is hard to predict.
+    It replaces `compress` where the processor has no instruction for it. It collects 64 places at a time in a
+    word, because the branch at the end of a word is hard to predict.
     """
 
     def bits_of(mask: Any) -> Any:
@@ -226,11 +227,12 @@ class Data(NamedTuple):
 
 
 def own_function(name: str, emit: Callable[..., Any], *, unrolled: bool = True) -> Callable[..., Any]:
-    """The code of an intrinsic as a separate LLVM function: `emit(builder, ...)` writes it and gets arrays as `Data`.
+    """The code of an intrinsic as a separate LLVM function: `emit(builder, ...)` writes it and gets arrays as
+    `Data`.
 
-    Inside the caller the loops of a block would compete for registers with some forty arrays, and the caller would compute
-    their loop invariants for each query, whether the loops run or not. `unrolled` costs more time before a loop over few
-    vectors than it saves.
+    Inside the caller the loops of a block would compete for registers with some forty arrays, and the caller
+    would compute their loop invariants for each query, whether the loops run or not. `unrolled` costs more
+    time before a loop over few vectors than it saves.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -275,8 +277,8 @@ def within_caller(emit: Callable[..., Any]) -> Callable[..., Any]:
 def like(plain: Callable[..., Any], generate: Callable[..., Any]) -> Callable[..., Any]:
     """The typing function of an intrinsic that has the parameters and the result of a plain function.
 
-    Integers are int64 unless annotated as uint64; floats have the dtype of the first array. The result has the annotated type;
-    for Any, that dtype.
+    Integers are int64 unless annotated as uint64; floats have the dtype of the first array. The result has
+    the annotated type; for Any, that dtype.
     """
     annotated = {"int": types.int64, "np.uint64": types.uint64, "bool": types.boolean, "None": types.void}
     *of_parameters, of_result = plain.__annotations__.values()

@@ -1,8 +1,9 @@
-"""Marks: decorators that say what a function of the kernels is, such as a driver or a block. In plain Python they do nothing.
+"""Marks: decorators that say what a function of the kernels is, such as a driver or a block. In plain Python
+they do nothing.
 
-The modules of this package are loaded twice. As `fastndcg.kernels` they are plain Python and NumPy: they score small inputs,
-and do not import Numba. As `fastndcg.compiled` the same files are compiled. Modules import each other by relative names, so the
-two copies never mix; `worlds` chooses between them.
+The modules of this package are loaded twice. As `fastndcg.kernels` they are plain Python and NumPy: they
+score small inputs, and do not import Numba. As `fastndcg.compiled` the same files are compiled. Modules
+import each other by relative names, so the two copies never mix; `worlds` chooses between them.
 """
 
 from __future__ import annotations
@@ -87,10 +88,11 @@ def in_place_of(plain: F) -> Callable[[Callable[..., Any]], F]:
 
 
 def vectors(plain: F, *, within: bool = False, unrolled: bool = True) -> Callable[[Callable[..., Any]], F]:
-    """Mark a vector block: the plain function, or where kernels are compiled the code that `emit` writes in its place.
+    """Mark a vector block: the plain function, or where kernels are compiled the code that `emit` writes in
+    its place.
 
-    `emit(builder, ...)` gets arrays as `Data`. The code is a separate function, or a part of its caller where `within`. Short
-    loops should not be `unrolled`.
+    `emit(builder, ...)` gets arrays as `Data`. The code is a separate function, or a part of its caller where
+    `within`. Short loops should not be `unrolled`.
     """
 
     def decorate(emit: Callable[..., Any]) -> F:

@@ -1,8 +1,9 @@
 """Pages of Parquet.
 
-A chunk of a column is a sequence of pages. A page is a header in Thrift's compact protocol, then values. Values of a dictionary
-are stored as codes of a fixed width, in runs of one code and in packed groups of eight. A kernel refuses a page that it does not
-know, or that would need bytes outside the data: pyarrow then reads that column, or reports the error.
+A chunk of a column is a sequence of pages. A page is a header in Thrift's compact protocol, then values.
+Values of a dictionary are stored as codes of a fixed width, in runs of one code and in packed groups of
+eight. A kernel refuses a page that it does not know, or that would need bytes outside the data: pyarrow then
+reads that column, or reports the error.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from .joining import digest
 from .marks import block, driver
 from .words import copy_8, copy_32, copy_widely, first_word, same_text, word_at
 
-# columns of a table of pages: fields 1 to 4 of a header, fields of the structure inside it, and values derived from both
+# columns of a table of pages: fields 1 to 4 of a header, fields of the structure inside it, and values
+# derived from both
 PAGE_KIND, PAGE_BYTES, PAGE_STORED, PAGE_CHECKSUM = range(4)
 (
     PAGE_VALUES,
@@ -63,7 +65,8 @@ def zigzag(value: Any) -> Any:
     return (value >> 1) ^ -(value & 1)
 
 
-# the column for a field of a header, by the number of the field that holds its structure (0: the header) and by its own number
+# the column for a field of a header, by the number of the field that holds its structure (0: the header) and
+# by its own number
 _NOWHERE = -1
 _PAGE_PLACES = np.full((9, 8), _NOWHERE)
 _PAGE_PLACES[0, 1:5] = PAGE_KIND, PAGE_BYTES, PAGE_STORED, PAGE_CHECKSUM
@@ -80,7 +83,8 @@ def set_page_field(page: Array, parent: int, field: int, kind: Any, value: Any) 
     if 0 <= parent < _PAGE_PLACES.shape[0] and 0 <= field < _PAGE_PLACES.shape[1]:
         place = _PAGE_PLACES[parent, field]
         if place != _NOWHERE:
-            # the field that says whether DATA_PAGE_2 is compressed is a boolean; all others are integers of 32 bits
+            # the field that says whether DATA_PAGE_2 is compressed is a boolean; all others are integers of
+            # 32 bits
             fits = kind < 3 if place == PAGE_COMPRESSED else kind == 5 and -_LIMIT <= value < _LIMIT
             if not fits or page[place] != ABSENT:
                 return False
@@ -90,7 +94,8 @@ def set_page_field(page: Array, parent: int, field: int, kind: Any, value: Any) 
 
 @block
 def read_page_header(data: Array, at: int, page: Array, fields: Array) -> int:
-    """Set the fields of a page; returns the end of the header: past all data if it is cut off, -1 if it is not a header.
+    """Set the fields of a page; returns the end of the header: past all data if it is cut off, -1 if it is
+    not a header.
 
     `fields` is scratch memory: the last field of each open structure.
     """
@@ -189,7 +194,8 @@ def accepts_page(
 def find_pages(
     data: Array, pages: Array, codec: int, optional: bool, most_values: int, most_bytes: int
 ) -> tuple[int, int]:
-    """List the pages that are complete in `data`; returns their number, and the start of the next page or -1 if it is not readable.
+    """List the pages that are complete in `data`; returns their number, and the start of the next page or -1
+    if it is not readable.
 
     No page has more values or bytes than its chunk: `most_values` and `most_bytes`.
     """
@@ -259,8 +265,8 @@ def packed_code(page: Array, start: Any, width: Any, i: int) -> Any:
 def run_of_codes(page: Array, at: Any, last: Any, width: Any, left: int) -> tuple[Any, Any, Any, Any]:
     """Read the header of a run of codes; `left` codes of the page remain, and the page ends before `last`.
 
-    Returns the number of codes, their common code or -1 if they are packed, the start of the codes, and the start of the next
-    run. The number is 0 where the run is not good.
+    Returns the number of codes, their common code or -1 if they are packed, the start of the codes, and the
+    start of the next run. The number is 0 where the run is not good.
     """
     header, at = variable_number(page, at)
     n = header >> 1
@@ -282,10 +288,11 @@ def run_of_codes(page: Array, at: Any, last: Any, width: Any, left: int) -> tupl
 def values_of_pages(
     data: Array, pages: Array, scratch: Array, stored: int, entries: Array, n_entries: int, out: Array
 ) -> int:
-    """Fill `out` with the values of pages, as bits: dictionary entries, or numbers of `stored` bytes cut to the width of `out`.
+    """Fill `out` with the values of pages, as bits: dictionary entries, or numbers of `stored` bytes cut to
+    the width of `out`.
 
-    `entries` has room for PADDED, `scratch` for the longest compressed page and SPARE bytes. Returns the number of values, or -1
-    where pages are not good or `out` is too short.
+    `entries` has room for PADDED, `scratch` for the longest compressed page and SPARE bytes. Returns the
+    number of values, or -1 where pages are not good or `out` is too short.
     """
     done = 0
     for i in range(pages.shape[0]):
@@ -333,7 +340,8 @@ def runs_of_pages(
     return found
 
 
-# entries of the state of a table of texts: how many texts it has, and whether its slots are still to be filled
+# entries of the state of a table of texts: how many texts it has, and whether its slots are still to be
+# filled
 FOUND, IS_NEW = range(2)
 _LOW = (1 << 32) - 1
 
@@ -351,11 +359,12 @@ def texts_of_pages(
     state: Array,
     out: Array,
 ) -> int:
-    """As `values_of_pages`, for texts: adds new texts to a table, and fills `out` with the number of each text in it.
+    """As `values_of_pages`, for texts: adds new texts to a table, and fills `out` with the number of each
+    text in it.
 
-    Text `i` of the table is `store[ends[i]:ends[i + 1]]`; texts are numbered by first appearance. A free slot is 0; others hold
-    31 bits of a hash and a number from 1. Returns how many pages were read: fewer than all where the table is full, and -1
-    where pages are not good.
+    Text `i` of the table is `store[ends[i]:ends[i + 1]]`; texts are numbered by first appearance. A free slot
+    is 0; others hold 31 bits of a hash and a number from 1. Returns how many pages were read: fewer than all
+    where the table is full, and -1 where pages are not good.
     """
     if state[IS_NEW]:
         for code in range(state[FOUND]):
@@ -406,9 +415,11 @@ def codes_of_plain(
     codes: Array,
     ahead: Array,
 ) -> Any:
-    """Write the number of each text of a plain page, in which a text follows its length; new texts are added to the table.
+    """Write the number of each text of a plain page, in which a text follows its length; new texts are added
+    to the table.
 
-    Returns the number of texts in the table; -2 minus that number where it is full, and -1 where texts are not good.
+    Returns the number of texts in the table; -2 minus that number where it is full, and -1 where texts are
+    not good.
     """
     for first in range(0, codes.shape[0], AHEAD):
         some = codes[first : first + AHEAD]
@@ -442,7 +453,8 @@ def codes_of_plain(
 
 @block
 def hash_ahead(data: Array, at: Any, last: Any, slots: Array, ends: Array, store: Array, ahead: Array) -> Any:
-    """Write hash, start and stop of some texts to `ahead`, and fetch the texts that they will be compared with.
+    """Write hash, start and stop of some texts to `ahead`, and fetch the texts that they will be compared
+    with.
 
     Returns the end of the last text, or -1 where texts are not good.
     """
@@ -466,10 +478,11 @@ def hash_ahead(data: Array, at: Any, last: Any, slots: Array, ends: Array, store
 
 @block
 def place_of_values(data: Array, page: Array, scratch: Array, room: Any, stored: int) -> tuple[Any, Any]:
-    """Start and end of the values of a page; a compressed page is unpacked to `scratch`, and they are places in that.
+    """Start and end of the values of a page; a compressed page is unpacked to `scratch`, and they are places
+    in that.
 
-    The start is -1 where the page is not good, a value is null, there are more than `room` values, or plain values of `stored`
-    bytes would not fit into the page.
+    The start is -1 where the page is not good, a value is null, there are more than `room` values, or plain
+    values of `stored` bytes would not fit into the page.
     """
     n, size, start = page[PAGE_VALUES], page[PAGE_BYTES], page[PAGE_START]
     stop = start + page[PAGE_STORED]
@@ -492,7 +505,8 @@ def place_of_values(data: Array, page: Array, scratch: Array, room: Any, stored:
 
 @block
 def unpack_snappy(data: Array, at: Any, stop: Any, out: Array, size: Any) -> bool:
-    """Unpack Snappy's compression; returns False where that does not give `size` bytes. Writes up to SPARE bytes more.
+    """Unpack Snappy's compression; returns False where that does not give `size` bytes. Writes up to SPARE
+    bytes more.
 
     With a library, threads wait for Python's lock at each page: two threads read no faster than one.
     Format: https://github.com/google/snappy/blob/main/format_description.txt
@@ -616,7 +630,8 @@ def values_of_codes(page: Array, at: Any, stop: Any, dictionary: Array, n_entrie
 def unpack_narrow(
     page: Array, start: Any, width: Any, dictionary: Array, n_entries: int, values: Array
 ) -> Any:
-    """Fill `values` with dictionary entries of packed codes of at most eight bits; returns False where a code has no entry.
+    """Fill `values` with dictionary entries of packed codes of at most eight bits; returns False where a code
+    has no entry.
 
     It reads eight codes at a time, as one word.
     """

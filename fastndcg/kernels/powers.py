@@ -33,11 +33,13 @@ _WHOLE = np.array([math.ldexp(1.0, whole) for whole in range(_LEAST, 54)])
 
 
 def exp2(grade: float) -> float:
-    """2^grade for a grade up to 53, within 0.50002 units in the last place; exact for whole grades; 0 below -54.
+    """2^grade for a grade up to 53, within 0.50002 units in the last place; exact for whole grades; 0 below
+    -54.
 
-    Results of libraries differ in the last bit between libraries and processors. This function uses only sums and products of
-    float64, whose roundings no compiler may leave out. With grade = k / 128 + r and t = r ln 2 the power is
-    2^(k / 128) (1 + t + t^2 / 2 + ...). The factors of the large terms have 26 bits, so their products are exact.
+    Results of libraries differ in the last bit between libraries and processors. This function uses only sums
+    and products of float64, whose roundings no compiler may leave out. With grade = k / 128 + r and t = r ln
+    2 the power is 2^(k / 128) (1 + t + t^2 / 2 + ...). The factors of the large terms have 26 bits, so their
+    products are exact.
     """
     if grade < _LEAST:
         return 0.0

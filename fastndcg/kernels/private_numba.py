@@ -1,4 +1,5 @@
-"""The only module that uses private parts of Numba. `compiling` imports it for versions that were tested, and works without it.
+"""The only module that uses private parts of Numba. `compiling` imports it for versions that were tested, and
+works without it.
 
 DRIVER, BLOCK    options for njit that leave out repeated work of Numba's compiler
 apart            compiles a block as a separate function
@@ -7,8 +8,8 @@ keep             sets the folder of a driver, and how it is loaded
 address_of       the address of a driver's code
 call_at          a call of the code at an address
 
-A process that forks waits until no compilation runs. Otherwise the child would inherit a locked lock, which no thread of it can
-release.
+A process that forks waits until no compilation runs. Otherwise the child would inherit a locked lock, which
+no thread of it can release.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from .llvm import const, own_function, unpack
 class _Flags(Flags):
     """Numba's flags, compared by the flags that are set.
 
-    They are part of the key by which Numba looks up each function. Comparing all flags took a tenth of a cold compilation.
+    They are part of the key by which Numba looks up each function. Comparing all flags took a tenth of a cold
+    compilation.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -63,7 +65,8 @@ class _Quick(Compiler):
         self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, local: Any
     ) -> None:
         super().__init__(typing, target, library, args, returned, _Flags(flags), local)
-        # `targetctx` is a copy of this compiler's own. Asking LLVM for the size of each variable took a tenth of the time
+        # `targetctx` is a copy of this compiler's own. Asking LLVM for the size of each variable took a tenth
+        # of the time
         self.state.targetctx.get_abi_sizeof = partial(_size_of, self.state.targetctx.target_data)
 
 
@@ -81,7 +84,8 @@ _sizes: dict[str, int] = {}
 class _LinkedLibrary(JITCodeLibrary):
     """The code of a block. It is optimised and made machine code only as a part of drivers.
 
-    Numba would do that for each block by itself, and again in each of its callers: a third of a cold compilation.
+    Numba would do that for each block by itself, and again in each of its callers: a third of a cold
+    compilation.
     """
 
     @property
@@ -111,8 +115,9 @@ class _Linked(_Quick):
 
 
 DRIVER: dict[str, Any] = {"no_cfunc_wrapper": True, "pipeline_class": _Quick}
-# Without the wrapper by which Python calls a function: for tables and scratch memory it took a fifth of a cold compilation. And
-# without reference counting, because blocks do not allocate: an atomic addition for each array took 2 microseconds a query.
+# Without the wrapper by which Python calls a function: for tables and scratch memory it took a fifth of a
+# cold compilation. And without reference counting, because blocks do not allocate: an atomic addition for
+# each array took 2 microseconds a query.
 BLOCK: dict[str, Any] = {
     "no_cfunc_wrapper": True,
     "no_cpython_wrapper": True,
@@ -213,17 +218,20 @@ class _Located(CompileResultCacheImpl):
     def reduce(self, compiled: Any) -> tuple[Any, ...]:
         """Without the environments of blocks, which only code that calls Python needs.
 
-        With them, loading imported the modules of Numba's own blocks: a third of the time that a first score takes.
+        With them, loading imported the modules of Numba's own blocks: a third of the time that a first score
+        takes.
         """
         *parts, _ = super().reduce(compiled)
         return (*parts, ())
 
 
 class _Kept(FunctionCache):
-    """Numba's cache of a driver, in our folder. Where a file cannot be read or written, the next process compiles again.
+    """Numba's cache of a driver, in our folder. Where a file cannot be read or written, the next process
+    compiles again.
 
-    A driver is loaded without the preparations for compiling: Numba would first register all functions that it can compile, and
-    import SciPy where it is installed, 0.3 s of the 0.8 s of a first score. They are done only if a driver has to be compiled.
+    A driver is loaded without the preparations for compiling: Numba would first register all functions that
+    it can compile, and import SciPy where it is installed, 0.3 s of the 0.8 s of a first score. They are done
+    only if a driver has to be compiled.
     """
 
     _impl_class = _Located
@@ -274,8 +282,9 @@ def is_kept(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
 
 # ---- a driver for some arguments ----
 
-# LLVM calls the first two with the code that it has made: an interrupt would be ignored there, and the code lost.
-# The others say who frees a module: without their last step it would be freed twice, which ends the process
+# LLVM calls the first two with the code that it has made: an interrupt would be ignored there, and the code
+# lost. The others say who frees a module: without their last step it would be freed twice, which ends the
+# process
 _FINISHED = (
     binding.ExecutionEngine._raw_object_cache_notify.__code__,
     binding.ExecutionEngine._raw_object_cache_getbuffer.__code__,
@@ -287,7 +296,8 @@ _FINISHED = (
 def compile_for(dispatcher: Any, kinds: tuple[Any, ...]) -> None:
     """Compile a driver for arguments of these types, or load it from the folder.
 
-    At its first compilation Numba registers all functions that it can compile; an interrupt would leave some unregistered.
+    At its first compilation Numba registers all functions that it can compile; an interrupt would leave some
+    unregistered.
     """
     if kinds not in dispatcher.overloads and not is_kept(dispatcher, kinds):
         with global_compiler_lock, uninterrupted():

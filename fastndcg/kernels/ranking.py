@@ -67,11 +67,12 @@ def rank_documents(
     own: Array,
     work: Work,
 ) -> bool:
-    """Rank the kept documents: fill `work.codes` and `work.sizes`. Returns whether some of the ranked documents may be tied.
+    """Rank the kept documents: fill `work.codes` and `work.sizes`. Returns whether some of the ranked
+    documents may be tied.
 
-    Documents with codes below `first_wanted` have gain 0 by every table and may be left out: their ranks hold the code
-    `nothing`, as a group of one unless a document tied with them has a gain. Where at most 2 * LANES are ranked and some may be
-    tied, `work.firsts` is filled too. `tied` says that ties are likely.
+    Documents with codes below `first_wanted` have gain 0 by every table and may be left out: their ranks hold
+    the code `nothing`, as a group of one unless a document tied with them has a gain. Where at most 2 * LANES
+    are ranked and some may be tied, `work.firsts` is filled too. `tied` says that ties are likely.
     """
     if kept > 2 * LANES:
         wanted = find_from(codes[:kept], first_wanted, work.wanted)

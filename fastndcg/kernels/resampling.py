@@ -1,7 +1,9 @@
-"""Random signs, orders and draws, and sums over them. Values are whole numbers, so sums do not depend on the order of additions.
+"""Random signs, orders and draws, and sums over them. Values are whole numbers, so sums do not depend on the
+order of additions.
 
-A word of 64 random bits depends only on the seed, the number of the resample and the block of queries (the generator SplitMix64
-of Steele, Lea and Flood, 2014, with a separate stream for each resample). So threads can share the resamples in any way.
+A word of 64 random bits depends only on the seed, the number of the resample and the block of queries (the
+generator SplitMix64 of Steele, Lea and Flood, 2014, with a separate stream for each resample). So threads can
+share the resamples in any way.
 """
 
 from __future__ import annotations
@@ -49,9 +51,11 @@ def stream_of(seed: int, resample: int) -> int:
 
 @driver()
 def flip_signs(seed: int, first: int, values: Array, sums: Array) -> None:
-    """For resamples from `first` on, the sum of the values, each with a random sign: int64 (n,) to int64 (n_resamples,).
+    """For resamples from `first` on, the sum of the values, each with a random sign: int64 (n,) to int64
+    (n_resamples,).
 
-    Sums of eight values are looked up in a table of their 256 combinations of signs: one addition for eight values.
+    Sums of eight values are looked up in a table of their 256 combinations of signs: one addition for eight
+    values.
     """
     n_resamples = sums.shape[0]
     streams, words = np.empty(n_resamples, np.uint64), np.empty(n_resamples, np.uint64)
@@ -87,7 +91,8 @@ def flip_signs(seed: int, first: int, values: Array, sums: Array) -> None:
 
 @driver()
 def permute_systems(seed: int, first: int, values: Array, ranges: Array) -> None:
-    """For resamples from `first` on, the range of the systems' sums after permuting the systems within each query.
+    """For resamples from `first` on, the range of the systems' sums after permuting the systems within each
+    query.
 
     int64 (n_queries, n_systems) to int64 (n_resamples,).
     """
@@ -116,10 +121,11 @@ def permute_systems(seed: int, first: int, values: Array, ranges: Array) -> None
 
 @driver()
 def draw_sums(seed: int, first: int, values: Array, sums: Array) -> None:
-    """For resamples from `first` on, the sum of n values drawn with replacement: int64 (n,) to int64 (n_resamples,).
+    """For resamples from `first` on, the sum of n values drawn with replacement: int64 (n,) to int64
+    (n_resamples,).
 
-    The same seed draws the same places, whatever the values. Resamples are drawn side by side, so that vectors compute the
-    random words: that takes a third of the time.
+    The same seed draws the same places, whatever the values. Resamples are drawn side by side, so that
+    vectors compute the random words: that takes a third of the time.
     """
     n, size = values.shape[0], word(values.shape[0])
     streams, words = np.empty(_BESIDE, np.uint64), np.empty(_BESIDE, np.uint64)

@@ -27,7 +27,8 @@ def choose(n: int, k: int) -> float:
 
 @block
 def fill_ways(n: int, most: int, ways: Array, powers: Array) -> None:
-    """Numbers of ways to choose 0, 1, ... and `most` of n, as ways * _UNIT ** powers, where ways is below _UNIT.
+    """Numbers of ways to choose 0, 1, ... and `most` of n, as ways * _UNIT ** powers, where ways is below
+    _UNIT.
 
     Only additions, products and divisions are used, so the bits are the same on every processor.
     """
@@ -113,11 +114,13 @@ def ways_to_draw(
 def expected_over_returned(
     gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool
 ) -> float:
-    """Expectation of DCG / IDCG over all orders of ties, or of IDCG where not `ratio`; the ideal has the documents above the cutoff.
+    """Expectation of DCG / IDCG over all orders of ties, or of IDCG where not `ratio`; the ideal has the
+    documents above the cutoff.
 
-    `gains` are in rank order, `sizes` are those of the tied groups. The returned documents vary only where a group crosses the
-    cutoff. Then each way to fill the remaining places with the group's distinct gains is weighted by its (multivariate
-    hypergeometric) probability. Infinite where there are more than `_MOST_DRAWS` ways.
+    `gains` are in rank order, `sizes` are those of the tied groups. The returned documents vary only where a
+    group crosses the cutoff. Then each way to fill the remaining places with the group's distinct gains is
+    weighted by its (multivariate hypergeometric) probability. Infinite where there are more than
+    `_MOST_DRAWS` ways.
     """
     length = min(gains.shape[0], cutoff)
     total, before, last = sum_whole_groups(gains, sizes, length, discounts)

@@ -19,8 +19,8 @@ def codes_by_first_appearance(
 ) -> int:
     """Number the distinct values by first appearance; returns how many there are.
 
-    Writes the number of each row to `codes`, and for each number its first row and its count of rows. `indices` are values from
-    0; `numbers` is scratch memory, -1 for each possible value.
+    Writes the number of each row to `codes`, and for each number its first row and its count of rows.
+    `indices` are values from 0; `numbers` is scratch memory, -1 for each possible value.
     """
     found = 0
     for row in range(indices.shape[0]):
@@ -51,7 +51,8 @@ def number_row(
     first_rows: Array,
     counts: Array,
 ) -> Any:
-    """Write the code of a row. Where `code` is -1 the row gets the next code, and its key goes into the free slot.
+    """Write the code of a row. Where `code` is -1 the row gets the next code, and its key goes into the free
+    slot.
 
     Returns how many codes there are, or -1 where there is no room for another.
     """
@@ -69,9 +70,11 @@ def number_row(
 
 @driver()
 def codes_of_numbers(values: Array, slots: Array, codes: Array, first_rows: Array, counts: Array) -> int:
-    """As `codes_by_first_appearance`, for any int64, by a hash table; returns -1 where `counts` has no room for all values.
+    """As `codes_by_first_appearance`, for any int64, by a hash table; returns -1 where `counts` has no room
+    for all values.
 
-    A slot has a value and its number from 1, or 0 where it is free. There are at least twice as many slots as `counts` has places.
+    A slot has a value and its number from 1, or 0 where it is free. There are at least twice as many slots as
+    `counts` has places.
     """
     found = 0
     for row in range(values.shape[0]):
@@ -137,10 +140,11 @@ def scale_of(width: Any) -> Any:
 
 @block
 def bucket_of(code: Any, scale: Any) -> Any:
-    """`code // width` as a product, because a division takes ten times as long; `scale` is that of `scale_of(width)`.
+    """`code // width` as a product, because a division takes ten times as long; `scale` is that of
+    `scale_of(width)`.
 
-    The scale is too large by at most `width - 1`, in units of `1 / width`. The quotient is exact while `code * width < 2**58`:
-    codes are below 2**31, and widths below 2**27. The product is at most `BUCKETS * 2**58`.
+    The scale is too large by at most `width - 1`, in units of `1 / width`. The quotient is exact while `code
+    * width < 2**58`: codes are below 2**31, and widths below 2**27. The product is at most `BUCKETS * 2**58`.
     """
     return np.int64((np.uint64(code) * scale) >> np.uint64(58))
 
@@ -160,7 +164,8 @@ def place_by_code(
     placed_one: Array,
     placed_other: Array,
 ) -> None:
-    """Bring two columns into the order of `rows_by_code`: first into buckets of codes, each of which then fits the caches.
+    """Bring two columns into the order of `rows_by_code`: first into buckets of codes, each of which then
+    fits the caches.
 
     `spare_codes`, `spare_one` and `spare_other` are scratch memory with a place for each row.
     """

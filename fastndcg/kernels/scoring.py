@@ -1,7 +1,7 @@
 """Queries side by side: each step of a batch is done for all of its queries before the next one.
 
-A vector holds one document of each query. So bounds are sorted, rows are summed, and lists are ranked if they are short or need
-most of their ranks.
+A vector holds one document of each query. So bounds are sorted, rows are summed, and lists are ranked if they
+are short or need most of their ranks.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def score_queries_of_levels(
     out: Array,
 ) -> None:
     """Score the queries from `first` to before `last`, whose grades are levels; writes `out`, (n_rows, n_queries)."""
-    # fields are read once: each access to a field copies the hundred or so words of its tuple, which LLVM has to remove again
+    # fields are read once: each access to a field copies the hundred or so words of its tuple, which LLVM has
+    # to remove again
     lists, gains, lanes, ranked = plan.lists, plan.gains, batch.lanes, batch.ranked
     out_lists, lengths, ideals, ideal_lengths = batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths
     unjudged, judged = gains.shape[1] - 2, batch.counts[1]
@@ -88,7 +89,8 @@ def score_queries_of_levels(
             first, last, documents, gains, plan.totals, plan.assumed, plan.promising, plan.skippable,
             plan.condensing, scored, judged, batch.totals, lanes, out,
         )  # fmt: skip
-        # fetched in parts: a processor that waits for some twenty cache lines accepts no more requests, and stalls
+        # fetched in parts: a processor that waits for some twenty cache lines accepts no more requests, and
+        # stalls
         ahead, quarter = quarter_of_next(first, last, documents)
         fetch(documents.scores, ahead, ahead + quarter)
         keep_of_lanes(
@@ -290,7 +292,8 @@ def take_queries(
     lanes: Lanes,
     out: Array,
 ) -> tuple[int, int]:
-    """Place the next queries in the lanes, and count their documents by level. Queries without a value get NaN and no lane.
+    """Place the next queries in the lanes, and count their documents by level. Queries without a value get
+    NaN and no lane.
 
     Returns how many lanes are used, and the next query.
     """
@@ -396,7 +399,8 @@ def keep_of_lanes(
     kept_scores: Array,
     kept_codes: Array,
 ) -> None:
-    """For each query, keep at least the documents of the first `depth` ranks and all documents tied with the last of them.
+    """For each query, keep at least the documents of the first `depth` ranks and all documents tied with the
+    last of them.
 
     Each step is done for all queries, so that the processor does not wait for the result of the step before.
     """

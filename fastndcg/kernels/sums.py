@@ -95,7 +95,8 @@ def fold_rows(
     discounts: Array,
     out: Array,
 ) -> None:
-    """Write the values of all rows for the `placed` queries of a batch: sums of lists and ideals up to the cutoff of the row.
+    """Write the values of all rows for the `placed` queries of a batch: sums of lists and ideals up to the
+    cutoff of the row.
 
     Rows with the same list, discount and ideal continue the sums of the row before.
     """

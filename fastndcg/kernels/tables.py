@@ -37,7 +37,8 @@ TABLE, TIES, CONDENSED, FOLD, RELEVANT, NONRELEVANT = range(6)
 # folds: how a list is filled; folds after COUNT are compiled only for plans that use them
 GAIN, COUNT, REACHED, FIRST, HITS, STOP, PREFERENCE, INFERRED, INTERPOLATED = range(9)
 AVERAGE, INPUT, WORST, BEST = range(4)
-# lists of a query that were made side by side with those of other queries: none, those that average ties, or all linear ones
+# lists of a query that were made side by side with those of other queries: none, those that average ties, or
+# all linear ones
 NONE_MADE, AVERAGED_MADE, ALL_MADE = range(3)
 # columns of Plan.ideals, after TABLE; POOL is the "judged" ideal whose best gain a "full" ideal uses
 SOURCE, OF_LIST, IDEAL_CUTOFF, POOL, LEAVES_OUT = 1, 2, 3, 4, 5

@@ -1,8 +1,8 @@
 """Sums without rounding of values that lie close together, such as values of measures.
 
-A value is cut into parts of a few bits, below a power of two that is above all values. Parts are whole numbers, which vectors
-add. The rest after the last part is 0 for nearly all data; otherwise the caller uses the sums of `exact`, which accept all values
-and take eight times as long.
+A value is cut into parts of a few bits, below a power of two that is above all values. Parts are whole
+numbers, which vectors add. The rest after the last part is 0 for nearly all data; otherwise the caller uses
+the sums of `exact`, which accept all values and take eight times as long.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def add_squares(values: Array, scale: float, sums: Array) -> int:
         rest = (rest - d) * _SQUARED_STEP
         e = np.float64(whole(rest))
         left += whole(rest != e)
-        # products of float64 are exact here, and are computed as vectors; products of int64 took eight times as long
+        # products of float64 are exact here, and are computed as vectors; products of int64 took eight times
+        # as long
         s0 += whole(a * a)
         s1 += whole(2.0 * a * b)
         s2 += whole(2.0 * a * c + b * b)

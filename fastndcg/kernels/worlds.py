@@ -1,10 +1,11 @@
 """Chooses how a driver runs: as plain Python, or as compiled code once that pays.
 
-Plain functions answer small calls at once. Importing Numba takes half a second, loading a compiled driver a tenth of a second,
-and compiling one some seconds. So a driver runs plain while the plain time spent on it so far, plus the estimate for this call,
-is below the cost of loading it, or of compiling it if it is not kept. This rule never costs more than twice the best choice plus,
-once in a process, the import of Numba: only Numba can tell for which argument types a driver is kept. Estimates may be wrong: a
-plain call that takes longer stops at its deadline, and is run again compiled.
+Plain functions answer small calls at once. Importing Numba takes half a second, loading a compiled driver a
+tenth of a second, and compiling one some seconds. So a driver runs plain while the plain time spent on it so
+far, plus the estimate for this call, is below the cost of loading it, or of compiling it if it is not kept.
+This rule never costs more than twice the best choice plus, once in a process, the import of Numba: only Numba
+can tell for which argument types a driver is kept. Estimates may be wrong: a plain call that takes longer
+stops at its deadline, and is run again compiled.
 
 FASTNDCG_KERNELS is `auto` (this rule), `plain` or `compiled`. NUMBA_DISABLE_JIT=1 means plain.
 """
@@ -219,7 +220,8 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-# a process that forks waits until no driver is being built: its child would inherit a locked lock that it cannot release
+# a process that forks waits until no driver is being built: its child would inherit a locked lock that it
+# cannot release
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_building.acquire, after_in_parent=_building.release, after_in_child=_building.release

@@ -1,8 +1,9 @@
 """Measures as values: `nDCG(gain="exp2") @ 10` is immutable, hashable, and `parse(str(m)) == m`.
 
-A measure is a *definition* (one declaration: what a document is worth, how a rank is discounted, what the sum is divided by),
-the values of its parameters, and a cutoff. Nothing here computes: `plan` turns measures into tables and `kernels` folds the
-tables over documents. The notation is that of ir_measures: `Name(parameter=value)@cutoff`.
+A measure is a *definition* (one declaration: what a document is worth, how a rank is discounted, what the sum
+is divided by), the values of its parameters, and a cutoff. Nothing here computes: `plan` turns measures into
+tables and `kernels` folds the tables over documents. The notation is that of ir_measures:
+`Name(parameter=value)@cutoff`.
 
 | module | holds |
 |---|---|

@@ -1,6 +1,7 @@
 """Definitions of measures: what a document is worth, how a rank is discounted, what the sum is divided by.
 
-To add a measure, add a `Definition` to `DEFINITIONS`, its name to `fastndcg.measures`, and its definition to `tests/oracle.py`.
+To add a measure, add a `Definition` to `DEFINITIONS`, its name to `fastndcg.measures`, and its definition to
+`tests/oracle.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from fastndcg.measures.parameters import (
 
 
 class Definition(NamedTuple):
-    """A measure as data: the worth of each rank is summed up to a cutoff, and the sum is divided by something.
+    """A measure as data: the worth of each rank is summed up to a cutoff, and the sum is divided by
+    something.
 
     `plan` reads the fields up to `cut`; the other fields are for documentation.
     """
@@ -56,7 +58,8 @@ class Definition(NamedTuple):
     ranking: str = "system"
     fold: str = "gain"  # the term that a rank adds to the sum, see `plan.FOLD`
     discount: str = "none"  # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1)
-    # what @ means: "rank" a cutoff, "recall" a recall level, nothing for "none" and "relevant", a cutoff at n_relevant
+    # what @ means: "rank" a cutoff, "recall" a recall level, nothing for "none" and "relevant", a cutoff at
+    # n_relevant
     cut: str = "rank"
     # how values are computed, unless a parameter chooses another way, see `fastndcg.scoring`
     way: str = "kernels"

@@ -9,13 +9,15 @@ from typing import Any, TypeAlias
 from fastndcg.errors import library
 from fastndcg.tables import without_nan
 
-# an altair.Chart, or several side by side; not the type itself, since Altair is imported only when a picture is drawn
+# an altair.Chart, or several side by side; not the type itself, since Altair is imported only when a picture
+# is drawn
 Chart: TypeAlias = Any
 
 MOST = 5_000  # points that are drawn one by one
 STEPS = 500  # bars or steps of a curve, at most; further values share them
 
-# Okabe and Ito's colours for colour-blind readers; the light ones are darkened, to a contrast of 3 on white and on near black
+# Okabe and Ito's colours for colour-blind readers; the light ones are darkened, to a contrast of 3 on white
+# and on near black
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#3d97cc", "#c2669a", "#a67c00", "#7f7f7f")
 BETTER, WORSE, SAME = COLOURS[0], COLOURS[1], COLOURS[6]
 TEXT = "#767676"  # readable on white and on near black

@@ -37,7 +37,7 @@ Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
 
-# rows from which a kernel finds queries sooner than NumPy, which writes a byte for each row first
+# rows from which compiled kernels pay
 WORTH_COMPILING = 1 << 18
 
 
@@ -47,9 +47,10 @@ def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -
     Parameters
     ----------
     data : pyarrow Table, RecordBatch, RecordBatchReader or Dataset; whatever has `__arrow_c_stream__` or
-        `__arrow_c_array__` (Polars, DuckDB, Spark 4); pandas DataFrame; mapping of names to arrays; NumPy structured array
-        Long form: a row for each document, the rows of a query in any place. List-column form: a row for each query, in
-        whose relevance and score (and doc_id, is_judged) columns stand lists of equal lengths.
+        `__arrow_c_array__` (Polars, DuckDB, Spark 4); pandas DataFrame; mapping of names to arrays; NumPy
+        structured array Long form: a row for each document, the rows of a query in any place. List-column
+        form: a row for each query, in whose relevance and score (and doc_id, is_judged) columns stand lists
+        of equal lengths.
     roles : Roles
         As the keywords of `read_parquet`.
     with_doc_id : bool
@@ -58,16 +59,17 @@ def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -
     Returns
     -------
     Rankings
-        Views of the Arrow buffers where a column is one chunk without nulls and its rows stand together by query; offsets
-        too, where they are int64 (`large_list`) and begin at 0. Decimals become int64, or float64 if they have a fraction.
+        Views of the Arrow buffers where a column is one chunk without nulls and its rows stand together by
+        query; offsets too, where they are int64 (`large_list`) and begin at 0. Decimals become int64, or
+        float64 if they have a fraction.
 
     Raises
     ------
     ColumnError
         A column that is missing, or a role that several could play.
     InputError
-        Nulls in a needed column, lists of a query whose lengths differ, a kept value that differs within a query, decimals
-        that float64 cannot tell apart, and all that `Rankings.from_offsets` refuses.
+        Nulls in a needed column, lists of a query whose lengths differ, a kept value that differs within a
+        query, decimals that float64 cannot tell apart, and all that `Rankings.from_offsets` refuses.
     InputTypeError
         Data that is not a table, a column of a type that has no meaning in its role.
 
@@ -98,10 +100,12 @@ def rankings_from_table(
     numbers: int | Int64 = 0,
     grouped: Grouped | None = None,
 ) -> Rankings:
-    """Rankings from columns of a table; `to_decode` names kept dictionaries that are to come out as plain values.
+    """Rankings from columns of a table; `to_decode` names kept dictionaries that are to come out as plain
+    values.
 
-    Where the table is a part of something larger, `numbers` has the number that each of its rows has there, for messages
-    and for ids that are row numbers: an array, or that of the first row. `grouped` spares grouping rows a second time.
+    Where the table is a part of something larger, `numbers` has the number that each of its rows has there,
+    for messages and for ids that are row numbers: an array, or that of the first row. `grouped` spares
+    grouping rows a second time.
 
     Raises as `rankings_from_arrow` does.
     """
@@ -118,7 +122,8 @@ def rankings_from_table(
 
 
 def table_of(data: Any, names: Sequence[str]) -> pa.Table:
-    """The named columns of a table of any kind; in one of pandas NaN stays NaN, where pyarrow would take it for null.
+    """The named columns of a table of any kind; in one of pandas NaN stays NaN, where pyarrow would take it
+    for null.
 
     Raises as `rankings_from_arrow` does.
     """
@@ -126,7 +131,8 @@ def table_of(data: Any, names: Sequence[str]) -> pa.Table:
 
 
 def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Ids of a text file as integers, where each is the canonical text of an integer, so that different texts stay different.
+    """Ids of a text file as integers, where each is the canonical text of an integer, so that different texts
+    stay different.
 
     >>> integers_if_written_so(pa.array(["7", "10"])).type, integers_if_written_so(pa.array(["7", "007"])).type
     (DataType(int64), DataType(string))
@@ -139,7 +145,8 @@ def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chu
 
 
 def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> Grouped:
-    """Rows of a table in long form by query, ids as plain values; raises as `rankings_from_table` does for ids.
+    """Rows of a table in long form by query, ids as plain values; raises as `rankings_from_table` does for
+    ids.
 
     >>> columns = Columns("qid", "label", "score")
     >>> grouped_rows(pa.table({"qid": [7, 7, 3], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]}), columns).offsets
@@ -259,7 +266,8 @@ def runs_of(column: pa.ChunkedArray) -> tuple[Int64, pa.ChunkedArray]:
 
 
 def _changes(column: pa.ChunkedArray, most: int) -> Int64 | None:
-    """Rows that may differ from the row before: all that do, the first of each chunk, and equal entries of a dictionary.
+    """Rows that may differ from the row before: all that do, the first of each chunk, and equal entries of a
+    dictionary.
 
     None where the type has no quick comparison, and where there are more than `most`.
     """

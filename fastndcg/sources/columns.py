@@ -25,7 +25,8 @@ from fastndcg.typing import NaN, Unjudged
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-# names by which columns are found; case and separators are ignored: `QueryID`, `queryId` and `query-id` are `query_id`
+# names by which columns are found; case and separators are ignored: `QueryID`, `queryId` and `query-id` are
+# `query_id`
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "query": ("query_id", "qid", "q_id", "query", "user_id"),
     "doc_id": ("doc_id", "docid", "docno", "item_id"),
@@ -61,7 +62,8 @@ _OPTIONAL = (
 
 @dataclass(frozen=True)
 class Roles:
-    """The names that a caller gives for the roles of columns (None: find the column by its usual names), and options.
+    """The names that a caller gives for the roles of columns (None: find the column by its usual names), and
+    options.
 
     `fastndcg.typing.RoleKeywords` has the same fields, for the signatures of functions.
     """
@@ -90,7 +92,8 @@ class Roles:
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any], function: str, without: Collection[str] = ()) -> Self:
-        """The roles from a function's keywords. Raises `InputTypeError` for a keyword that the function does not have.
+        """The roles from a function's keywords. Raises `InputTypeError` for a keyword that the function does
+        not have.
 
         >>> Roles.of({"query": "qid"}, "read_parquet").query
         'qid'
@@ -189,9 +192,9 @@ def find_columns(
 ) -> Columns:
     """Find the columns that play the roles; a role without a given name is found by its usual names.
 
-    Case and separators are ignored: `QueryID` is `query_id`. Names of `OTHER_NAMES` count only if no column has one of
-    `USUAL_NAMES`. Document ids are costly to read and seldom needed: `doc_id` is None unless it is named, or `with_doc_id` asks
-    for a column with a usual name.
+    Case and separators are ignored: `QueryID` is `query_id`. Names of `OTHER_NAMES` count only if no column
+    has one of `USUAL_NAMES`. Document ids are costly to read and seldom needed: `doc_id` is None unless it is
+    named, or `with_doc_id` asks for a column with a usual name.
 
     Parameters
     ----------
@@ -202,7 +205,8 @@ def find_columns(
     is_list : callable
         Whether a column holds a list for each query. Such a table needs no query: the row number is its id.
     second_choice : collection of str
-        Columns that play a role only if no other column fits, such as partition keys. Kept columns are treated like them.
+        Columns that play a role only if no other column fits, such as partition keys. Kept columns are
+        treated like them.
 
     Raises
     ------

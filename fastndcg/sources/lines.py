@@ -1,7 +1,7 @@
 """Read text files: open, unpack, read blocks of whole lines, and scan them into columns by the kernels.
 
-A file may be plain or packed by gzip, bzip2 or Zstandard, which its first bytes tell, not its name. A plain file of more than a
-few megabytes is scanned in as many parts as there are threads.
+A file may be plain or packed by gzip, bzip2 or Zstandard, which its first bytes tell, not its name. A plain
+file of more than a few megabytes is scanned in as many parts as there are threads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """LETOR and svmlight files with `qid:`, and LightGBM's files with a `.query` file beside them, to `Rankings`.
 
-Only the label and the qid of a line are read. Features, which may be in any order, repeated or `NULL`, and comments are ignored.
+Only the label and the qid of a line are read. Features, which may be in any order, repeated or `NULL`, and
+comments are ignored.
 """
 
 from __future__ import annotations
@@ -53,23 +54,25 @@ def read_ltr(
     Parameters
     ----------
     path : path
-        Plain, gzip, bzip2 or Zstandard. A line is `label qid:query feature:value ...`. Empty lines and lines that begin with # are
-        ignored. The rows of a query need not be contiguous.
+        Plain, gzip, bzip2 or Zstandard. A line is `label qid:query feature:value ...`. Empty lines and lines
+        that begin with # are ignored. The rows of a query need not be contiguous.
     scores : array-like, or path
-        A score for each row: an array, a column of a Parquet file, a .npy file, or a text file with a number on each line.
+        A score for each row: an array, a column of a Parquet file, a .npy file, or a text file with a number
+        on each line.
     query_file : path, optional
-        File with the number of rows of each query, in order, one on each line. Queries are then numbered from 0, and each qid of
-        `path` is ignored. Default: `path` + ".query" if lines have no qid and this file exists.
+        File with the number of rows of each query, in order, one on each line. Queries are then numbered from
+        0, and each qid of `path` is ignored. Default: `path` + ".query" if lines have no qid and this file
+        exists.
     score_column : str, optional
         Column of a Parquet file of scores. Default: its only column, or the one with a usual name.
     threads : int, optional
         Number of threads that read. Default: as many as this process may use.
     progress : callable or bool, optional
-        By default, terminals and notebooks show the progress of long calls. False shows nothing. A function is called instead, as
-        `progress(bytes_done, bytes_total)` of `path`, from the threads that read.
+        By default, terminals and notebooks show the progress of long calls. False shows nothing. A function
+        is called instead, as `progress(bytes_done, bytes_total)` of `path`, from the threads that read.
     columns
-        The keywords of `Rankings.from_offsets` except `query_ids`: `nan`, `ascending`, `unjudged`, and arrays with an entry for
-        each row (`doc_ids`, `is_judged`, ...) or for each query (`weight`, `queries`, ...).
+        The keywords of `Rankings.from_offsets` except `query_ids`: `nan`, `ascending`, `unjudged`, and arrays
+        with an entry for each row (`doc_ids`, `is_judged`, ...) or for each query (`weight`, `queries`, ...).
 
     Returns
     -------

@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# row groups read by one task: enough of them for all threads, but long, since what is read at once needs no joining
-# (a column of one file read whole costs 20 to 25 % less than in pieces)
+# row groups read by one task: enough of them for all threads, but long, since what is read at once needs no
+# joining (a column of one file read whole costs 20 to 25 % less than in pieces)
 _FEWEST_ROWS, _MOST_ROWS = 1 << 20, 1 << 26
 # compressed bytes that pyarrow reads ahead of a column of a row group that is too large to be read at once
 _BUFFER = 1 << 20
-# a row of ids takes less than half a byte only where most repeat the one before: ids in any order take 10 to 20 bits
+# a row of ids takes less than half a byte only where most repeat the one before: ids in any order take 10 to
+# 20 bits
 _BYTES_IN_RUNS, _MOST_ROWS_IN_RUNS = 0.5, np.iinfo(np.int32).max
 
 
@@ -55,19 +56,22 @@ def read_parquet(
     Parameters
     ----------
     path : str, path, or several of them
-        A file; a folder, searched with its subfolders; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as in
-        `s3://bucket/predictions`. Folders named `key=value` (hive partitions) give a column `key`. Files are read in the
-        order of their names, or of the list. In folders, names that begin with `.` or `_` are ignored.
+        A file; a folder, searched with its subfolders; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as
+        in `s3://bucket/predictions`. Folders named `key=value` (hive partitions) give a column `key`. Files
+        are read in the order of their names, or of the list. In folders, names that begin with `.` or `_` are
+        ignored.
     query, relevance, score, doc_id, is_judged : str, optional
-        Names of columns. By default, query, relevance and score are found by their usual names. Long form has a row for each
-        document, in any order. List-column form has a row for each query, with lists in the columns of relevance, score, doc_id
-        and is_judged; without a query column, the row number is the id.
+        Names of columns. By default, query, relevance and score are found by their usual names. Long form has
+        a row for each document, in any order. List-column form has a row for each query, with lists in the
+        columns of relevance, score, doc_id and is_judged; without a query column, the row number is the id.
     keep : str or sequence of str
-        Query-level columns or partition keys to carry into `queries`. Each must have one value within a query.
+        Query-level columns or partition keys to carry into `queries`. Each must have one value within a
+        query.
     weight : str, optional
         Query-level column with the weight of each query in the mean.
     intents : str, optional
-        Column with a list for each document: its grade for intent 0, 1, ... of its query, null for an intent without judgment.
+        Column with a list for each document: its grade for intent 0, 1, ... of its query, null for an intent
+        without judgment.
     propensity : str, optional
         Column with the probability that a document's relevance was observed.
     nan : "refuse" or "last"
@@ -81,10 +85,11 @@ def read_parquet(
     grades : mapping, optional
         The grade of each word, if the column of grades holds words: `{"perfect": 2, "fair": 1, "bad": 0}`.
     threads : int, optional
-        Number of threads that read and decode. Default: all that pyarrow has. The result does not depend on it.
+        Number of threads that read and decode. Default: all that pyarrow has. The result does not depend on
+        it.
     progress : callable or bool, optional
-        By default, terminals and notebooks show the progress of long calls. False shows nothing. A function is called instead, as
-        `progress(rows_done, rows_total)`, from the calling thread.
+        By default, terminals and notebooks show the progress of long calls. False shows nothing. A function
+        is called instead, as `progress(rows_done, rows_total)`, from the calling thread.
 
     Returns
     -------
@@ -288,7 +293,8 @@ def _fit(opened: Opened, columns: Columns) -> Dataset:
         with reading(part.file.path):
             part.footer.check(columns.names)
     types = {name: _without_views(_common_type(parts, name)) for name in columns.names}
-    # a query id stands on each of its documents: a dictionary decodes five times as fast as the strings themselves
+    # a query id stands on each of its documents: a dictionary decodes five times as fast as the strings
+    # themselves
     words = () if columns.grades is None else (columns.relevance,)
     repeated = () if is_list(types[columns.relevance]) else (columns.query, *columns.keep, *words)
     encoded = frozenset(name for name in repeated if name is not None and _is_text(types[name]))

@@ -148,9 +148,11 @@ def _hidden(inside: str) -> bool:
 
 
 def _only(filesystem: fs.FileSystem, files: list[str], kind: Format) -> list[str]:
-    """The files of a format, by their names. Where none is named Parquet, it begins as Parquet does, as Hive and Trino write it.
+    """The files of a format, by their names. Where none is named Parquet, it begins as Parquet does, as Hive
+    and Trino write it.
 
-    Of any table, those of the one format that they have, or else Parquet. Raises `SourceError` where that says nothing.
+    Of any table, those of the one format that they have, or else Parquet. Raises `SourceError` where that
+    says nothing.
     """
     named: dict[Format, list[str]] = {}
     for file in files:

@@ -49,7 +49,8 @@ _LEAST_MEMORY = 1 << 20
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 # bytes of a row that is scored, beside its columns: runs of ids, and what Arrow's allocator keeps
 _SCORING = 24
-# rows of a cut query for which each table has room, to have them put before its own instead of being copied behind them
+# rows of a cut query for which each table has room, to have them put before its own instead of being copied
+# behind them
 _ROOM = 1 << 14
 _LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
 _WHOLE = 48  # the same where all are read at once: numbers of their queries, and copies in the new order
@@ -68,32 +69,33 @@ def scan_parquet(
 ) -> ParquetStream:
     """Open Parquet of any size as a stream of `Rankings`, to evaluate it in bounded memory.
 
-    Files and row groups are read in order, and a query that is split between them is joined. `evaluate` returns the same bits in
-    the same order as for `read_parquet`.
+    Files and row groups are read in order, and a query that is split between them is joined. `evaluate`
+    returns the same bits in the same order as for `read_parquet`.
 
     Parameters
     ----------
     path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
         As in `read_parquet`.
     grouped : bool, optional
-        True: the rows of each query are contiguous; otherwise an error is raised. None: the stream finds out. Rows that are not
-        contiguous are then regrouped in a temporary file (in the folder of `TMPDIR`), which is as large as the decoded columns
-        and is removed at the end, even if the process is killed.
+        True: the rows of each query are contiguous; otherwise an error is raised. None: the stream finds out.
+        Rows that are not contiguous are then regrouped in a temporary file (in the folder of `TMPDIR`), which
+        is as large as the decoded columns and is removed at the end, even if the process is killed.
     memory : int or str, optional
-        Memory for rows at a time, in bytes or as in "512 MB"; default 128 MiB. Each query must fit. The results need memory in
-        addition: 8 bytes for each measure and query, and the ids.
+        Memory for rows at a time, in bytes or as in "512 MB"; default 128 MiB. Each query must fit. The
+        results need memory in addition: 8 bytes for each measure and query, and the ids.
     threads : int, optional
-        Number of threads that decode ahead. Default: all that pyarrow has, up to four. The iterating thread is one of them: it
-        decodes instead of waiting.
+        Number of threads that decode ahead. Default: all that pyarrow has, up to four. The iterating thread
+        is one of them: it decodes instead of waiting.
     progress : callable or bool, optional
-        By default, terminals and notebooks show the progress of a long `evaluate`. False shows nothing. A function is called
-        instead, as `progress(rows_done, rows_total)`, from the iterating thread.
+        By default, terminals and notebooks show the progress of a long `evaluate`. False shows nothing. A
+        function is called instead, as `progress(rows_done, rows_total)`, from the iterating thread.
 
     Returns
     -------
     ParquetStream
-        Iterating it yields `Rankings` of whole queries, in order of first appearance. If rows are not grouped, it first reads all
-        query ids, and then yields queries in another order; `evaluate` restores the order.
+        Iterating it yields `Rankings` of whole queries, in order of first appearance. If rows are not
+        grouped, it first reads all query ids, and then yields queries in another order; `evaluate` restores
+        the order.
 
     Raises
     ------
@@ -235,7 +237,8 @@ class FileStream(RankingsStream):
                 continue
             ids, offsets, continues = groups.of(table, first_row)
             if begun:
-                # scored together with the queries of this table: scoring it alone took as long as copying two columns
+                # scored together with the queries of this table: scoring it alone took as long as copying two
+                # columns
                 offsets = np.append(0, offsets[continues:] + len(begun[0]))
                 ids = ids if continues else pa.concat_arrays([begun_id, ids])
             done = first_row + len(table)
@@ -521,8 +524,9 @@ def _bytes_of_a_chunk(kind: pa.DataType, chunk: Int64) -> float:
 class _Groups:
     """Find queries whose rows are not contiguous.
 
-    While ids rise from query to query, no query can return, so only the last id is stored: for five million queries with text
-    ids, this saves a hundred megabytes. When ids stop rising, the earlier ids are read again.
+    While ids rise from query to query, no query can return, so only the last id is stored: for five million
+    queries with text ids, this saves a hundred megabytes. When ids stop rising, the earlier ids are read
+    again.
     """
 
     def __init__(self, stream: FileStream, *, rising: bool = True) -> None:

@@ -40,7 +40,8 @@ def scan_csv(
     progress: Progress = None,
     **roles: Unpack[RoleKeywords],
 ) -> CsvStream:
-    r"""Open CSV or tab-separated files of any size, also packed, as a stream of `Rankings`, to evaluate it in bounded memory.
+    r"""Open CSV or tab-separated files of any size, also packed, as a stream of `Rankings`, to evaluate it in
+    bounded memory.
 
     `evaluate` returns the same bits in the same order as for `read_csv`.
 
@@ -49,15 +50,18 @@ def scan_csv(
     path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
         As in `read_csv`.
     grouped, memory, progress
-        As in `scan_parquet`. pyarrow parses ahead, which needs some tens of megabytes in addition to `memory`.
+        As in `scan_parquet`. pyarrow parses ahead, which needs some tens of megabytes in addition to
+        `memory`.
     threads : int, optional
-        1 parses on one thread beside the iterating one; otherwise pyarrow's threads parse. The result does not depend on it.
+        1 parses on one thread beside the iterating one; otherwise pyarrow's threads parse. The result does
+        not depend on it.
 
     Returns
     -------
     CsvStream
-        Like the stream of `scan_parquet`. The first rows decide whether ids are integers, and the types of numbers. If a later
-        row does not fit, `evaluate` starts again. Iterating the stream reads all rows once in advance to find the types.
+        Like the stream of `scan_parquet`. The first rows decide whether ids are integers, and the types of
+        numbers. If a later row does not fit, `evaluate` starts again. Iterating the stream reads all rows
+        once in advance to find the types.
 
     Raises
     ------

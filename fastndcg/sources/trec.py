@@ -2,8 +2,8 @@
 
     qrels, run -> Side, Side -> join by query and document -> rows of tied documents in the order asked for -> Rankings
 
-A negative grade means "in the pool, unjudged", as trec_eval reads it: such a document gains nothing and is not part of
-`judged`; its `is_judged` is False and its `relevance` negative, which infAP looks at.
+A negative grade means "in the pool, unjudged", as trec_eval reads it: such a document gains nothing and is
+not part of `judged`; its `is_judged` is False and its `relevance` negative, which infAP looks at.
 """
 
 from __future__ import annotations
@@ -119,14 +119,16 @@ def read_trec(
     Parameters
     ----------
     qrels, run : paths
-        Plain, gzip, bzip2 or Zstandard files, or URIs. Fields are separated by blanks or tabs. Empty lines and lines that begin
-        with # are ignored. An MS MARCO run has three fields: query, document and rank, the lowest of which is the best.
+        Plain, gzip, bzip2 or Zstandard files, or URIs. Fields are separated by blanks or tabs. Empty lines
+        and lines that begin with # are ignored. An MS MARCO run has three fields: query, document and rank,
+        the lowest of which is the best.
     missing : "zero" or "skip"
-        "zero": every query of the qrels counts; a query that the run lacks has an empty ranking (`trec_eval -c`, ir_measures).
-        "skip": only queries in both files count. Queries that the qrels lack never count.
+        "zero": every query of the qrels counts; a query that the run lacks has an empty ranking (`trec_eval
+        -c`, ir_measures). "skip": only queries in both files count. Queries that the qrels lack never count.
     ties : "docid_desc", "docid_asc" or "input"
-        Order of rows, which only measures with ties="input" depend on. "docid_desc" orders rows by falling score and tied documents
-        by falling id, as trec_eval does; "docid_asc" by rising id. Ids are compared as bytes. "input" keeps the order of the file.
+        Order of rows, which only measures with ties="input" depend on. "docid_desc" orders rows by falling
+        score and tied documents by falling id, as trec_eval does; "docid_asc" by rising id. Ids are compared
+        as bytes. "input" keeps the order of the file.
     nan : "refuse" or "last"
         "last" ranks documents whose score is NaN or null below all others.
     ascending : bool
@@ -134,14 +136,15 @@ def read_trec(
     score_dtype : float64 or float32
         float32 reads scores as pytrec_eval and trec_eval up to 9.0.8 do, so that more documents are tied.
     intents : bool
-        True: the second field of the qrels is an intent (TREC's diversity qrels: topic subtopic doc grade), and a document has
-        a grade for each intent. Its own grade is the highest of them. Intents are numbered in the order of their names. ndeval
-        ranks tied documents by rising id; `ties="docid_asc"` here and ties="input" in measures give its values.
+        True: the second field of the qrels is an intent (TREC's diversity qrels: topic subtopic doc grade),
+        and a document has a grade for each intent. Its own grade is the highest of them. Intents are numbered
+        in the order of their names. ndeval ranks tied documents by rising id; `ties="docid_asc"` here and
+        ties="input" in measures give its values.
     threads : int, optional
         Number of threads that read. Default: as many as this process may use.
     progress : callable or bool, optional
-        By default, terminals and notebooks show the progress of long calls. False shows nothing. A function is called instead, as
-        `progress(bytes_done, bytes_total)`, from the threads that read.
+        By default, terminals and notebooks show the progress of long calls. False shows nothing. A function
+        is called instead, as `progress(bytes_done, bytes_total)`, from the threads that read.
 
     Returns
     -------
@@ -203,19 +206,22 @@ def read_qrels_run(
     Parameters
     ----------
     qrels, run : paths
-        Each is a TREC file or a table: Parquet, CSV, JSON Lines or Feather. The first bytes tell the format. Each may also be a
-        folder or a pattern of files of one format, which may split the rows of a query, or a URI.
+        Each is a TREC file or a table: Parquet, CSV, JSON Lines or Feather. The first bytes tell the format.
+        Each may also be a folder or a pattern of files of one format, which may split the rows of a query, or
+        a URI.
     missing, ties, nan, threads, progress
         As in `read_trec`. Whole-number ids are ordered as numbers.
     query, doc_id, relevance, score : str, optional
         Columns of tables. Default: the usual names. Only these columns are read.
     keep, weight : str, optional
-        Columns of the judgments with one value for each query. `keep` is carried to the results, `weight` is the weight in means.
+        Columns of the judgments with one value for each query. `keep` is carried to the results, `weight` is
+        the weight in means.
     rank, ascending, unjudged, grades
-        As in `read_parquet`. `rank` and `ascending` are for the run, `unjudged` and `grades` for the judgments.
+        As in `read_parquet`. `rank` and `ascending` are for the run, `unjudged` and `grades` for the
+        judgments.
     intents : bool or str
-        True: each judgment is for one intent. A TREC file has it in the second field, a table in a column with a usual name
-        (intent, subtopic, iteration). A string names the column.
+        True: each judgment is for one intent. A TREC file has it in the second field, a table in a column
+        with a usual name (intent, subtopic, iteration). A string names the column.
 
     Returns
     -------
@@ -259,7 +265,8 @@ def read_qrels_runs(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Iterator[tuple[Rankings, Taken | None, Taken | None]]:
-    """What `read_qrels_run` returns for each run, of judgments that are read once; and the columns taken of both, where they have some.
+    """What `read_qrels_run` returns for each run, of judgments that are read once; and the columns taken of
+    both, where they have some.
 
     Raises as it does.
     """
@@ -704,7 +711,8 @@ def _second_fields(side: Side) -> pa.Array:
 
 
 def _by_document(side: Side, names: pa.Array) -> Side:
-    """A row for each judged document instead of one for each of its intents, documents of a query by falling id.
+    """A row for each judged document instead of one for each of its intents, documents of a query by falling
+    id.
 
     Its grade is its highest. Intents are numbered in each query by their names.
     """

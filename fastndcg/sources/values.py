@@ -47,7 +47,8 @@ def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[
             *((WORDS,) if wanted == "grades" and _is_text(kind) else ()),
             ".",
         )
-    # joined by Arrow, whose allocator keeps memory for the next part of a stream; NumPy's has it faulted in anew
+    # joined by Arrow, whose allocator keeps memory for the next part of a stream; NumPy's has it faulted in
+    # anew
     return array_of(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
 
 

@@ -1,4 +1,5 @@
-"""Vector blocks that select documents: bounds for the first ranks, the documents that reach them, and fetches from memory.
+"""Vector blocks that select documents: bounds for the first ranks, the documents that reach them, and fetches
+from memory.
 
 As in all modules of `vectors`, each block stands beside the plain function that defines it.
 """
@@ -46,8 +47,8 @@ _LOOKED_AT = 128  # vectors that are checked before their documents are kept
 def plain_bound_of_top(scores: Array, depth: int) -> Any:
     """A lower bound of the `depth`-th greatest score, for depth <= LANES <= len(scores).
 
-    Documents go to LANES lanes in turn, and each lane keeps its greatest score. At least `depth` documents reach the `depth`-th
-    greatest of these scores.
+    Documents go to LANES lanes in turn, and each lane keeps its greatest score. At least `depth` documents
+    reach the `depth`-th greatest of these scores.
     """
     n = scores.shape[0]
     lanes = scores[:LANES].copy()
@@ -88,7 +89,8 @@ def bound_of_top(builder: Any, scores: Data, depth: Any) -> Any:
     tail = load(builder, pointer, end, kind, element.size)
     keep_greatest(builder.select(fresh, tail, element.constant(element.extreme(-1), LANES)))
 
-    # sort the lanes: in each step the lanes are compared in pairs, and the lane of lower number keeps the greater score
+    # sort the lanes: in each step the lanes are compared in pairs, and the lane of lower number keeps the
+    # greater score
     lanes = greatest.read(builder)
     for size in (2, 4, 8, 16):
         for span in (size - 1, *(size >> turn for turn in range(2, size.bit_length()))):
@@ -274,7 +276,8 @@ def _keep(
             if code.width < 32:
                 numbers = builder.zext(numbers, ir.VectorType(ir.IntType(32), lanes))
             moved.append((compress(builder, numbers, reached), kept_codes.data, 4))
-        # half a vector nearly always has room for the kept documents, and its store seldom crosses a cache line
+        # half a vector nearly always has room for the kept documents, and its store seldom crosses a cache
+        # line
         for kept_lanes, to, size in moved:
             store(builder, builder.shuffle_vector(kept_lanes, kept_lanes, half), to, at, size)
         count = population(builder, reached)

@@ -62,8 +62,9 @@ def _at_each_place(
 ) -> None:
     """Emit `emit(place, its score, all scores)` for each of n <= 2 * LANES places, the last first.
 
-    Of one vector all places are emitted; of two, blocks of LANES // 2 places, so that the number of steps seldom varies. Places
-    beyond the last document come first, so that later places overwrite their results. `finish(places, all scores)` comes last.
+    Of one vector all places are emitted; of two, blocks of LANES // 2 places, so that the number of steps
+    seldom varies. Places beyond the last document come first, so that later places overwrite their results.
+    `finish(places, all scores)` comes last.
     """
     long, low = ir.IntType(64), splat(builder, lowest, LANES)
 
@@ -116,10 +117,11 @@ def _lanes_where(
 
 
 def plain_rank_distinct(scores: Array, codes: Array, n: int, lowest: Any, ranked: Array) -> bool:
-    """Rank documents with distinct scores: ranked[r] is the code of the document with r greater scores; n <= 2 * LANES.
+    """Rank documents with distinct scores: ranked[r] is the code of the document with r greater scores; n <=
+    2 * LANES.
 
-    Returns whether all n scores are distinct. The arrays have 2 * LANES places. Scores after the first n may become `lowest`;
-    places of `ranked` after the first n may hold any value.
+    Returns whether all n scores are distinct. The arrays have 2 * LANES places. Scores after the first n may
+    become `lowest`; places of `ranked` after the first n may hold any value.
     """
     scores[n : 2 * LANES] = lowest
     ranks = [int(np.count_nonzero(scores[:n] > score)) for score in scores[:n]]
@@ -154,9 +156,11 @@ def rank_distinct(builder: Any, scores: Data, codes: Data, n: Any, lowest: Any, 
 def plain_rank_tied(
     scores: Array, codes: Array, n: int, lowest: Any, ranked: Array, firsts: Array, sizes: Array
 ) -> None:
-    """Write codes by falling score, tied documents in their order, and for each rank the first rank and size of its tied group.
+    """Write codes by falling score, tied documents in their order, and for each rank the first rank and size
+    of its tied group.
 
-    It ranks the first n <= 2 * LANES scores; the arrays, and their places after the first n, are as in `rank_distinct`.
+    It ranks the first n <= 2 * LANES scores; the arrays, and their places after the first n, are as in
+    `rank_distinct`.
     """
     for i in range(n):
         greater, equal = scores[:n] > scores[i], scores[:n] == scores[i]
@@ -200,11 +204,13 @@ def _monotone(builder: Any, element: Element, scores: Any) -> Any:
 def plain_rank_side_by_side(
     scores: Array, codes: Array, kept: Array, placed: int, rows: int, nothing: int, keys: Array, ranked: Array, same: Array
 ) -> int:  # fmt: skip
-    """ranked[r, lane] = code of the document of rank r, for those of the first `placed` lanes with at most `rows` documents.
+    """ranked[r, lane] = code of the document of rank r, for those of the first `placed` lanes with at most
+    `rows` documents.
 
-    Bit `lane` of same[r] says whether the documents of ranks r - 1 and r are tied. Tied documents keep their order where scores
-    are float32; otherwise their order is arbitrary. Ranks without a document hold `nothing`; they may come before documents with
-    the lowest score of the dtype. `rows` is a multiple of LANES, and `keys` has as many rows. Returns the lanes with ties, as bits.
+    Bit `lane` of same[r] says whether the documents of ranks r - 1 and r are tied. Tied documents keep their
+    order where scores are float32; otherwise their order is arbitrary. Ranks without a document hold
+    `nothing`; they may come before documents with the lowest score of the dtype. `rows` is a multiple of
+    LANES, and `keys` has as many rows. Returns the lanes with ties, as bits.
     """
     tied = 0
     same[:rows] = 0

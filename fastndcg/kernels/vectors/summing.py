@@ -62,7 +62,8 @@ def gains_of_codes(builder: Any, codes: Data, gains: Data, rows: Any, out: Data)
 def plain_average_side_by_side(
     gains: Array, same: Array, kept: Array, rows: int, sizes: Array, out: Array
 ) -> None:
-    """out[r, lane] = mean gain of the tied group of rank r; `same` is as in `rank_side_by_side`. Sums of gains are exact.
+    """out[r, lane] = mean gain of the tied group of rank r; `same` is as in `rank_side_by_side`. Sums of
+    gains are exact.
 
     `gains` and `sizes` are overwritten.
     """
@@ -118,7 +119,8 @@ def average_side_by_side(
 
 
 def plain_count_codes(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
-    """counts[code, lane] = how many of the codes from `start` to before `stop` are `code`, for each of the levels.
+    """counts[code, lane] = how many of the codes from `start` to before `stop` are `code`, for each of the
+    levels.
 
     There are at least LANES codes; `counts` has COUNTED rows more.
     """
@@ -132,7 +134,8 @@ def count_codes(
 ) -> None:
     byte = ir.IntType(8)
     pointer, n = codes.data.at(builder, start), builder.sub(stop, start)
-    # level 0 gets the rest of the codes: adding up counts that were just stored, by a vector load, would stall
+    # level 0 gets the rest of the codes: adding up counts that were just stored, by a vector load, would
+    # stall
     others = variable(builder, n)
 
     def count_few(first: Any, lanes: int) -> None:
@@ -181,9 +184,11 @@ def plain_fill_ideals(
     ideals: Array,
     lengths: Array,
 ) -> None:
-    """Fill the ideal of each lane from counts by level: the first `levels` levels of `falling`, in order, at most `depth` ranks.
+    """Fill the ideal of each lane from counts by level: the first `levels` levels of `falling`, in order, at
+    most `depth` ranks.
 
-    Documents of the level `left_out` do not count. Writes the number of filled ranks to `lengths`; later ranks hold any value.
+    Documents of the level `left_out` do not count. Writes the number of filled ranks to `lengths`; later
+    ranks hold any value.
     """
     for lane in range(lengths.shape[0]):
         at = 0
