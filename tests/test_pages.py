@@ -751,6 +751,7 @@ V1 = [0x2C, 0x15, *varint(5 << 1), 0x15, 0, 0x15, 6, 0x15, 6, 0]  # field 5: fiv
         ([0x1C, 0x1C, 0x11, 0, 0, 0], 1),  # structures in structures
         ([0x13, 9, 0x17, 1, 2, 3, 4, 5, 6, 7, 8, 0], 1),  # a byte and a float64
         ([0x19, 0x15, 2, 0], -1),  # a list
+        ([0x1C, 0x10, 0, 0], -1),  # a field of no type, which pyarrow takes for the end of the structure
         ([0x1C] * 8 + [0] * 9, -1),  # deeper than anything goes
         ([0x18, 100, 0], 0),  # bytes that go on past the end
         ([], 0),

@@ -139,7 +139,7 @@ def read_page_header(data: Array, at: int, page: Array, fields: Array) -> int:
                 return -1
             fields[depth] = 0
             continue
-        elif kind > 2:  # lists and maps, which do not occur in headers of pages
+        elif kind == 0 or kind > 2:  # lists and maps, which do not occur in headers of pages, and no type
             return -1
         if depth < 2 and not set_page_field(page, fields[0] if depth else 0, fields[depth], kind, value):
             return -1
