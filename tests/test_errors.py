@@ -195,6 +195,13 @@ def test_the_first_row_in_messages_is_that_of_the_data(column: str) -> None:
     )
 
 
+def test_the_first_row_that_differs_within_its_query_is_named() -> None:
+    ids, langs = ["b", "a", "a", "b"], ["en", "de", "fr", "fr"]
+    data = pa.table({"query": ids, "label": [1] * 4, "score": [0.5] * 4, "lang": langs})
+    with pytest.raises(fn.InputError, match='within query "a": "de" at row 1, "fr" at row 2;'):
+        R.from_arrow(data, keep="lang")
+
+
 @pytest.mark.parametrize(
     "change", [lambda r: pickle.loads(pickle.dumps(r)), lambda r: r[0:], lambda r: r[1:], lambda r: r[1:][0:]]
 )

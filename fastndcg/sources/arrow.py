@@ -358,14 +358,18 @@ class _QueryLevel:
         )
 
     def _differing(self, column: pa.ChunkedArray) -> int | None:
-        """The first row, in query order, that differs from the row before it in its query."""
+        """The place in query order of the first row of the data that differs from the row before it in its query."""
         encoded = decode(column).dictionary_encode(null_encoding="encode")
         codes = join_arrays([array_of(chunk.indices) for chunk in encoded.chunks], np.int32)
-        if self._grouped.rows is not None:
-            codes = codes[self._grouped.rows]
+        rows = self._grouped.rows
+        if rows is not None:
+            codes = codes[rows]
         changes = codes[1:] != codes[:-1]
         changes[self._starts[1:] - 1] = False
-        return int(np.argmax(changes)) + 1 if changes.any() else None
+        places = np.flatnonzero(changes) + 1
+        if not len(places):
+            return None
+        return int(places[0 if rows is None else np.argmin(rows[places])])
 
 
 def columns_of_queries(table: pa.Table, query: str, names: Sequence[str], first_row: int = 0) -> pa.Table:
