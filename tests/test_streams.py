@@ -520,6 +520,26 @@ def test_rows_are_named_as_they_stand_in_the_file(
     assert os.listdir(spool) == []
 
 
+@pytest.mark.parametrize(
+    ("column", "bad", "message"),
+    [
+        ("score", float("nan"), "NaN value; the first is at row 3, query"),
+        ("label", None, "null; the first is at row 3, query"),
+    ],
+)
+def test_the_first_row_is_named_where_rows_are_set_aside(
+    tmp_path: Path, spool: Path, column: str, bad: Any, message: str
+) -> None:
+    """Parts are read in the order of hashes: the first part with a fault may hold a later row."""
+    table = shuffled(rows(300))
+    values = table[column].to_pylist()
+    for row in (3, *range(40, len(table), 40)):
+        values[row] = bad
+    table = table.set_column(table.column_names.index(column), column, pa.array(values))
+    with pytest.raises(InputError, match=message):
+        fn.evaluate(scan_parquet(write(table, tmp_path / "a.parquet"), memory=SMALL), "nDCG")
+
+
 def test_grades_are_named_as_they_stand_in_the_file(tmp_path: Path) -> None:
     table = rows(100)
     grades = table["label"].to_numpy().copy()

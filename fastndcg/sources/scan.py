@@ -287,10 +287,21 @@ class FileStream(RankingsStream):
                 table = self._with_categories(table)
                 with parquet.naming(self._paths):
                     grouped = grouped_rows(table, self.columns, rows + self._first_row)
-                yield oddities.add(self._rankings(table, rows, grouped)), rows[grouped.first_rows]
+                yield oddities.add(self._part(table, rows, grouped)), rows[grouped.first_rows]
                 done += len(table)
                 self._tell(done // 2)
         oddities.warn()
+
+    def _part(self, table: pa.Table, rows: Int64, grouped: Grouped) -> Rankings:
+        """Rankings of rows that were set aside. A fault is that of the first rows, in the order of the data, that have one."""
+        try:
+            return self._rankings(table, rows, grouped)
+        except InputError:
+            with closing(self._tables(list(self._types))) as tables:
+                for first_row, beginning in tables:
+                    if len(beginning):
+                        self._rankings(beginning, first_row)
+            raise  # what concerns rows that are far apart
 
     def _set_aside(self) -> tuple[_Spill, int]:
         """Write all rows to disk, in parts by the hash of the query that fit into memory. Returns them and the number of parts."""
