@@ -501,7 +501,9 @@ class TestPosix:
                 command("score", predictions), stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
             )
         assert done.returncode == 3
-        assert "No space left" in only_line(done.stderr.partition("\n")[2])
+        assert only_line(done.stderr.partition("\n")[2]) == (
+            "stdout cannot be written: No space left on device."
+        )
 
     @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     def test_interrupted_leaves_nothing(self, tmp_path: Path, sent: signal.Signals, code: int) -> None:

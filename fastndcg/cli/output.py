@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.cli.options import Format
+from fastndcg.errors import SourceError
 from fastndcg.tables import fit, markdown_table, terminal_width, without_nan
 
 if TYPE_CHECKING:
@@ -20,10 +21,12 @@ def write(text: str) -> None:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except OSError:
+    except OSError as error:
         # the interpreter flushes once more as it ends, and would complain once more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise SourceError(f"stdout cannot be written: {error.strerror}.") from None
 
 
 Rows = list[dict[str, Any]]
