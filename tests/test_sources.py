@@ -1174,6 +1174,14 @@ def test_strings_that_fit_together(tmp_path: Path, column: str) -> None:
     assert rankings.queries[0].to_pylist() == [f"{number}{query}" for number in range(4) for query in "bac"]
 
 
+def test_files_with_bytes_of_several_types(tmp_path: Path) -> None:
+    for number, kind in enumerate([pa.binary(), pa.large_binary(), pa.binary_view()]):
+        ids = pa.array([f"{number}{text}".encode() for text in QUERY]).cast(kind)
+        pq.write_table(table(qid=ids), tmp_path / f"{number}.parquet")
+    found = read_parquet(tmp_path).query_ids.to_pylist()
+    assert found == [f"{number}{query}".encode() for number in range(3) for query in "bac"]
+
+
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [

@@ -404,6 +404,10 @@ def _joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         )
     if _is_text(one) and _is_text(other):
         return pa.large_string()
+    if all(
+        types.is_binary(kind) or types.is_large_binary(kind) for kind in map(_without_views, (one, other))
+    ):
+        return pa.large_binary()
     if is_list(one) and is_list(other):
         values = _joined_type(one.value_type, other.value_type)
         return None if values is None else pa.large_list(values)
