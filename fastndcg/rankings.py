@@ -386,10 +386,10 @@ class Rankings:
                 raise InputError(
                     f"mask has shape {kept.shape} and dtype {kept.dtype}; wanted True and False in the shape of y_true, {true.shape}"
                 )
-            return cls.from_offsets(offsets_from(kept.sum(axis=1)), true[kept], score[kept], **columns)
-        return cls.from_offsets(
-            np.arange(n_queries + 1, dtype=np.int64) * width, true.ravel(), score.ravel(), **columns
-        )
+            places = np.nonzero(kept)[1]
+            return cls._of_lists(offsets_from(kept.sum(axis=1)), true[kept], score[kept], columns, places)
+        offsets = np.arange(n_queries + 1, dtype=np.int64) * width
+        return cls._of_lists(offsets, true.ravel(), score.ravel(), columns)
 
     @classmethod
     def from_lists(cls, relevance: Any, scores: Any = None, **columns: Unpack[ColumnsAndIds]) -> Self:
@@ -420,7 +420,7 @@ class Rankings:
                     "ascending is True and there are no scores; lists without scores stand in rank order, best first"
                 )
             rank_order = np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1)
-            return cls.from_offsets(offsets, flat, rank_order, **columns)
+            return cls._of_lists(offsets, flat, rank_order, columns)
         score_lengths, flat_scores = flatten("scores", scores)
         if len(score_lengths) != len(lengths):
             raise InputError(
@@ -431,7 +431,31 @@ class Rankings:
             raise InputError(
                 f"query {query} has {count_of(lengths[query], 'grade')} and {count_of(score_lengths[query], 'score')}; give one score for each document"
             )
-        return cls.from_offsets(offsets, flat, flat_scores, **columns)
+        return cls._of_lists(offsets, flat, flat_scores, columns)
+
+    @classmethod
+    def _of_lists(
+        cls,
+        offsets: Int64,
+        relevance: Array,
+        scores: Array,
+        columns: ColumnsAndIds,
+        places: Int64 | None = None,
+    ) -> Self:
+        """`from_offsets`, where messages name positions in lists: `places` of documents, if those are not consecutive."""
+
+        def placed(at: At, row: int) -> At:
+            start = offsets[np.searchsorted(offsets, row, side="right") - 1]
+            return at._replace(row=None, position=int(row - start if places is None else places[row]))
+
+        try:
+            return cls.from_offsets(offsets, relevance, scores, **columns)
+        except InputError as error:
+            parts = (
+                placed(part, part.row) if isinstance(part, At) and part.row is not None else part
+                for part in error.parts
+            )
+            raise type(error)(*parts) from None
 
     @classmethod
     @with_roles

@@ -170,7 +170,7 @@ REFUSALS = [
         [[1, 0], [1, 0]],
         [[0.5, 0.1], [0.5, NAN]],
         "nDCG",
-        r"scores has 1 NaN value; .* row 3, query 1",
+        r"scores has 1 NaN value; .* position 1 of query 1",
     ),
     Refusal(8, "negative grade", [[1, 0], [1, -1]], [[2, 1], [2, 1]], "nDCG", r"-1"),
     Refusal(8, "negative grade under exp2", [[1, -1]], [[2, 1]], "nDCG(gain='exp2')", r"-1"),

@@ -216,6 +216,18 @@ def test_parts_and_copies_of_rankings_name_rows_of_the_data(change: Any) -> None
         fn.evaluate(change(R.from_arrow(listed)), "nDCG")
 
 
+def test_what_lists_and_matrices_hold_is_named_by_its_position() -> None:
+    nan, mask = math.nan, [[True, True, False], [False, True, True]]
+    for read in (
+        lambda: R.from_lists([[1, 2, 0], [1, 0, nan]], [[3, 2, 1]] * 2),
+        lambda: R.from_lists([[1, 2, 0], [1, 0, nan]]),
+        lambda: R.from_dense([[1, 2, 0], [1, 0, nan]], [[3, 2, 1]] * 2),
+        lambda: R.from_dense([[1, 2, nan], [nan, 0, nan]], [[3, 2, 1]] * 2, mask=mask),
+    ):
+        with pytest.raises(fn.InputError, match="the first is nan at position 2 of query 1. Drop"):
+            read()
+
+
 def test_rows_of_joined_and_reordered_rankings_are_not_named() -> None:
     joined = R.from_qrels_run({"q": {"a": 1, "b": 5}}, {"q": {"z": 0.9, "b": 0.1}})
     with pytest.raises(fn.InputError, match='grade 5, which occurs in query "q"'):
