@@ -125,7 +125,7 @@ def test_weights_as_xgboost_counts_them() -> None:
     )
     with pytest.raises(Exception, match="Invalid output score"):
         xgboost_mean(queries, 2, "", weight)
-    with pytest.raises(fn.MeasureError, match="xgboost ends here"):
+    with pytest.raises(fn.MeasureError, match="xgboost ends with an error here"):
         fn.evaluate(rankings_of(queries, weight=weight), "nDCG@2", convention="xgboost").mean()
 
 

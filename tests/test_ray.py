@@ -175,7 +175,7 @@ def test_conventions() -> None:
         )
         assert engines.rows_of(summary.to_arrow()) == engines.rows_of(local.summary().to_arrow())
     with pytest.raises(
-        MeasureError, match=r"^recpack leaves the order of ties to chance, and query \S+ has tied"
+        MeasureError, match=r"^recpack does not define the order of ties, and query \S+ has tied"
     ):
         fnr.summary(rows, "nDCG", convention="recpack")
 

@@ -1,15 +1,15 @@
 """Conventions: how each established tool computes its nDCG, by name.
 
-    fn.conventions["lightgbm"]                                    what LightGBM does
-    fn.nDCG(like="lightgbm") @ 10                                 its parameters: nDCG(gain='exp2', ties='input', ...)@10
-    fn.evaluate(rankings, "nDCG@10", convention="trec_eval")      its value: order of tied documents, rounding, mean
-    fn.compare_conventions(rankings, k=10)                        the value of each tool, and the effect of each choice
-    fn.explain_conventions(rankings, "sklearn", "lightgbm", k=10) from one value to the other, one choice at a time
+    fn.conventions["lightgbm"]                                how LightGBM computes nDCG
+    fn.nDCG(like="lightgbm") @ 10                             its measure: nDCG(gain='exp2', ...)@10
+    fn.evaluate(rankings, "nDCG@10", convention="trec_eval")  its value, with its ties, rounding and mean
+    fn.compare_conventions(rankings, k=10)                    each tool's value, each choice's effect
+    fn.explain_conventions(rankings, "sklearn", "lightgbm")   how two values differ, choice by choice
 
-Where it is:
+Modules:
 
-    declarations  a convention for each tool, as data; a new one is added there
-    preparation   scores and rows as a tool sees them; queries that it leaves out
-    evaluation    a tool's values, their rounding and their mean
-    comparison    all tools side by side, and the steps from one to another
+    declarations  the convention of each tool, as data; add new ones here
+    preparation   cast scores and order ties as a tool does; find the queries that it leaves out
+    evaluation    compute a tool's values, round them, and average them
+    comparison    compare all tools, and explain how two of them differ
 """

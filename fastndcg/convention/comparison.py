@@ -40,10 +40,10 @@ CHOICES = {
 
 
 def _walk(start: Convention, end: Convention, k: int | None) -> list[tuple[str, Convention]]:
-    """Conventions from `start` to `end`, each of which differs from the previous one in one choice."""
+    """Return a choice and a convention for each step. Each step takes one more choice of `end`."""
     steps, at = [], start
     for choice, names in CHOICES.items():
-        if choice == "cutoff" and k is not None:  # no tool has a cutoff of its own then
+        if choice == "cutoff" and k is not None:  # k replaces the cutoff of every tool
             continue
         following = at.replace(**{name: getattr(end, name) for name in names})
         if following != at:
@@ -55,8 +55,8 @@ def _walk(start: Convention, end: Convention, k: int | None) -> list[tuple[str, 
 def _means(
     rankings: Rankings, rules: Iterable[Convention], k: int | None, threads: int | None
 ) -> dict[Convention, float | str]:
-    """The mean by each convention, or the reason why it has none. Conventions with equal order of rows share one pass."""
-    check_threads(threads)  # here, since an error below counts as a reason why there is no mean
+    """Return each convention's mean, or why it has none. Those that order rows alike share one pass."""
+    check_threads(threads)  # here, since errors below are returned as reasons
     groups: dict[tuple[str | None, str], list[Convention]] = {}
     for rule in dict.fromkeys(rules):
         ordering = rule.ties if rule.ties not in ("average", "input", "worst", "best") else ""
@@ -66,14 +66,14 @@ def _means(
         try:
             prepared = prepare(rankings, group[0])
         except ConventionError as error:
-            _, *reason = map(str, error.parts)  # the first is the name of the convention
+            _, *reason = map(str, error.parts)  # the first part is the convention's name
             means |= {rule: "".join([rule.name, *reason]) for rule in group}
             continue
         measures = {rule: rule.measure(k) for rule in group}
         values: dict[Measure, Float64 | str] = {}
         try:
             values |= values_of(prepared, measures.values(), threads)
-        except (InputError, MeasureError):  # some measure cannot bear this data: find which
+        except (InputError, MeasureError):  # find the measures that are not defined for this data
             for measure in measures.values():
                 try:
                     values |= values_of(prepared, [measure], threads)
@@ -93,7 +93,7 @@ def _means(
 
 
 def _on_grid(numbers: Iterable[float]) -> dict[float, float]:
-    """Numbers rounded to one binary grid, on which all their differences are exact; 1e-16 at most for numbers below 1."""
+    """Round numbers to a binary grid on which their differences are exact; by at most 1e-16 below 1."""
     numbers = [number for number in numbers if math.isfinite(number)]
     grid = 2.0 ** (math.frexp(max(map(abs, numbers), default=1.0))[1] - 53)
     return {number: round(number / grid) * grid for number in numbers}
@@ -106,16 +106,15 @@ def compare_conventions(
     *,
     threads: int | None = None,
 ) -> Table:
-    """Compute nDCG@k of one data set by every convention, and show how much each choice changes the first
-    convention's value.
+    """Compute nDCG@k by every convention, and the effect of each choice on the first convention's value.
 
     Parameters
     ----------
     rankings : Rankings
     k : int or None
-        None means each convention's own cutoff, which is 32 for XGBoost.
+        Cutoff. None uses each convention's own cutoff, which is 32 for XGBoost.
     names : names or Conventions, optional
-        Default: all, scikit-learn's first.
+        Default: all conventions, "sklearn" first.
     threads : int, optional
         As in `evaluate`.
 
@@ -124,13 +123,13 @@ def compare_conventions(
     Table
         A row for each convention: `name`, `value`, `difference` from the first value, and the effect of each
         choice on this data (cutoff, queries, scores, rel, gain, discount, ideal, ties, empty, weights,
-        rounding). Choices are changed in this order, and the first value plus the effects of a row is exactly
-        the value of that row. `refused` says why there is no value.
+        rounding). Choices are changed in this order. The first value plus the effects of a row is exactly the
+        value of that row. If a convention has no value, `refused` gives the reason.
 
     Raises
     ------
     ConventionError
-        A name that does not exist, or a first convention without a value.
+        A convention does not exist, or the first one has no value on this data.
 
     See Also
     --------
@@ -193,15 +192,15 @@ def explain_conventions(
     a, b : name or Convention
         The first and the last convention.
     k : int, optional
-        Cutoff; None for whole lists.
+        Cutoff. None uses each convention's own cutoff, as in `compare_conventions`.
     threads : int, optional
         As in `evaluate`.
 
     Returns
     -------
     Table
-        `choice`, its values `before` and `after` the step, `effect`, and `value` after the step. The first
-        row has the value of `a`. That value plus all effects is exactly the last value, which is that of `b`.
+        A row for each step: `choice`, its values `before` and `after`, `effect`, and `value` after the step.
+        The first row has the value of `a`. That value plus all effects is exactly the last value, that of `b`.
 
     Raises
     ------
@@ -263,7 +262,7 @@ def _text_of(rule: Convention, choice: str) -> str:
 
 
 def describe() -> Table:
-    """All conventions as a table: a row for each, a column for each field."""
+    """Return all conventions as a table: a row for each convention, a column for each field."""
     rows = [
         {
             "name": rule.name,

@@ -1,8 +1,7 @@
 """Conventions as data: one declaration for each tool.
 
-`Convention.measure` has all that parameters of a measure can express: gain, discount, ideal, ties, empty,
-rel. The other fields are for a whole evaluation: scores as float32, ties broken by document id, queries left
-out, rounding, and the weights of the mean.
+`Convention.measure` has the parameters of a measure: gain, discount, ideal, ties, empty, rel. The other
+fields are for a whole evaluation: types of scores, ties by document id, queries left out, rounding, weights.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Rounding(NamedTuple):
-    """Decimals of the reported values. Printed values are rounded after the mean is computed, stored values before."""
+    """Decimals of the reported values."""
 
     decimals: int
-    when: str  # "printed" or "stored"
+    when: str  # "printed": the mean has unrounded values; "stored": it has rounded ones
 
 
 TIES = {
@@ -34,9 +33,9 @@ TIES = {
     "docid_desc": "by falling document id, compared as UTF-8 text",
     "docid_asc": "by rising document id, compared as UTF-8 text",
     "item_desc": "by falling document id, numbers compared as numbers",
-    "numba_argsort": "the order of Numba's np.argsort(-scores): input order up to 15 documents, beyond that scrambled but repeatable",
+    "numba_argsort": "the order of Numba's np.argsort(-scores): input order up to 15 documents; unstable but repeatable beyond that",
     "input_to_16": "input order up to 16 documents; beyond that torch.sort does not define the order",
-    "unspecified": "left to chance",
+    "unspecified": "undefined",
 }
 QUERIES = {
     "value": "like any other query",
@@ -70,19 +69,19 @@ class Convention:
     ties: str = "average"  # one of TIES
     empty: Empty = 0.0  # value of a query whose IDCG is 0
     rel: float | None = None  # grades below it gain nothing
-    score_dtype: str | None = None  # scores are cast to it before they are compared
+    score_dtype: str | None = None  # type that scores are cast to before ranking
     rounding: Rounding | None = None
     missing: str = "skip"  # a judged query without returned documents: one of QUERIES
     unjudged: str = "skip"  # a returned query without judged documents: one of QUERIES
     weights: str = "ignored"  # one of WEIGHTS
     default_cutoff: int | None = None  # cutoff of a measure without one
     tolerance: float = 1e-9  # largest difference from the tool's own value of a query
-    tool: str = ""  # name and version that was run, or read
-    source: str = ""  # where the tool computes it
+    tool: str = ""  # its name and the version that was run or read
+    source: str = ""  # the files of the tool's code, or the paper
     caveats: tuple[str, ...] = ()
 
     def measure(self, cutoff: int | None = None) -> Measure:
-        """nDCG with those choices of this convention that a measure has parameters for."""
+        """Return nDCG with this convention's parameters, such as gain, discount and ties."""
         measure = nDCG(
             gain=self.gain,
             discount=self.discount,
@@ -101,13 +100,13 @@ class Convention:
 
     @property
     def measure_ties(self) -> Ties:
-        """The `ties` of the measure: "input" for the rules that order the rows first."""
+        """The `ties` of the measure; "input" if the rows are ordered first."""
         rules: dict[str, Ties] = {"average": "average", "worst": "worst", "best": "best"}
         return rules.get(self.ties, "input")
 
     @property
     def beyond_measure(self) -> dict[str, Any]:
-        """What the tool does beyond the parameters of a measure; `evaluate(..., convention=)` does it too.
+        """The choices that a measure has no parameter for. `evaluate(..., convention=)` applies them too.
 
         >>> conventions["trec_eval"].beyond_measure
         {'ties': 'docid_desc', 'rounding': Rounding(decimals=4, when='printed'), 'missing': 'skip', 'unjudged': 'skip', 'weights': 'ignored'}
@@ -120,7 +119,7 @@ class Convention:
         return ties | {name: value for name, value in rules.items() if value is not None}
 
     def replace(self, **changes: Any) -> Convention:
-        """This convention with other values of the named fields. Raises `ConventionError` for an unknown field or value."""
+        """Return this convention with other values of fields. Raise `MeasureError` if one is unknown."""
         known = [each.name for each in fields(self)]
         for name in changes:
             if name not in known:
@@ -143,9 +142,9 @@ class Convention:
                 )
         if self.score_dtype not in (None, "float32"):
             raise MeasureError(
-                f"score_dtype={self.score_dtype!r} is not known to conventions; wanted None, as the scores are, or 'float32'"
+                f"score_dtype={self.score_dtype!r} is not known to conventions; wanted None (the type of the scores) or 'float32'"
             )
-        # one canonical, hashable form of each value, as in measures
+        # convert values to their canonical, hashable form, as measures do
         measure = nDCG(
             gain=self.gain, discount=self.discount, ideal=self.ideal, empty=self.empty, rel=self.rel
         )
@@ -154,7 +153,7 @@ class Convention:
 
 
 class Conventions(Mapping[str, Convention]):
-    """All conventions by name; immutable. For a tool that cannot be reproduced, the error gives the reason.
+    """All conventions by name; immutable. The error for a tool that cannot be reproduced gives the reason.
 
     >>> conventions["catboost"].ties
     'worst'
@@ -166,7 +165,7 @@ class Conventions(Mapping[str, Convention]):
 
     @property
     def refused(self) -> dict[str, str]:
-        """Tools that cannot be reproduced, each with the reason."""
+        """The reason for each tool that cannot be reproduced."""
         return dict(self._refused)
 
     def __getitem__(self, name: str) -> Convention:
@@ -189,7 +188,7 @@ class Conventions(Mapping[str, Convention]):
 
 
 def as_convention(convention: object) -> Convention:
-    """The convention of a name, or the `Convention` itself."""
+    """Return the convention with this name, or the `Convention` itself."""
     if isinstance(convention, Convention):
         return convention
     if isinstance(convention, str):
@@ -203,7 +202,7 @@ def as_convention(convention: object) -> Convention:
 
 _TREC_CAVEATS = (
     "documents with equal scores are ordered by falling document id, and the run's rank column is ignored",
-    "trec_eval sorts gains by a difference cast to int, so that gains closer than 1 (-m ndcg.1=0.9,2=0.3) come out wrong; not reproduced",
+    "trec_eval casts differences of gains to int, so it misorders gains that differ by less than 1 (-m ndcg.1=0.9,2=0.3); not reproduced",
 )
 _SKLEARN = Convention(
     "sklearn", ideal="scored", ties="average", weights="weighted",
@@ -243,8 +242,8 @@ _LIGHTGBM = Convention(
     tool="LightGBM 4.7.0", source="src/metric/dcg_calculator.cpp, rank_metric.hpp",
     caveats=(
         "queries without a relevant document count as 1",
-        "with query weights such a query adds 1, not its weight, so that the mean can exceed 1",
-        "ties keep the order of the rows, although its issue tracker says otherwise",
+        "with query weights such a query adds 1, not its weight, so the mean can exceed 1",
+        "tied documents keep the order of the rows, although LightGBM's issue tracker says otherwise",
         "label_gain: conventions['lightgbm'].replace(gain=[0, 1, 3, 7])",
     ),
 )  # fmt: skip
@@ -266,15 +265,15 @@ _TF_RANKING = Convention(
     "tf_ranking", gain="exp2", ideal="scored", ties="average", score_dtype="float32", weights="tf_ranking", tolerance=1e-6,
     tool="TF-Ranking 0.5.5", source="python/metrics_impl.py NDCGMetric",
     caveats=(
-        "it shuffles ties without a seed; this is the exact expected value over its shuffles",
-        "weights of queries are reproduced; weights of single documents, by which it multiplies gains, are not",
+        "it shuffles tied documents without a seed; this is the exact expected value over the shuffles",
+        "weights of queries are reproduced; weights of documents, which multiply gains, are not",
     ),
 )  # fmt: skip
 _RECSYS = Convention(
     "recsys", gain="binary", ties="input", missing="value",
     tool="RePlay, RecPack, Cornac, implicit, RecBole, recommenders, sentence-transformers and pyvespa agree on it",
     source="Tamm, Damdinov and Vasilev, arXiv 2206.12858",
-    caveats=("they differ in ties and in which users count; each also has a convention of its own",),
+    caveats=("they differ in ties and in the users that they leave out; each also has its own convention",),
 )  # fmt: skip
 
 _DECLARED = (
@@ -434,7 +433,7 @@ _DECLARED = (
 
 _REFUSED = {
     "sklearn_ignore_ties": (
-        "ignore_ties=True sorts with NumPy's unstable default, whose order of ties depends on the processor. "
+        "ignore_ties=True uses NumPy's default sort, which is unstable: the order of ties depends on the processor. "
         'Use "sklearn", which averages over ties, or ties="input".'
     ),
     "tf_ranking_draw": 'TF-Ranking shuffles ties without a seed, so each run differs. "tf_ranking" is the exact expected value.',
@@ -443,10 +442,10 @@ _REFUSED = {
         '"allrank" refuses data where that matters; ties="average" is the expected value.'
     ),
     "spark_graded": (
-        "the 3-tuple form of Spark's ndcgAt takes the labels in the given order as the ideal ranking, so its value depends on "
+        "the 3-tuple form of Spark's ndcgAt uses the labels in their given order as the ideal ranking, so its value depends on "
         'that order and can exceed 1. Use "burges2005" for exponential gain, or "spark" for the binary form.'
     ),
-    "trec_eval_close_gains": 'trec_eval compares gains by a difference cast to int, so that gains closer than 1 come out in any order. Use "trec_eval".',
+    "trec_eval_close_gains": 'trec_eval casts differences of gains to int, so gains that differ by less than 1 end up in any order. Use "trec_eval".',
     "cwl_eval": "the NDCG-k of cwl_eval is a scaled DCG that is not divided by an ideal; evaluate DCG instead.",
     "elasticsearch_unknown_doc_rating": (
         'unjudged documents get a rating that the ideal ranking does not have. Use "elasticsearch".'

@@ -1,4 +1,4 @@
-"""Compute and report values and means as one tool does."""
+"""Compute, round and average values as a tool does."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Reported(NamedTuple):
-    """Values of one measure: those that the tool reports (NaN where it reports none), and those that enter its mean."""
+    """Values of one measure, as a tool reports them."""
 
-    values: Float64
-    averaged: Float64
-    empty: Bools  # there is no ideal gain
-    counted: Bools  # enters the mean
+    values: Float64  # NaN for queries that are not reported
+    averaged: Float64  # the values that the mean is computed from
+    empty: Bools  # whether the query has no ideal gain
+    counted: Bools  # whether the query counts in the mean
 
     def part(self, part: Any) -> Reported:
         return Reported(*(column[part] for column in self))
 
 
 def report(convention: Convention, measure: Measure, values: Float64, left_out: Bools) -> Reported:
-    """The values that the tool reports, from the measure's values, which are NaN for empty queries."""
+    """Return what the tool reports, from the measure's values, which are NaN for empty queries."""
     empty = np.isnan(values)
     instead = math.nan if isinstance(measure.empty, str) else measure.empty
     values = np.where(left_out, math.nan, np.where(empty, instead, values))
@@ -62,13 +62,13 @@ def _round(value: float, rounding: Rounding) -> float:
 
 
 class _Share(NamedTuple):
-    """Exact sums over some of the queries that enter a mean."""
+    """Exact sums over some of the queries that count in a mean."""
 
     queries: int = 0
-    undefined: int = 0  # number of NaN values, which no sum contains
+    undefined: int = 0  # number of NaN values, which the sums leave out
     total: Fraction = Fraction(0)
-    weights: Fraction = Fraction(0)  # 0 where there are no weights, as is the next
-    weighted: Fraction = Fraction(0)
+    weights: Fraction = Fraction(0)  # 0 without weights
+    weighted: Fraction = Fraction(0)  # 0 without weights
 
     @classmethod
     def of(cls, values: Float64, weight: Float64 | None) -> _Share:
@@ -86,8 +86,7 @@ class _Share(NamedTuple):
 
 
 class MeanSums(NamedTuple):
-    """Exact sums from which the mean is computed, for any rule for weights. Sums of parts merge into exactly
-    those of the whole.
+    """Exact sums that a mean is computed from, for any rule of weights. Sums of parts merge exactly.
 
     >>> queries = Rankings.from_lists([[1, 0], [0, 0], [2, 1]], [[0.1, 0.2], [0.3, 0.4], [0.6, 0.6]], weight=[0.5, 2, 1])
     >>> first, rest = (evaluate_by_convention(part, "nDCG", "tf_ranking") for part in (queries[:1], queries[1:]))
@@ -96,9 +95,9 @@ class MeanSums(NamedTuple):
     True
     """
 
-    valued: _Share  # queries with an ideal gain; those of weight 0 change no mean, and are left out
-    empty: _Share
-    weightless: _Share  # empty, and of weight 0
+    valued: _Share  # queries with an ideal gain and a weight above 0
+    empty: _Share  # empty queries with a weight above 0
+    weightless: _Share  # empty queries with weight 0
     has_weights: bool
 
     @classmethod
@@ -117,7 +116,7 @@ class MeanSums(NamedTuple):
         return cls(valued, empty_with_weight, weightless, has_weights=True)
 
     def merge(self, other: MeanSums) -> MeanSums:
-        """Sums over the queries of both."""
+        """Return the sums over the queries of both."""
         return MeanSums(
             self.valued.merge(other.valued),
             self.empty.merge(other.empty),
@@ -126,13 +125,13 @@ class MeanSums(NamedTuple):
         )
 
     def mean(self, convention: Convention) -> float:
-        """The mean as the tool computes it. Raises `ConventionError` where the tool would end with an error."""
+        """Return the mean as the tool computes it. Raise `ConventionError` if the tool would fail."""
         valued, empty, weightless = self[:3]
         total, divisor = valued.weighted + empty.weighted, valued.weights + empty.weights
         if not self.has_weights:
             total, divisor = valued.total + empty.total, Fraction(valued.queries + empty.queries)
         elif convention.weights == "tf_ranking":
-            # the tool's mean weight is a float64
+            # the tool holds the mean weight as a float64
             usual = Fraction(float(valued.weights / valued.queries)) if valued.queries else Fraction(1)
             total, divisor = (valued.weighted + usual * empty.total, valued.weights + usual * empty.queries)
         elif convention.weights in ("lightgbm", "xgboost"):
@@ -142,7 +141,8 @@ class MeanSums(NamedTuple):
         if convention.weights == "xgboost" and mean > 1:
             if mean > 1 + 1e-6:
                 raise ConventionError(
-                    f"{convention.name} ends here, because empty queries count 1 whatever their weight, which makes its mean {mean:g}. "
+                    f"{convention.name} ends with an error here: it counts empty queries as 1 whatever their weight, "
+                    f"so that the mean is {mean:g}. "
                     'Use weights of 1 and more, or "lightgbm", which reports such means.'
                 )
             mean = 1.0
@@ -151,13 +151,13 @@ class MeanSums(NamedTuple):
 
 
 class ConventionScores(Scores):
-    """`Scores` by one convention, with the tool's values, rounding and means.
+    """`Scores` as one tool computes them: its values, rounding and means.
 
     Attributes
     ----------
     convention : Convention
     resolved : tuple of Measure, (n_measures,)
-        The measure that was computed for each of `measures`, with all parameters.
+        For each of `measures`, the measure with the convention's parameters.
     """
 
     convention: Convention
@@ -199,7 +199,7 @@ class ConventionScores(Scores):
         return ConventionScores(self.convention, self.measures, self.resolved, reported, queries, weight)
 
     def __getitem__(self, measure: object) -> Float64:
-        """Values of one measure, (n_queries,), by the name in `measures` or in `resolved`."""
+        """Return the values of a measure of `measures` or `resolved`, (n_queries,)."""
         wanted = as_measure(measure)
         if wanted not in self.measures and wanted in self.resolved:
             row: Float64 = self.values[self.resolved.index(wanted)]
@@ -220,7 +220,7 @@ class ConventionScores(Scores):
         return self._mean_sums(row, part).mean(self.convention)
 
     def _mean_sums(self, row: int, part: Any = slice(None)) -> MeanSums:
-        """The sums for the mean of a measure, over all queries or a part."""
+        """Return the sums for the mean of a measure over all queries or a part of them."""
         weight = None if self.weight is None else self.weight[part]
         return MeanSums.of(self.convention, self._reported[row].part(part), weight)
 
@@ -229,7 +229,7 @@ class ConventionScores(Scores):
 
 
 def resolve(measure: Measure, convention: Convention) -> Measure:
-    """The measure with the convention's value for each parameter that is at its default.
+    """Return the measure with the convention's value for each parameter that has its default value.
 
     >>> from fastndcg import conventions, nDCG
     >>> resolve(nDCG(empty="skip") @ 5, conventions["lightgbm"])
@@ -237,7 +237,7 @@ def resolve(measure: Measure, convention: Convention) -> Measure:
     """
     if measure.name != "nDCG":
         raise MeasureError(
-            f"{measure} has no convention: {convention.name} is a way to compute nDCG. Evaluate {measure} without convention=."
+            f"{measure} has no convention: {convention.name} is one for nDCG. Evaluate {measure} without convention=."
         )
     theirs = convention.measure(measure.cutoff)
     own = {name: value for name, value in measure.params.items() if value != nDCG.params[name]}
@@ -245,13 +245,13 @@ def resolve(measure: Measure, convention: Convention) -> Measure:
 
 
 def resolve_all(measures: Iterable[Measure], convention: object) -> tuple[Measure, ...]:
-    """`resolve` for each measure, by the convention or its name."""
+    """Call `resolve` for each measure. `convention` may be a name."""
     rule = as_convention(convention)
     return tuple(resolve(measure, rule) for measure in measures)
 
 
 def resolve_like(measure: Measure, like: object, **parameters: Any) -> Measure:
-    """`nDCG(like=...)`: the convention's parameters, except those that are given beside `like`."""
+    """Return `nDCG(like=...)`: the convention's parameters, except those that the caller sets."""
     rule = as_convention(like)
     defaults = {parameter.name: parameter.default for parameter in measure.definition.parameters}
     return resolve(measure(**defaults), rule)(**parameters)
@@ -263,7 +263,7 @@ measure_module.resolve_like = resolve_like
 def evaluate_by_convention(
     rankings: Rankings, measures: Measures, convention: object, *, threads: int | None = None
 ) -> ConventionScores:
-    """Evaluate as the tool does: its whole convention, not only the parameters of the measure."""
+    """Evaluate as the tool does: by its whole convention, not only the parameters of its measure."""
     rule = as_convention(convention)
     asked = as_measures(measures)
     resolved = resolve_all(asked, rule)

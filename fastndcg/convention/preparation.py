@@ -1,4 +1,4 @@
-"""Prepare data as a tool does: the precision of scores, the order of ties, and the queries that are left out."""
+"""Prepare data as a tool does: cast scores, order ties, and find the queries that it leaves out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def prepare(rankings: Rankings, convention: Convention) -> Rankings:
-    """Cast scores to the tool's precision, and order tied documents as the tool does."""
+    """Cast scores to the tool's type, and order tied documents as the tool does."""
     if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
         with np.errstate(over="ignore"):  # the tools overflow to infinity too
             rankings = _with_rows(rankings, None, rankings.scores.astype(np.float32))
@@ -32,7 +32,7 @@ def prepare(rankings: Rankings, convention: Convention) -> Rankings:
     if convention.ties == "numba_argsort":
         from fastndcg.kernels import worlds
 
-        # the order that Numba's function gives, which is not documented
+        # the order of ties is that of Numba's function, which is not documented
         scores = read_only(np.ascontiguousarray(rankings.scores, np.float64))
         rows = worlds.run("rows.argsort_falling", math.inf, rankings.offsets, scores)
         return _with_rows(rankings, rows, rankings.scores)
@@ -49,7 +49,7 @@ def prepare(rankings: Rankings, convention: Convention) -> Rankings:
 
 
 def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any]) -> Rankings:
-    """The rankings with other scores, and each query's rows in another order. If rows move, the result has no document ids."""
+    """Return the rankings with these scores and rows in this order; without document ids if rows move."""
     relevance, is_judged, doc_ids = rankings.relevance, rankings.is_judged, rankings.doc_ids
     first_row = rankings.__dict__["_first_row"]
     if rows is not None:
@@ -67,7 +67,7 @@ def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any])
 
 
 def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
-    """Position of each id among the distinct ids in rising order; text is compared by its UTF-8 bytes, as strcmp does."""
+    """Return each id's position in the sorted distinct ids. Text is sorted by UTF-8 bytes, as by strcmp."""
     import pyarrow.compute as pc
 
     distinct = decode(pc.unique(ids))
@@ -77,7 +77,7 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
 
 
 def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longest: int) -> None:
-    """Raise `ConventionError` if documents of different gains tie in a list of more than `longest` documents."""
+    """Raise `ConventionError` if documents with different gains tie in a list longer than `longest`."""
     gains = plan.gains_of_grades(convention.measure(), rankings.relevance)
     if rankings.is_judged is not None:
         gains = np.where(rankings.is_judged, gains, 0.0)
@@ -87,21 +87,23 @@ def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longe
     tied &= rankings.lengths[by_query[1:]] > longest
     if not tied.any():
         return
-    where = f"query {rankings._name_of(int(by_query[1:][tied][0]))} has tied documents of different gains"
+    where = f"query {rankings._name_of(int(by_query[1:][tied][0]))} has tied documents with different gains"
     if convention.orders_by_id:
         raise ConventionError(
             convention.name,
-            f" orders ties by document id, and these rankings have none, but {where}. Give doc_ids= (doc_id= of a reader).",
+            f" orders ties by document id, but {where}, and the rankings have no document ids. "
+            "Give doc_ids= (doc_id= of a reader).",
         )
     raise ConventionError(
         convention.name,
-        f" leaves the order of ties to chance{f' in lists of more than {longest}' if longest else ''}, and {where}: "
-        f'its value cannot be reproduced. Use its measure with another rule, as in nDCG(like="{convention.name}", ties="average").',
+        f" does not define the order of ties{f' in lists of more than {longest}' if longest else ''}, and {where}, "
+        "so its value cannot be reproduced. Use its measure with another rule, as in "
+        f'nDCG(like="{convention.name}", ties="average").',
     )
 
 
 def find_left_out(rankings: Rankings, convention: Convention) -> Bools:
-    """Queries that the tool does not report."""
+    """Return whether the tool leaves out each query."""
     returned = rankings.lengths > 0
     judged = np.diff(ideals.pool(rankings)[0]) > 0
     if convention.unjudged == "skip_irrelevant":
