@@ -37,10 +37,6 @@ Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
 
-# rows from which compiled kernels pay
-WORTH_COMPILING = 1 << 18
-
-
 def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -> Rankings:
     """Rankings from a table of any kind; only the columns that are needed are touched.
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from fastndcg.arrow_types import array_of, is_list, is_number
 from fastndcg.errors import ColumnError, FastndcgError, InputTypeError, SourceError
 from fastndcg.progress import Progress, Task
-from fastndcg.sources.arrow import WORTH_COMPILING, rankings_from_table
+from fastndcg.sources.arrow import rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
 from fastndcg.sources.oddities import warn_of_oddities
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# mean rows of a row group from which pages are read here: Python's part of it takes 0.1 ms a column of a group
+_ROWS_OF_A_GROUP = 1 << 18
 # row groups read by one task: enough of them for all threads, but long, since what is read at once needs no
 # joining (a column of one file read whole costs 20 to 25 % less than in pieces)
 _FEWEST_ROWS, _MOST_ROWS = 1 << 20, 1 << 26
@@ -327,8 +329,7 @@ def _with_leaves(dataset: Dataset) -> Dataset:
 
 def _pages_are_worth_it(dataset: Dataset) -> bool:
     n_groups = sum(len(part.footer.rows) for part in dataset.parts)
-    # Python's part takes 0.1 ms a column of a row group, which short ones do not make up for
-    if dataset.n_rows < WORTH_COMPILING * max(n_groups, 1):
+    if dataset.n_rows < _ROWS_OF_A_GROUP * max(n_groups, 1):
         return False
     # from afar pyarrow asks for all columns at once
     if not any(part.file.is_local for part in dataset.parts):
