@@ -199,7 +199,7 @@ def test_command_line(tmp_path: Path) -> None:
 def test_bad_propensities_are_named(bad: float, tmp_path: Path) -> None:
     with pytest.raises(
         InputError,
-        match=r"propensity has 1 value that is not above 0 and up to 1; the first is .* at row 2, query 1",
+        match=r"propensity has 1 value that is not above 0 and up to 1; the first is .* at position 0 of query 1",
     ):
         fn.Rankings.from_lists([[1, 0], [1]], [[2, 1], [1]], propensity=[1, 0.5, bad])
     table = pa.table({"qid": [7, 8], "rel": [1, 0], "score": [0.5, 0.1], "seen": [1.0, bad]})

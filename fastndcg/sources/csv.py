@@ -48,9 +48,12 @@ def read_csv(
         A file, plain, gzip, bzip2 or Zstandard; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as in
         `s3://bucket/predictions.csv`. The first line of each file has the names of columns. Fields are
         separated by commas, tabs or semicolons, and may be quoted.
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending,
+    query, relevance, score, keep, weight, doc_id, is_judged, propensity, nan, rank, ascending
+        As in `read_parquet`.
     unjudged, grades
-        As in `read_parquet`. CSV has no lists, so `intents` is refused.
+        As in `read_parquet`.
+    intents
+        CSV has no lists, so `intents` is refused.
     threads : int, optional
         1 reads on the calling thread; otherwise pyarrow's threads read. The result does not depend on it.
 
