@@ -1,4 +1,4 @@
-"""scikit-learn's `ndcg_score` and `dcg_score`, by their own names, with their values and their errors."""
+"""Functions with the names, values and errors of scikit-learn's `ndcg_score` and `dcg_score`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ def ndcg_score(
     sample_weight: npt.ArrayLike | None = None,
     ignore_ties: bool = False,
 ) -> float:
-    """Mean nDCG of the rows of matrices. It replaces scikit-learn's function of this name, with the same
-    values and errors.
+    """Return the mean nDCG of the rows of matrices, with the values and errors of scikit-learn's function.
 
     Parameters
     ----------
@@ -36,8 +35,8 @@ def ndcg_score(
     sample_weight : (n_samples,), optional
         Weight of each row in the mean.
     ignore_ties : bool
-        False averages over ties. True ranks tied labels from last to first; in scikit-learn an unstable sort
-        decides their order.
+        False averages over ties. True ranks tied labels from last to first; scikit-learn's unstable sort may
+        order them otherwise.
 
     Returns
     -------
@@ -51,7 +50,7 @@ def ndcg_score(
 
     See Also
     --------
-    dcg_score : DCG, which nDCG divides by that of the ideal ranking.
+    dcg_score : the mean DCG.
     ndcg : nDCG of each query.
     evaluate : any measure, with a value for each query.
 
@@ -86,8 +85,7 @@ def dcg_score(
     sample_weight: npt.ArrayLike | None = None,
     ignore_ties: bool = False,
 ) -> float:
-    """Mean DCG of the rows of matrices. It replaces scikit-learn's function of this name, with the same
-    values and errors.
+    """Return the mean DCG of the rows of matrices, with the values and errors of scikit-learn's function.
 
     Parameters
     ----------
@@ -135,7 +133,7 @@ def _mean_of_rows(
     sample_weight: npt.ArrayLike | None,
     ignore_ties: bool,
 ) -> float:
-    if ignore_ties:  # scikit-learn sorts ascending and reverses, so of tied labels the last comes first
+    if ignore_ties:  # as scikit-learn, which sorts in rising order and reverses
         true, score, measure = true[:, ::-1], score[:, ::-1], measure(ties="input")
     values = evaluate(Rankings.from_dense(true, score), measure if k is None else measure @ k).values[0]
     if sample_weight is None:
@@ -143,7 +141,7 @@ def _mean_of_rows(
     weight = np.asarray(unmask("sample_weight", sample_weight), dtype=np.float64)
     if not statistics.exact_sum(weight):
         raise ZeroDivisionError(
-            "sample_weight adds up to zero, so there is no weighted mean; give at least one weight that is not 0"
+            "sample_weight sums to zero, so there is no weighted mean; give at least one weight that is not 0"
         )
     return statistics.mean(values, weight)
 

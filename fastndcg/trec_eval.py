@@ -1,9 +1,8 @@
-"""The output of trec_eval, byte for byte: its measures, in its order, with its averages and its rounding.
+"""Print what trec_eval prints, byte for byte: its measures, in its order, with its means and its rounding.
 
 The package's own measures agree with trec_eval to 1e-12. That is not enough here: the last bit of a sum
-decides whether the mean 0.09375 is printed as 0.0937 or 0.0938. So all sums add in the order of trec_eval's
-loops, document by document and query by query. `np.bincount` and `np.cumsum` add in this order, for all
-queries at once.
+decides whether the mean 0.09375 is printed as 0.0937 or 0.0938. So sums are added in the order of trec_eval's
+loops, document by document and query by query, as `np.bincount` and `np.cumsum` add.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ Bools = npt.NDArray[np.bool_]
 Release = Literal[9, 10]
 
 OUTSIDE, UNJUDGED = -1, -2  # grades of documents outside the pool, and of unjudged documents in it
-_LEAST = 0.00001  # geometric means raise smaller values to this
+_LEAST = 0.00001  # smaller values are raised to this for geometric means
 _SHARE = 0.00001  # trec_eval's INFAP_EPSILON
-_BLOCK = 1000  # queries that are written at a time
+_BLOCK = 1000  # queries that are printed at a time
 
 
 # ---- rankings as trec_eval sees them ----
 
 
 class Ranked:
-    """Documents of each query by rank, as arrays over all documents and arrays over all queries."""
+    """Ranked documents of all queries, as arrays over documents and arrays over queries."""
 
     def __init__(
         self, offsets: Int64, grades: Int64, pool_offsets: Int64, pool: Int64, level: int, collection: int
@@ -64,7 +63,7 @@ class Ranked:
         pool_query = np.repeat(np.arange(self.n_queries), np.diff(pool_offsets))
         self.pool_query = pool_query
         self.relevant = np.bincount(pool_query[pool >= level], minlength=self.n_queries)
-        self.known: dict[tuple[Any, ...], Any] = {}  # what several measures take: see `_once`
+        self.known: dict[tuple[Any, ...], Any] = {}  # values that several measures use, see `_once`
 
     @cached_property
     def so_far(self) -> Int64:
@@ -81,20 +80,19 @@ class Ranked:
     def best_precision(self) -> Float64:
         """The highest precision from each hit on, (n_hits,)."""
         values, codes = np.unique(self.precision, return_inverse=True)
-        # codes of a later query are all smaller, so that a running maximum from the end starts anew for each
-        # query
+        # keys of later queries are smaller, so the running maximum from the end restarts at each query
         keys = codes + (self.n_queries - self.hit_query) * len(values)
         best = np.maximum.accumulate(keys[::-1])[::-1] - (self.n_queries - self.hit_query) * len(values)
         return values[best]
 
     def count_within(self, of_documents: Bools) -> Int64:
-        """For each document, the number of these documents in its query up to and including it."""
+        """Count the marked documents of a query up to and including each document."""
         counts = offsets_from(of_documents)
         within: Int64 = counts[1:] - counts[self.offsets[:-1]][self.query]
         return within
 
     def total(self, query: Int64, values: Float64) -> Float64:
-        """Sums of values of each query, in their order."""
+        """Sum the values of each query in their order."""
         sums: Float64 = np.bincount(query, weights=values, minlength=self.n_queries).astype(np.float64)
         return sums
 
@@ -104,14 +102,14 @@ class Ranked:
 
 
 def _ratio(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> Float64:
-    """The quotient; 0 where the divisor is 0."""
+    """Divide; 0 where the divisor is 0."""
     out: Float64 = np.zeros(len(numerator))
     np.divide(numerator, denominator, out=out, where=denominator != 0)
     return out
 
 
 def _log2(values: npt.NDArray[Any]) -> Float64:
-    """Logarithms by the C library; NumPy's differ in the last bit."""
+    """Return the C library's logarithms; NumPy's differ in the last bit."""
     if values.dtype.kind == "i" and len(values) and values.min() > 0 and values.max() <= len(values):
         distinct, places = np.arange(1, values.max() + 1), values - 1
     else:
@@ -130,7 +128,7 @@ def _log(values: Float64) -> Float64:
 
 
 def _running(values: Float64, offsets: Int64) -> Float64:
-    """Running sums of values within each query."""
+    """Return running sums of values within each query."""
     if (values == np.rint(values)).all() and np.abs(values).sum() < 1 << 53:
         sums = np.concatenate([[0.0], np.cumsum(values)])
         within: Float64 = sums[1:] - np.repeat(sums[offsets[:-1]], np.diff(offsets))
@@ -141,14 +139,14 @@ def _running(values: Float64, offsets: Int64) -> Float64:
     return out
 
 
-# ---- gains, and what the ideal ranking of a query gains ----
+# ---- gains, of documents and of the ideal ranking ----
 
 
 Gains = dict[str, float]
 
 
 class Gained(NamedTuple):
-    """Gains of documents by rank, and those above 0 of each query's judged documents, falling."""
+    """Gains of documents by rank, and positive gains of each query's judged documents in falling order."""
 
     of_documents: Float64
     ideal: Float64
@@ -161,7 +159,7 @@ class Gained(NamedTuple):
 
 
 def _once(compute: Callable[[Ranked, Gains], Any]) -> Callable[[Ranked, Gains], Any]:
-    """The function, computed once for a ranking and gains."""
+    """Compute the function once for a ranking and gains."""
 
     def compute_once(ranked: Ranked, named: Gains) -> Any:
         key = compute, *sorted(named.items())
@@ -174,15 +172,13 @@ def _once(compute: Callable[[Ranked, Gains], Any]) -> Callable[[Ranked, Gains], 
 
 @_once
 def _gains_of_documents(ranked: Ranked, named: Gains) -> Gained:
-    """A grade is its own gain unless another is named for it; -1 and -2 stand for unjudged documents."""
+    """Return gains. A grade is its own gain unless `named` has another; -1 and -2 are unjudged."""
     highest = max(int(ranked.pool.max(initial=0)), int(ranked.grades.max(initial=0)))
     gains = np.maximum(np.arange(UNJUDGED, highest + 1), 0).astype(np.float64)
     for grade, gain in named.items():
         if _is_whole(grade) and UNJUDGED <= int(grade) <= highest:
             gains[int(grade) - UNJUDGED] = gain
-    levels, of_grade = np.unique(
-        -gains, return_inverse=True
-    )  # a sort of small numbers instead of one of pairs
+    levels, of_grade = np.unique(-gains, return_inverse=True)  # faster than to sort pairs
     of_pool = ranked.pool - UNJUDGED
     worth = gains[of_pool] > 0
     keys = np.sort(ranked.pool_query[worth] * len(levels) + of_grade[of_pool[worth]])
@@ -227,7 +223,7 @@ def _ndcg_cut(ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
 
 @_once
 def _so_far(ranked: Ranked, named: Gains) -> tuple[Float64, Float64]:
-    """DCG up to and with each document, and each one of the ideal ranking."""
+    """Return the DCG up to and including each document, of the ranking and of the ideal ranking."""
     gained = _gains_of_documents(ranked, named)
     return (
         _running(_discount(gained.of_documents, ranked.place), ranked.offsets),
@@ -236,7 +232,7 @@ def _so_far(ranked: Ranked, named: Gains) -> tuple[Float64, Float64]:
 
 
 def _dcg_at(running: Float64, offsets: Int64, query: Int64, ranks: Int64) -> Float64:
-    """DCG of the first `ranks` documents of each query, (n,); 0 for no ranks."""
+    """Return the DCG of the first `ranks` documents of each query, (n,); 0 for no ranks."""
     ranks = np.minimum(ranks, np.diff(offsets)[query])
     padded = np.append(running, 0.0)
     return np.where(ranks > 0, padded[np.where(ranks > 0, offsets[query] + ranks - 1, len(running))], 0.0)
@@ -259,7 +255,7 @@ def _ndcg_rel(ranked: Ranked, named: Gains) -> Float64:
 
 
 def _rndcg(ranked: Ranked, named: Gains) -> Float64:
-    """nDCG averaged over the ranks before which the ideal gain changes, and the last rank."""
+    """Average nDCG over the last rank and the ranks before which the ideal gain changes."""
     gained = _gains_of_documents(ranked, named)
     dcg, ideal = _so_far(ranked, named)
     wanted = np.diff(gained.ideal_offsets)
@@ -283,7 +279,7 @@ def _rndcg(ranked: Ranked, named: Gains) -> Float64:
 
 
 def _g(ranked: Ranked, named: Gains) -> Float64:
-    """Gains over the logarithm of the gains missed so far; a rank of the ideal ranking costs at least 1."""
+    """Divide gains by the logarithm of the gains missed so far. An ideal rank counts at least 1."""
     gained = _gains_of_documents(ranked, named)
     within = ranked.place < np.diff(gained.ideal_offsets)[ranked.query]
     cost = np.ones(len(ranked.place))
@@ -296,7 +292,7 @@ def _g(ranked: Ranked, named: Gains) -> Float64:
 
 
 def _powers(ranked: Ranked, named: Gains) -> Float64:
-    """p^0, p^1, ... by repeated products, up to the length of the longest list."""
+    """Compute p^0, p^1, ... by repeated products, up to the length of the longest list."""
     factors = np.full(int(ranked.returned.max(initial=0)) + 1, named.get("p", 0.9))
     factors[0] = 1.0
     return np.multiply.accumulate(factors)
@@ -309,10 +305,10 @@ def _rbp(ranked: Ranked, named: Gains) -> Float64:
 
 
 def _scaled_gains(ranked: Ranked, named: Gains) -> Float64:
-    """Gains of documents, brought into 0 to 1 where a gain of its query is beyond.
+    """Return gains, scaled to 0 to 1 in queries that have a gain outside of this range.
 
-    trec_eval begins to look for the least and the greatest gain at a number that it never set; where its
-    output is at hand, that number was 0.
+    trec_eval starts its search for the least and the greatest gain from an uninitialised variable, which was
+    0 in all recorded output.
     """
     gains = {int(grade): gain for grade, gain in named.items() if _is_whole(grade)}
     highest = np.zeros(ranked.n_queries, np.int64)
@@ -364,7 +360,7 @@ def _r_precision(ranked: Ranked) -> Float64:
 
 
 def _preference(ranked: Ranked) -> Float64:
-    """Of each relevant document, how many judged ones that are not relevant stand below it, of the first so many."""
+    """Compute bpref, from the number of judged non-relevant documents above each relevant one."""
     judged_not = (ranked.grades >= 0) & ~ranked.is_hit
     above = ranked.count_within(judged_not)[ranked.is_hit]
     relevant = ranked.relevant
@@ -395,7 +391,7 @@ def _infer(ranked: Ranked) -> Float64:
 
 
 def _hits_needed(shares: float, relevant: Int64, release: Release) -> Int64:
-    """How many relevant documents a level of recall is: release 10 rounds, release 9 adds 0.9 and cuts."""
+    """Return the hits that a recall level needs: release 10 rounds, release 9 adds 0.9 and truncates."""
     wanted = shares * relevant
     if release == 9:
         return (wanted + 0.9).astype(np.int64)
@@ -405,13 +401,12 @@ def _hits_needed(shares: float, relevant: Int64, release: Release) -> Int64:
 
 
 def _interpolate(ranked: Ranked, shares: Sequence[float], release: Release) -> list[Float64]:
-    """The greatest precision from each level of recall on, the last level first, as they are looked up.
+    """Return the highest precision from each recall level on, for levels from the last to the first.
 
-    A level above the one before it (which only 11pt_avg can be given) is not met any more, and stands for
-    recall 0.
+    A level above the one that comes after it, which only 11pt_avg accepts, counts as recall 0.
     """
     with np.errstate(invalid="ignore"):
-        whole_list = ranked.found / ranked.returned  # not a number of an empty list, as there
+        whole_list = ranked.found / ranked.returned  # NaN for an empty list, as in trec_eval
     overall = np.where(ranked.found > 0, 0.0, whole_list)
     some = ranked.found > 0
     overall[some] = ranked.best_precision[ranked.hit_offsets[:-1][some]]
@@ -506,7 +501,7 @@ def _judged_misses(ranked: Ranked) -> Int64:
 
 
 def _relstring(ranked: Ranked, length: Sequence[float]) -> list[str]:
-    """A character for each of the first documents: its grade, ">" above 9, "-" outside the pool, "." unjudged in it."""
+    """Return a character for each document: its grade, ">" above 9, "-" outside the pool, "." unjudged."""
     characters = np.frombuffer(b".-0123456789>", np.uint8)[np.minimum(ranked.grades, 10) - UNJUDGED]
     text = characters.tobytes().decode("ascii")
     most = max(int(length[0]), 0)
@@ -520,7 +515,7 @@ Summed = Literal["mean", "sum", "geometric", "none"]
 
 
 class Declared(NamedTuple):
-    """A measure of trec_eval: what its parameters are, how it is computed, and how its queries are summed up."""
+    """A measure of trec_eval: its parameters, how it is computed, and how its values are summarised."""
 
     name: str
     summary: str
@@ -529,7 +524,7 @@ class Declared(NamedTuple):
     default: tuple[float, ...] = ()
     summed: Summed = "mean"
     since: Release = 9
-    differs: bool = False  # between releases
+    differs: bool = False  # whether releases compute it differently
     is_standard: bool = True  # one of all_trec
 
     @property
@@ -599,11 +594,11 @@ SETS = {
     "all_trec": [each.name for each in DECLARED.values() if each.is_standard],
 }  # fmt: skip
 
-# what it has beside these needs preferences, or judgments by several people, in files of their own
+# trec_eval's other measures need files of preferences, or of judgments by several people
 _OTHER_FILES = ("prefs", "qrels_jg", "avgjg")
 
 
-# ---- what is asked for ----
+# ---- names of measures ----
 
 
 class Asked(NamedTuple):
@@ -615,15 +610,15 @@ class Asked(NamedTuple):
 
 
 def read_names(texts: Sequence[str], release: Release = 10) -> tuple[list[Asked], list[str]]:
-    """Measures in the order of the output, and notes about texts without effect.
+    """Return measures in the order of the output, and notes about texts without effect.
 
     Each text is a name, or a name, a point and parameters separated by commas, as after trec_eval's -m. If a
-    measure is named twice with different parameters, the first ones count, as in trec_eval.
+    measure is named twice, its first parameters count, as in trec_eval.
 
     >>> [each.names for each in read_names(["ndcg_cut.10,5", "map"])[0]]
     [['map'], ['ndcg_cut_5', 'ndcg_cut_10']]
 
-    Raises `MeasureError` for names and parameters that trec_eval or this package does not have.
+    Raise `MeasureError` if trec_eval or this package does not have a name or parameter.
     """
     wanted: dict[str, str] = {}
     notes = []
@@ -679,7 +674,7 @@ def _with_parameters(declared: Declared, text: str) -> Asked:
     if takes == "cutoffs" and values[0] < 1:
         raise MeasureError(f"{name} was given the cutoff {values[0]}; wanted 1 or more")
     if len(set(values)) < len(values):
-        raise MeasureError(f"{name} was given {text}, where a value is there twice; name each once")
+        raise MeasureError(f"{name} was given {text}, which repeats a value; name each once")
     return Asked(
         declared,
         values,
@@ -724,7 +719,7 @@ def _gains_of(name: str, text: str) -> Gains:
 
 
 class Run(NamedTuple):
-    """Queries, ordered by the bytes of their ids as in trec_eval, and their documents."""
+    """Queries and their documents. Queries are ordered by the bytes of their ids, as in trec_eval."""
 
     name: str
     queries: list[str]
@@ -751,22 +746,22 @@ def read(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Run:
-    """Judgments and a run as trec_eval reads them.
+    """Read judgments and a run as trec_eval does.
 
     Parameters
     ----------
     qrels, run : paths
         As `read_trec` reads them; "-" is standard input. Judgments may be those of `read_judgments`.
     complete : bool
-        -c: judged queries that the run lacks count.
+        -c: count judged queries that the run lacks.
     judged_only : bool
-        -J: unjudged documents are dropped.
+        -J: drop unjudged documents.
     level : int
         -l: the smallest grade that is relevant.
     most : int, optional
-        -M: documents of a query that are looked at.
+        -M: use at most this many documents of each query.
     collection : int
-        -N: documents in the collection, which `utility` can use.
+        -N: the number of documents in the collection, which `utility` can use.
     release : 9 or 10
         9 compares scores as float32, 10 as float64.
     threads, progress
@@ -775,7 +770,7 @@ def read(
     Raises
     ------
     SourceError, InputError
-        As `read_trec` does; also where no query is in both files, as there.
+        As in `read_trec`, also if no query is in both files.
     """
     if isinstance(qrels, trec.Side):
         judged = qrels
@@ -788,16 +783,16 @@ def read(
     if missing.any():
         row = int(np.argmax(missing))
         raise InputError(
-            f"{scored.place(row)}: the score of {trec._name(scored, row)} is NaN; {missing.sum():,} in all. trec_eval leaves the "
-            "order of such documents to chance: drop those rows."
+            f"{scored.place(row)}: the score of {trec._name(scored, row)} is NaN; {missing.sum():,} in all. trec_eval does not "
+            "define the order of such documents: drop those rows."
         )
     notes = []
     if judged.values.dtype.kind == "f":
         fractions = judged.values != np.trunc(judged.values)
         if fractions.any():
             notes.append(
-                f"{judged.name}: grades have a fraction, {int(fractions.sum()):,} in all, the first is {judged.values[fractions][0]}; as in "
-                "trec_eval it is cut off"
+                f"{judged.name}: grades have a fraction, {int(fractions.sum()):,} in all, the first is {judged.values[fractions][0]}; "
+                "the fraction is dropped, as in trec_eval"
             )
         judged = judged._replace(values=np.trunc(judged.values).astype(np.int64))
     if release == 9:
@@ -815,7 +810,7 @@ def read(
 def _side(path: PathLike, has_rank: bool, threads: int | None) -> trec.Side:
     name = "/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels")
     kind = trec.format_of_side(name, has_rank=has_rank)
-    if kind not in (TREC, TABLE, CSV):  # lines say what is wrong with text
+    if kind not in (TREC, TABLE, CSV):  # the reader of lines reports what is wrong with text
         raise SourceError(
             f"{name} is {kind.name}; wanted a TREC file. fastndcg score --qrels --run reads {kind.name}."
         )
@@ -839,7 +834,7 @@ def _rank(
     rows, sizes = _rows_of(rankings.offsets, order, most)
     grades = grades[rows]
     if stand_in and (sizes == 0).any() and most != 0:
-        # release 10 gives a query that the run lacks a document outside the pool
+        # if the run lacks a query, release 10 adds a document that is not in the pool
         grades = np.insert(grades, offsets_from(sizes)[:-1][sizes == 0], OUTSIDE)
         sizes = np.maximum(sizes, 1)
     if judged_only:
@@ -859,7 +854,7 @@ def _rank(
 
 
 def _rows_of(offsets: Int64, order: Int64, most: int | None) -> tuple[Int64, Int64]:
-    """Rows of queries in another order, the first `most` of each, and how many each has."""
+    """Return the first `most` rows of each query, queries in this order, and the number of rows of each."""
     sizes = np.diff(offsets)[order]
     if most is not None:
         sizes = np.minimum(sizes, most)
@@ -867,16 +862,16 @@ def _rows_of(offsets: Int64, order: Int64, most: int | None) -> tuple[Int64, Int
 
 
 class _Column(NamedTuple):
-    """One printed value: its name, each query's value, and what all queries have."""
+    """One printed value: its name, the value of each query, and the value over all queries."""
 
     declared: Declared
     name: str
-    values: Any  # an array, strings, or None where single queries have none
+    values: Any  # an array, strings, or None if queries have no value
     overall: str | None
 
 
 def compute_values(each: Asked, ranked: Ranked, release: Release) -> list[Any]:
-    """Values of every query for each name of a measure, as arrays; strings, or None, of measures that are none."""
+    """Return the values of all queries for each name of a measure: arrays, strings, or None."""
     arguments: list[Any] = [] if each.declared.takes == "nothing" else [each.parameters]
     if each.declared.differs:
         arguments.append(release)
@@ -895,7 +890,7 @@ def _columns(run: Run, wanted: list[Asked], n_judged: int, release: Release) -> 
 
 
 def _clear(name: str, values: Any, is_returned: Bools) -> Any:
-    """What release 10 sets back for queries that the run lacks: by exact name, so that parameters in it keep a value."""
+    """Clear values of queries that the run lacks, as release 10 does: by exact name, not with parameters."""
     if is_returned.all() or not (
         name in ("num_ret", "utility", "relstring", "rbp_resid") or name.startswith("unj")
     ):
@@ -922,7 +917,7 @@ def _overall(declared: Declared, values: Any, run: Run, n_judged: int) -> str | 
 
 
 def _print_value(value: float) -> str:
-    # 0/0, which is negative on the processors that trec_eval is built for
+    # NaN of 0/0, whose sign bit is set on x86
     return "  -nan" if math.isnan(value) else f"{value:6.4f}"
 
 
@@ -938,7 +933,7 @@ def report(
     note: Callable[[str], object] = lambda _: None,
     **options: Any,
 ) -> Iterator[str]:
-    r"""The text that trec_eval prints for these files, in parts.
+    r"""Yield the text that trec_eval prints for these files, in parts.
 
     Parameters
     ----------
@@ -971,7 +966,7 @@ def report(
     scored = read(qrels, run, complete=complete, release=release, **options)
     for text in (*notes, *scored.notes):
         note(text)
-    # release 9 shows no query that the run lacks, and divides by their number all the same
+    # release 9 does not show queries that the run lacks, but its means count them
     n_judged = len(scored.queries)
     if release == 9:
         scored = _run_of_returned(scored)

@@ -621,7 +621,7 @@ def test_command_line(tmp_path: Path) -> None:
     assert result.exit_code == 0 and "alpha_nDCG@2,1.0" in result.stdout
     assert "intents=per_intent" in result.stderr
     result = CliRunner().invoke(app, ["score", "x", "-m", "alpha_nDCG(ties='best')@2"])
-    assert result.exit_code == 2 and "has no exact value here" in result.stderr
+    assert result.exit_code == 2 and "is not computed for several intents" in result.stderr
 
 
 # ---- what is refused ----
@@ -680,7 +680,7 @@ def test_refused() -> None:
     with pytest.raises(MeasureError, match="needs a discount for 3 ranks and was given 2"):
         fn.evaluate(lists(intents=[[1], [0]]), "alpha_DCG(discount=[1, 1])@3")
     for ties in ("worst", "best"):
-        with pytest.raises(MeasureError, match=f"ties='{ties}' has no exact value here"):
+        with pytest.raises(MeasureError, match=f"ties='{ties}' is not computed for several intents"):
             fn.alpha_nDCG(ties=ties)
     with pytest.raises(MeasureError, match="alpha=1.5 is not known: alpha is a number from 0 to 1"):
         fn.alpha_nDCG(alpha=1.5)

@@ -269,7 +269,7 @@ def test_the_first_colours_differ_for_the_colour_blind(eye: Any) -> None:
         (lambda scores: scores.plot.cutoffs("RR"), fn.MeasureError, "RR was evaluated at 0 cutoffs"),
         (lambda scores: scores.plot.cutoffs("SetP"), fn.MeasureError, "SetP has no cutoff, so that it has no curve"),
         (lambda scores: scores.plot.slices("RR", "county"), fn.ColumnError, 'Did you mean "country"?'),
-        (lambda scores: scores.plot.against("RR", "country"), fn.ColumnError, "is string, and no column of numbers"),
+        (lambda scores: scores.plot.against("RR", "country"), fn.ColumnError, "has type string; name a column of numbers"),
         (lambda scores: scores.plot.against("RR", "click"), fn.ColumnError, 'Did you mean "clicks"?'),
         (lambda _: plot.discounts("RR"), fn.MeasureError, "RR has no discount; take nDCG, DCG or RBP"),
         (lambda _: plot.discounts("nDCG", ranks=0), fn.InputError, "ranks must be a positive integer; got 0"),

@@ -480,7 +480,8 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
     assert "P.10: P has the parameters 5 already; these have no effect\n" in result.stderr
     assert "set.3: a set of measures takes no parameters; they have no effect\n" in result.stderr
     assert (
-        "grades have a fraction, 1 in all, the first is 1.5; as in trec_eval it is cut off\n" in result.stderr
+        "grades have a fraction, 1 in all, the first is 1.5; the fraction is dropped, as in trec_eval\n"
+        in result.stderr
     )
 
 
@@ -495,7 +496,7 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
         ),
         ("P.", '"P." has no parameters after the point'),
         ("P.0", "P was given the cutoff 0; wanted 1 or more"),
-        ("P.5,5", "P was given 5,5, where a value is there twice"),
+        ("P.5,5", "P was given 5,5, which repeats a value"),
         ("P.x", 'P was given "x", which is not a number; as in P.5,10,15'),
         ("P.5,", 'P was given "", which is not a number'),
         ("iprec_at_recall.nan", 'iprec_at_recall was given "nan"'),

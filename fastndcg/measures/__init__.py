@@ -1,16 +1,15 @@
 """Measures as values: `nDCG(gain="exp2") @ 10` is immutable, hashable, and `parse(str(m)) == m`.
 
-A measure is a *definition* (one declaration: what a document is worth, how a rank is discounted, what the sum
-is divided by), the values of its parameters, and a cutoff. Nothing here computes: `plan` turns measures into
-tables and `kernels` folds the tables over documents. The notation is that of ir_measures:
-`Name(parameter=value)@cutoff`.
+A measure has a *definition* (the worth of a document, the discount of a rank, the divisor of the sum), values
+of its parameters, and a cutoff. These modules compute no values: `plan` turns measures into tables, and
+`kernels` apply the tables to documents. The notation is that of ir_measures, `Name(parameter=value)@cutoff`.
 
 | module | holds |
 |---|---|
 | `parameters` | names, defaults and readers of parameters |
-| `definitions` | a declaration of each measure: add measures here, and to `tests/oracle.py` |
-| `measure` | `Measure`, and a measure of each definition |
-| `notation` | measures from text |
+| `definitions` | a declaration of each measure; add measures here and to `tests/oracle.py` |
+| `measure` | the class `Measure`, and a measure for each definition |
+| `notation` | the parser of the notation |
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Definitions of measures: what a document is worth, how a rank is discounted, what the sum is divided by.
+"""Definitions of measures: the worth of a document, the discount of a rank, the divisor of the sum.
 
-To add a measure, add a `Definition` to `DEFINITIONS`, its name to `fastndcg.measures`, and its definition to
+To add a measure, add a `Definition` to `DEFINITIONS`, its name to `fastndcg.measures`, and a function to
 `tests/oracle.py`.
 """
 
@@ -38,8 +38,7 @@ from fastndcg.measures.parameters import (
 
 
 class Definition(NamedTuple):
-    """A measure as data: the worth of each rank is summed up to a cutoff, and the sum is divided by
-    something.
+    """A measure as data. Its value is the sum of the worth of the ranks up to a cutoff, over a divisor.
 
     `plan` reads the fields up to `cut`; the other fields are for documentation.
     """
@@ -47,7 +46,7 @@ class Definition(NamedTuple):
     name: str
     worth: str  # the worth of a document by its grade, see `plan.worth_of`
     over: str  # the divisor of the sum, see `plan.OVER`
-    # when a query is empty: "no ideal" gain, "no relevant" document, "no documents", or "never"
+    # when a query has no value: "no ideal" gain, "no relevant" document, "no documents", or "never"
     undefined: str
     parameters: tuple[Parameter, ...]
     summary: str
@@ -58,10 +57,9 @@ class Definition(NamedTuple):
     ranking: str = "system"
     fold: str = "gain"  # the term that a rank adds to the sum, see `plan.FOLD`
     discount: str = "none"  # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1)
-    # what @ means: "rank" a cutoff, "recall" a recall level, nothing for "none" and "relevant", a cutoff at
-    # n_relevant
+    # what @ takes: "rank" a cutoff, "recall" a recall level, "none" nothing, "relevant" nothing (n_relevant)
     cut: str = "rank"
-    # how values are computed, unless a parameter chooses another way, see `fastndcg.scoring`
+    # how values are computed unless a parameter chooses another way, see `fastndcg.scoring`
     way: str = "kernels"
 
 

@@ -275,7 +275,7 @@ def measure_named(name: str) -> Measure:
 
 
 class _Documentation:
-    """The docstring of the class; for a measure, its declaration as text, which `help(nDCG)` shows."""
+    """The docstring of `Measure`. For a measure, it is the declaration as text, which `help(nDCG)` shows."""
 
     def __init__(self, of_class: str | None) -> None:
         self._of_class = of_class

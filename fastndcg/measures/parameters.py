@@ -1,4 +1,4 @@
-"""Parameters of measures: a name, a default, and a reader that returns the canonical value or says what was wanted."""
+"""Parameters of measures: names, defaults, and readers that check values and make them canonical."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastndcg.errors import MeasureError, suggest
 
 
 class GradeGains(NamedTuple):
-    """A gain for each listed grade; grades not listed are refused, or keep their own value where `overrides`."""
+    """A gain for each listed grade. Other grades raise an error, or are their own gain if `overrides`."""
 
     gains: tuple[tuple[float, float], ...]
     overrides: bool
@@ -35,7 +35,7 @@ class Numbers(tuple[float, ...]):
 
 
 class Function:
-    """A callable parameter: equal only to itself, printed by qualified name, numbered where another has that name."""
+    """A function as a parameter, equal only to itself; printed by name, and by number if names are equal."""
 
     __slots__ = ("__weakref__", "_answers", "_holders", "call", "name", "number")
     _alive: ClassVar[dict[str, weakref.WeakValueDictionary[int, Function]]] = {}
@@ -68,19 +68,19 @@ class Function:
         return function
 
     def ask(self, argument: float) -> Any:
-        """What the function returns; it is asked once until `forget`."""
+        """Return the function's value. It is called once for each argument until `forget`."""
         if argument not in self._answers:
             self._answers[argument] = self.call(argument)
         return self._answers[argument]
 
     def forget(self) -> None:
-        """Ask anew, since a function may answer differently in a later call; not while its answers are kept."""
+        """Discard the values, which may differ in a later call; do nothing within `keep_answers`."""
         if not self._holders:
             self._answers.clear()
 
     @contextmanager
     def keep_answers(self) -> Iterator[None]:
-        """Keep the answers: what is evaluated meanwhile, in parts, is one call."""
+        """Keep the values within this context, in which one call evaluates its parts."""
         self.forget()
         self._holders += 1
         try:
@@ -96,7 +96,7 @@ class Function:
         return f"function({self.name!r}{f', {self.number}' if self.number > 1 else ''})"
 
 
-MOST_CUTOFF = 10**100  # Python refuses to print integers of some thousand digits
+MOST_CUTOFF = 10**100  # Python does not print integers of more than 4,300 digits
 
 
 def show_number(value: float) -> str:
@@ -112,7 +112,7 @@ def show_value(value: object) -> str:
     return show_number(value) if isinstance(value, int | float) else str(value)
 
 
-# ---- parameters: a name, a default, and a reader that returns the canonical value or says what was wanted ----
+# ---- parameters and their readers ----
 
 
 class Parameter(NamedTuple):
@@ -122,7 +122,7 @@ class Parameter(NamedTuple):
     default: Any
     read: Callable[[Any], Any]
     meaning: str
-    values: tuple[tuple[str, str], ...] = ()  # what it takes, as it is written, and what each means
+    values: tuple[tuple[str, str], ...] = ()  # its possible values as they are written, and their meanings
     # values with which a measure is computed another way, see `Definition.way`
     ways: tuple[tuple[Any, str], ...] = ()
 
@@ -132,7 +132,7 @@ def _refuse(name: str, got: object, wanted: str, hint: str = "") -> NoReturn:
 
 
 def as_str(word: str) -> str:
-    """A subclass of str, such as NumPy's or of an enumeration, as the str that it equals: others print otherwise."""
+    """Convert a subclass of str, such as NumPy's or an enumeration's, to str, so that it prints as one."""
     return word if type(word) is str else "".join(word)
 
 
@@ -147,7 +147,7 @@ _OTHER_WORDS = {
 
 
 def _suggest_word(word: str, choices: Iterable[str]) -> str:
-    """As `suggest`, by the words of other tools too."""
+    """Return a suggestion as `suggest` does, also for the words of other tools."""
     other = _OTHER_WORDS.get(word.lower())
     return f' Did you mean "{other}"?' if other is not None and other in choices else suggest(word, choices)
 
@@ -163,7 +163,7 @@ def _choice(name: str, *words: str) -> Callable[[Any], str]:
 
 
 def _one_of(name: str, words: Mapping[str, str], meaning: str) -> Parameter:
-    """A parameter that takes one of some words, the default first."""
+    """Return a parameter that takes one of the words. The first is the default."""
     return Parameter(name, next(iter(words)), _choice(name, *words), meaning, _quote(words))
 
 
@@ -182,7 +182,7 @@ def _finite(name: str, value: Any) -> float:
         ) from None
     if not math.isfinite(number):
         raise MeasureError(f"{name} holds {number}, where a finite number was wanted")
-    return number + 0.0  # -0.0 and 0.0 are one value, and print alike
+    return number + 0.0  # turns -0.0 into 0.0
 
 
 def _sequence(name: str, values: Iterable[Any]) -> Numbers:
@@ -202,7 +202,7 @@ _DISCOUNTS = {
 
 
 def _read_table(name: str, value: Any, words: Iterable[str], wanted: str) -> str | Numbers | Function:
-    """A value for each grade or rank: by one of some words, as a sequence, or as a function."""
+    """Read a value for each grade or rank, given as a word, a sequence or a function."""
     if isinstance(value, str):
         return _read_word(name, value, words, wanted)
     if isinstance(value, Numbers | Function):
@@ -260,7 +260,7 @@ def _read_ips(value: Any) -> bool | str:
 def _read_number(
     name: str, wanted: str, fits: Callable[[float], bool] = math.isfinite, *, none: bool = False
 ) -> Callable[[Any], Any]:
-    """A reader of the numbers that fit, and of None where that is a value."""
+    """Return a reader that accepts numbers that fit, and None if `none`."""
 
     def read(value: Any) -> float | None:
         if value is None and none:
@@ -278,8 +278,8 @@ def _is_share(number: float) -> bool:
 def _read_ties_of_intents(value: Any) -> str:
     if value in ("worst", "best"):
         raise MeasureError(
-            f"ties={value!r} has no exact value here: which order of tied documents is {value} for several intents together is as "
-            'hard to find as the ideal ranking. Take ties="average", the expectation, or ties="input".'
+            f"ties={value!r} is not computed for several intents: the {value} order of tied documents is as hard to find as "
+            'the ideal ranking. Use ties="average", the expected value, or ties="input".'
         )
     return _choice("ties", "average", "input")(value)
 
@@ -396,7 +396,7 @@ IPS = Parameter(
     "ips",
     False,
     _read_ips,
-    "divide gains by propensities: unbiased, but of large variance if some are small; 'snips' also divides by the sum of these gains",
+    "divide gains by propensities: unbiased, but with a large variance if some are small; 'snips' also divides by the sum of these gains",
     (
         ("False", "plain gains"),
         ("True", "gains divided by propensities"),
@@ -408,7 +408,7 @@ CLIP = Parameter(
     "clip",
     0.0,
     _read_number("clip", "a probability: a number from 0 to 1", _is_share),
-    "smallest propensity; smaller ones are raised to it, which lowers the variance and adds a bias towards 0",
+    "lower bound of propensities: smaller ones are raised to it, which lowers the variance and biases towards 0",
 )
 ALPHA = Parameter(
     "alpha",
@@ -419,14 +419,17 @@ ALPHA = Parameter(
 TIES_OF_INTENTS = Parameter(TIES.name, TIES.default, _read_ties_of_intents, TIES.meaning, TIES.values[:2])
 PERFECT = _one_of(
     "denominator",
-    {"perfect": "the sum of a ranking whose documents are all perfect for every intent", "none": "nothing"},
+    {
+        "perfect": "the sum for a ranking of documents that are all perfect for every intent",
+        "none": "nothing",
+    },
     "the divisor of the sum",
 )
 GRADED = Parameter(
     "max_rel",
     None,
     _read_max_rel(none=True),
-    "highest grade of the scale; with None, grades from `rel` on stop with probability 1/2 and other grades never",
+    "highest grade of the scale; None: users stop at grades from `rel` on with probability 1/2, at others never",
 )
 
 
@@ -438,7 +441,7 @@ def spelling_of(name: str, value: object) -> str:
 
 
 def read_spellings(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as ir_measures writes them: `dcg='exp-log2'`, `gains={grade: gain}` over a linear gain."""
+    """Convert ir_measures' parameters: `dcg='exp-log2'`, and `gains={grade: gain}` over linear gains."""
     read = dict(parameters)
     if "dcg" in read:
         dcg = _choice("dcg", "log2", "exp-log2")(read.pop("dcg"))
@@ -446,13 +449,13 @@ def read_spellings(parameters: dict[str, Any]) -> dict[str, Any]:
         given = read.setdefault("gain", gain)
         if not isinstance(given, str) or given != gain:
             raise MeasureError(
-                f"dcg={dcg!r} and gain={given!r} are both given: dcg is ir_measures' word for the gain; take one of them"
+                f"dcg={dcg!r} and gain={given!r} are both given, but dcg is ir_measures' name for the gain; give one of them"
             )
     if "gains" in read:
         gains = read.pop("gains")
         if "gain" in read and read["gain"] != "linear":
             raise MeasureError(
-                "gain and gains are both given: gain defines every grade, gains overrides single grades of a linear gain"
+                "gain and gains are both given; give one: gain defines all grades, gains overrides some of a linear gain"
             )
         if gains is not None:
             read["gain"] = _grade_gains("gains", gains, overrides=True)

@@ -1,9 +1,8 @@
-"""Pictures of measures, scores and comparisons, as Altair charts to restyle or save. It needs the extra
-`plot`.
+"""Plots of measures, scores and comparisons, as Altair charts to restyle or save. Needs the extra `plot`.
 
-    charts   a function for each picture
-    methods  `scores.plot` and `comparison.plot`: the same, where people look for them
-    looks    colours, axes and text of all pictures
+    charts   a function for each plot
+    methods  `scores.plot` and `comparison.plot`: the same plots as methods
+    looks    colours, axes and text of all plots
 
 `chart.save("x.png")` also writes `.svg`, `.html` and `.json`. Only the HTML page needs a network: it loads
 Altair's library. The colours suit colour-blind readers and light and dark backgrounds. More than 5,000 values

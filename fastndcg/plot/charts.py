@@ -1,4 +1,4 @@
-"""A function for each picture. Each returns an Altair chart that can be restyled or saved."""
+"""A function for each plot. Each returns an Altair chart that can be restyled or saved."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
-_GROUPS = 40  # slices that are drawn, at most
+_GROUPS = 40  # slices that are drawn at most
 
 # ---- values of queries ----
 
@@ -67,7 +67,7 @@ def cutoffs(
     measure : Measure, notation, or ir_measures object
         Its own cutoff is ignored.
     confidence : float
-        Confidence of the bands: intervals by Student's t, for each cutoff by itself.
+        Confidence of the bands: intervals by Student's t, separate for each cutoff.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def cutoffs(
     Raises
     ------
     MeasureError, ExtraError
-        The measure has no cutoff, or was evaluated at fewer than two; Altair is not installed.
+        The measure has no cutoff, or was evaluated at only one; Altair is not installed.
 
     Examples
     --------
@@ -703,7 +703,7 @@ def _bars(rows: list[dict[str, Any]], x: Any, y: Any, field: str) -> Chart:
 
 
 def _intervals(rows: list[dict[str, Any]], order: list[str], field: str, title: str, x_title: str) -> Chart:
-    """A point and its interval for each system; each value of a column has a row of its own."""
+    """A point and its interval for each system, in a separate row for each value of a column."""
     alt, names = altair(), _names(rows)
     base = chart_of(rows).encode(
         alt.Y(f"{field}:N", sort=order, title=title or None),
@@ -740,7 +740,7 @@ def _in_words(rows: list[dict[str, Any]], say: Callable[[Any], str], most: int |
 
 
 def _shares(values: Float64, least: float) -> Iterable[tuple[float, float]]:
-    """Values, and the share of all values up to each: all distinct values, or at most `STEPS`."""
+    """Return distinct values, at most `STEPS`, and the share of values up to each."""
     ordered = np.sort(values)
     last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))  # the last of equal values
     if len(last) > STEPS:
@@ -752,7 +752,7 @@ def _shares(values: Float64, least: float) -> Iterable[tuple[float, float]]:
 
 
 def _squares(x: Float64, y: Float64, side: int = 40) -> list[dict[str, Any]]:
-    """The squares of a grid that hold points, and how many points each holds."""
+    """Return the squares of a grid that contain points, and the number of points in each."""
     counts, x_edges, y_edges = np.histogram2d(x, y, [_edges(x, side), _edges(y, side)])
     return [
         {
@@ -767,7 +767,7 @@ def _squares(x: Float64, y: Float64, side: int = 40) -> list[dict[str, Any]]:
 
 
 def _edges(values: Float64, most: int) -> Float64:
-    """Edges of bins: one bin for each value if there are few values; otherwise bins of equal width."""
+    """Return the edges of bins: one bin for each value if there are few, else bins of equal width."""
     distinct = np.unique(values)
     if 1 < len(distinct) <= most:
         between = (distinct[1:] + distinct[:-1]) / 2
@@ -786,20 +786,20 @@ def _by_name(systems: Any) -> dict[str, Any]:
 
 
 def _numbers(queries: pa.Table, column: str) -> Float64:
-    """A kept column as float64, NaN where it is null."""
+    """Return a kept column as float64, with NaN for null."""
     check_kept([column], queries.column_names)
     try:
         numbers = queries[column].cast(pa.float64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise ColumnError(
-            f'column "{column}" is {queries[column].type}, and no column of numbers; name one that is'
+            f'column "{column}" has type {queries[column].type}; name a column of numbers'
         ) from None
     found: Float64 = numbers.to_numpy().astype(np.float64)
     return found
 
 
 def _unit(measure: Measure) -> str:
-    """The range of a measure's values, as a label of an axis."""
+    """Return the range of a measure's values, as a label of an axis."""
     return measure.definition.range.partition(";")[0].partition(" for ")[0]
 
 

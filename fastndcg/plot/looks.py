@@ -1,4 +1,4 @@
-"""The style of all pictures: colours, axes, text, and limits of size. The only module that imports Altair."""
+"""The style of all plots: colours, axes, text, and limits of size. The only module that imports Altair."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import Any, TypeAlias
 from fastndcg.errors import library
 from fastndcg.tables import without_nan
 
-# an altair.Chart, or several side by side; not the type itself, since Altair is imported only when a picture
-# is drawn
+# an altair.Chart, or several side by side; `Any`, since Altair is imported only when a plot is made
 Chart: TypeAlias = Any
 
 MOST = 5_000  # points that are drawn one by one
-STEPS = 500  # bars or steps of a curve, at most; further values share them
+STEPS = 500  # bars or steps of a curve at most; more values share them
 
-# Okabe and Ito's colours for colour-blind readers; the light ones are darkened, to a contrast of 3 on white
-# and on near black
+# Okabe and Ito's colours for colour-blind readers, the light ones darkened to a contrast of 3 on white
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#3d97cc", "#c2669a", "#a67c00", "#7f7f7f")
 BETTER, WORSE, SAME = COLOURS[0], COLOURS[1], COLOURS[6]
 TEXT = "#767676"  # readable on white and on near black
@@ -28,7 +26,7 @@ WIDTH, HEIGHT = 560, 280
 
 
 def altair() -> Any:
-    """Import Altair. Raises `ExtraError` where it is not installed."""
+    """Import Altair. Raise `ExtraError` if it is not installed."""
     return library("altair", "Altair", "plot", "a picture")
 
 
@@ -39,7 +37,7 @@ def add_looks(
     alt, words = altair(), {"labelColor": TEXT, "titleColor": TEXT, "titleFontWeight": "normal"}
     config = {
         "background": "transparent",
-        # room for fonts that are wider than the one that text was measured with
+        # room for fonts that are wider than the one used to measure text
         "font": "Arial, Helvetica, 'Liberation Sans', sans-serif",
         "padding": {"left": 24, "right": 24, "top": 8, "bottom": 8},
         "view": {"stroke": None},
@@ -59,39 +57,39 @@ def add_looks(
 
 
 def chart_of(rows: list[dict[str, Any]]) -> Chart:
-    """A chart of rows, whose encodings name the type of each column. NaN becomes null, since JSON has no NaN."""
+    """Return a chart of rows. Its encodings give the type of each column. NaN becomes null, as in JSON."""
     alt = altair()
     return alt.Chart(alt.InlineData(values=without_nan(rows)))
 
 
 def colours_of(names: list[str], field: str = "system") -> Any:
-    """A colour for each name, in the order of the names. A single name has no legend."""
+    """Return a colour for each name, in the order of the names. A single name has no legend."""
     legend = altair().Legend(orient="top") if len(names) > 1 else None
     return altair().Color(f"{field}:N", title=None, scale=_scale_of(names, COLOURS), legend=legend)
 
 
 def fills_of(names: list[str]) -> Any:
-    """The same colours, as fills of points."""
+    """Return the same colours, as fills of points."""
     return altair().Fill("system:N", scale=_scale_of(names, COLOURS), legend=None)
 
 
 def dashes_of(names: list[str]) -> Any:
-    """A dash pattern for each name, for readers who do not see colours."""
+    """Return a dash pattern for each name, for readers who do not see colours."""
     return altair().StrokeDash("system:N", scale=_scale_of(names, _DASHES), legend=None)
 
 
 def shapes_of(names: list[str], field: str = "system") -> Any:
-    """A shape for each name, for readers who do not see colours."""
+    """Return a shape for each name, for readers who do not see colours."""
     return altair().Shape(f"{field}:N", scale=_scale_of(names, _SHAPES), legend=None)
 
 
 def _scale_of(names: list[str], choices: Sequence[Any]) -> Any:
-    """A choice for each name; when all choices are used, the first is used again."""
+    """Return a choice for each name. When all are used, start again with the first."""
     return altair().Scale(domain=names, range=[choice for _, choice in zip(names, cycle(choices))])
 
 
 def tables(chart: Chart) -> list[list[dict[str, Any]]]:
-    """The data of a chart: rows of each table that it is drawn from."""
+    """Return the data of a chart: the rows of each of its tables."""
     spec: dict[str, Any] = chart.to_dict(validate=False)
     datasets, found = spec.get("datasets", {}), []
 

@@ -1,10 +1,10 @@
-"""A report about rankings: one HTML file that needs no network. It needs the extra `report`.
+"""A report about rankings: one HTML file that needs no network. Needs the extra `report`.
 
-page      `report`: what is computed, and the file
-facts     what was evaluated: documents, queries, grades, ties
-sections  the parts of the page
-blocks    tables and pictures, as the template takes them
-page.html, page.css, page.js   how they are shown; all text is escaped, and no other script may run
+page      `report`: computes the results and writes the file
+facts     counts of the data: documents, queries, grades, ties
+sections  the sections of the page
+blocks    text, tables and pictures, for the template
+page.html, page.css, page.js   the template, its style and its script
 """
 
 from fastndcg.reporting.page import report

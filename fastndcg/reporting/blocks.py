@@ -1,4 +1,4 @@
-"""The blocks of a page, for its template: text, tables, pictures and sections that open on a click."""
+"""The blocks of a page, for its template: text, tables, pictures, and blocks that open on a click."""
 
 from __future__ import annotations
 

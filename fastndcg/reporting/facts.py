@@ -1,4 +1,4 @@
-"""Numbers about the data: documents, queries, grades, ties."""
+"""Count what the data has: documents, queries, grades, ties."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
 
-_GRADES = 20  # distinct grades that are counted one by one
+_GRADES = 20  # distinct grades that are counted separately, at most
 
 
 class Facts(NamedTuple):
@@ -22,7 +22,7 @@ class Facts(NamedTuple):
     documents: int
     longest: int  # documents of the longest list
     without_documents: int  # queries without documents
-    tied: int  # documents whose score another document of their query has
+    tied: int  # documents whose score equals that of another document of their query
     unjudged: int | None  # documents; None if the data do not say which are judged
     judged: int | None  # documents of the pool; None if the returned documents are the pool
     grades: list[tuple[str, int]]  # judged documents of each grade, or each range of grades
@@ -43,7 +43,7 @@ def facts_of(rankings: Rankings) -> Facts:
 
 
 def tied_documents(offsets: npt.NDArray[np.int64], scores: npt.NDArray[Any]) -> int:
-    """Count the documents whose score another document of their query has.
+    """Count the documents whose score equals that of another document of their query.
 
     >>> tied_documents(np.array([0, 3, 5]), np.array([2.0, 1.0, 2.0, 2.0, 1.0]))
     2
@@ -52,7 +52,7 @@ def tied_documents(offsets: npt.NDArray[np.int64], scores: npt.NDArray[Any]) -> 
     order = np.argsort(lengths, kind="stable")
     ends = np.flatnonzero(np.diff(lengths[order], append=-1))
     first = 0
-    for end in ends.tolist():  # queries of one length form a matrix, whose rows are sorted together
+    for end in ends.tolist():  # queries of equal length form a matrix, whose rows are sorted together
         length = int(lengths[order[end]])
         starts = offsets[:-1][order[first : end + 1]]
         first = end + 1

@@ -1,5 +1,5 @@
 "use strict";
-// tables sort by a click on a header, and long ones show a page at a time; without this script all rows are there, in their first order
+// sort tables by a click on a header, and split long ones into pages; without this script all rows are shown
 for (const table of document.querySelectorAll("table[data-sorts]")) {
   const body = table.tBodies[0], size = 25;
   let rows = Array.from(body.rows), page = 0, pager = null;

@@ -1,4 +1,4 @@
-"""`report`: what is computed for a page, and the file."""
+"""`report`: compute the results for a page, and write the file."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def report(
     """Write an HTML page about one or several systems: means, comparison, pictures, notable queries.
 
     The page is one file that loads nothing from the network. Tables can be sorted, and long tables are split
-    into pages. It needs the extra `report`.
+    into pages. Needs the extra `report`.
 
     Parameters
     ----------
     systems : Rankings, or a mapping of names to Rankings
-    path : file to write, whole or not at all
+    path : file to write
     measures : one or several of Measure, notation, or ir_measures object
         Lists of queries use the first measure. Pictures of the other measures are closed until the reader
         opens them.
@@ -64,14 +64,14 @@ def report(
     Raises
     ------
     InputError
-        No queries; a baseline that is not one of the systems; queries that some systems lack; a confidence
-        that is not between 0 and 1.
+        A system has no queries, or lacks queries of another; the baseline is not one of the systems; the
+        confidence is not between 0 and 1.
     InputTypeError
-        A system that is not Rankings.
+        A system is not Rankings.
     ColumnError
-        A column of `by` that was not kept.
+        A column of `by` was not kept.
     SourceError
-        A path that cannot be written.
+        The path cannot be written.
     ExtraError
         Altair, vl-convert-python, Jinja2 or SciPy is not installed.
 
@@ -109,7 +109,7 @@ def report(
 
 
 def check_extra() -> Any:
-    """Import Jinja2 and all else that a page needs. Raises `ExtraError` for a missing library."""
+    """Import Jinja2 and the other libraries of a page. Raise `ExtraError` if one is missing."""
     for module, name in (("altair", "Altair"), ("vl_convert", "vl-convert-python"), ("scipy", "SciPy")):
         library(module, name, "report", "a report")
     return library("jinja2", "Jinja2", "report", "a report")
@@ -125,7 +125,7 @@ def _find(
     sources: Mapping[str, str] | None,
     threads: int | None,
 ) -> Any:
-    """Everything that several sections need."""
+    """The results that sections show."""
     from fastndcg.api import evaluate
     from fastndcg.comparison import compare
     from fastndcg.plot.charts import CUTOFFS
@@ -178,7 +178,7 @@ def _find(
 
 def _render(jinja: Any, **parts: Any) -> str:
     """Render the template with its style and script. All text is escaped, and no other script may run."""
-    from importlib import resources  # here, because it brings tempfile, and that random
+    from importlib import resources  # here, because it imports tempfile, which imports random
 
     from fastndcg import __version__
 
@@ -200,6 +200,6 @@ def _render(jinja: Any, **parts: Any) -> str:
 
 
 def _hash(text: str) -> str:
-    import hashlib  # here, because of what it costs to import
+    import hashlib  # here, because it is slow to import
 
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

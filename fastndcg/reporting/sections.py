@@ -1,4 +1,4 @@
-"""The parts of a page: each function makes the blocks of a section from what was computed."""
+"""The sections of a page. Each function returns the blocks of a section."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ if TYPE_CHECKING:
     from fastndcg.rankings import Rankings
     from fastndcg.reporting.facts import Facts
 
-_WORST, _EXPLAINED, _RANKS = 20, 5, 50  # queries of a list; those of them that are explained; rows of one
+# queries in a list; how many of them are explained; rows of an explanation
+_WORST, _EXPLAINED, _RANKS = 20, 5, 50
 
 
 class Found(NamedTuple):
-    """What a page is made of."""
+    """The results that a page shows."""
 
     rankings: dict[str, Rankings]
     facts: dict[str, Facts]
-    scores: dict[str, Scores]  # of the measures that were asked for
-    curves: dict[str, Scores]  # of the first measure, at several cutoffs; none where it has no cutoff
-    comparison: Comparison | None  # of two systems or more
+    scores: dict[str, Scores]  # of the chosen measures
+    curves: dict[str, Scores]  # of the first measure at several cutoffs; empty if it has no cutoff
+    comparison: Comparison | None  # of two or more systems
     measures: tuple[Measure, ...]
     by: tuple[str, ...]
     confidence: float
@@ -48,12 +49,12 @@ class Found(NamedTuple):
 
     @property
     def main(self) -> Measure:
-        """The measure that pictures and lists of queries are of."""
+        """The measure of pictures and lists of queries."""
         return self.measures[0]
 
 
 def sections_of(found: Found, command: str) -> Iterator[Section]:
-    """All sections with content, in their order."""
+    """Return all sections with content, in order."""
     yield Section("evaluated", "What was evaluated", _evaluated_section(found))
     yield Section("summary", "Summary", _summary(found))
     if found.comparison is not None:
@@ -75,7 +76,7 @@ def sections_of(found: Found, command: str) -> Iterator[Section]:
 
 
 def _or_message(make: Callable[[], list[Any]]) -> list[Any]:
-    """The blocks of a section, or the reason why a measure does not allow them."""
+    """Return the blocks of a section, or the reason why a measure has none."""
     try:
         return make()
     except MeasureError as error:
@@ -93,7 +94,7 @@ def _evaluated_section(found: Found) -> list[Any]:
             "documents": facts.documents,
             "documents of the longest list": facts.longest,
             "queries without documents": facts.without_documents,
-            "documents whose score another of the query has": _share(facts.tied, facts.documents),
+            "documents with the score of another document of the query": _share(facts.tied, facts.documents),
             "unjudged documents": _share(facts.unjudged, facts.documents),
             "judged documents in the pool": facts.judged,
         }
@@ -136,7 +137,7 @@ def _summary(found: Found) -> list[Any]:
         for row in scores.summary(found.confidence).rows
     ]
     weighted = any(scores.weight is not None for scores in found.scores.values())
-    note = f"Intervals of {100 * found.confidence:g} %, low to high, by Student's t. A query is empty where the measure is undefined."
+    note = f"Intervals of {100 * found.confidence:g} %, low to high, by Student's t. A query is empty if the measure is undefined for it."
     return [
         Text(note + (" Means are weighted." if weighted else "")),
         table_of("Means over all queries", rows),
@@ -296,13 +297,13 @@ def _share(count: int | None, of: int) -> str:
 
 
 def only(scores: Scores, measures: Sequence[Measure]) -> Scores:
-    """The same scores of some of their measures."""
+    """Return the scores of some of the measures."""
     rows = [scores.measures.index(measure) for measure in measures]
     return Scores(measures, scores.values[rows], scores._empty[rows], scores.queries, scores.weight)
 
 
 def _each_measure(found: Found, make: Callable[[Measure], list[Any]]) -> list[Any]:
-    """Blocks of the first measure, and those of each other one, which open when they are asked for."""
+    """Return the blocks of the first measure, and closed blocks of the others, which open on a click."""
     others = [Folded(str(measure), make(measure)) for measure in found.measures[1:]]
     return [*make(found.main), *others]
 
@@ -312,12 +313,12 @@ def _pairs(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def _rows(queries: pa.Table, numbers: int) -> list[dict[str, Any]]:
-    """Rows of a table whose last columns are numbers, and the others ids and kept columns."""
+    """Return rows of a table. The last columns are numbers, the others are ids and kept columns."""
     return id_cells(queries.to_pylist(), queries.column_names[:-numbers])
 
 
 def _explained_section(systems: dict[str, Rankings], measure: Measure, query: Any) -> Folded:
-    """A query rank by rank, for each system."""
+    """Return a query rank by rank, for each system."""
     try:
         explanations = explain(systems, measure, query)
     except MeasureError as error:
