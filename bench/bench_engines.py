@@ -240,28 +240,32 @@ def measured(
 
 def compare(engines: list[str], rows: int, rounds: int, clock: Callable[[], float]) -> None:
     print(
-        "| engine | rows | passed through | one row a batch | evaluate | of passed through | of one row a batch |"
+        "| engine | rows | passed through | one row a batch | evaluate | of passed through | of one row "
+        "a batch |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for engine in engines:
         found = measured(engine, rows, ["to Python", "to Python and back", "evaluate"], rounds, clock)
         through, taken, ours = found["to Python and back"], found["to Python"], found["evaluate"]
         print(
-            f"| {engine} | {rows:,} | {through:.1f} s | {taken:.1f} s | {ours:.1f} s | {ours / through:.2f}x | {ours / taken:.2f}x |",
+            f"| {engine} | {rows:,} | {through:.1f} s | {taken:.1f} s | {ours:.1f} s | "
+            f"{ours / through:.2f}x | {ours / taken:.2f}x |",
             flush=True,
         )
 
 
 def compare_grouped(engines: list[str], rows: int, rounds: int, clock: Callable[[], float]) -> None:
     print(
-        "| engine | rows | dropped | evaluate(grouped=True) | evaluate | grouped of dropped | evaluate of grouped |"
+        "| engine | rows | dropped | evaluate(grouped=True) | evaluate | grouped of dropped | evaluate "
+        "of grouped |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for engine in engines:
         found = measured(engine, rows, None, rounds, clock, grouped=True)
         dropped, ours, shuffled = found["dropped"], found["grouped"], found["evaluate"]
         print(
-            f"| {engine} | {rows:,} | {dropped:.1f} s | {ours:.1f} s | {shuffled:.1f} s | {ours / dropped:.2f}x | {shuffled / ours:.2f}x |",
+            f"| {engine} | {rows:,} | {dropped:.1f} s | {ours:.1f} s | {shuffled:.1f} s | "
+            f"{ours / dropped:.2f}x | {shuffled / ours:.2f}x |",
             flush=True,
         )
 
@@ -269,7 +273,8 @@ def compare_grouped(engines: list[str], rows: int, rounds: int, clock: Callable[
 def stages(engines: list[str], sizes: list[int], rounds: int, clock: Callable[[], float]) -> None:
     *fitted, largest = sorted(sizes)
     print(
-        f"| engine | stage, with those before it | {' | '.join(f'{size:,} rows' for size in [*fitted, largest])} | ns a row and core | predicted |"
+        "| engine | stage, with those before it | "
+        f"{' | '.join(f'{size:,} rows' for size in [*fitted, largest])} | ns a row and core | predicted |"
     )
     print("|" + " --- |" * (len(sizes) + 4))
     for engine in engines:

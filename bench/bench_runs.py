@@ -55,7 +55,8 @@ def main() -> None:
             sys.exit("the two ways print different text")
         apart = sum(seconds for seconds, _ in alone)
         sys.stdout.write(
-            f"{count} runs: {together:.2f} s in one process, {apart:.2f} s in {count}: {apart / together:.1f}x\n"
+            f"{count} runs: {together:.2f} s in one process, {apart:.2f} s in {count}: "
+            f"{apart / together:.1f}x\n"
         )
 
 

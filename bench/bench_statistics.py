@@ -89,7 +89,8 @@ def print_tukey(experiments: int) -> None:
         p = resampling.tukey(values, None, None, 399, seed, 1)
         rejected += min(p(i, j) for i in range(5) for j in range(i)) <= 0.05
     print(
-        f"\nrandomised Tukey, 5 equal systems, 50 queries: a difference is found in {100 * rejected / experiments:.1f} %"
+        "\nrandomised Tukey, 5 equal systems, 50 queries: "
+        f"a difference is found in {100 * rejected / experiments:.1f} %"
     )
 
 

@@ -1,6 +1,7 @@
 """Measure the peak memory and the speed of streams. Memory should not grow when rows grow tenfold.
 
-    python bench/bench_stream.py [rows ...] [--ids int|string|shuffled] [--memory 256MB] [--threads N] [--folder FOLDER]
+    python bench/bench_stream.py [rows ...] [--ids int|string|shuffled] [--memory 256MB] [--threads N]
+    [--folder FOLDER]
 
 For each number of rows (default 5 and 50 million) it writes a Parquet file of queries of lognormal length to
 FOLDER, and computes nDCG@10 in a separate process. It compares the mean with that of the generated batches,
@@ -97,7 +98,8 @@ def main() -> None:
     parser.add_argument("--folder", default=tempfile.gettempdir())
     options = parser.parse_args()
     print(
-        f"{'ids':>9} {'rows':>13} {'queries':>11} {'file MB':>8} {'ns/row':>7} {'loaded MiB':>10} {'peak MiB':>9}"
+        f"{'ids':>9} {'rows':>13} {'queries':>11} {'file MB':>8} {'ns/row':>7} {'loaded MiB':>10} "
+        f"{'peak MiB':>9}"
     )
     for ids in options.ids or ["int", "string"]:
         for rows in options.rows:
@@ -116,8 +118,9 @@ def main() -> None:
             if found["mean"] != mean:
                 sys.exit(f"the mean is {found['mean']!r}; wanted {mean!r}")
             print(
-                f"{ids:>9} {exact:>13,} {found['queries']:>11,} {size:>8.0f} {found['seconds'] / exact * 1e9:>7.2f} "
-                f"{found['loaded'] / 1024:>10.0f} {found['peak'] / 1024:>9.0f}",
+                f"{ids:>9} {exact:>13,} {found['queries']:>11,} {size:>8.0f} "
+                f"{found['seconds'] / exact * 1e9:>7.2f} {found['loaded'] / 1024:>10.0f} "
+                f"{found['peak'] / 1024:>9.0f}",
                 flush=True,
             )
 

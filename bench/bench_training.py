@@ -2,10 +2,11 @@
 
     python bench/bench_training.py [--rows 1e5] [--seconds 4]
 
-First the values of both are compared, with like=, and a difference ends the run. Then both run in turns, in one process on one
-thread, with the same model and data. The result is the processor time of the fastest call. XGBoost and LightGBM evaluate a trained
-model as in an iteration, including the time to get its predictions. CatBoost has no such call: it trains with its own NDCG, with
-ours and without a metric, and the differences are divided by the number of iterations and by the two data sets.
+First the values of both are compared, with like=, and a difference ends the run. Then both run in turns, in
+one process on one thread, with the same model and data. The result is the processor time of the fastest call.
+XGBoost and LightGBM evaluate a trained model as in an iteration, including the time to get its predictions.
+CatBoost has no such call: it trains with its own NDCG, with ours and without a metric, and the differences
+are divided by the number of iterations and by the two data sets.
 
 Bias: generated data, 100 documents for each query, five grades; scores of small trees, which have ties.
 """

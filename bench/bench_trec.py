@@ -171,7 +171,8 @@ def main() -> None:
         show(
             name,
             spent,
-            f"{given.rows / spent[0] / 1e6:6.1f} M rows/s, {rival[0] / spent[0]:5.1f} x ({rival[1] / spent[1]:.1f} x)",
+            f"{given.rows / spent[0] / 1e6:6.1f} M rows/s, {rival[0] / spent[0]:5.1f} x "
+            f"({rival[1] / spent[1]:.1f} x)",
         )
 
     for as_text in (False, True):
@@ -188,7 +189,8 @@ def main() -> None:
             show(
                 name,
                 spent,
-                f"{rows / spent[0] / 1e6:6.1f} M rows/s of both tables, {scored.num_rows / spent[0] / 1e6:.1f} M of the run",
+                f"{rows / spent[0] / 1e6:6.1f} M rows/s of both tables, "
+                f"{scored.num_rows / spent[0] / 1e6:.1f} M of the run",
             )
 
 

@@ -131,7 +131,8 @@ def measure(
         alone = ours.cpu / base.cpu, ours.wall / base.wall
         yield Row(
             "reading",
-            f"{documents / 1e6:.0f} M rows, {ids}{'' if is_csv else ' ids'}, {threads} thread{'s'[: threads - 1]}, {way}",
+            f"{documents / 1e6:.0f} M rows, {ids}{'' if is_csv else ' ids'}, "
+            f"{threads} thread{'s'[: threads - 1]}, {way}",
             f"pyarrow {'open_csv' if is_csv else 'read_table'} of the same columns",
             "ns/doc",
             ours.wall * per_document,

@@ -81,7 +81,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.quick and options.compare is not None:
         parser.error(
-            "--quick measures other sizes than the records have, so they do not compare; leave one of the two out"
+            "--quick measures other sizes than the records have, so they do not compare; "
+            "leave one of the two out"
         )
 
     earlier_path = Path(options.compare) if options.compare else record.newest()

@@ -191,8 +191,11 @@ def main() -> None:
             print(
                 json.dumps(row)
                 if options.json
-                else f"{row.name:48} {row.wall:6.1f} ns ({row.cpu:.1f} of the processor); {row.baseline:38} "
-                f"{row.baseline_wall:6.1f} ({row.baseline_cpu:.1f}): {row.ratio:.2f}x, bar {row.bar:.2f}, {row.verdict}",
+                else (
+                    f"{row.name:48} {row.wall:6.1f} ns ({row.cpu:.1f} of the processor); "
+                    f"{row.baseline:38} {row.baseline_wall:6.1f} ({row.baseline_cpu:.1f}): "
+                    f"{row.ratio:.2f}x, bar {row.bar:.2f}, {row.verdict}"
+                ),
                 flush=True,
             )
 

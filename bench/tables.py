@@ -132,9 +132,11 @@ def list_of_losses(rows: Iterable[Row]) -> str:
         return "Nowhere in this record.\n"
     return (
         "\n".join(
-            f"- {row.name}{f' (against {row.baseline})' if row.ratio is not None else ''}: {number(row.value)}"
-            f"{'x' if row.ratio is not None else f' {row.unit}'}, "
-            f"wanted {'at least' if row.wants == 'more' else 'at most'} {row.bar or 1:.3g}"
+            (
+                f"- {row.name}{f' (against {row.baseline})' if row.ratio is not None else ''}: "
+                f"{number(row.value)}{'x' if row.ratio is not None else f' {row.unit}'}, "
+                f"wanted {'at least' if row.wants == 'more' else 'at most'} {row.bar or 1:.3g}"
+            )
             for row in behind
         )
         + "\n"

@@ -15,8 +15,8 @@ Where everything is:
     tables          Table: what shows itself, in terminals of any width
     spellings       measures by the names that people and other tools type
     scores          Scores: values for each query, means, summaries, tables
-    scoring         from measures and rankings to values: plan (gains and discounts), launch, ideals, intents, propensities
-    kernels         every function that is compiled where that pays: rank each query once, fold it into all measures
+    scoring         from measures and rankings to values: plan, launch, ideals, intents, propensities
+    kernels         all functions that may be compiled: rank each query once, fold it into all measures
     compilation     kernels compiled ahead, for images and for those who never wait
     compiled        the same functions, compiled, once that pays
     statistics      exact sums and means, confidence intervals, tests
@@ -25,15 +25,15 @@ Where everything is:
     anchoring       what the order of the returned documents could have made of a measure
     agreement       how far two rankings agree
     streams         rankings of any size, a part at a time
-    convention      how each established tool computes nDCG, by name (in declarations), how it orders ties (in preparation), and
-                    what makes two of them differ
+    convention      how each established tool computes nDCG, by name (in declarations), how it orders ties
+                    (in preparation), and what makes two of them differ
     counterfactual  estimates from click logs over all queries
     plot            pictures of all of these, as Altair charts
     reporting       a page of everything that is known of rankings
     ranges          how far ties and unjudged documents could move a measure
-    sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings; in columns, finding them, and errors of those that lack
-                    or are in doubt; in pages, the decoder of Parquet's pages, whose compiled loops are
-                    kernels.pages
+    sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings; columns finds the columns and
+                    reports those that are missing or in doubt; pages decodes Parquet's pages, with the
+                    compiled loops of kernels.pages
     trec_eval       what trec_eval prints, byte for byte
     progress        how far a long call is, in terminals and notebooks
     files           files that appear whole or not at all

@@ -22,25 +22,27 @@ def rank_agreement(a: Any, b: Any, method: str = "tau_b", p: float = 0.9) -> flo
     Parameters
     ----------
     a, b
-        One of: a mapping of items to scores, higher is better; an array of scores, (n_items,), the items of `a` and `b` in the same
-        order; items as strings, best first; Rankings of the same queries, whose documents are matched by id if they have ids.
+        One of: a mapping of items to scores, higher is better; an array of scores, (n_items,), the items of
+        `a` and `b` in the same order; items as strings, best first; Rankings of the same queries, whose
+        documents are matched by id if they have ids.
     method : "tau_b", "tau_ap" or "rbo"
-        "tau_b" is Kendall's tau, corrected for ties; it needs SciPy. "tau_ap" takes `a` as the reference and gives the top ranks of
-        `b` more weight. "rbo" is the extrapolated rank-biased overlap; items and lengths may differ. The last two are expected values
-        over all orders of tied items.
+        "tau_b" is Kendall's tau, corrected for ties; it needs SciPy. "tau_ap" takes `a` as the reference and
+        gives the top ranks of `b` more weight. "rbo" is the extrapolated rank-biased overlap; items and
+        lengths may differ. The last two are expected values over all orders of tied items.
     p : float
         For "rbo": the probability that a reader goes on from one rank to the next.
 
     Returns
     -------
     float, or float64 (n_queries,) for Rankings
-        1 if rankings without ties are equal. Tau is -1 if they are reversed, and rbo is 0 if they share no item. NaN if agreement
-        is undefined, for example if all items tie.
+        1 if rankings without ties are equal. Tau is -1 if they are reversed, and rbo is 0 if they share no
+        item. NaN if agreement is undefined, for example if all items tie.
 
     Raises
     ------
     InputError
-        Different items with "tau_b" or "tau_ap"; NaN scores; an unknown method; a `p` that is not between 0 and 1.
+        Different items with "tau_b" or "tau_ap"; NaN scores; an unknown method; a `p` that is not between 0
+        and 1.
     InputTypeError
         An argument of another type than those above.
     ExtraError
@@ -53,11 +55,12 @@ def rank_agreement(a: Any, b: Any, method: str = "tau_b", p: float = 0.9) -> flo
 
     References
     ----------
-    Kendall, Biometrika 1945 (tau_b); Yilmaz, Aslam and Robertson, SIGIR 2008 (tau_ap); Webber, Moffat and Zobel, TOIS 2010 (rbo).
+    Kendall, Biometrika 1945 (tau_b); Yilmaz et al., SIGIR 2008 (tau_ap); Webber et al., TOIS 2010 (rbo).
 
     Examples
     --------
-    >>> rank_agreement({"bm25": 0.41, "dense": 0.44, "rerank": 0.52}, {"bm25": 0.3, "dense": 0.3, "rerank": 0.4}, "tau_ap")
+    >>> first = {"bm25": 0.41, "dense": 0.44, "rerank": 0.52}
+    >>> rank_agreement(first, {"bm25": 0.3, "dense": 0.3, "rerank": 0.4}, "tau_ap")
     0.75
     >>> round(rank_agreement(["x", "y", "z"], ["x", "z", "u", "v"], "rbo"), 4)
     0.685
@@ -94,8 +97,8 @@ def _numbers(name: str, given: Any) -> list[float]:
     values = np.asarray(given)
     if values.ndim != 1 or (values.dtype.kind not in "biuf" and len(values)):
         raise InputTypeError(
-            f"{name} is a {type(given).__name__} of shape {values.shape} and dtype {values.dtype}; wanted a score for each item, a mapping of "
-            "items to scores, items as strings, or Rankings"
+            f"{name} is a {type(given).__name__} of shape {values.shape} and dtype {values.dtype}; "
+            "wanted a score for each item, a mapping of items to scores, items as strings, or Rankings"
         )
     if values.dtype.kind == "f" and np.isnan(values).any():
         raise InputError(
@@ -108,7 +111,8 @@ def _numbers(name: str, given: Any) -> list[float]:
 def _by_query(a: Rankings, b: Rankings) -> list[tuple[_Scores, _Scores]]:
     if not a.query_ids.equals(b.query_ids):
         raise InputError(
-            "a and b have other queries, or the same in another order; wanted the same queries in the same order"
+            "a and b have other queries, or the same in another order; "
+            "wanted the same queries in the same order"
         )
     pairs: list[tuple[_Scores, _Scores]] = []
     for query in range(a.n_queries):
@@ -121,7 +125,8 @@ def _by_query(a: Rankings, b: Rankings) -> list[tuple[_Scores, _Scores]]:
             sides.append(dict(zip(items, scores, strict=True)))
         if len(sides[0]) != len(sides[1]) and (a.doc_ids is None or b.doc_ids is None):
             raise InputError(
-                f"query {a._name_of(query)} has {len(sides[0])} documents in a and {len(sides[1])} in b; give doc_ids to match them"
+                f"query {a._name_of(query)} has {len(sides[0])} documents in a and {len(sides[1])} in b; "
+                "give doc_ids to match them"
             )
         pairs.append((sides[0], sides[1]))
     return pairs
@@ -133,8 +138,8 @@ def _agreement(a: _Scores, b: _Scores, method: str, p: float) -> float:
     if a.keys() != b.keys():
         alone = sorted(map(repr, a.keys() ^ b.keys()))
         raise InputError(
-            f'a and b rank different items: {", ".join(alone[:3])}{", ..." if len(alone) > 3 else ""} in one of them only. Use method="rbo", '
-            "or give the same items"
+            f"a and b rank different items: {', '.join(alone[:3])}{', ...' if len(alone) > 3 else ''} "
+            'in one of them only. Use method="rbo", or give the same items'
         )
     if not a:
         return math.nan

@@ -1,6 +1,8 @@
-"""Anchors: values of the worst, a random and the best order of the returned documents, to compare the actual value with.
+"""Anchors: values of the worst, a random and the best order of the returned documents, to compare the actual
+value with.
 
-The three orders are three rules for ties when all documents are tied, so the kernels that compute values compute anchors too.
+The three orders are three rules for ties when all documents are tied, so the kernels that compute values
+compute anchors too.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ class Anchors(AsFrame):
         return _anchor(*self._scores.values[row :: len(self.measures)])
 
     def means(self) -> dict[str, dict[str, float]]:
-        """For each measure, by name, the means of worst, random, actual and best, and position, ceiling and quality of these means."""
+        """By measure: the means of worst, random, actual and best, their position, ceiling and quality."""
         found = {}
         for row, measure in enumerate(self.measures):
             rows = range(row, len(self._scores.measures), len(self.measures))
@@ -81,7 +83,7 @@ class Anchors(AsFrame):
         return found
 
     def summary(self) -> Summary:
-        """A row for each measure: its mean, those of the worst, a random and the best order, and position, ceiling and quality."""
+        """A row for each measure: its mean, those of anchors, and their position, ceiling and quality."""
         rows = []
         for row, (name, means) in enumerate(self.means().items()):
             empty = int(self._scores._empty[2 * len(self.measures) + row].sum())
@@ -90,7 +92,8 @@ class Anchors(AsFrame):
         return Summary(rows)
 
     def to_arrow(self) -> pa.Table:
-        """A row for each query and measure: the id, measure, worst, random, actual, best, position, ceiling, quality.
+        """A row for each query and measure: the id, measure, worst, random, actual, best, position, ceiling,
+        quality.
 
         Undefined numbers are NaN.
         """
@@ -134,25 +137,28 @@ def anchors(
     Returns
     -------
     Anchors
-        `found["nDCG@10"]` has the numbers of each query, `found.to_arrow()` those of all measures, `found.summary()` the means:
+        `found["nDCG@10"]` has the numbers of each query, `found.to_arrow()` those of all measures,
+        `found.summary()` the means:
 
-        - `worst`, `random`, `best`: the value of the worst order of the returned documents, the exact expected value over all
-          orders, and the value of the best order. `actual` is the value of the ranking itself.
-        - `position` = (actual - random) / (best - random): 0 is a random order, 1 is the best order, and less than 0 is worse than
-          random. NaN if all orders have the same value.
-        - `ceiling` = best / value of all judged documents that gain anything, best first: the share of the possible value that the
-          best order of the returned documents reaches. NaN if the possible value is 0, and for measures that count judgments, divide
-          by propensities, or compare with as many perfect documents as were returned.
-        - `quality` = actual / best. Ceiling times quality is the share of the possible value that the ranking reaches.
+        - `worst`, `random`, `best`: the value of the worst order of the returned documents, the exact
+          expected value over all orders, and the value of the best order. `actual` is the value of the
+          ranking itself.
+        - `position` = (actual - random) / (best - random): 0 is a random order, 1 is the best order, and less
+          than 0 is worse than random. NaN if all orders have the same value.
+        - `ceiling` = best / value of all judged documents that gain anything, best first: the share of the
+          possible value that the best order of the returned documents reaches. NaN if the possible value is
+          0, and for measures that count judgments, divide by propensities, or compare with as many perfect
+          documents as were returned.
+        - `quality` = actual / best. Ceiling times quality is the share of the possible value that is reached.
 
         In `summary()`, the last three are computed from the means.
 
     Raises
     ------
     MeasureError
-        A measure whose best and worst orders are not those of falling and rising gain: nDCG with `ideal="returned"` if a list is
-        longer than the cutoff; discounts that rise or are negative; infAP with negative grades; measures of several intents, except
-        nDCG_IA.
+        A measure whose best and worst orders are not those of falling and rising gain: nDCG with
+        `ideal="returned"` if a list is longer than the cutoff; discounts that rise or are negative; infAP
+        with negative grades; measures of several intents, except nDCG_IA.
     InputError, InputTypeError
         As in `evaluate`.
 
@@ -224,20 +230,21 @@ def _check(measure: Measure, rankings: Rankings) -> None:
     params, definition = measure.params, measure.definition
     if definition.way == "intents" and definition.name != "nDCG_IA":
         raise MeasureError(
-            f"{measure} has no known best order: which one is best for several intents together is as hard to find as the ideal ranking. "
-            "Ask for nDCG_IA, or a measure of one grade for each document"
+            f"{measure} has no known best order: which one is best for several intents together is as hard "
+            "to find as the ideal ranking. Ask for nDCG_IA, or a measure of one grade for each document"
         )
     if definition.name == "infAP" and rankings._grades.lowest < 0:
         raise MeasureError(
-            f"{measure} has no known worst order beside negative grades, which are unjudged documents of the pool to it. Ask for AP, or "
-            "drop these rows"
+            f"{measure} has no known worst order beside negative grades, which are unjudged documents "
+            "of the pool to it. Ask for AP, or drop these rows"
         )
     cutoff, longest = measure.cutoff, int(rankings.lengths.max(initial=0))
     is_cut = measure.cutoff_column is not None or (cutoff is not None and cutoff < longest)
     if params.get("ideal") == "returned" and is_cut and definition.over == "ideal":
         raise MeasureError(
-            f"{measure} has no known worst order: the ideal is made of the documents on the first {cutoff or measure.cutoff_column} ranks, which another order "
-            'changes. Take ideal="scored" or ideal="judged"'
+            f"{measure} has no known worst order: the ideal is made of the documents on the first "
+            f"{cutoff or measure.cutoff_column} ranks, which another order changes. "
+            'Take ideal="scored" or ideal="judged"'
         )
     discount = params.get("discount")
     if isinstance(discount, Numbers | Function):
@@ -247,8 +254,9 @@ def _check(measure: Measure, rankings: Rankings) -> None:
         if len(rises):
             rank = int(rises[0]) + 2
             raise MeasureError(
-                f"{measure} has no known best order: its discount is {table[rank - 1]:g} at rank {rank} and {table[rank - 2]:g} before it; "
-                "wanted discounts that do not rise, and end at 0 or above"
+                f"{measure} has no known best order: its discount is {table[rank - 1]:g} at rank {rank} "
+                f"and {table[rank - 2]:g} before it; wanted discounts that do not rise, "
+                "and end at 0 or above"
             )
 
 
@@ -256,7 +264,7 @@ def _check(measure: Measure, rankings: Rankings) -> None:
 
 
 def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float64:
-    """The value of all judged documents that gain anything, best first; NaN for measures without such a bound."""
+    """The value of all judged documents with a gain, best first; NaN for measures without such a bound."""
     out, measures = np.full(actual.values.shape, np.nan), actual.measures
     kinds = [(_kind(measure), measure.params.get("unjudged")) for measure in measures]
     for kind in dict.fromkeys(kinds):

@@ -78,24 +78,26 @@ def evaluate(
     Parameters
     ----------
     rankings : Rankings, RankingsStream, table, or path
-        A stream, such as `scan_parquet` returns, is evaluated in bounded memory: only the results of each query are kept.
-        A function given as gain or discount is called once for each grade or rank of the whole stream. A table is anything that
-        `Rankings.from_arrow` accepts: pandas, Polars (also lazy), DuckDB, Arrow, a mapping of names to arrays. A path, or a list
-        of paths, names Parquet, CSV, JSON Lines or Feather files. Parquet and CSV that would need more than 1 GiB are read a part
-        at a time.
+        A stream, such as `scan_parquet` returns, is evaluated in bounded memory: only the results of each
+        query are kept. A function given as gain or discount is called once for each grade or rank of the
+        whole stream. A table is anything that `Rankings.from_arrow` accepts: pandas, Polars (also lazy),
+        DuckDB, Arrow, a mapping of names to arrays. A path, or a list of paths, names Parquet, CSV, JSON
+        Lines or Feather files. Parquet and CSV that would need more than 1 GiB are read a part at a time.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     cutoff : int or str, optional
-        Cutoff of the measures that are given without one and can have one. The name of a kept column of whole numbers gives each
-        query its own cutoff, for example where pages have different numbers of places: `cutoff="slots"` turns nDCG into
-        `nDCG@slots`.
+        Cutoff of the measures that are given without one and can have one. The name of a kept column of whole
+        numbers gives each query its own cutoff, for example where pages have different numbers of places:
+        `cutoff="slots"` turns nDCG into `nDCG@slots`.
     convention : name or Convention, optional
-        Compute nDCG exactly as this tool does. The convention sets the parameters that a measure leaves at their defaults, the
-        order of tied documents, rounding, which queries are left out, and the mean. `fastndcg.conventions` lists all of them.
+        Compute nDCG exactly as this tool does. The convention sets the parameters that a measure leaves at
+        their defaults, the order of tied documents, rounding, which queries are left out, and the mean.
+        `fastndcg.conventions` lists all of them.
     threads : int, optional
         Default: all threads that Numba has. The values do not depend on it.
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
-        Only for tables and paths, as in `read_parquet`. If a convention orders tied documents by id and `doc_id` is not given,
-        the column of ids is found by its usual names.
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
+    nan, rank, ascending, unjudged, grades
+        Only for tables and paths, as in `read_parquet`. If a convention orders tied documents by id and
+        `doc_id` is not given, the column of ids is found by its usual names.
 
     Returns
     -------
@@ -105,8 +107,8 @@ def evaluate(
     Raises
     ------
     MeasureError
-        A measure that does not exist, or that has fewer discounts than there are ranks; a convention that does not exist, or that
-        cannot be reproduced on this data.
+        A measure that does not exist, or that has fewer discounts than there are ranks; a convention that
+        does not exist, or that cannot be reproduced on this data.
     InputError
         A grade for which a measure has no gain, or an invalid one.
     ColumnError, SourceError
@@ -180,7 +182,7 @@ def evaluate_part(
     convention: str | Convention | None,
     threads: int | None,
 ) -> Scores:
-    """Evaluate a part of the rankings, as `evaluate` does, but without warnings: those need all parts together."""
+    """Evaluate a part of the rankings as `evaluate` does, but without warnings, which need all parts."""
     if convention is None:
         return scoring.score(measures, rankings, threads)
     from fastndcg.convention.evaluation import evaluate_by_convention
@@ -208,15 +210,15 @@ def ndcg(
 ) -> Float64:
     """nDCG of each query of ragged arrays, or of the rows of matrices.
 
-    nDCG@k = DCG@k / IDCG@k, with DCG@k the sum over ranks i <= k of gain(grade_i) * discount(i) (Järvelin and Kekäläinen,
-    TOIS 2002).
+    nDCG@k = DCG@k / IDCG@k, with DCG@k the sum over ranks i <= k of gain(grade_i) * discount(i) (Järvelin and
+    Kekäläinen, TOIS 2002).
 
     Parameters
     ----------
     relevance, scores : (n_docs,), or (n_queries, n_docs_per_query)
     offsets, group, query_ids
-        One of these says which rows belong to which query: CSR offsets, the number of rows of each query, or the query id of each
-        row. Without them, a one-dimensional array is one query.
+        One of these says which rows belong to which query: CSR offsets, the number of rows of each query, or
+        the query id of each row. Without them, a one-dimensional array is one query.
     k : int, optional
         Cutoff: how many ranks count. Default: all.
     gain, discount, ties, ideal, empty

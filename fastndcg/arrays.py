@@ -74,8 +74,9 @@ def unmask(name: str, values: Any, unjudged: str = "refuse") -> Any:
     masked = np.ma.getmaskarray(values).ravel()
     if masked.any():
         raise InputError(
-            f"{name} has {count_of(int(masked.sum()), 'masked value')}; the first is at position {int(np.argmax(masked))}. Drop those "
-            "rows, or fill them, as in values.filled(0)",
+            f"{name} has {count_of(int(masked.sum()), 'masked value')}; "
+            f"the first is at position {int(np.argmax(masked))}. "
+            "Drop those rows, or fill them, as in values.filled(0)",
             *(OR_UNJUDGED if name in ("relevance", "y_true") else ()),
             ".",
         )
@@ -108,13 +109,14 @@ def _with_nan(name: str, values: Any, *, is_masked: bool) -> Any:
         is_exact = False
     if not is_exact and (abs(floats) >= 1 << 53).any():
         raise InputError(
-            f"{name} has nulls and whole numbers beyond 2^53, which floats cannot tell apart. Drop the rows with nulls."
+            f"{name} has nulls and whole numbers beyond 2^53, which floats cannot tell apart. "
+            "Drop the rows with nulls."
         )
     return floats
 
 
 def _on_processor(values: Any) -> Any:
-    """A tensor of PyTorch, CuPy or JAX as an array of NumPy, without a copy where it is in this memory already; others as they are."""
+    """Convert a tensor of PyTorch, CuPy or JAX to NumPy, without a copy if possible; others stay."""
     # of Arrow's, nulls are no numbers
     if not hasattr(values, "__dlpack__") or isinstance(values, np.ndarray) or is_arrow(values):
         return values
@@ -145,7 +147,8 @@ def as_array(name: str, values: Any, unjudged: str = "refuse") -> Array:
             raise InputTypeError(f"{name} is not an array of numbers: {error}") from None
     if array.ndim != 1:
         raise InputError(
-            f"{name} has shape {array.shape}; wanted one dimension. Use from_dense for a matrix, from_lists for lists."
+            f"{name} has shape {array.shape}; wanted one dimension. "
+            "Use from_dense for a matrix, from_lists for lists."
         )
     return array
 
@@ -210,7 +213,7 @@ def offsets_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
 
 
 def read_only(array: Array) -> Array:
-    """A view that cannot be written to: all arrays have one flag, as Numba would compile a second kernel for writeable ones."""
+    """Return a read-only view. Writeable arrays would need kernels of their own."""
     if not array.flags.writeable:
         return array
     view = array.view()

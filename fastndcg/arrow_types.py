@@ -1,4 +1,4 @@
-"""Arrow arrays of all types converted to the few that are computed with: one chunk, no views, no dictionaries."""
+"""Convert Arrow arrays of any type to the few types used here: one chunk, no views, no dictionaries."""
 
 from __future__ import annotations
 

@@ -87,7 +87,8 @@ def cast_offsets(name: str, values: npt.ArrayLike) -> Int64:
     if falls.any():
         first = int(np.argmax(falls))
         raise InputError(
-            f"{name} does not ascend: {array[first]} then {array[first + 1]} at position {first + 1}. Each entry is the end of a query."
+            f"{name} does not ascend: {array[first]} then {array[first + 1]} at position {first + 1}. "
+            "Each entry is the end of a query."
         )
     return array
 
@@ -95,7 +96,8 @@ def cast_offsets(name: str, values: npt.ArrayLike) -> Int64:
 def check_end(name: str, offsets: Int64, rows: int, of: str) -> None:
     if offsets[-1] != rows:
         raise InputError(
-            f"{name} ends at {offsets[-1]:,}, but {of} has {count_of(rows, 'value')}; the last offset is the number of documents"
+            f"{name} ends at {offsets[-1]:,}, but {of} has {count_of(rows, 'value')}; "
+            "the last offset is the number of documents"
         )
 
 
@@ -104,13 +106,15 @@ def cast_pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> Ju
         given_offsets, given_relevance = judged
     except (TypeError, ValueError):
         raise InputTypeError(
-            f"judged is a {type(judged).__name__}; wanted the pair (offsets, relevance) of all judged documents"
+            f"judged is a {type(judged).__name__}; wanted the pair (offsets, "
+            "relevance) of all judged documents"
         ) from None
     offsets = cast_offsets("judged offsets", given_offsets)
     relevance = cast_relevance("judged relevance", given_relevance)
     if len(offsets) - 1 != n_queries:
         raise InputError(
-            f"judged has {count_of(len(offsets) - 1, 'query')} and the rankings {n_queries:,}; give a pool, maybe empty, for each query"
+            f"judged has {count_of(len(offsets) - 1, 'query')} and the rankings {n_queries:,}; "
+            "give a pool, maybe empty, for each query"
         )
     check_end("judged offsets", offsets, len(relevance), "judged relevance")
     return JudgedPool(offsets, relevance)
@@ -153,7 +157,8 @@ def cast_queries(queries: Any, n_queries: int) -> pa.Table | None:
         raise InputTypeError(f"queries is a {type(queries).__name__} that is not a table: {error}") from None
     if table.num_rows != n_queries:
         raise InputError(
-            f"queries has {count_of(table.num_rows, 'row')} for {count_of(n_queries, 'query')}; give a row for each query"
+            f"queries has {count_of(table.num_rows, 'row')} for {count_of(n_queries, 'query')}; "
+            "give a row for each query"
         )
     # extension types are kept: those of pandas are periods and intervals of its own
     columns = [
@@ -196,6 +201,6 @@ def _check_widening(name: str, arrays: list[Array]) -> None:
     for query, array in enumerate(arrays):
         if array.dtype.kind in "iu" and array.size and (array.max() > 2**53 or array.min() < -(2**53)):
             raise InputError(
-                f"{name} of query {query} holds whole numbers beyond 2**53 and other lists do not fit their dtype, so they would "
-                "be rounded together as float64; give all lists as one integer dtype"
+                f"{name} of query {query} holds whole numbers beyond 2**53 and other lists do not fit their "
+                "dtype, so they would be rounded together as float64; give all lists as one integer dtype"
             )

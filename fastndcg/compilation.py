@@ -18,7 +18,7 @@ _QUERIES, _LENGTH = 1500, 100  # more documents than are worth threads
 
 
 class Compiled(NamedTuple):
-    """The result of `compile_kernels`: its folder, its size and time, and the environment of processes that will use it."""
+    """The result of `compile_kernels`: its folder, size and time, and the environment to set to use it."""
 
     folder: Path
     n_kernels: int
@@ -28,7 +28,10 @@ class Compiled(NamedTuple):
 
     def __str__(self) -> str:
         lines = [
-            f"{self.n_kernels} new kernels, {self.n_bytes / 1e6:.1f} MB in all, in {self.seconds:.0f} s: {self.folder}"
+            (
+                f"{self.n_kernels} new kernels, {self.n_bytes / 1e6:.1f} MB in all, in {self.seconds:.0f} s: "
+                f"{self.folder}"
+            )
         ]
         if self.environment:
             settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environment.items())
@@ -43,10 +46,12 @@ def compile_kernels(
     folder: str | os.PathLike[str] | None = None,
     cpu: str | None = None,
 ) -> Compiled:
-    """Compile the kernels that measures need, so that later processes do not wait. Kernels that exist already are kept.
+    """Compile the kernels that measures need, so that later processes do not wait. Kernels that exist already
+    are kept.
 
-    A separate process compiles them. The kernels of the default measures serve all measures that are sums over one ranking, whole
-    and fractional grades, rows in any order, one or all threads, and the readers of TREC and LETOR files.
+    A separate process compiles them. The kernels of the default measures serve all measures that are sums
+    over one ranking, whole and fractional grades, rows in any order, one or all threads, and the readers of
+    TREC and LETOR files.
 
     Parameters
     ----------
@@ -54,15 +59,17 @@ def compile_kernels(
     scores : "float32", "float64" or "int64", or several
         Types of the scores that will be ranked.
     folder : path, optional
-        Folder for the kernels, for example to copy it into an image, where it may be read-only. Default: the cache of this user.
+        Folder for the kernels, for example to copy it into an image, where it may be read-only. Default: the
+        cache of this user.
     cpu : str, optional
-        LLVM's name of the processor: "x86-64-v3" suits all processors with AVX2. Default: only the processor of this machine.
+        LLVM's name of the processor: "x86-64-v3" suits all processors with AVX2. Default: only the processor
+        of this machine.
 
     Returns
     -------
     Compiled
-        The number and size of the kernels, the time it took, and the environment variables with which processes find them.
-        `print` shows all of these.
+        The number and size of the kernels, the time it took, and the environment variables with which
+        processes find them. `print` shows all of these.
 
     Raises
     ------

@@ -29,23 +29,26 @@ class Estimate(NamedTuple):
 def snips(
     rankings: Rankings | RankingsStream, measures: Measures, *, threads: int | None = None
 ) -> list[Estimate]:
-    """Compute inverse-propensity-scored and self-normalised estimates over all queries, and their effective sample size.
+    """Compute inverse-propensity-scored and self-normalised estimates over all queries, and their effective
+    sample size.
 
     With w_d = 1 / max(propensity_d, clip), over the documents d of the queries q and the measure's discount:
 
         ips   = 1/n_queries * sum over q, d of gain_d * w_d * discount(rank of d)
         snips = sum over q, d of gain_d * w_d * discount(rank of d) / sum over q, d of gain_d * w_d
 
-    `ips` estimates the mean of the measure over queries without bias if every propensity is right and none is below `clip`
-    (Joachims, Swaminathan and Schnabel, WSDM 2017). `snips` estimates the mean discount of a unit of gain: it is consistent,
-    slightly biased, always within the discounts, and varies less (Swaminathan and Joachims, NIPS 2015).
+    `ips` estimates the mean of the measure over queries without bias if every propensity is right and none is
+    below `clip` (Joachims, Swaminathan and Schnabel, WSDM 2017). `snips` estimates the mean discount of a
+    unit of gain: it is consistent, slightly biased, always within the discounts, and varies less (Swaminathan
+    and Joachims, NIPS 2015).
 
-    The divisor of `snips` sums the weighted gains of all queries, so `snips` has the scale of the discounts, not of the measure.
-    Measures with ips='snips' divide within each query instead: in a query with one click, the propensity cancels, and with it the
-    correction.
+    The divisor of `snips` sums the weighted gains of all queries, so `snips` has the scale of the discounts,
+    not of the measure. Measures with ips='snips' divide within each query instead: in a query with one click,
+    the propensity cancels, and with it the correction.
 
-    The variance of both grows with the weights. If `effective_queries` is far below the number of queries, few queries decide the
-    result: raise `clip`, which lowers the variance and adds a bias towards 0, or collect more data.
+    The variance of both grows with the weights. If `effective_queries` is far below the number of queries,
+    few queries decide the result: raise `clip`, which lowers the variance and adds a bias towards 0, or
+    collect more data.
 
     Parameters
     ----------
@@ -78,8 +81,8 @@ def snips(
     >>> from fastndcg import Rankings
     >>> clicks = Rankings.from_lists([[1, 0], [0, 1]], [[0.9, 0.1], [0.9, 0.1]], propensity=[1, 0.5, 1, 0.5])
     >>> for estimate in snips(clicks, "DCG@10"):
-    ...     print(estimate.measure, round(estimate.ips, 4), round(estimate.snips, 4), round(estimate.effective_queries, 2))
-    DCG(ips=True)@10 1.1309 0.754 1.8
+    ...     print(estimate.measure, round(estimate.ips, 4), round(estimate.snips, 4))
+    DCG(ips=True)@10 1.1309 0.754
     """
     asked = as_measures(measures)
     for measure in asked:

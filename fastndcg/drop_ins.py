@@ -192,6 +192,7 @@ def _check_labels(true: npt.NDArray[Any]) -> None:
     fractional = true.dtype.kind == "f" and bool((true != np.floor(true)).any())
     kind = "continuous" if fractional else "binary" if distinct <= 2 else "multiclass"
     raise InputError(
-        "Only ('multilabel-indicator', 'continuous-multioutput', 'multiclass-multioutput') formats are supported. "
-        f"Got {kind} instead: y_true has shape {true.shape}, wanted (n_samples, n_labels) with more than one label"
+        "Only ('multilabel-indicator', 'continuous-multioutput', 'multiclass-multioutput') formats are "
+        f"supported. Got {kind} instead: y_true has shape {true.shape}, wanted (n_samples, "
+        "n_labels) with more than one label"
     )

@@ -75,7 +75,8 @@ Part = str | Argument | Call | Step | At
 class Message:
     """The message of an error or a warning.
 
-    >>> InputError("scores has 3 NaN values. Drop them", Step(" or pass ", Argument("nan", "last")), ".").in_words(lambda _: None)
+    >>> error = InputError("scores has NaN. Drop them", Step(" or pass ", Argument("nan", "last")), ".")
+    >>> error.in_words(lambda _: None)
     'scores has 3 NaN values. Drop them.'
     """
 

@@ -42,7 +42,8 @@ def explain(rankings: Mapping[str, Rankings], measure: MeasureLike, query: objec
 def explain(
     rankings: Rankings | Mapping[str, Rankings], measure: MeasureLike, query: object
 ) -> Explanation | Explanations:
-    """Show where the value of one query comes from: gain, discount and contribution of each document, beside the ideal.
+    """Show where the value of one query comes from: gain, discount and contribution of each document, beside
+    the ideal.
 
     The numbers are those that the kernels summed, so a wrong value can be traced to its cause.
 
@@ -63,8 +64,8 @@ def explain(
     InputError
         The query does not exist; the message names similar ids.
     MeasureError
-        The measure is not a sum over ranks: IPrec, SetAP, IDCG, NumRel, measures of several intents, and nDCG with
-        `ideal="returned"` and averaged ties.
+        The measure is not a sum over ranks: IPrec, SetAP, IDCG, NumRel, measures of several intents, and nDCG
+        with `ideal="returned"` and averaged ties.
 
     See Also
     --------
@@ -194,7 +195,8 @@ class Explanation(AsFrame):
 
     @property
     def missed(self) -> Table:
-        """Judged documents that were not returned, as a table of `grade`, `gain` and number of `documents`, best first.
+        """Judged documents that were not returned, as a table of `grade`, `gain` and number of `documents`,
+        best first.
 
         `at_top` is how much the value would rise if one of these documents were ranked first.
         """
@@ -230,10 +232,11 @@ class Explanation(AsFrame):
         return float(scoring.score((self._cut,), more, 1).values[0, 0])
 
     def swaps(self, n: int = 10) -> Table:
-        """The exchanges of two documents that raise the value most: `rank`, `with_rank` and the rise, `gains`; largest first.
+        """The exchanges of two documents that raise the value most: `rank`, `with_rank` and the rise,
+        `gains`; largest first.
 
-        Each exchange is evaluated by itself. In a long list not all are tried: for each rank that counts and each larger gain, only
-        those with the highest and the lowest document of that gain below the rank.
+        Each exchange is evaluated by itself. In a long list not all are tried: for each rank that counts and
+        each larger gain, only those with the highest and the lowest document of that gain below the rank.
         """
         order, ranked = self._order[: self._n_ranked], self._n_ranked
         pairs = _pairs(self._gains[order], len(self._ranks.added), ranked)
@@ -277,8 +280,8 @@ class Explanation(AsFrame):
         """A row for each document, by falling score, and further rows if the ideal ranking is longer.
 
         - rank (null for dropped documents), doc_id, grade (null if unjudged) and score;
-        - gain of the document; expected_gain, the number that the kernels hold for the rank: for tied documents the expected value,
-          for AP the precision; discount, null beyond the cutoff;
+        - gain of the document; expected_gain, the number that the kernels hold for the rank: for tied
+          documents the expected value, for AP the precision; discount, null beyond the cutoff;
         - contribution, what the rank adds to the value; cumulative, the value so far;
         - ideal_grade and ideal_contribution at this rank of the ideal ranking, null if the measure has none;
         - tie_group, a number for each group of tied documents, null for documents that are not tied.
@@ -286,7 +289,7 @@ class Explanation(AsFrame):
         return self._table
 
     def plot(self, ranks: int = 50) -> Chart:
-        """Plot what each rank adds, beside the ideal. See `fastndcg.plot.contributions`. It needs the extra `plot`."""
+        """Plot the contribution of each rank, beside the ideal. See `fastndcg.plot.contributions`."""
         from fastndcg.plot.charts import contributions
 
         return contributions(self, ranks)
@@ -380,7 +383,7 @@ class Explanations(AsFrame, dict[str, Explanation]):
         return f"{first.measure} of query {name}: {values}"
 
     def _texts(self) -> list[list[str]]:
-        """Systems side by side: for each rank and system, document id, grade, contribution and the value so far."""
+        """Systems side by side: the document id, grade, contribution and cumulative value of each rank."""
         header, columns = ["rank"], []
         n = min(max(len(each.to_arrow()) for each in self.values()), _SHOWN)
         for name, each in self.items():
@@ -473,7 +476,7 @@ def _missed_grades(rankings: Rankings) -> tuple[Float64, Int64]:
 
 
 def _pairs(gains: Float64, counted: int, ranked: int) -> list[tuple[int, int]]:
-    """Pairs of ranks whose lower document gains more: all, or in a long list only the highest and lowest of each gain."""
+    """Pairs of ranks whose lower document gains more: all; in a long list the first and last of each gain."""
     whole = ranked * ranked * max(counted, 1) <= _MOST_EXCHANGED
     pairs: list[tuple[int, int]] = []
     for rank in range(min(counted, ranked)):

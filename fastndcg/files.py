@@ -40,7 +40,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise `SourceError`, as `whole_file` would, where a file cannot be written; for what takes long before it writes."""
+    """Raise `SourceError`, as `whole_file` would, if a file cannot be written; for long computations."""
     handle, draft = _draft(Path(path))
     if handle is None:
         draft.unlink()
@@ -60,7 +60,7 @@ def _draft(target: Path) -> tuple[int | None, Path]:
     handle = _nameless(target.parent)
     if handle is not None:
         return handle, _HANDLES / str(handle)
-    import tempfile  # here, because it brings random and hashlib: a fifth of what importing this package takes
+    import tempfile  # here, because it imports random and hashlib: a fifth of the package's import time
 
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".draft", dir=target.parent)
@@ -86,7 +86,7 @@ def _nameless(folder: Path) -> int | None:
 
 def _give_name(draft: Path, target: Path) -> Path:
     """The draft under a name of its own beside the target, which it can then replace."""
-    # without a folder's handle Python calls link(), which on Linux does not follow the link that a handle is seen as
+    # without a folder's handle Python calls link(), which on Linux does not follow the link of a handle
     folder = os.open(_HANDLES, os.O_RDONLY)
     try:
         while True:

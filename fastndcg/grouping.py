@@ -180,14 +180,16 @@ def _plain_ids(query_ids: Any) -> pa.Array:
     column = arrow_column("query_ids", query_ids)
     if pa.types.is_floating(column.type):
         raise InputTypeError(
-            f"query_ids is {column.type}; wanted integers or strings, so cast them, as in query_ids.astype('int64')"
+            f"query_ids is {column.type}; wanted integers or strings, so cast them, "
+            "as in query_ids.astype('int64')"
         )
     if pa.types.is_nested(column.type) or (pa.types.is_null(column.type) and len(column)):
         raise InputTypeError(f"query_ids is {column.type}; wanted integers or strings")
     if column.null_count:
         first = int(np.argmax(array_of(column.is_null())))
         raise InputError(
-            f"query_ids has {count_of(column.null_count, 'null')}; the first is at row {first}. Drop those rows or name their query."
+            f"query_ids has {count_of(column.null_count, 'null')}; the first is at row {first}. "
+            "Drop those rows or name their query."
         )
     if pa.types.is_dictionary(column.type):
         column = combine(column)

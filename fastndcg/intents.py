@@ -24,7 +24,7 @@ _MOST_INTENTS = 2**20  # of a query: memory for each is held, whether it occurs 
 
 
 class IntentGrades(NamedTuple):
-    """Document `d` owns the entries `offsets[d]:offsets[d + 1]`; intents are numbered from 0 in each query, and ascend."""
+    """Document `d` owns `offsets[d]:offsets[d + 1]`; intents count from 0 in each query, and ascend."""
 
     offsets: Int64  # (n_docs + 1,)
     numbers: Int64  # (n_entries,): intent of each entry
@@ -52,7 +52,7 @@ class IntentGrades(NamedTuple):
 
 
 class IntentProbabilities(NamedTuple):
-    """Query `q` owns `values[offsets[q]:offsets[q + 1]]`: the probability of each of its intents, in their order."""
+    """Query `q` owns `values[offsets[q]:offsets[q + 1]]`: the probabilities of its intents, in order."""
 
     offsets: Int64  # (n_queries + 1,)
     values: npt.NDArray[np.float64]
@@ -89,13 +89,15 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
     found = _of_arrays(name, values) if isinstance(values, tuple) else _of_lists(name, values)
     if len(found.offsets) - 1 != rows:
         raise InputError(
-            f"{name} has lists for {count_of(len(found.offsets) - 1, 'document')} where there are {rows:,}; give one, maybe empty, for each"
+            f"{name} has lists for {count_of(len(found.offsets) - 1, 'document')} where there are {rows:,}; "
+            "give one, maybe empty, for each"
         )
     if found.grades.dtype.kind == "f" and not np.isfinite(found.grades).all():
         entry = int(np.argmin(np.isfinite(found.grades)))
         raise InputError(
-            f"{name} has the grade {found.grades[entry]} for intent {found.numbers[entry]} of {_document(found.offsets, entry)}; "
-            "wanted finite grades, and None for an intent that it was not judged for"
+            f"{name} has the grade {found.grades[entry]} for intent {found.numbers[entry]} "
+            f"of {_document(found.offsets, entry)}; wanted finite grades, and None for an intent that it "
+            "was not judged for"
         )
     return IntentGrades(*map(read_only, found))
 
@@ -113,7 +115,8 @@ def probabilities(
     lists = _list_array(name, values, "probabilities of its intents, as in [[0.7, 0.3], [1.0]]")
     if len(lists) != n_queries:
         raise InputError(
-            f"{name} has {count_of(len(lists), 'list')} for {count_of(n_queries, 'query')}; give one, maybe empty, for each"
+            f"{name} has {count_of(len(lists), 'list')} for {count_of(n_queries, 'query')}; "
+            "give one, maybe empty, for each"
         )
     offsets, flat = _flat(lists)
     if flat.null_count or lists.null_count:
@@ -124,7 +127,8 @@ def probabilities(
         first = int(np.argmax(bad))
         query = int(np.searchsorted(offsets, first, side="right")) - 1
         raise InputError(
-            f"{name} holds {numbers[first]} for intent {first - offsets[query]} of query {name_of(query)}; wanted finite numbers from 0"
+            f"{name} holds {numbers[first]} for intent {first - offsets[query]} of query {name_of(query)}; "
+            "wanted finite numbers from 0"
         )
     return IntentProbabilities(read_only(offsets), read_only(numbers))
 
@@ -136,12 +140,14 @@ def _of_arrays(name: str, arrays: tuple[Any, ...]) -> IntentGrades:
     offsets, numbers, grades = (np.asarray(array) for array in arrays)
     if any(array.dtype.kind not in "ui" for array in (offsets, numbers)) or grades.dtype.kind not in "buif":
         raise InputTypeError(
-            f"{name} has dtypes {offsets.dtype}, {numbers.dtype} and {grades.dtype}; {wanted}, the first two whole numbers"
+            f"{name} has dtypes {offsets.dtype}, {numbers.dtype} and {grades.dtype}; "
+            f"{wanted}, the first two whole numbers"
         )
     ends = not len(offsets) or offsets[0] != 0 or offsets[-1] != len(numbers)
     if ends or len(numbers) != len(grades) or (offsets[1:] < offsets[:-1]).any():
         raise InputError(
-            f"{name} has offsets that do not ascend from 0 to its {len(numbers)} intents and {len(grades)} grades; {wanted}"
+            f"{name} has offsets that do not ascend from 0 to its {len(numbers)} intents and {len(grades)} "
+            f"grades; {wanted}"
         )
     if len(numbers) and (numbers.min() < 0 or numbers.max() >= _MOST_INTENTS):
         number = numbers.min() if numbers.min() < 0 else numbers.max()
@@ -156,7 +162,8 @@ def _of_arrays(name: str, arrays: tuple[Any, ...]) -> IntentGrades:
     if twice.any():
         entry = int(np.argmax(twice))
         raise InputError(
-            f"{name} has intent {numbers[entry]} of {_document(offsets, entry)} twice; a document has one grade for each"
+            f"{name} has intent {numbers[entry]} of {_document(offsets, entry)} twice; "
+            "a document has one grade for each"
         )
     return IntentGrades(offsets, numbers, grades)
 

@@ -62,7 +62,7 @@ class Ranges:
         return self._bounds[find_measure(measure, self.measures, "was not asked for")]
 
     def summary(self) -> Table:
-        """A row for each measure: `measure`, the three means, and `moves`: whether the outer two differ by more than 0.001."""
+        """The three means of each measure, and `moves`: worst and best differ by more than 0.001."""
         weight = self._rankings.weight
         means = [
             [_mean(values, weight, skip=measure.params.get("empty") == "skip") for values in bounds]
@@ -80,7 +80,7 @@ class Ranges:
         )
 
     def to_arrow(self) -> pa.Table:
-        """A row for each query: its columns, then three for each measure, such as "AP worst", "AP expected" and "AP best"."""
+        """A row for each query: its columns, then "AP worst", "AP expected", "AP best" for each measure."""
         table = self.queries
         for measure, bounds in self._bounds.items():
             for name, values in zip(self._names, bounds, strict=True):
@@ -113,7 +113,8 @@ class Ranges:
 
 
 def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) -> Ranges:
-    """Compute the worst, expected and best value of each query over all orders of tied documents. Each query is ranked once.
+    """Compute the worst, expected and best value of each query over all orders of tied documents. Each query
+    is ranked once.
 
     Parameters
     ----------
@@ -126,7 +127,8 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     Returns
     -------
     Ranges
-        `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that ties could move by more than 0.001.
+        `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that ties could move by more
+        than 0.001.
 
     Raises
     ------
@@ -142,9 +144,9 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
 
     Notes
     -----
-    Within ties, the worst value ranks documents of low gain first, and the best value those of high gain. These are the lowest
-    and highest possible values, with two exceptions: nDCG with `ideal="returned"`, whose ideal changes with the order, and infAP
-    if documents of the pool were left unjudged.
+    Within ties, the worst value ranks documents of low gain first, and the best value those of high gain.
+    These are the lowest and highest possible values, with two exceptions: nDCG with `ideal="returned"`, whose
+    ideal changes with the order, and infAP if documents of the pool were left unjudged.
 
     References
     ----------
@@ -173,7 +175,8 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
 def judgment_range(
     rankings: Rankings, measures: Any, *, top: float | None = None, threads: int | None = None
 ) -> Ranges:
-    """Compute the lowest, actual and highest value of each query over all grades that its unjudged documents may have.
+    """Compute the lowest, actual and highest value of each query over all grades that its unjudged documents
+    may have.
 
     Parameters
     ----------
@@ -188,14 +191,15 @@ def judgment_range(
     Returns
     -------
     Ranges
-        `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that judgments could move by more than 0.001.
+        `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that judgments could move by
+        more than 0.001.
 
     Raises
     ------
     MeasureError
-        A measure without an exact range; the message names an alternative. These are measures of several intents; nDCG with
-        `ideal="returned"` if a group of tied documents crosses the cutoff; discounts that rise; `Judged` and `RBPresidual`, which
-        count judgments.
+        A measure without an exact range; the message names an alternative. These are measures of several
+        intents; nDCG with `ideal="returned"` if a group of tied documents crosses the cutoff; discounts that
+        rise; `Judged` and `RBPresidual`, which count judgments.
     InputError
         No document was judged, and `top` is not given; or it is not a finite number.
 
@@ -206,17 +210,20 @@ def judgment_range(
 
     Notes
     -----
-    An unjudged document may get the grade 0, any grade that occurs up to `top`, or `top`. It then counts as judged: it enters the
-    ideal ranking and recall, and the measure's `judged_only` and `unjudged` have no effect. All such assignments of grades are
-    considered, and each bound is the value of one of them. Grades in between would not widen the range of nDCG if gains rise with
-    grades. `value` is that of the rankings as they are. It may lie outside the bounds if unjudged documents are dropped, or have a
-    gain that no grade has.
+    An unjudged document may get the grade 0, any grade that occurs up to `top`, or `top`. It then counts as
+    judged: it enters the ideal ranking and recall, and the measure's `judged_only` and `unjudged` have no
+    effect. All such assignments of grades are considered, and each bound is the value of one of them. Grades
+    in between would not widen the range of nDCG if gains rise with grades. `value` is that of the rankings as
+    they are. It may lie outside the bounds if unjudged documents are dropped, or have a gain that no grade
+    has.
 
-    An assignment that makes a query empty counts by the measure's `empty`, and is left out if that is "nan" or "skip". Documents
-    that were neither returned nor judged are not considered; `RBPresidual` is what they could add to RBP.
+    An assignment that makes a query empty counts by the measure's `empty`, and is left out if that is "nan"
+    or "skip". Documents that were neither returned nor judged are not considered; `RBPresidual` is what they
+    could add to RBP.
 
-    Most measures take the time of a few evaluations. Measures that divide by the number of relevant documents, such as AP, R and F,
-    are evaluated for each such number: as many evaluations as a query has unjudged documents.
+    Most measures take the time of a few evaluations. Measures that divide by the number of relevant
+    documents, such as AP, R and F, are evaluated for each such number: as many evaluations as a query has
+    unjudged documents.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Rankings`: grades, scores and ids of many queries. All input is checked here, once; other code trusts the arrays."""
+"""`Rankings`: grades, scores and ids of many queries. All input is checked here, and nowhere else."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ class Rankings:
 
     Notes
     -----
-    Arrays are used without a copy if their dtype and layout allow it, as read-only views. Do not change an array while a
-    `Rankings` uses it.
+    Arrays are used without a copy if their dtype and layout allow it, as read-only views. Do not change an
+    array while a `Rankings` uses it.
 
     Examples
     --------
@@ -138,7 +138,8 @@ class Rankings:
 
     def __init__(self, *_: object, **__: object) -> None:
         raise InputTypeError(
-            "Rankings is made by its named constructors: from_offsets, from_groups, from_query_ids, from_dense, from_lists, from_arrow"
+            "Rankings is made by its named constructors: from_offsets, from_groups, from_query_ids, "
+            "from_dense, from_lists, from_arrow"
         )
 
     # ---- constructors ----
@@ -224,7 +225,8 @@ class Rankings:
         n_queries, n_docs = len(checked) - 1, len(grades)
         if n_docs != len(values):
             raise InputError(
-                f"relevance has {count_of(n_docs, 'value')} and scores {len(values):,}; give both for each document"
+                f"relevance has {count_of(n_docs, 'value')} and scores {len(values):,}; "
+                "give both for each document"
             )
         check_end("offsets", checked, n_docs, "relevance")
         flags = None if is_judged is None else cast_flags(is_judged, n_docs)
@@ -274,13 +276,15 @@ class Rankings:
         if sizes.size and sizes.min() < 0:
             first = int(np.argmax(sizes < 0))
             raise InputError(
-                f"group has a negative size, {sizes[first]} at position {first}; each is the number of documents of a query"
+                f"group has a negative size, {sizes[first]} at position {first}; "
+                "each is the number of documents of a query"
             )
         total = int(sizes.sum())
         rows = len(as_array("relevance", relevance, columns.get("unjudged", "refuse")))
         if total != rows:
             raise InputError(
-                f"group adds up to {count_of(total, 'document')}, but relevance has {rows:,}; give the size of every query, in row order"
+                f"group adds up to {count_of(total, 'document')}, but relevance has {rows:,}; "
+                "give the size of every query, in row order"
             )
         return cls.from_offsets(offsets_from(sizes), relevance, scores, **columns)
 
@@ -377,14 +381,16 @@ class Rankings:
         score = np.asarray(unmask("y_score", y_score))
         if true.ndim != 2 or true.shape != score.shape:
             raise InputError(
-                f"y_true has shape {true.shape} and y_score {score.shape}; wanted two equal shapes (n_queries, n_docs_per_query)"
+                f"y_true has shape {true.shape} and y_score {score.shape}; "
+                "wanted two equal shapes (n_queries, n_docs_per_query)"
             )
         n_queries, width = true.shape
         if mask is not None:
             kept = np.asarray(unmask("mask", mask))
             if kept.shape != true.shape or kept.dtype != np.bool_:
                 raise InputError(
-                    f"mask has shape {kept.shape} and dtype {kept.dtype}; wanted True and False in the shape of y_true, {true.shape}"
+                    f"mask has shape {kept.shape} and dtype {kept.dtype}; "
+                    f"wanted True and False in the shape of y_true, {true.shape}"
                 )
             places = np.nonzero(kept)[1]
             return cls._of_lists(offsets_from(kept.sum(axis=1)), true[kept], score[kept], columns, places)
@@ -417,19 +423,22 @@ class Rankings:
         if scores is None:
             if columns.get("ascending"):
                 raise InputError(
-                    "ascending is True and there are no scores; lists without scores stand in rank order, best first"
+                    "ascending is True and there are no scores; lists without scores stand in rank order, "
+                    "best first"
                 )
             rank_order = np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1)
             return cls._of_lists(offsets, flat, rank_order, columns)
         score_lengths, flat_scores = flatten("scores", scores)
         if len(score_lengths) != len(lengths):
             raise InputError(
-                f"scores has {count_of(len(score_lengths), 'list')} and relevance {len(lengths):,}; give one of each for every query"
+                f"scores has {count_of(len(score_lengths), 'list')} and relevance {len(lengths):,}; "
+                "give one of each for every query"
             )
         if not np.array_equal(lengths, score_lengths):
             query = int(np.argmax(lengths != score_lengths))
             raise InputError(
-                f"query {query} has {count_of(lengths[query], 'grade')} and {count_of(score_lengths[query], 'score')}; give one score for each document"
+                f"query {query} has {count_of(lengths[query], 'grade')} "
+                f"and {count_of(score_lengths[query], 'score')}; give one score for each document"
             )
         return cls._of_lists(offsets, flat, flat_scores, columns)
 
@@ -442,7 +451,7 @@ class Rankings:
         columns: ColumnsAndIds,
         places: Int64 | None = None,
     ) -> Self:
-        """`from_offsets`, where messages name positions in lists: `places` of documents, if those are not consecutive."""
+        """`from_offsets`, whose messages name positions in lists: `places` of documents, if with gaps."""
 
         def placed(at: At, row: int) -> At:
             start = offsets[np.searchsorted(offsets, row, side="right") - 1]
@@ -518,8 +527,8 @@ class Rankings:
         Parameters
         ----------
         qrels, run
-            Dicts of dicts (query -> document -> number), ir_measures' Qrel and ScoredDoc tuples, or tables that `from_arrow`
-            accepts, except dicts of columns.
+            Dicts of dicts (query -> document -> number), ir_measures' Qrel and ScoredDoc tuples, or tables
+            that `from_arrow` accepts, except dicts of columns.
         missing, ties, nan
             As in `read_trec`. `missing`: "zero" counts every query of the qrels, "skip" only queries in both.
             `ties`: the order of tied documents for measures with ties="input". `nan`: refuse NaN scores, or
@@ -529,8 +538,8 @@ class Rankings:
         keep, weight, rank, ascending, unjudged, grades
             As in `read_qrels_run`. Kept columns and weights come from the judgments, which must be a table.
         intents : bool or str
-            True: each judgment is for one intent. Dicts hold it as query -> document -> intent -> number, tables in a column with
-            a usual name, tuples as `iteration`. A string names the column.
+            True: each judgment is for one intent. Dicts hold it as query -> document -> intent -> number,
+            tables in a column with a usual name, tuples as `iteration`. A string names the column.
 
         Raises
         ------
@@ -569,7 +578,8 @@ class Rankings:
                 ("judged", "judged_intents") if judged_intents is None else ("judged_intents", "judged")
             )
             raise InputError(
-                f"{given} is given without {missing}; with intents, the pool has a grade and a list of intent grades for each document"
+                f"{given} is given without {missing}; with intents, the pool has a grade and a list "
+                "of intent grades for each document"
             )
         if self.judged is not None:
             fields["judged_intents"] = intent_grades(
@@ -621,7 +631,7 @@ class Rankings:
 
     @cached_property
     def queries(self) -> pa.Table:
-        """A row for each query: the id under its own name (default `query_id`), kept columns, and `weight` if any."""
+        """A row for each query: the id under its own name, or `query_id`, kept columns, and any `weight`."""
         name_of_ids = self.__dict__["_query_name"]
         columns = {name_of_ids: self.query_ids}
         kept = self.__dict__["_kept"]
@@ -643,7 +653,7 @@ class Rankings:
 
     @cached_property
     def _distinct_grades(self) -> Array:
-        """All distinct grades of scored and judged documents, ascending; float64 or the grades' own integer dtype."""
+        """All distinct grades of scored and judged documents, ascending; float64 or the grades' integers."""
         found = [
             np.unique(values[block : block + _BLOCK])
             for values in self._judged_grades()
@@ -659,7 +669,7 @@ class Rankings:
 
     @property
     def _with_pooled(self) -> Rankings | None:
-        """The rankings where unjudged documents of the pool have a negative grade; None without such documents."""
+        """The rankings if unjudged documents of the pool have negative grades; otherwise None."""
         if self.is_judged is None or self.relevance.dtype.kind not in "if":
             return None
         pooled = (self.relevance < 0) & ~self.is_judged
@@ -718,7 +728,8 @@ class Rankings:
         """
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise InputTypeError(
-                f"rankings[{part!r}] is not a run of queries; wanted a slice of step 1, as in rankings[100:200]"
+                f"rankings[{part!r}] is not a run of queries; "
+                "wanted a slice of step 1, as in rankings[100:200]"
             )
         start, stop, _ = part.indices(self.n_queries)
         stop = max(start, stop)
@@ -818,7 +829,8 @@ class Rankings:
             first = int(np.argmax(bad))
             where = self._at(first) if name == "relevance" else f" at row {first} of the pool"
             raise InputError(
-                f"{name} has {count_of(int(bad.sum()), 'value that is not finite')}; the first is {values[first]}",
+                f"{name} has {count_of(int(bad.sum()), 'value that is not finite')}; "
+                f"the first is {values[first]}",
                 where,
                 ". Drop those rows",
                 *(OR_UNJUDGED if name == "relevance" and np.isnan(values[bad]).all() else ()),
@@ -836,9 +848,10 @@ class Rankings:
         if len(lacking):
             query = int(lacking[0])
             warn(
-                f"judged lacks documents that were scored, in {count_of(len(lacking), 'query')}: query {self._name_of(query)} has "
-                f"{count_of(int(returned[query]), 'scored document')} with a grade above 0 and {pooled[query]} in its pool, so that R, AP "
-                "and nDCG may pass 1. The pool holds all judged documents of a query, returned or not: add these to it, or say ",
+                f"judged lacks documents that were scored, in {count_of(len(lacking), 'query')}: "
+                f"query {self._name_of(query)} has {count_of(int(returned[query]), 'scored document')} with "
+                f"a grade above 0 and {pooled[query]} in its pool, so that R, AP and nDCG may pass 1. "
+                "The pool holds all judged documents of a query, returned or not: add these to it, or say ",
                 Argument("is_judged", False),
                 " of them.",
             )
@@ -860,8 +873,8 @@ class Rankings:
                 of_query, code = divmod(int(keys[twice[0]]), len(coded.dictionary))
                 name = coded.dictionary[code].as_py()
                 raise InputError(
-                    f"document {_quote(name)} of query {self._name_of(first + of_query)} is there twice. A document has one entry for a "
-                    "query: drop one of the two."
+                    f"document {_quote(name)} of query {self._name_of(first + of_query)} is there twice. "
+                    "A document has one entry for a query: drop one of the two."
                 )
 
     def _check_probabilities(self) -> None:
@@ -882,8 +895,9 @@ class Rankings:
                 entry = int(np.argmax(beyond))
                 known = int(np.diff(chances.offsets)[query[entry]])
                 raise InputError(
-                    f"intent_probabilities has {known} for query {self._name_of(int(query[entry]))}, which has an intent number "
-                    f"{intents.numbers[entry]}; give one for each intent, numbered from 0"
+                    f"intent_probabilities has {known} for query {self._name_of(int(query[entry]))}, "
+                    f"which has an intent number {intents.numbers[entry]}; "
+                    "give one for each intent, numbered from 0"
                 )
 
     def _at(self, row: int, *, first: bool = False) -> At:
@@ -937,7 +951,8 @@ def _cast_propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[n
     if bad.any():
         first = int(np.argmax(bad))
         raise InputError(
-            f"propensity has {count_of(int(bad.sum()), 'value that is not above 0 and up to 1')}; the first is {propensity[first]}",
+            f"propensity has {count_of(int(bad.sum()), 'value that is not above 0 and up to 1')}; "
+            f"the first is {propensity[first]}",
             rankings._at(first),
             ". A propensity is the probability that the document was seen; give a small one, not 0, to "
             "what was hardly ever seen, and cut its weight with clip=.",

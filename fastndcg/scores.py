@@ -129,24 +129,28 @@ class Scores(AsFrame):
     def mean(self) -> dict[str, float]:
         """The mean of each measure by its notation: correctly rounded, and weighted if there are weights.
 
-        Any other spelling of a measure finds its mean too, as in `mean()["Recall@10"]`. Queries where the measure is undefined are
-        left out if its `empty` is "skip"; if it is "nan", one such query makes the mean NaN.
+        Any other spelling of a measure finds its mean too, as in `mean()["Recall@10"]`. Queries where the
+        measure is undefined are left out if its `empty` is "skip"; if it is "nan", one such query makes the
+        mean NaN.
         """
         return Means({str(measure): self._mean(row) for row, measure in enumerate(self.measures)})
 
     def summary(
         self, confidence: float | None = None, method: str = "t", *, resamples: int = 10_000, seed: int = 0
     ) -> Summary:
-        """Mean, standard deviation and quartiles of each measure, the number of queries, and how many of them are empty.
+        """Mean, standard deviation and quartiles of each measure, the number of queries, and how many of them
+        are empty.
 
         Parameters
         ----------
         confidence : float, optional
-            For example 0.95: adds a confidence interval for the mean, from `low` to `high`. It is mean ± t(n - 1) * std / sqrt(n).
-            Weighted means take the linearised error of a ratio, with (sum of w)^2 / (sum of w^2) - 1 degrees of freedom.
+            For example 0.95: adds a confidence interval for the mean, from `low` to `high`. It is mean ± t(n
+            - 1) * std / sqrt(n). Weighted means take the linearised error of a ratio, with (sum of w)^2 /
+            (sum of w^2) - 1 degrees of freedom.
         method : "t", "percentile", "bca" or "studentised"
-            How intervals are computed: by Student's t, or by one of three bootstraps, which draw queries with replacement. With few
-            queries, bootstrap intervals miss the true mean more often than `confidence` says.
+            How intervals are computed: by Student's t, or by one of three bootstraps, which draw queries with
+            replacement. With few queries, bootstrap intervals miss the true mean more often than `confidence`
+            says.
         resamples, seed : int
             The number of bootstrap resamples, and the seed of the draws. The draws depend on nothing else.
 
@@ -159,8 +163,8 @@ class Scores(AsFrame):
         --------
         >>> from fastndcg import Rankings, evaluate
         >>> evaluate(Rankings.from_lists([[3, 2, 0], [0, 1], [1, 0]]), "nDCG@2").summary(0.95)
-        measure      mean       low      high       std       min       q25    median       q75       max  queries  empty
-        nDCG@2   0.876977  0.347650  1.406304  0.213083  0.630930  0.815465  1.000000  1.000000  1.000000        3      0
+        measure      mean       low      high       std       min ...       max  queries  empty
+        nDCG@2   0.876977  0.347650  1.406304  0.213083  0.630930 ...  1.000000        3      0
         """
         check_choice("method", method, ("t", *METHODS))
         resamples, seed = check_resamples(resamples, seed)
@@ -195,9 +199,10 @@ class Scores(AsFrame):
         Returns
         -------
         Table
-            The columns, `queries` (how many), and the mean of each measure, weighted if there are weights. With `confidence` also
-            `small`, true for groups of fewer than 30 queries, whose intervals are unreliable; and after each mean its interval,
-            `_low` to `_high`, and `_empty`, the number of queries where the measure is undefined.
+            The columns, `queries` (how many), and the mean of each measure, weighted if there are weights.
+            With `confidence` also `small`, true for groups of fewer than 30 queries, whose intervals are
+            unreliable; and after each mean its interval, `_low` to `_high`, and `_empty`, the number of
+            queries where the measure is undefined.
 
         Raises
         ------
@@ -209,8 +214,8 @@ class Scores(AsFrame):
         >>> from fastndcg import Rankings, evaluate
         >>> kept = {"country": ["de", "fr", "de", "fr"], "device": ["tv", "tv", "tv", "pc"]}
         >>> scores = evaluate(Rankings.from_lists([[1, 0], [0, 1], [0, 1], [1]], queries=kept), "RR")
-        >>> scores.by(["country", "device"]).to_pydict()
-        {'country': ['de', 'fr', 'fr'], 'device': ['tv', 'tv', 'pc'], 'queries': [2, 1, 1], 'RR': [0.75, 0.5, 1.0]}
+        >>> scores.by(["country", "device"]).select(["country", "device", "RR"]).to_pydict()
+        {'country': ['de', 'fr', 'fr'], 'device': ['tv', 'tv', 'pc'], 'RR': [0.75, 0.5, 1.0]}
         >>> scores.by("country", confidence=0.95).column_names
         ['country', 'queries', 'small', 'RR', 'RR_low', 'RR_high', 'RR_empty']
         """
@@ -239,7 +244,8 @@ class Scores(AsFrame):
         return Table(pa.table(table), keys, pages)
 
     def worst(self, measure: object, n: int = 20) -> Table:
-        """The queries with the lowest values of a measure, lowest first; queries of equal value keep their order.
+        """The queries with the lowest values of a measure, lowest first; queries of equal value keep their
+        order.
 
         Parameters
         ----------
@@ -323,7 +329,7 @@ class Scores(AsFrame):
         return table
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_arrow()` to a Parquet file, which appears complete or not at all. Raises `SourceError` if writing fails."""
+        """Write `to_arrow()` to Parquet, whole or not at all. Raises `SourceError` if writing fails."""
         import pyarrow.parquet as pq
 
         with whole_file(path) as draft:
@@ -370,7 +376,7 @@ class Means(dict[str, float]):
 
 
 def _field_of(measure: Measure) -> pa.Field:
-    """The column of a measure, named as the user spelled it. If the notation differs, the metadata holds it."""
+    """The column of a measure, named as the user wrote it; the metadata hold the notation if it differs."""
     notation = str(measure)
     metadata = None if measure.label == notation else {NOTATION: notation}
     return pa.field(measure.label, pa.float64(), metadata=metadata)
@@ -407,7 +413,8 @@ def check_kept(names: Sequence[str], kept: Sequence[str], purpose: str = "") -> 
 
 
 def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[npt.NDArray[np.int64]]]:
-    """Distinct combinations of values, including null, in order of first appearance: their columns, and the rows of each.
+    """Distinct combinations of values, including null, in order of first appearance: their columns, and the
+    rows of each.
 
     >>> groups_of([pa.chunked_array([["b", None], ["b"]])])[1]
     [array([0, 2]), array([1])]
@@ -540,5 +547,5 @@ class Summary(Table):
         return [header, *rows]
 
     def text(self, width: int = 0) -> str:
-        """The table as text of at most `width` characters a line (0: no limit). Measures and means are always shown."""
+        """The table as text of at most `width` characters a line (0: no limit), with all means."""
         return fit(self._texts(), len(self._labels), self._DROPS, width)

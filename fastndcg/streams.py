@@ -1,6 +1,7 @@
 """Streams: rankings of any size are read and evaluated a part at a time, in bounded memory.
 
-Only the values of queries are kept. They have the same bits as in memory, since no value depends on other queries.
+Only the values of queries are kept. They have the same bits as in memory, since no value depends on other
+queries.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ class RankingsStream(ABC):
 
     @abstractmethod
     def __iter__(self) -> Iterator[Rankings]:
-        """All rankings. Queries come in order of first appearance if rows are grouped by query, otherwise in any order."""
+        """Yield all rankings, by first appearance of queries if rows are grouped, otherwise in any order."""
 
     @abstractmethod
     def _in_order(self) -> Generator[Rankings, None, None]:
-        """All rankings, in order. Raises `NotGroupedError` at the first query whose rows are not contiguous."""
+        """Yield all rankings, in order. Raises `NotGroupedError` at the first query with scattered rows."""
 
     @abstractmethod
     def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
@@ -84,7 +85,8 @@ def evaluate_stream(
 ) -> Scores:
     """Scores of all queries of a stream, in the order in which they first appear.
 
-    `score` evaluates one part. `sink` receives each part's results; if rows are not grouped by query, all results at the end.
+    `score` evaluates one part. `sink` receives each part's results; if rows are not grouped by query, all
+    results at the end.
     """
     with Task("Reading and scoring", "rows", stream._progress):
         while True:

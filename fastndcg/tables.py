@@ -1,7 +1,9 @@
-"""Tables of results: `Table`, which holds an Arrow table, and functions that fit rows of texts to a terminal or make HTML.
+"""Tables of results: `Table`, which holds an Arrow table, and functions that fit rows of texts to a terminal
+or make HTML.
 
-The name of a measure and its mean are always shown. In a narrow terminal, the least important columns are left out first; then
-columns are split into several tables; at last each number has a line of its own. Without a terminal nothing is left out.
+The name of a measure and its mean are always shown. In a narrow terminal, the least important columns are
+left out first; then columns are split into several tables; at last each number has a line of its own. Without
+a terminal nothing is left out.
 """
 
 from __future__ import annotations
@@ -52,10 +54,11 @@ class AsFrame:
 
 
 class Table(AsFrame):
-    """A table of results that prints as text. It holds a `pyarrow.Table`, and has its attributes and methods too.
+    """A table of results that prints as text. It holds a `pyarrow.Table`, and has its attributes and methods
+    too.
 
-    `table["mean"]` is a column, and `len(table)` the number of rows. Libraries that read Arrow accept it directly, as in
-    `polars.DataFrame(table)` and `pyarrow.table(table)`.
+    `table["mean"]` is a column, and `len(table)` the number of rows. Libraries that read Arrow accept it
+    directly, as in `polars.DataFrame(table)` and `pyarrow.table(table)`.
 
     Examples
     --------
@@ -207,7 +210,8 @@ def fit(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) ->
     Parameters
     ----------
     drops : names of columns
-        Columns that are left out where there is no room, in this order; narrow terminals leave out all of them.
+        Columns that are left out where there is no room, in this order; narrow terminals leave out all of
+        them.
     width : int
         0 means no limit.
     """
@@ -238,7 +242,7 @@ def _stack(rows: Texts, left: int) -> Iterable[str]:
 
 
 def cut_to_pages(rows: Texts, keys: int, pages: Sequence[Sequence[str]], width: int) -> list[Texts]:
-    """Columns side by side as far as they fit; others follow as further tables, which begin with the same `keys` columns."""
+    """Columns side by side as far as they fit; others follow as further tables with the `keys` columns."""
     if not width or _width_of(rows) <= width or len(pages) < 2:
         return [rows]
     header = rows[0]
@@ -253,7 +257,7 @@ def cut_to_pages(rows: Texts, keys: int, pages: Sequence[Sequence[str]], width: 
 
 
 def in_columns(rows: Texts, keys: int, left: Collection[str], width: int) -> str:
-    """Rows of texts on as many pages as they need, columns of the names in `left` at the left; as entries where a page of texts does not fit."""
+    """Rows of texts on several pages, the columns in `left` left-aligned; as entries if none fits."""
     pages = cut_to_pages(rows, keys, [[name] for name in rows[0][keys:]], width)
     if not width or 2 * len(left) <= len(rows[0]) or all(_width_of(page) <= width for page in pages):
         places = [{place for place, name in enumerate(page[0]) if name in left} for page in pages]
@@ -272,9 +276,11 @@ def in_columns(rows: Texts, keys: int, left: Collection[str], width: int) -> str
 
 
 def entries(rows: Sequence[tuple[str, str]], width: int) -> str:
-    """A name and a text each, the text beside its name where there is room, else below it; width 0 wraps nothing.
+    """A name and a text each, the text beside its name where there is room, else below it; width 0 wraps
+    nothing.
 
-    >>> print(entries([("P", "precision of the first documents"), ("Rprec", "precision at rank n_relevant")], 20))
+    >>> names = [("P", "precision of the first documents"), ("Rprec", "precision at rank n_relevant")]
+    >>> print(entries(names, 20))
     P
       precision of the
       first documents
@@ -307,7 +313,7 @@ def _only(rows: Texts, names: Sequence[str]) -> Texts:
 
 
 def text_table(rows: Texts, left: int | Collection[int] = 1) -> str:
-    """Rows of texts in columns, of which the first ones, `left` of them, or those at these places start at the left."""
+    """Rows of texts in columns; the first `left` columns, or those at these places, are left-aligned."""
     at_left = range(left) if isinstance(left, int) else left
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(

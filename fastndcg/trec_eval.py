@@ -545,50 +545,68 @@ DECLARED = {
         Declared("num_rel", "relevant documents", lambda ranked: ranked.relevant, **_COUNT),
         Declared("num_rel_ret", "relevant documents returned", lambda ranked: ranked.found, **_COUNT),
         Declared("map", "mean average precision", _average_precision),
-        Declared("gm_map", "geometric mean of average precision", lambda ranked: _raised_logarithms(_average_precision(ranked)), summed="geometric"),
+        Declared("gm_map", "geometric mean of average precision",
+            lambda ranked: _raised_logarithms(_average_precision(ranked)), summed="geometric"),
         Declared("Rprec", "precision after as many ranks as there are relevant documents", _r_precision),
         Declared("bpref", "binary preference", _preference),
         Declared("recip_rank", "reciprocal rank of the first relevant document", _reciprocal_rank),
-        Declared("iprec_at_recall", "interpolated precision at levels of recall", _iprec_at_recall, "shares", _TENTHS, differs=True),
+        Declared("iprec_at_recall", "interpolated precision at levels of recall", _iprec_at_recall, "shares",
+            _TENTHS, differs=True),
         Declared("P", "precision at cutoffs", _precision, "cutoffs", _CUTOFFS),
-        Declared("relstring", "grades of the first documents, for each query", _relstring, "numbers", (10,), summed="none"),
+        Declared("relstring", "grades of the first documents, for each query", _relstring, "numbers", (10,),
+            summed="none"),
         Declared("recall", "recall at cutoffs", _recall, "cutoffs", _CUTOFFS),
         Declared("infAP", "inferred average precision", _infer),
-        Declared("gm_bpref", "geometric mean of binary preference", lambda ranked: _raised_logarithms(_preference(ranked)), summed="geometric"),
-        Declared("Rprec_mult", "precision at multiples of the number of relevant documents", _rprec_mult, "shares", tuple(fifth / 5 for fifth in range(1, 11))),
-        Declared("utility", "worth of documents returned and relevant, returned, relevant, neither", _utility, "numbers", (1.0, -1.0, 0.0, 0.0)),
-        Declared("11pt_avg", "interpolated precision averaged over levels of recall", _eleven_points, "numbers", _TENTHS, differs=True),
+        Declared("gm_bpref", "geometric mean of binary preference",
+            lambda ranked: _raised_logarithms(_preference(ranked)), summed="geometric"),
+        Declared("Rprec_mult", "precision at multiples of the number of relevant documents", _rprec_mult,
+            "shares", tuple(fifth / 5 for fifth in range(1, 11))),
+        Declared("utility", "worth of documents returned and relevant, returned, relevant, neither", _utility,
+            "numbers", (1.0, -1.0, 0.0, 0.0)),
+        Declared("11pt_avg", "interpolated precision averaged over levels of recall", _eleven_points,
+            "numbers", _TENTHS, differs=True),
         Declared("binG", "gain discounted by what is not relevant above", _bin_g),
         Declared("G", "graded gain discounted by what was missed above", _g, "gains"),
         Declared("dcg", "discounted cumulative gain", _dcg, "gains", since=10, is_standard=False),
-        Declared("ideal_dcg", "discounted cumulative gain of the ideal ranking", _ideal_dcg, "gains", since=10, is_standard=False),
+        Declared("ideal_dcg", "discounted cumulative gain of the ideal ranking", _ideal_dcg, "gains",
+            since=10, is_standard=False),
         Declared("ndcg", "normalised discounted cumulative gain", _ndcg, "gains"),
         Declared("ndcg_rel", "nDCG averaged over the ranks of relevant documents", _ndcg_rel, "gains"),
         Declared("Rndcg", "nDCG averaged over the ranks at which the ideal gain changes", _rndcg, "gains"),
         Declared("ndcg_cut", "nDCG at cutoffs", _ndcg_cut, "cutoffs", _CUTOFFS),
         Declared("map_cut", "average precision at cutoffs", _map_cut, "cutoffs", _CUTOFFS),
-        Declared("relative_P", "precision at cutoffs over the greatest possible", _relative_precision, "cutoffs", _CUTOFFS),
-        Declared("success", "whether a relevant document stands above cutoffs", _success, "cutoffs", (1, 5, 10)),
-        Declared("set_P", "precision of the returned set", lambda ranked: _ratio(ranked.found, ranked.returned)),
-        Declared("set_relative_P", "precision of the returned set over the greatest possible", lambda ranked: _ratio(ranked.found, np.minimum(ranked.returned, ranked.relevant))),
-        Declared("set_recall", "recall of the returned set", lambda ranked: _ratio(ranked.found, ranked.relevant)),
+        Declared("relative_P", "precision at cutoffs over the greatest possible", _relative_precision,
+            "cutoffs", _CUTOFFS),
+        Declared("success", "whether a relevant document stands above cutoffs", _success, "cutoffs",
+            (1, 5, 10)),
+        Declared("set_P", "precision of the returned set",
+            lambda ranked: _ratio(ranked.found, ranked.returned)),
+        Declared("set_relative_P", "precision of the returned set over the greatest possible",
+            lambda ranked: _ratio(ranked.found, np.minimum(ranked.returned, ranked.relevant))),
+        Declared("set_recall", "recall of the returned set",
+            lambda ranked: _ratio(ranked.found, ranked.relevant)),
         Declared("set_map", "precision times recall of the returned set", _set_map),
-        Declared("set_F", "harmonic mean of precision and recall of the returned set", _set_f, "numbers", (1,)),
+        Declared("set_F", "harmonic mean of precision and recall of the returned set", _set_f, "numbers",
+            (1,)),
         Declared("num_nonrel_judged_ret", "returned documents judged not relevant", _judged_misses, **_COUNT),
         Declared("yaap", "log odds of average precision", _yaap, is_standard=False),
         Declared("rbp", "rank-biased precision, p=0.9", _rbp, "gains", since=10),
-        Declared("rbp_resid", "rank-biased precision that unjudged documents could add", _rbp_resid, "gains", since=10),
-        Declared("unj", "share of unjudged documents at cutoffs", _unjudged, "cutoffs", (5, 10, 20), since=10),
+        Declared("rbp_resid", "rank-biased precision that unjudged documents could add", _rbp_resid, "gains",
+            since=10),
+        Declared("unj", "share of unjudged documents at cutoffs", _unjudged, "cutoffs", (5, 10, 20),
+            since=10),
     )
 }  # fmt: skip
 
 SETS = {
     "official": [
-        "runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map", "Rprec", "bpref", "recip_rank",
+        "runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map", "Rprec", "bpref",
+        "recip_rank",
         "iprec_at_recall", "P",
     ],
     "set": [
-        "runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "utility", "set_P", "set_recall", "set_relative_P", "set_map",
+        "runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "utility", "set_P", "set_recall",
+        "set_relative_P", "set_map",
         "set_F",
     ],
     "all_trec": [each.name for each in DECLARED.values() if each.is_standard],
@@ -649,7 +667,10 @@ def _unknown_in_words(name: str, known: dict[str, Declared], release: Release) -
     if name in DECLARED:
         return f'trec_eval {release} has no measure "{name}", release {DECLARED[name].since} has; {there_are}'
     if any(word in name for word in _OTHER_FILES):
-        return f'"{name}" needs preferences, or judgments of several people, which are not read here; {there_are}'
+        return (
+            f'"{name}" needs preferences, or judgments of several people, which are not read here; '
+            f"{there_are}"
+        )
     return f'no measure of trec_eval is called "{name}"; {there_are}.{suggest(name, [*known, *SETS])}'
 
 
@@ -665,7 +686,8 @@ def _with_parameters(declared: Declared, text: str) -> Asked:
     if takes == "numbers":
         if len(values) != len(declared.default) and name != "11pt_avg":
             raise MeasureError(
-                f"{name} takes {len(declared.default)} parameter{'s' * (len(declared.default) > 1)}, and was given {text}"
+                f"{name} takes {len(declared.default)} parameter{'s' * (len(declared.default) > 1)}, "
+                f"and was given {text}"
             )
         return Asked(declared, values, [f"{name}_{text}" if text else name])
     if takes == "cutoffs":
@@ -783,16 +805,16 @@ def read(
     if missing.any():
         row = int(np.argmax(missing))
         raise InputError(
-            f"{scored.place(row)}: the score of {trec._name(scored, row)} is NaN; {missing.sum():,} in all. trec_eval does not "
-            "define the order of such documents: drop those rows."
+            f"{scored.place(row)}: the score of {trec._name(scored, row)} is NaN; {missing.sum():,} in all. "
+            "trec_eval does not define the order of such documents: drop those rows."
         )
     notes = []
     if judged.values.dtype.kind == "f":
         fractions = judged.values != np.trunc(judged.values)
         if fractions.any():
             notes.append(
-                f"{judged.name}: grades have a fraction, {int(fractions.sum()):,} in all, the first is {judged.values[fractions][0]}; "
-                "the fraction is dropped, as in trec_eval"
+                f"{judged.name}: grades have a fraction, {int(fractions.sum()):,} in all, "
+                f"the first is {judged.values[fractions][0]}; the fraction is dropped, as in trec_eval"
             )
         judged = judged._replace(values=np.trunc(judged.values).astype(np.int64))
     if release == 9:

@@ -243,7 +243,7 @@ def judge(
         answer = _try(lambda: _lists_of(fn.Rankings.from_arrow(table, **options)))
         wanted = None if isinstance(answer, str) else answer
     for from_pages in ways:  # the number of rows from which this package decodes pages itself
-        with mock.patch.multiple(parquet, WORTH_COMPILING=from_pages):
+        with mock.patch.multiple(parquet, LEAST_ROWS_OF_A_GROUP=from_pages):
             where = "from pages" if from_pages == 1 else "by pyarrow"
             found = _try(lambda: _lists_of(fn.read_parquet(path, **options, threads=1)))
             if complaint := _compare(f"read_parquet {where}", found, wanted):

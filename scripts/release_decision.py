@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Decide whether a candidate may replace the released system: compare, apply a gate, write a report.
 
-    python scripts/release_decision.py released.parquet candidate.parquet --by country --margin 0.005 --out report.html
+    python scripts/release_decision.py released.parquet candidate.parquet --by country --margin 0.005 --out
+    report.html
 
 The confidence intervals must exclude a loss of more than the margin, over all queries and within each slice.
 Otherwise the script exits with 1, which stops a pipeline. Without files it generates a sample of two systems.
@@ -59,7 +60,8 @@ def main() -> None:
     print(f"\nThe page is {options.out}.")
     if failed:
         print(
-            f"Keep what is released: a loss of more than {options.margin} is not excluded for {'; '.join(failed)}."
+            f"Keep what is released: a loss of more than {options.margin} is not excluded for "
+            f"{'; '.join(failed)}."
         )
         sys.exit(1)
     print(f"Release the candidate: a loss of more than {options.margin} is excluded everywhere.")

@@ -102,10 +102,12 @@ def main() -> None:
         print(f"{epoch:5}  {'  '.join(f'{values[epoch]:9.4f}' for values in curves.values())}")
 
     print(
-        "\nBefore the first epoch all weights are 0, so that all documents of a query are tied. A sort would leave them in the order"
+        "\nBefore the first epoch all weights are 0, so that all documents of a query are tied. "
+        "A sort would leave them in the order"
     )
     print(
-        "of the file, which says nothing of the model; nDCG here is the mean over all orders, as of a random ranking:\n"
+        "of the file, which says nothing of the model; nDCG here is the mean over all orders, "
+        "as of a random ranking:\n"
     )
     print(fn.tie_range(test.rankings(np.zeros(train.features.shape[2])), MEASURE))
 

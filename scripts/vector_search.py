@@ -208,7 +208,8 @@ def main() -> None:
     options = parser().parse_args()
     if which(options.server) is None:
         sys.exit(
-            f"vector_search: {options.server} is not there; scripts/redis_8.sh FOLDER makes FOLDER/redis-server"
+            f"vector_search: {options.server} is not there; "
+            "scripts/redis_8.sh FOLDER makes FOLDER/redis-server"
         )
     collection = make(options.documents, options.queries, options.width, options.seed)
     print(f"{options.documents:,} documents, {options.queries:,} queries, {options.width} dimensions")

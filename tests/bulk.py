@@ -1,8 +1,10 @@
-"""The measures of `oracle` for many queries at once, in NumPy: a second opinion that is fast enough for millions.
+"""The measures of `oracle` for many queries at once, in NumPy: a second opinion that is fast enough for
+millions.
 
-Queries are padded to rows of one width. A measure is a function of fully ordered rows, as in `oracle`; measures that are linear
-in what a document is worth take the mean worth of a tied group for "average", the others the mean over all ways to break ties,
-of lists of at most MOST_WAYS documents. Gains and discounts of single grades and ranks are those of `oracle`.
+Queries are padded to rows of one width. A measure is a function of fully ordered rows, as in `oracle`;
+measures that are linear in what a document is worth take the mean worth of a tied group for "average", the
+others the mean over all ways to break ties, of lists of at most MOST_WAYS documents. Gains and discounts of
+single grades and ranks are those of `oracle`.
 """
 
 from __future__ import annotations

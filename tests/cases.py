@@ -1,4 +1,5 @@
-"""Named cases with values that can be checked by hand, by the literature, or by running the tool that is named.
+"""Named cases with values that can be checked by hand, by the literature, or by running the tool that is
+named.
 
 Numbers 1 to 12 are those of the design's "undefined and unusual input"; the ids of the tests carry them.
 """
@@ -177,7 +178,8 @@ REFUSALS = [
     Refusal(10, "gain overflow", [[54, 0]], [[2, 1]], "nDCG(gain='exp2')", r"54"),
 ]
 
-# Järvelin and Kekäläinen's definition with linear gain, as textbooks and blog posts work it out, to two places.
+# Järvelin and Kekäläinen's definition with linear gain, as textbooks and blog posts work it out, to two
+# places.
 LITERATURE_LINEAR = ([4, 2, 5, 3, 5], {1: 0.80, 2: 0.65, 3: 0.76, 4: 0.79, 5: 0.90})
 
 # Published as "DCG 12.79 of 13.36" for gain 2^rel - 1 and discount 1/log2(rank + 1). By hand:

@@ -12,7 +12,8 @@ from fastndcg.kernels import worlds
 
 pytest.register_assert_rewrite("engines")
 
-# type checkers read the first, and nothing runs it; to import the second hides the private parts of Numba from all tests
+# type checkers read the first, and nothing runs it; to import the second hides the private parts of Numba
+# from all tests
 collect_ignore = ["typed", "public_numba.py"]
 
 DATA = Path(__file__).resolve().parent.parent / ".." / "shared" / "data"
@@ -41,7 +42,8 @@ settings.load_profile(_profile())
 ASKED = os.environ.get("FASTNDCG_KERNELS")
 
 
-# files of more than 15 s of processor time, the longest first: where each file is a worker's, none is left alone with one at the end
+# files of more than 15 s of processor time, the longest first: where each file is a worker's, none is left
+# alone with one at the end
 LONG = [
     "spark",
     "hosts",

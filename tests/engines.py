@@ -91,7 +91,8 @@ def documents(n_queries: int = 200, *, seed: int = 0, text: bool = False, longes
     return table.take(pa.array(rng.permutation(rows)))
 
 
-# what a convention adds to the columns: ids that say how tied documents are ordered, and an order for those that ask for rows
+# what a convention adds to the columns: ids that say how tied documents are ordered, and an order for those
+# that ask for rows
 ORDERED = {"doc_id": "position", "order": "position"}
 BY_CONVENTION = ["nDCG@3", "nDCG"]
 
@@ -317,7 +318,8 @@ def need_java() -> None:
     if shutil.which("java") or (home and Path(home, "bin", "java").exists()):
         return
     missing(
-        "Spark needs Java 17, and neither is java on the path nor JAVA_HOME set: install openjdk-17-jre-headless"
+        "Spark needs Java 17, and neither is java on the path nor JAVA_HOME set: "
+        "install openjdk-17-jre-headless"
     )
 
 

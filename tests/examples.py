@@ -82,7 +82,8 @@ def _run_console(block: Block, page: Path) -> None:
             )
             shown, code = _run(command.words)
         assert doctest.OutputChecker().check_output(command.printed, shown, FLAGS), (
-            f"{page.name}, line {block.line}: {shlex.join(command.words)} printed\n{shown}\nwanted\n{command.printed}"
+            f"{page.name}, line {block.line}: {shlex.join(command.words)} "
+            f"printed\n{shown}\nwanted\n{command.printed}"
         )
     assert not code, f"{page.name}, line {block.line}: exit code {code} at the end; show it with echo $?"
 

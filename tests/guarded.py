@@ -1,15 +1,17 @@
-"""Kernels whose arrays lie beside pages that nobody may read, so that a read or write past an array ends the process.
+"""Kernels whose arrays lie beside pages that nobody may read, so that a read or write past an array ends the
+process.
 
     export PYTHONPATH=tests
     FASTNDCG_GUARD=after python -m pytest -p guarded tests/test_trec.py      # the end of each array is the end of a page
     FASTNDCG_GUARD=before python -m pytest -p guarded tests/test_trec.py     # and here its start is the start of one
     NUMBA_DISABLE_JIT=1 FASTNDCG_GUARD=index python -m pytest -p guarded -m pure tests/test_trec.py
 
-What a driver is called with is copied to such places and back, and memory that kernels ask for themselves is given to them there.
-A fault prints where Python was. Without compiling, "index" refuses indices below 0, which NumPy and Numba count from the end: no
-kernel means that.
+What a driver is called with is copied to such places and back, and memory that kernels ask for themselves is
+given to them there. A fault prints where Python was. Without compiling, "index" refuses indices below 0,
+which NumPy and Numba count from the end: no kernel means that.
 
-`install` has to come before the first kernel is imported. It is a plugin of pytest, so that any tests can be run so.
+`install` has to come before the first kernel is imported. It is a plugin of pytest, so that any tests can be
+run so.
 """
 
 from __future__ import annotations
@@ -178,8 +180,9 @@ def _indexed(array: Array) -> Array:
 
 
 def install(how: str) -> None:
-    """Guard what drivers are called with, "after" or "before" their arrays; check every "index" where nothing is compiled; or let
-    errors out of every block, so that NUMBA_BOUNDSCHECK=1 finds all indices out of "bounds".
+    """Guard what drivers are called with, "after" or "before" their arrays; check every "index" where nothing
+    is compiled; or let errors out of every block, so that NUMBA_BOUNDSCHECK=1 finds all indices out of
+    "bounds".
     """
     if any(name.startswith("fastndcg.") and name.endswith("drivers") for name in sys.modules):
         raise RuntimeError("kernels are imported already, and would be called without guards")

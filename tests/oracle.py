@@ -1,15 +1,18 @@
-"""Every measure in slow, obvious Python: what the numbers of this package mean, and what its tests compare with.
+"""Every measure in slow, obvious Python: what the numbers of this package mean, and what its tests compare
+with.
 
-Nothing here is imported from `fastndcg`, nothing is vectorised, and nothing is clever. A measure is one small function of
-a fully ordered list of documents; ties are handled once, for all of them, by listing the orders of tied documents:
+Nothing here is imported from `fastndcg`, nothing is vectorised, and nothing is clever. A measure is one small
+function of a fully ordered list of documents; ties are handled once, for all of them, by listing the orders
+of tied documents:
 
 * `ties="input"`: tied documents keep the order in which they were given.
 * `ties="worst"`, `"best"`: within a tie the documents that are worth less, or more, come first.
 * `ties="average"`: the mean of the value over every order of tied documents, each order equally likely.
 
-`score(name, query, cutoff, **parameters)` is the door. `None` stands for "undefined": the query has no value of its own
-and shows the measure's `empty`. `expected_dcg` and `expected_ndcg` are closed forms for the averaged linear measures, so
-that lists too long for listing orders can be checked too; a test checks them against the listing.
+`score(name, query, cutoff, **parameters)` is the door. `None` stands for "undefined": the query has no value
+of its own and shows the measure's `empty`. `expected_dcg` and `expected_ndcg` are closed forms for the
+averaged linear measures, so that lists too long for listing orders can be checked too; a test checks them
+against the listing.
 """
 
 from __future__ import annotations
@@ -90,9 +93,9 @@ def over_orders(
 ) -> float | None:
     """A value of a fully ordered list, made a value of tied scores.
 
-    Some orders may have a value and others none (the ideal of what was returned can be 0). Those without one count
-    `undefined`, and are left out of the mean where that is NaN. `linear`: each document adds what its rank makes of it, so
-    that orders too many to list need not be.
+    Some orders may have a value and others none (the ideal of what was returned can be 0). Those without one
+    count `undefined`, and are left out of the mean where that is NaN. `linear`: each document adds what its
+    rank makes of it, so that orders too many to list need not be.
     """
     documents, groups = query.documents(), tie_groups(query.scores)
     if ties == "average" and linear and number_of_orders(query.scores) > FEW_ORDERS:
@@ -123,7 +126,8 @@ def over_turns(
 ) -> float | None:
     """The mean over all orders of a value to which each document adds what its rank makes of it.
 
-    Then it is enough that each document stands once on each place of its tied group: groups are turned one after the other.
+    Then it is enough that each document stands once on each place of its tied group: groups are turned one
+    after the other.
     """
     ranked = [documents[i] for group in groups for i in group]
     first = value(ranked)
@@ -237,9 +241,9 @@ def ideal_gains(
 ) -> list[float]:
     """Gains of the ideal ranking, best first.
 
-    "judged", "judged_uncut": of all judged documents; "scored": of the documents scored; "returned": of the first `cutoff`
-    ranks only; "full": `cutoff` documents of the top grade (without a cutoff as many as were scored); "judged_returned": as
-    many judged documents as were returned.
+    "judged", "judged_uncut": of all judged documents; "scored": of the documents scored; "returned": of the
+    first `cutoff` ranks only; "full": `cutoff` documents of the top grade (without a cutoff as many as were
+    scored); "judged_returned": as many judged documents as were returned.
     """
     worth = gain_function(gain, rel, gains)
     judged = [worth(Document(grade)) for grade in query.judged_grades()]
@@ -332,8 +336,8 @@ def num_ret(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel
     )
 
 
-# Measures of binary relevance. `relevant` is grade >= rel of a judged document; R is the number of relevant documents among
-# all judged ones, retrieved or not. Where a definition divides by 0 the query is undefined.
+# Measures of binary relevance. `relevant` is grade >= rel of a judged document; R is the number of relevant
+# documents among all judged ones, retrieved or not. Where a definition divides by 0 the query is undefined.
 
 
 def is_relevant(document: Document, rel: float) -> bool:
@@ -352,8 +356,9 @@ def has_documents(query: Query) -> bool:
 def precision(
     ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1, relative: bool = False
 ) -> float | None:
-    """Relevant documents among the first k over k, also where the list is shorter (trec_eval's P); without k over the list.
-    `relative` divides by R where that is less. Undefined where the query has no document at all.
+    """Relevant documents among the first k over k, also where the list is shorter (trec_eval's P); without k
+    over the list. `relative` divides by R where that is less. Undefined where the query has no document at
+    all.
     """
     shown = len(ranked) if cutoff is None else cutoff
     if relative:
@@ -420,8 +425,8 @@ def average_precision(
     rel: float = 1,
     denominator: str = "n_relevant",
 ) -> float | None:
-    """Sum of precision@i over the ranks i <= k of relevant documents, over R ("n_relevant", trec_eval's map and map_cut)
-    or over min(R, k) ("min(n_relevant, k)", LightGBM's and most recommender libraries').
+    """Sum of precision@i over the ranks i <= k of relevant documents, over R ("n_relevant", trec_eval's map
+    and map_cut) or over min(R, k) ("min(n_relevant, k)", LightGBM's and most recommender libraries').
     """
     relevant = num_rel(ranked, query, rel=rel)
     if not relevant:
@@ -463,8 +468,9 @@ def binary_preference(
 def inferred_ap(
     ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
 ) -> float | None:
-    """infAP as trec_eval has it: precision at a rank is estimated from the judged part of the pool above it. A negative grade
-    means, as in trec_eval's files, that the document was in the pool and not judged, whether `is_judged` says so too or not.
+    """infAP as trec_eval has it: precision at a rank is estimated from the judged part of the pool above it.
+    A negative grade means, as in trec_eval's files, that the document was in the pool and not judged, whether
+    `is_judged` says so too or not.
     """
     relevant, epsilon = num_rel(ranked, query, rel=rel), 0.00001
     if not relevant:
@@ -494,8 +500,8 @@ def inferred_ap(
 def expected_reciprocal_rank(
     ranked: Sequence[Document], query: Query, cutoff: int | None, *, max_rel: float = 4
 ) -> float | None:
-    """Sum over ranks of 1/i times the chance to stop exactly there; stopping probability (2^grade - 1) / 2^max_rel.
-    Undefined, as are the other measures of a user, where the query has no document at all.
+    """Sum over ranks of 1/i times the chance to stop exactly there; stopping probability (2^grade - 1) /
+    2^max_rel. Undefined, as are the other measures of a user, where the query has no document at all.
     """
     total, reading = 0.0, 1.0
     for rank, document in enumerate(ranked[:cutoff], start=1):
@@ -629,8 +635,8 @@ def score(
 ) -> float:
     """The value of one query; NaN where it is undefined and `empty` is "nan" or "skip".
 
-    `judged_only` drops the unjudged documents from the ranked list; `unjudged` gives them a grade. `ips` and `clip`
-    are those of `weighted_by_propensity`.
+    `judged_only` drops the unjudged documents from the ranked list; `unjudged` gives them a grade. `ips` and
+    `clip` are those of `weighted_by_propensity`.
     """
     if parameters.get("ips"):
         return weighted_by_propensity(
@@ -729,8 +735,8 @@ def weighted_by_propensity(
 
 
 class IntentQuery(NamedTuple):
-    """Documents as mappings from intent to grade. `pool` holds all judged ones; of those that gain equally the ideal takes the
-    one that comes first in it. Without a pool the judged documents are those scored.
+    """Documents as mappings from intent to grade. `pool` holds all judged ones; of those that gain equally
+    the ideal takes the one that comes first in it. Without a pool the judged documents are those scored.
     """
 
     documents: Sequence[Mapping[int, Any]]

@@ -1,6 +1,8 @@
-"""Makes Numba a version that the package does not know and that lacks its private parts; a plugin: `pytest -p public_numba`.
+"""Makes Numba a version that the package does not know and that lacks its private parts; a plugin: `pytest -p
+public_numba`.
 
-Numba itself still has them. What is refused is that a module of the package imports one, and a setting of njit that is not documented.
+Numba itself still has them. What is refused is that a module of the package imports one, and a setting of
+njit that is not documented.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Published formulas of the tools that do not install with pip: Java, server tools, papers. Slow, obvious, and each on its own.
+"""Published formulas of the tools that do not install with pip: Java, server tools, papers. Slow, obvious,
+and each on its own.
 
 Each takes one query and a cutoff; None where the tool reports nothing.
 """

@@ -1,8 +1,8 @@
 """The tools themselves, each as a function (queries, k) -> value of each query, None where the tool reports nothing.
 
-Every tool is run the way its users run it; what is asked of all of them is the same ragged data. `RIVALS` says which packages a
-tool needs. Those that install together run in the tests; the others run in scripts/regenerate_golden.py, which stores what they
-said in tests/golden/.
+Every tool is run the way its users run it; what is asked of all of them is the same ragged data. `RIVALS`
+says which packages a tool needs. Those that install together run in the tests; the others run in
+scripts/regenerate_golden.py, which stores what they said in tests/golden/.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def random_queries(
 ) -> list[Query]:
     """Ragged queries with ties, unretrieved judged documents, and every sixth without a relevant document.
 
-    Scores are multiples of 1/8 and so the same in every precision; document ids are shuffled, and of uneven length.
+    Scores are multiples of 1/8 and so the same in every precision; document ids are shuffled, and of uneven
+    length.
     """
     random = np.random.default_rng(seed)
     queries = []
@@ -295,7 +296,8 @@ _DRAWS = 2000
 
 
 def tf_ranking(queries: list[Query], k: int | None) -> Values:
-    """The expectation of what TF-Ranking draws: its mean over orders of ties in which each document takes each place equally often.
+    """The expectation of what TF-Ranking draws: its mean over orders of ties in which each document takes
+    each place equally often.
 
     That suffices because DCG is a sum over ranks. That it does shuffle ties fairly is checked on real draws.
     """

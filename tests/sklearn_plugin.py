@@ -1,6 +1,7 @@
 """A pytest plugin that puts this package's functions where scikit-learn's own tests call scikit-learn's.
 
-The private helpers that some of those tests call give one value for each row; here a row is a call of the public function.
+The private helpers that some of those tests call give one value for each row; here a row is a call of the
+public function.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Ragged, heavily tied rankings in every dtype and layout, and measures with every parameter: as Hypothesis strategies, and
-at random by number, which is faster and knows longer lists (`crossed_table`, `crossed_measures`).
+"""Ragged, heavily tied rankings in every dtype and layout, and measures with every parameter: as Hypothesis
+strategies, and at random by number, which is faster and knows longer lists (`crossed_table`,
+`crossed_measures`).
 """
 
 from __future__ import annotations
@@ -449,7 +450,8 @@ def asked(
 
 # ---- every parameter of every measure, by number ----
 
-# around what the kernels hold together: vectors of 16, lists ranked by comparing, by sorting, side by side; bins; few of many
+# around what the kernels hold together: vectors of 16, lists ranked by comparing, by sorting, side by side;
+# bins; few of many
 EDGES = (15, 16, 17, 24, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513)
 LONG_EDGES = (1023, 1024, 1025, 4096, 8191, 8192, 8193)  # side by side, or by itself
 ALPHABETS: dict[str, tuple[float, ...]] = {
@@ -483,8 +485,8 @@ def _grades_in(rng: np.random.Generator, alphabet: Sequence[float]) -> tuple[np.
 
 
 def crossed_table(seed: int, *, longest: int = 6) -> Ragged:
-    """Queries of lists up to about `longest`, whose grades and pools have dtypes and ranges of their own; some with weights,
-    propensities, unjudged documents that hold any grade.
+    """Queries of lists up to about `longest`, whose grades and pools have dtypes and ranges of their own;
+    some with weights, propensities, unjudged documents that hold any grade.
 
     Long lists have few ties or many; the oracle lists no more orders of those with few than of short ones.
     """

@@ -182,7 +182,9 @@ ARRAYS = {
     "grades": "grades are numbers; an array of words is looked up before",
 }
 TABLES = {
-    "judged": "a table has a row for each document that was scored; judgments of others are in a table of their own"
+    "judged": (
+        "a table has a row for each document that was scored; judgments of others are in a table of their own"
+    )
 }
 JOINED = {
     "judged": "the judgments are the pool",
@@ -536,7 +538,8 @@ def test_every_argument_that_a_message_advises_is_one_of_the_function(name: str,
                 if isinstance(found, Argument)
             }
             assert named <= known, (fault, str(message))
-            # what is written in no part of its own can neither be left out nor be put into the words of a command
+            # what is written in no part of its own can neither be left out nor be put into the words of a
+            # command
             plain = "".join(part for part in message.parts if isinstance(part, str))  # type: ignore[union-attr]
             plain = re.sub(r"\w+\([^)]*\)", "", plain)  # a measure, or a call
             assert set(re.findall(r"\b([a-z_]+)=", plain)) <= known, (fault, plain)

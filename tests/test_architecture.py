@@ -227,7 +227,8 @@ def test_nothing_imports_the_outside(name: str) -> None:
 
 
 KERNELS = [name for name in MODULES if name.split(".")[1:2] == ["kernels"]]
-# from the bottom up: a part may import parts of lines above its own, anywhere in its files, and others of its line never
+# from the bottom up: a part may import parts of lines above its own, anywhere in its files, and others of its
+# line never
 FLOOR = (
     ("errors", "typing", "spellings", "progress", "later"),
     ("kernels",),

@@ -271,7 +271,8 @@ def test_page_has_rivals_other_times_and_what_is_behind() -> None:
     assert f"## Other tools\n\n{TABLE_OF_RIVALS}" in text
     assert "| int64 ids | 6.00 ns/doc | read_table | 4.00 ns/doc | 1.50x |" in text
     assert text.endswith(
-        "- int64 ids (against read_table): 1.50x, wanted at most 1.15\n- faster tool (against nDCG@10): 0.500x, wanted at least 1\n"
+        "- int64 ids (against read_table): 1.50x, wanted at most 1.15\n- faster tool (against nDCG@10): "
+        "0.500x, wanted at least 1\n"
     )
 
 

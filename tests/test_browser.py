@@ -1,4 +1,5 @@
-"""The page of `report` in a real browser: no error, no request, tables that sort, and how it looks on screens, phones and paper.
+"""The page of `report` in a real browser: no error, no request, tables that sort, and how it looks on
+screens, phones and paper.
 
 `PYTHONPATH=tests python -m test_browser` writes the baseline of its texts and places anew.
 """

@@ -507,8 +507,9 @@ class TestPosix:
 
     @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     def test_interrupted_leaves_nothing(self, tmp_path: Path, sent: signal.Signals, code: int) -> None:
-        # large enough to be still writing when the signal comes, which is once rows are written, and not only the mark that
-        # begins the file: before that, while extension modules are first imported, some of them lose exceptions
+        # large enough to be still writing when the signal comes, which is once rows are written, and not only
+        # the mark that begins the file: before that, while extension modules are first imported, some of them
+        # lose exceptions
         words = command("demo", "--queries", 2_000_000, "--out", tmp_path / "sample.parquet")
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             while not has_written(tmp_path, process.pid) and process.poll() is None:

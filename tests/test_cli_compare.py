@@ -229,7 +229,8 @@ def test_runs_and_queries_that_they_lack(folder: Path, tmp_path: Path) -> None:
     assert result.exit_code == 2  # "better" twice
     renamed = whole["better"].rename(whole["better"].with_name("other.txt"))
     assert only_line(result.stderr) == (
-        f'two systems are called "better", one of them in the column run of {out}; rename the file of the other'
+        f'two systems are called "better", one of them in the column run of {out}; '
+        "rename the file of the other"
     )
     words = ("compare", "--qrels", whole["qrels"], "--run", out, "--missing", "drop")
     assert run(*words, "--run", renamed).exit_code == 0
@@ -239,8 +240,8 @@ def test_runs_and_queries_that_they_lack(folder: Path, tmp_path: Path) -> None:
     result = run("compare", out, second)
     assert result.exit_code == 2
     assert only_line(result.stderr) == (
-        f'two systems are called "base", in the column run of {out} and of {second}; write another name into that column of '
-        "one of them"
+        f'two systems are called "base", in the column run of {out} and of {second}; '
+        "write another name into that column of one of them"
     )
     results = pq.read_table(out)
     names = pa.array([f"later {name}" for name in results["run"].to_pylist()])

@@ -93,10 +93,11 @@ def test_oracle(table: list[tuple[oracle.Query, list[float]]]) -> None:
 
 
 def simulated(queries: int, seed: int = 1) -> tuple[fn.Rankings, fn.Rankings, np.ndarray]:
-    """Clicks on the ranking of one system, to be scored by another; the same with all that is relevant known; propensities.
+    """Clicks on the ranking of one system, to be scored by another; the same with all that is relevant known;
+    propensities.
 
-    Users look at the place i with the probability 1/i and click on what is relevant there. The logging system is the better
-    one, so that what it shows first is clicked more.
+    Users look at the place i with the probability 1/i and click on what is relevant there. The logging system
+    is the better one, so that what it shows first is clicked more.
     """
     rng = np.random.default_rng(seed)
     n = 12

@@ -147,7 +147,10 @@ def test_several_files_and_patterns(tmp_path: Path) -> None:
 
 
 FAULTS = {
-    "": 'a.csv is empty, or begins with an empty line; wanted the names of columns there, as in "query_id,relevance,score"',
+    "": (
+        "a.csv is empty, or begins with an empty line; wanted the names of columns there, "
+        'as in "query_id,relevance,score"'
+    ),
     "a,1,0.5\na,2,0.5\n": 'a.csv has no header: its first line is "a,1,0.5"; wanted the names of columns there',
     "qid,label\na,1\n": "a.csv: no column has a usual name of the score",
     "qid,label,score,score\na,1,1,2\n": 'a.csv: 2 columns are named "score", so score is ambiguous; rename all but one',

@@ -318,7 +318,8 @@ def test_document_ids_break_ties_of_the_ideal_as_ndeval_does() -> None:
         rankings = fn.Rankings.from_lists([[1, 1, 1]], [[3, 2, 1]], intents=intents, doc_ids=list(ids))
         found[ids] = fn.evaluate(rankings, "alpha_nDCG@2").values[0, 0]
     second = 1 / math.log2(3)
-    # the last id goes first: the second document's 1.5 beats nothing where the third, which overlaps, is the first
+    # the last id goes first: the second document's 1.5 beats nothing where the third, which overlaps, is the
+    # first
     assert found == pytest.approx(
         {"abc": (2 + 2 * second) / (2 + 1.5 * second), "acb": 1.0, "bca": 1.0}, rel=1e-12
     )

@@ -67,7 +67,8 @@ def test_programs_are_those_that_tests_of_hosts_run() -> None:
     [
         ("```python\n>>> 1 + 1\n2\n```\n", False),
         ("```python\n>>> 1 + 1\n3\n```\n", True),
-        ('```text title="a.csv"\nqid,label,score\n1,1,1\n```\n```console\n$ fastndcg score a.csv\n...\n```\n', False),
+        (('```text title="a.csv"\nqid,label,score\n1,1,1\n```\n```console\n$ fastndcg score '
+            "a.csv\n...\n```\n"), False),
         ("```console\n$ fastndcg score a.csv\n...\n```\n", True),
         ("```console\n$ fastndcg score a.csv\na.csv does not exist...\n$ echo $?\n3\n```\n", False),
         ("```console\n$ fastndcg measures RR\nnothing of the kind\n```\n", True),

@@ -32,7 +32,8 @@ pytestmark = pytest.mark.auto
 packed_by_gzip = partial(gzip.compress, mtime=0)  # so that tests have one name in every process
 _RNG = np.random.default_rng(3)
 N = 900
-# dates and numbers with zeros before them are texts, and stay different; scores are ties in part, and of every length
+# dates and numbers with zeros before them are texts, and stay different; scores are ties in part, and of
+# every length
 LONG = pa.table(
     {
         "qid": [f"2024-01-{1 + n // 40:02}" for n in range(N)],
@@ -255,7 +256,10 @@ def test_pipes_and_terminals(tmp_path: Path) -> None:
     fastndcg = f"{sys.executable} -m fastndcg"
     lines = [
         f"{fastndcg} score <(gzip -c a.jsonl) --format csv | cut -d, -f1,9",
-        f"{fastndcg} score --qrels <(cat q.parquet) --run <(cat r.parquet) --format csv 2>/dev/null | cut -d, -f1,9",
+        (
+            f"{fastndcg} score --qrels <(cat q.parquet) --run <(cat r.parquet) --format csv 2>/dev/null | cut "
+            "-d, -f1,9"
+        ),
         f"{fastndcg} score - <&-",
         f"head -c 100 r.parquet | {fastndcg} score - | cat",
         f"cat a.jsonl | {fastndcg} score - --format json | true",

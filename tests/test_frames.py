@@ -67,7 +67,8 @@ def test_duckdb(connection: Any, numbers: str) -> None:
 
 def test_rows_of_duckdb_without_a_value(connection: Any) -> None:
     found = connection.sql(
-        "SELECT ndcg(labels, scores, k) FROM (VALUES ([1, 0], [0.1, 0.9], 2), (NULL, [1], 2), ([1], [1], NULL), ([], [], 1)) AS rows(labels, scores, k)"
+        "SELECT ndcg(labels, scores, k) FROM (VALUES ([1, 0], [0.1, 0.9], 2), (NULL, [1], 2), ([1], [1], "
+        "NULL), ([], [], 1)) AS rows(labels, scores, k)"
     ).fetchall()
     assert found == [(pytest.approx(1 / np.log2(3), rel=1e-15),), (None,), (None,), (0.0,)]
     assert connection.sql("SELECT ndcg([1], [1], NULL)").fetchall() == [(None,)]

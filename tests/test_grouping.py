@@ -12,7 +12,8 @@ from fastndcg.kernels import rows, worlds
 
 pytestmark = pytest.mark.pure
 
-# a length each way from where texts are compared by words of eight bytes, and texts that differ at one end alone
+# a length each way from where texts are compared by words of eight bytes, and texts that differ at one end
+# alone
 TEXTS = ["", "a", "é", "ab", *("x" * n for n in (7, 8, 9, 15, 16, 17, 40)), *("x" * n + "y" for n in (7, 8, 15, 31)), "y" + "x" * 16]  # fmt: skip
 IDS = {
     "few": np.arange(12),

@@ -1,6 +1,8 @@
-"""No kernel reads or writes past an array: all that they do, in child processes where that is a fault, and to the same bits.
+"""No kernel reads or writes past an array: all that they do, in child processes where that is a fault, and to
+the same bits.
 
-Each function of WORK yields bytes that it came to. As a program this prints a digest of them, with the guards that are named.
+Each function of WORK yields bytes that it came to. As a program this prints a digest of them, with the guards
+that are named.
 """
 
 from __future__ import annotations
@@ -126,8 +128,8 @@ def pages(turns: int = 96) -> Iterator[bytes]:
         "score": random.standard_normal(n).astype(np.float32).round(1),
         "name": pa.array(["", "é", "a" * 7, "b" * 8, "c" * 65]).take(pa.array(random.integers(0, 5, n))),
     }
-    before = parquet.WORTH_COMPILING
-    parquet.WORTH_COMPILING = 1
+    before = parquet.LEAST_ROWS_OF_A_GROUP
+    parquet.LEAST_ROWS_OF_A_GROUP = 1
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder, "a.parquet"))
@@ -145,7 +147,7 @@ def pages(turns: int = 96) -> Iterator[bytes]:
                 yield read.offsets.tobytes() + read.relevance.tobytes() + read.scores.tobytes()
                 yield from mutated_chunks(path, decoder, random, turns // 16)
     finally:
-        parquet.WORTH_COMPILING = before
+        parquet.LEAST_ROWS_OF_A_GROUP = before
 
 
 def codes(turns: int = 200) -> Iterator[bytes]:

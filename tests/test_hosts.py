@@ -1,6 +1,8 @@
-"""Nothing takes its host down: threading layers, Python threads, forks, pools, servers, notebooks, folders that cannot be written.
+"""Nothing takes its host down: threading layers, Python threads, forks, pools, servers, notebooks, folders
+that cannot be written.
 
-Each case is a process of its own with a time limit, so that an abort or a deadlock fails its test and nothing else.
+Each case is a process of its own with a time limit, so that an abort or a deadlock fails its test and nothing
+else.
 """
 
 from __future__ import annotations

@@ -218,7 +218,10 @@ def test_the_job(tmp_path: Path, like: str | None) -> None:
     for name, data in (("rank.train", TRAIN), ("rank.test", VALID)):
         rows = zip(data.label, data.features, strict=True)
         lines = [
-            f"{int(label)} {' '.join(f'{number + 1}:{value:g}' for number, value in enumerate(row) if value)}\n"
+            (
+                f"{int(label)} "
+                f"{' '.join(f'{number + 1}:{value:g}' for number, value in enumerate(row) if value)}\n"
+            )
             for label, row in rows
         ]
         files.append(written(tmp_path, name, lines, data.sizes))

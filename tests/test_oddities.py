@@ -130,8 +130,9 @@ def test_measures_that_find_no_relevant_document_are_named_once(source: str, tmp
         warnings.simplefilter("always")
         fn.evaluate(given, ["nDCG@10", "map", "RR@10", "nDCG(gain='binary')", "P(rel=0.5)@5", "Judged@5"])
     wanted = (
-        "no grade reaches rel=1; the largest grade is 0.8, so no document is relevant to AP, RR@10 and nDCG(gain='binary'). "
-        "If that is not meant, name the smallest relevant grade, as in AP(rel=0.4)"
+        "no grade reaches rel=1; the largest grade is 0.8, so no document is relevant to AP, "
+        "RR@10 and nDCG(gain='binary'). If that is not meant, name the smallest relevant grade, "
+        "as in AP(rel=0.4)"
     )
     assert [str(each.message) for each in caught] == [wanted]
 

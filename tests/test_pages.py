@@ -36,7 +36,7 @@ NUMBERS = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32
 
 @pytest.fixture(autouse=True)
 def _any_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "WORTH_COMPILING", 1)
+    monkeypatch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1)
 
 
 @pytest.fixture
@@ -358,7 +358,7 @@ def test_texts_that_are_not_read(tmp_path: Path, left: set[str], monkeypatch: py
 
 
 def test_short_row_groups_are_left(tmp_path: Path, left: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "WORTH_COMPILING", 1000)
+    monkeypatch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1000)
     table = rows()
     for size, expected in ((900, {"qid", "label", "score"}), (5000, set[str]())):
         left.clear()

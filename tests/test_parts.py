@@ -467,19 +467,28 @@ def messages() -> Iterator[tuple[dict[str, Any], str, str]]:
     yield (
         {"label": [1, 0, None, 1]},
         "AP",
-        'column "label" has 1 null; the first is in query "b". Drop those rows, or pass unjudged="null" where nobody judged those documents.'
+        (
+            'column "label" has 1 null; the first is in query "b". '
+            'Drop those rows, or pass unjudged="null" where nobody judged those documents.'
+        )
         + part,
     )
     yield {"qid": ["a", None, "b", None]}, "AP", 'column "qid" has 2 nulls. Drop those rows.' + part
     yield (
         {"lang": ["de", "en", "de", "de"]},
         "AP",
-        'column "lang" differs within query "a": "de", "en"; keep and weight take columns with one value for each query',
+        (
+            'column "lang" differs within query "a": "de", "en"; '
+            "keep and weight take columns with one value for each query"
+        ),
     )
     yield (
         {"label": [1, 0, 2, 1]},
         "ERR(max_rel=1)",
-        'ERR(max_rel=1) is not defined for grade 2, which occurs in query "b": the highest of its scale is 1. Name the scale, as in ERR(max_rel=2).',
+        (
+            'ERR(max_rel=1) is not defined for grade 2, which occurs in query "b": '
+            "the highest of its scale is 1. Name the scale, as in ERR(max_rel=2)."
+        ),
     )
 
 

@@ -33,7 +33,8 @@ def scored(rng: random.Random) -> float:
 def data(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Judged and returned documents overlap in part, queries are on one side only.
 
-    Each pool has a grade that is not negative, and each query of the run documents: elsewhere pytrec_eval crashes.
+    Each pool has a grade that is not negative, and each query of the run documents: elsewhere pytrec_eval
+    crashes.
     """
     rng = random.Random(seed)
     documents = [f"d{number}" for number in range(rng.choice([3, 12, 60]))] + ["é", "😀", "ￚ"]

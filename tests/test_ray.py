@@ -45,7 +45,8 @@ def _cluster() -> Iterator[None]:
             configure_logging=False,
             log_to_driver=False,
             _temp_dir=folder,
-            # Ray ends idle workers after a second, and each new one imports everything: 9 s a test, where it is 0.2 s
+            # Ray ends idle workers after a second, and each new one imports everything: 9 s a test, where it
+            # is 0.2 s
             _system_config={"idle_worker_killing_time_threshold_ms": 600_000, "num_workers_soft_limit": 6},
         )
         for name in ("ray", "ray.data"):

@@ -103,8 +103,8 @@ _TOOL = re.compile(
 
 @pytest.mark.parametrize("tool", ["lightgbm", "xgboost"])
 def test_lightgbm_and_xgboost_means(data: Path, name: str, score: str, tool: str) -> None:
-    """Ties in input order, a query without relevant documents counts 1; XGBoost compares float32 scores and, asked for no
-    cutoff, cuts at 32.
+    """Ties in input order, a query without relevant documents counts 1; XGBoost compares float32 scores and,
+    asked for no cutoff, cuts at 32.
     """
     ranked = rankings(data, name, score)
     if tool == "xgboost":

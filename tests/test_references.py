@@ -1,5 +1,5 @@
-"""Against the tools that have these measures: pytrec_eval, trec_eval's own test outputs, gdeval, cwl_eval, scikit-learn, ranx, and
-LightGBM, XGBoost and CatBoost, which report them while they train.
+"""Against the tools that have these measures: pytrec_eval, trec_eval's own test outputs, gdeval, cwl_eval,
+scikit-learn, ranx, and LightGBM, XGBoost and CatBoost, which report them while they train.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ def read_run(path: Path) -> Run:
     return run
 
 
-# trec_eval 10 asks for round(recall * R) relevant documents where 9, pytrec_eval and we ask for int(recall * R + 0.9)
+# trec_eval 10 asks for round(recall * R) relevant documents where 9, pytrec_eval and we ask for int(recall *
+# R + 0.9)
 ROUNDED = {
     ("iprec_at_recall_0.10", "301"),
     ("iprec_at_recall_0.60", "302"),
@@ -373,8 +374,9 @@ def test_err_of_catboost(k: int | None) -> None:
 
 
 def test_pfound_of_catboost_is_no_err() -> None:
-    """It discounts by 0.85^(i - 1) where ERR has 1/i. Where all relevant documents are equally likely to satisfy, with the
-    probability p, it is p times alpha_DCG of one intent with that discount; for other targets there is no such measure here.
+    """It discounts by 0.85^(i - 1) where ERR has 1/i. Where all relevant documents are equally likely to
+    satisfy, with the probability p, it is p times alpha_DCG of one intent with that discount; for other
+    targets there is no such measure here.
     """
     pytest.importorskip("catboost", reason="CatBoost is not installed")
     queries = rivals.random_queries(15, highest=1, ties=False)

@@ -90,8 +90,8 @@ def test_random_bases(given_: Any, k: int | None, log_base: float) -> None:
 @pytest.mark.auto
 @given(matrices(), st.sampled_from([None, 1, 3]))
 def test_ignoring_ties_is_the_stable_reverse_order(given_: Any, k: int | None) -> None:
-    """Tied labels from last to first, which is what scikit-learn's tests describe; its own sort is not stable, so the
-    reference here breaks ties by position before it asks scikit-learn.
+    """Tied labels from last to first, which is what scikit-learn's tests describe; its own sort is not
+    stable, so the reference here breaks ties by position before it asks scikit-learn.
     """
     true, score, weight = given_
     position = np.tile(np.arange(true.shape[1]), (len(true), 1))

@@ -180,7 +180,7 @@ def test_any_layout(
             write(table.slice(start, stop - start), Path(folder) / f"{part}.parquet", row_group_size=size)
         with pytest.MonkeyPatch.context() as patch:
             if room is not None:
-                patch.setattr(parquet, "WORTH_COMPILING", 1)
+                patch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1)
                 patch.setattr(parquet, "_BYTES_IN_RUNS", 100)
                 patch.setattr(scan, "_ROOM", room)
             assert_same(scan_parquet(folder, memory=memory, threads=2), Rankings.from_arrow(table))
@@ -840,7 +840,7 @@ def test_results_are_written_as_they_come(tmp_path: Path) -> None:
 def test_a_kept_value_is_null_before_a_file_ends_and_not_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "WORTH_COMPILING", 1)
+    monkeypatch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1)
     for part, kept in enumerate(([5, None], [7, 7])):
         columns = {"qid": [part, 1], "label": [1, 0], "score": [0.5, 0.1], "kept": pa.array(kept, pa.int64())}
         pq.write_table(pa.table(columns), tmp_path / f"{part}.parquet")

@@ -90,7 +90,8 @@ def test_one_group_of_everything_by_closed_forms(size: int, relevant: int) -> No
             assert scores[f"{name}@{cutoff}"][0] == pytest.approx(float(wanted), rel=1e-12), (name, cutoff)
     assert scores[f"R@{size}"][0] == 1.0
     assert scores[f"Success@{size}"][0] == 1.0
-    # the user stops at a relevant document with probability 1/2: mean over the number seen before, each order equally likely
+    # the user stops at a relevant document with probability 1/2: mean over the number seen before, each order
+    # equally likely
     if size <= 1000:
         for rank in range(1, 11 if size > 10 else size + 1):
             at = Fraction(0)
@@ -200,7 +201,10 @@ def test_judgment_range() -> None:
         ("AP(judged_only=True, unjudged=1)", "both drops unjudged documents and gives them a grade"),
         (
             "ERR(max_rel=2)",
-            "not defined for grade 3, .* the highest of its scale is 2. Name the scale, as in ERR\\(max_rel=3\\)",
+            (
+                "not defined for grade 3, .* the highest of its scale is 2. "
+                "Name the scale, as in ERR\\(max_rel=3\\)"
+            ),
         ),
         ("AP(rel=None)", "rel=None is not known: rel is a grade"),
     ],

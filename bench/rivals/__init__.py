@@ -1,7 +1,8 @@
 """Other tools that answer the same question: one file for each, and what they have in common.
 
-A file says which question its tool answers in this package's notation, and how to put it. The answer is checked before it
-is timed. What a tool can be given beforehand (its own containers, data sets, tables) is built beforehand and not timed.
+A file says which question its tool answers in this package's notation, and how to put it. The answer is
+checked before it is timed. What a tool can be given beforehand (its own containers, data sets, tables) is
+built beforehand and not timed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 class Rival(NamedTuple):
     """One way of one tool to answer `measure`.
 
-    `prepare` takes rankings and returns the call that is timed, which returns the mean or the value of each query.
+    `prepare` takes rankings and returns the call that is timed, which returns the mean or the value of each
+    query.
     """
 
     name: str

@@ -70,8 +70,8 @@ class Meter:
         scores = np.asarray(predictions)
         if scores.ndim != 1:
             raise InputError(
-                f"the model predicts an array of shape {scores.shape} for {rankings.n_docs} documents; wanted one score for each, "
-                "so train it to rank"
+                f"the model predicts an array of shape {scores.shape} for {rankings.n_docs} documents; "
+                "wanted one score for each, so train it to rank"
             )
         return self.evaluate_rankings(rankings.with_scores(scores))
 

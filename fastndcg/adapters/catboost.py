@@ -65,8 +65,9 @@ def metric(
 
     Notes
     -----
-    CatBoost shuffles the training queries if there are categorical features or with `boosting_type="Ordered"`, unless
-    `has_time=True`. The metric notices this if `group` is a Pool, which has labels; with sizes alone it cannot.
+    CatBoost shuffles the training queries if there are categorical features or with
+    `boosting_type="Ordered"`, unless `has_time=True`. The metric notices this if `group` is a Pool, which has
+    labels; with sizes alone it cannot.
 
     Examples
     --------
@@ -123,14 +124,15 @@ class Metric(Meter):
                 continue
             if known.label is not None and not np.array_equal(known.label, label):
                 raise InputError(
-                    f"CatBoost evaluates {len(label)} documents in another order than the Pool's, as it shuffles training data; "
-                    "train with has_time=True, or give a metric the Pools that it is used with"
+                    f"CatBoost evaluates {len(label)} documents in another order than the Pool's, "
+                    "as it shuffles training data; train with has_time=True, or give a metric the Pools "
+                    "that it is used with"
                 )
             return known
         known_rows = " or ".join(str(known.offsets[-1]) for known in self.held)
         raise InputError(
-            f"CatBoost evaluates {len(label)} documents, and group= has {known_rows}; give the queries of every data set, "
-            "including the training data, as in group=[train, valid]"
+            f"CatBoost evaluates {len(label)} documents, and group= has {known_rows}; "
+            "give the queries of every data set, including the training data, as in group=[train, valid]"
         )
 
 
@@ -156,8 +158,8 @@ def _check_sizes_differ(held: tuple[_Sizes, ...]) -> None:
         other = by_rows.setdefault(int(each.offsets[-1]), each.offsets)
         if not np.array_equal(other, each.offsets):
             raise InputError(
-                f"two data sets of group= have {each.offsets[-1]} documents each, in different queries; a metric of CatBoost sees "
-                "only their number, so leave a document out of one"
+                f"two data sets of group= have {each.offsets[-1]} documents each, in different queries; "
+                "a metric of CatBoost sees only their number, so leave a document out of one"
             )
 
 

@@ -59,7 +59,8 @@ def evaluate(df: DataFrame, measures: Measures, **options: Unpack[parts.Keywords
     >>> import dask.dataframe as dd
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"qid": [7, 8, 7], "label": [1, 2, 0], "score": [0.1, 0.5, 0.9]})
-    >>> evaluate(dd.from_pandas(rows, npartitions=2), "nDCG@10").compute().sort_values("qid")["nDCG@10"].tolist()
+    >>> result = evaluate(dd.from_pandas(rows, npartitions=2), "nDCG@10").compute()
+    >>> result.sort_values("qid")["nDCG@10"].tolist()
     [0.6309297535714574, 1.0]
     """
     task, rows, is_apart = _rows(df, measures, parts.Options.of(options, "evaluate"))

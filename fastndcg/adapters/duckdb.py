@@ -42,9 +42,10 @@ def register(connection: duckdb.DuckDBPyConnection, *, name: str = "ndcg", **par
 
     Notes
     -----
-    Labels and scores are read as DOUBLE. The value of a row with a null is null. In long form, `list(label)` and `list(score)` make
-    the lists:
-    `SELECT qid, ndcg(list(label), list(score), 10) FROM rows GROUP BY qid`.
+    Labels and scores are read as DOUBLE. The value of a row with a null is null. In long form, `list(label)`
+    and `list(score)` make the lists:
+
+        SELECT qid, ndcg(list(label), list(score), 10) FROM rows GROUP BY qid
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Score data in which the rows of each query are contiguous, without a shuffle of rows.
 
     partition -> pieces: the values of the queries inside it, the rows of the queries at its edges
-              -> shuffled by query id, one row for each query -> whole: queries at edges are scored, ids are compared
+              -> shuffled by query id, one row for each query -> whole: edges are scored, ids compared
 
 An edge is the beginning or end of a partition, or of a part of a file within a partition. A query at an edge
 may continue in any other partition, so its rows are sent on. All other queries are scored in place. The ids
@@ -150,6 +150,7 @@ def check_ids(task: Task, scored: pa.ChunkedArray, cut: pa.ChunkedArray) -> None
         bad = cut.filter(pc.is_in(cut, value_set=ids.cast(cut.type)))
     if len(bad):
         raise InputError(
-            f"query {shown(bad[0])} stands in several places of the data. grouped=True takes queries whose rows stand together, "
-            f'as in files that are sorted by "{task.query}"; leave it out for rows in any order.'
+            f"query {shown(bad[0])} stands in several places of the data. "
+            "grouped=True takes queries whose rows stand together, as in files that are sorted by "
+            f'"{task.query}"; leave it out for rows in any order.'
         )

@@ -133,7 +133,8 @@ class Ranker(lightgbm.LGBMRanker):
         grouped = group_by_query(qid)
         if grouped.offsets[-1] != len(y):
             raise InputError(
-                f"qid has {count_of(grouped.offsets[-1], 'value')} for {count_of(len(y), 'row')}; give one for each row"
+                f"qid has {count_of(grouped.offsets[-1], 'value')} for {count_of(len(y), 'row')}; "
+                "give one for each row"
             )
         if grouped.rows is not None:
             X, y, sample_weight, init_score = (

@@ -1,6 +1,6 @@
 """Code that Spark, Dask and Ray share: a worker scores whole queries on one thread, and sums exactly.
 
-    engine's table -> make_task in the driver -> Task -> rows of a query in one part -> whole_queries -> results, or Sums
+    engine's table -> make_task in the driver -> Task -> whole queries in one part -> results or sums
 
 A part is scored like a whole data set, and no value depends on other queries, so the values of an engine are
 those of `evaluate`, bit for bit. Sums are fractions, so merging them in any order gives exactly the sums of
@@ -55,21 +55,25 @@ _NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
 # texts that the docstrings of all engines share; a docstring has the name of a text in braces
 _SHARED = {
     "parameters": """measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
+        As in `fastndcg.read_parquet`.
+    nan, rank, ascending, unjudged, grades
         As in `fastndcg.read_parquet`.
     order : str, optional
-        Column that numbers the documents of a query. Measures with ties="input" need it, because a shuffle keeps no order.
-        Lists have the order of their elements.
+        Column that numbers the documents of a query. Measures with ties="input" need it, because a shuffle
+        keeps no order. Lists have the order of their elements.
     convention : name or Convention, optional
-        Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need `order`. Tools that
-        order ties by document id need `doc_id`.
+        Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need
+        `order`. Tools that order ties by document id need `doc_id`.
     partitions : int, optional
-        Number of partitions that queries are distributed to. The default is `spark.sql.shuffle.partitions` on Spark, the number
-        of partitions of the data on Dask, and `default_hash_shuffle_parallelism` of the `DataContext` on Ray.
+        Number of partitions that queries are distributed to. The default is `spark.sql.shuffle.partitions` on
+        Spark, the number of partitions of the data on Dask, and `default_hash_shuffle_parallelism` of the
+        `DataContext` on Ray.
     grouped : bool
-        True if the rows of a query are contiguous, as in files sorted by query. Rows are then not shuffled; only the rows of
-        queries at the edges of partitions and of parts of files are moved. All query ids are compared, and an error names a query
-        whose rows are not contiguous. Data with a row for each query, with lists, is never shuffled.""",
+        True if the rows of a query are contiguous, as in files sorted by query. Rows are then not shuffled;
+        only the rows of queries at the edges of partitions and of parts of files are moved. All query ids are
+        compared, and an error names a query whose rows are not contiguous. Data with a row for each query,
+        with lists, is never shuffled.""",
     "raises": """Raises
     ------
     ColumnError
@@ -79,11 +83,11 @@ _SHARED = {
     InputTypeError
         The data are not of this engine; a column has a type that its role does not allow.
     InputError
-        When the result is computed: NaN scores, nulls and all else that `fastndcg.evaluate` refuses, naming the query.""",
-    "summary": """Mean, standard deviation, lowest and highest value of each measure, and the numbers of queries and of empty queries.
+        When the result is computed: NaN scores and all else that `fastndcg.evaluate` refuses.""",
+    "summary": """Mean, standard deviation, extremes, and numbers of queries and of empty queries of measures.
 
-    It computes immediately. Each partition sends only exact sums, no values of queries. The numbers are those of
-    `Scores.summary`, bit for bit. Errors of the data are raised without the traces of the engine.
+    It computes immediately. Each partition sends only exact sums, no values of queries. The numbers are those
+    of `Scores.summary`, bit for bit. Errors of the data are raised without the traces of the engine.
 
     Parameters
     ----------
@@ -100,27 +104,28 @@ _SHARED = {
         As in `evaluate`, including errors of the data.""",
     "means": """Exact means of values that `evaluate` computed, over all queries or each group of queries.
 
-    It computes immediately. Each partition sends only exact sums, no values of queries. To compute values once for several uses,
-    persist the result of `evaluate`, or write it and read it back.
+    It computes immediately. Each partition sends only exact sums, no values of queries. To compute values
+    once for several uses, persist the result of `evaluate`, or write it and read it back.
 
     Parameters
     ----------
     scores : the result of `evaluate`
-        It has a column for each measure, under its notation. Values by a convention are refused, since their mean needs more than
-        the values: `summary` computes it.
+        It has a column for each measure, under its notation. Values by a convention are refused, since their
+        mean needs more than the values: `summary` computes it.
     measures : one or several of Measure, notation, or ir_measures object
     by : str or sequence of str, optional
         Kept columns to group by.
     weight : str, optional
         Column with the weight of each query: "weight" in the result of `evaluate`.
     confidence : float, optional
-        For example 0.95: adds `small`, true for groups of fewer than 30 queries, and after each mean its interval, `_low` to `_high`.
+        For example 0.95: adds `small`, true for groups of fewer than 30 queries, and after each mean its
+        interval, `_low` to `_high`.
 
     Returns
     -------
     pyarrow.Table
-        The columns of `by`, ascending with null last; `queries`, the number of queries; and the mean of each measure, correctly
-        rounded. With `by=None`, one row without columns to group by.
+        The columns of `by`, ascending with null last; `queries`, the number of queries; and the mean of each
+        measure, correctly rounded. With `by=None`, one row without columns to group by.
 
     Raises
     ------
@@ -197,8 +202,8 @@ def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -
     if not all(hasattr(frame, attribute) for attribute in attributes):
         kind = type(frame)
         raise InputTypeError(
-            f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a {wanted}. For data in this process "
-            "there is fastndcg.evaluate."
+            f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a {wanted}. "
+            "For data in this process there is fastndcg.evaluate."
         )
 
 
@@ -232,8 +237,9 @@ def _check_order(task: Task, *, lists: bool) -> None:
     by_order = [str(measure) for measure in measures if measure.params.get("ties") == "input"]
     if by_order and task.order is None and (rule is None or rule.ties not in _NO_ORDER):
         raise MeasureError(
-            f"{by_order[0]} takes tied documents in the order of their rows, and rows of an engine have none; name a column that "
-            "numbers the documents of a query, as in order=..., or use another rule for ties"
+            f"{by_order[0]} takes tied documents in the order of their rows, "
+            "and rows of an engine have none; name a column that numbers the documents of a query, "
+            "as in order=..., or use another rule for ties"
         )
 
 
@@ -242,7 +248,8 @@ def _check_results(task: Task) -> None:
     for name in task.results:  # Spark ignores the case of names
         if name.lower() in seen:
             raise ColumnError(
-                f'two columns of the results would be named "{seen[name.lower()]}" and "{name}"; rename the one that is kept'
+                f'two columns of the results would be named "{seen[name.lower()]}" and "{name}"; '
+                "rename the one that is kept"
             )
         seen[name.lower()] = name
 
@@ -366,7 +373,8 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
     )
     if unordered:
         raise InputError(
-            f'column "{task.order}" has {unordered:,} null{"s" * (unordered > 1)}; order numbers every document of a query'
+            f'column "{task.order}" has {unordered:,} null{"s" * (unordered > 1)}; '
+            "order numbers every document of a query"
         )
     # a dictionary is sorted by its values
     keys = [decode(table[name]) for name in (task.query, str(task.order))]
@@ -378,8 +386,8 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
     if pc.any(same, min_count=0).as_py():
         row = pc.index(same, True).as_py()
         raise InputError(
-            f'column "{task.order}" has {order[row].as_py()!r} twice in query {shown(query[row])}; order numbers the documents of a '
-            "query, each once"
+            f'column "{task.order}" has {order[row].as_py()!r} twice in query {shown(query[row])}; '
+            "order numbers the documents of a query, each once"
         )
     return rows
 

@@ -210,7 +210,8 @@ def _pools(query_relevance: Mapping[str, Mapping[str, int]]) -> dict[str, dict[s
         if not all(issubclass(kind, int | np.integer) for kind in set(map(type, pool.values()))):
             document, grade = next(pair for pair in pool.items() if not isinstance(pair[1], int | np.integer))
             raise InputTypeError(
-                f"the grade of document {document!r} of query {query!r} is {grade!r}, a {type(grade).__name__}; wanted a whole number"
+                f"the grade of document {document!r} of query {query!r} is {grade!r}, "
+                f"a {type(grade).__name__}; wanted a whole number"
             )
         if not all(issubclass(kind, str) for kind in set(map(type, pool))):
             _check_id("document", next(document for document in pool if not isinstance(document, str)))
@@ -324,8 +325,9 @@ class _Walk(NamedTuple):
             row = int(np.argmax(missing))
             documents, first = self._documents(row)
             raise InputError(
-                f"the score of document {documents[row - first]!r} of query {self.queries[query[row]]!r} is NaN; {missing.sum():,} in all. "
-                "trec_eval leaves the order of such documents to chance: drop them."
+                f"the score of document {documents[row - first]!r} of query {self.queries[query[row]]!r} "
+                f"is NaN; {missing.sum():,} in all. trec_eval leaves the order of such documents to chance: "
+                "drop them."
             )
         return _keys(scores, query)
 
@@ -372,7 +374,8 @@ def _parse(lines: Iterable[str], width: int, place: int, read: Any, wanted: str)
         documents = parsed.setdefault(query, {})
         if document in documents:
             raise InputError(
-                f"document {document!r} of query {query!r} is there twice; a document has one entry for a query: drop one of the two"
+                f"document {document!r} of query {query!r} is there twice; "
+                "a document has one entry for a query: drop one of the two"
             )
         documents[document] = value
     return parsed

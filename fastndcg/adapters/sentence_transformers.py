@@ -113,5 +113,6 @@ def _grades_of(query: Any, documents: Any) -> dict[Any, float]:
     if isinstance(documents, set | frozenset | list | tuple):
         return dict.fromkeys(documents, 1)
     raise InputTypeError(
-        f"relevant_docs[{query!r}] is a {type(documents).__name__}; wanted a dict from document id to grade, or a set of ids"
+        f"relevant_docs[{query!r}] is a {type(documents).__name__}; "
+        "wanted a dict from document id to grade, or a set of ids"
     )

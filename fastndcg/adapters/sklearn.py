@@ -72,8 +72,9 @@ class _Score:
     def __call__(self, y_true: Any, y_pred: Any, qid: Any = None) -> float:
         if qid is None:
             raise InputError(
-                f"the scorer of {self.__name__} got no qid. Call sklearn.set_config(enable_metadata_routing=True), and give "
-                'the query of each row, as in cross_val_score(..., params={"qid": qid})'
+                f"the scorer of {self.__name__} got no qid. "
+                "Call sklearn.set_config(enable_metadata_routing=True), and give the query of each row, "
+                'as in cross_val_score(..., params={"qid": qid})'
             )
         scores = self._meter.evaluate_rankings(Rankings.from_query_ids(qid, y_true, y_pred))
         return next(iter(scores.mean().values()))

@@ -188,8 +188,8 @@ def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse"
     asked = parts.one_measure(measure)
     if asked.params.get("ties") == "input":
         raise MeasureError(
-            f"{asked} takes tied documents in the order of their rows, and rows of a group have none; use evaluate with order=, or "
-            "another rule for ties"
+            f"{asked} takes tied documents in the order of their rows, and rows of a group have none; "
+            "use evaluate with order=, or another rule for ties"
         )
 
     def value(relevance: Any, score: Any, query: Any = None) -> float | None:

@@ -44,13 +44,14 @@ class RankingMetric(Metric):
 
     Notes
     -----
-    Scores keep their precision, and are evaluated on the CPU when `compute` is called. The documents of a query may be in several
-    batches and processes; `indexes` joins them.
+    Scores keep their precision, and are evaluated on the CPU when `compute` is called. The documents of a
+    query may be in several batches and processes; `indexes` joins them.
 
     Examples
     --------
     >>> metric = RankingMetric("nDCG@2")
-    >>> metric.update(torch.tensor([0.9, 0.8, 0.7, 0.2, 0.6]), torch.tensor([3, 0, 2, 1, 0]), indexes=torch.tensor([0, 0, 0, 1, 1]))
+    >>> preds, target = torch.tensor([0.9, 0.8, 0.7, 0.2, 0.6]), torch.tensor([3, 0, 2, 1, 0])
+    >>> metric.update(preds, target, indexes=torch.tensor([0, 0, 0, 1, 1]))
     >>> metric.compute()
     tensor(0.6674, dtype=torch.float64)
     """
@@ -102,13 +103,15 @@ class RankingMetric(Metric):
         if indexes is None:
             if preds.ndim != 2:
                 raise InputError(
-                    f"preds has shape {tuple(preds.shape)} and there are no indexes; give the query of each document, as indexes="
+                    f"preds has shape {tuple(preds.shape)} and there are no indexes; "
+                    "give the query of each document, as indexes="
                 )
             indexes = self._number_queries(preds)
         for name, values in (("target", target), ("indexes", indexes), ("mask", mask)):
             if values is not None and values.shape != preds.shape:
                 raise InputError(
-                    f"{name} has shape {tuple(values.shape)} and preds {tuple(preds.shape)}; give both for each document"
+                    f"{name} has shape {tuple(values.shape)} and preds {tuple(preds.shape)}; "
+                    "give both for each document"
                 )
         kept = slice(None) if mask is None else mask.bool().flatten()
         self.preds.append(preds.detach().flatten()[kept])

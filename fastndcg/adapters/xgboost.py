@@ -3,8 +3,8 @@
     from fastndcg.adapters import xgboost as fnx
 
     xgb.train(
-        {"objective": "rank:ndcg"}, train, evals=[(valid, "valid")], custom_metric=fnx.metric(["nDCG@10", "RR"]),
-        early_stopping_rounds=20, maximize=True,
+        {"objective": "rank:ndcg"}, train, evals=[(valid, "valid")],
+        custom_metric=fnx.metric(["nDCG@10", "RR"]), early_stopping_rounds=20, maximize=True,
     )
     model = xgb.XGBRanker(callbacks=[fnx.callback("nDCG@10", {"valid": (X_valid, y_valid, qid_valid)})])
 
@@ -55,8 +55,8 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
 
     Notes
     -----
-    XGBoost minimises a metric whose name it does not know. Early stopping needs `maximize=True` in `train`, or
-    `xgboost.callback.EarlyStopping(rounds=20, maximize=True)`.
+    XGBoost minimises a metric whose name it does not know. Early stopping needs `maximize=True` in `train`,
+    or `xgboost.callback.EarlyStopping(rounds=20, maximize=True)`.
 
     Examples
     --------
@@ -97,8 +97,9 @@ def callback(
 
     Notes
     -----
-    For early stopping, put `xgboost.callback.EarlyStopping(rounds=20, data_name="valid", metric_name="nDCG@10", maximize=True)`
-    behind it in `callbacks`. `early_stopping_rounds` of `XGBRanker` would minimise.
+    For early stopping, put `xgboost.callback.EarlyStopping` behind it in `callbacks`, with `rounds=20,
+    data_name="valid", metric_name="nDCG@10", maximize=True`. `early_stopping_rounds` of `XGBRanker` would
+    minimise.
     """
     return Evaluation(Metric(measures, like, threads), evals)
 
@@ -109,8 +110,9 @@ class Metric(Meter):
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
         if not isinstance(data, xgboost.DMatrix):
             raise InputTypeError(
-                f"the metric is called with a {type(data).__name__}; wanted a DMatrix. XGBRanker calls its eval_metric once for each "
-                "query: give it callbacks=[fastndcg.adapters.xgboost.callback(...)] instead."
+                f"the metric is called with a {type(data).__name__}; wanted a DMatrix. "
+                "XGBRanker calls its eval_metric once for each query: "
+                "give it callbacks=[fastndcg.adapters.xgboost.callback(...)] instead."
             )
         if xgboost.collective.get_world_size() > 1:
             return self._over_workers(predictions, data)
@@ -140,7 +142,8 @@ class Evaluation(xgboost.callback.TrainingCallback):
         for name, data in self._evals.items():
             if not isinstance(data, xgboost.DMatrix) and not (isinstance(data, tuple) and len(data) == 3):
                 raise InputTypeError(
-                    f"evals[{name!r}] is a {type(data).__name__}; wanted the tuple (X, y, qid), or a DMatrix with queries"
+                    f"evals[{name!r}] is a {type(data).__name__}; "
+                    "wanted the tuple (X, y, qid), or a DMatrix with queries"
                 )
 
     def before_training(self, model: Any) -> Any:
@@ -152,7 +155,7 @@ class Evaluation(xgboost.callback.TrainingCallback):
                 self._data[name] = data
         return model
 
-    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002 - XGBoost's signature
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
         for name, data in self._data.items():
             log = evals_log.setdefault(name, {})
             for measure, mean in self._metric(model.predict(data), data):
@@ -168,7 +171,8 @@ def _queries(data: xgboost.DMatrix) -> Rankings:
     offsets, weight = _here(data.get_uint_info("group_ptr")), _here(data.get_weight())
     if len(offsets) < 2:
         raise InputError(
-            f"the DMatrix has {data.num_row()} rows and no queries; make it with qid= or group=, the size of each query"
+            f"the DMatrix has {data.num_row()} rows and no queries; "
+            "make it with qid= or group=, the size of each query"
         )
     return unscored_rankings(offsets, _here(data.get_label()), weight if len(weight) else None)
 

@@ -1,7 +1,7 @@
 """The command line, which uses only the package's own interface. Results go to stdout, all else to stderr.
 
-A failing command prints the reason in one line and exits with 3. A gate that fails exits with 1, wrong usage with 2, Ctrl-C with
-130. A file that a command writes appears complete or not at all.
+A failing command prints the reason in one line and exits with 3. A gate that fails exits with 1, wrong usage
+with 2, Ctrl-C with 130. A file that a command writes appears complete or not at all.
 """
 
 import sys

@@ -61,7 +61,7 @@ def refuse(message: str) -> NoReturn:
 
 
 def _parameters(function: Callable[..., object]) -> tuple[list[inspect.Parameter], dict[str, type]]:
-    """The parameters of a command, with the fields of its blocks of options (dataclasses); and the blocks by name."""
+    """The parameters of a command, with fields of dataclasses of options; these dataclasses by name."""
     hints = get_type_hints(function, include_extras=True)
     blocks = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
     parameters = []
@@ -88,7 +88,7 @@ def _options_of(function: Callable[..., None]) -> dict[str, str]:
 
 
 def in_options(message: Message, options: dict[str, str]) -> str:
-    """A message in terms of the command line: `score="s1"` becomes `--score "s1"`. Advice without an option is left out."""
+    """A message with `--score "s1"` for `score="s1"`, without advice that no option can follow."""
 
     def option(proposed: Argument | Call) -> str | None:
         if isinstance(proposed, Call):
@@ -144,7 +144,7 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
 
 @contextmanager
 def _short_warnings(as_option: Callable[[Message], str]) -> Iterator[None]:
-    """Show each warning of the package once, as one line on stderr, without the line of code that caused it."""
+    """Show each warning of the package once, as one line on stderr, without its source line."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", FastndcgWarning)
         shown, written = warnings.showwarning, set()
@@ -162,7 +162,7 @@ def _short_warnings(as_option: Callable[[Message], str]) -> Iterator[None]:
 
 
 class _Plain:
-    """Convert values that are always valid without pydantic, which takes 0.1 s to import. Typer converts all others."""
+    """Convert values that are always valid without pydantic, whose import takes 0.1 s."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         is_many = param.multiple or param.nargs == -1
@@ -196,7 +196,7 @@ class _Commands(_WithPlain, TyperGroup):
 
 
 class _Once(_WithPlain, TyperCommand):
-    """A command that refuses a repeated option of one value, since all values but the last would be silently lost."""
+    """A command that refuses a repeated option of one value; all values but the last would be ignored."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         args = _with_todays_names(args, {name for param in self.params for name in param.opts})
@@ -238,4 +238,4 @@ def _fastndcg(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Exact ranking measures, nDCG and its relatives, from Parquet, CSV, JSON Lines, Feather and TREC files."""
+    """Compute exact ranking measures, such as nDCG, from Parquet, CSV, JSON Lines, Feather and TREC files."""

@@ -1,4 +1,4 @@
-"""`fastndcg compare`: which of several systems is better, how significant that is, and gates for pipelines."""
+"""`fastndcg compare`: which system is better, how significant the difference is, and gates for pipelines."""
 
 from __future__ import annotations
 
@@ -94,7 +94,10 @@ class ComparedSystems(Systems):
         list[str] | None,
         typer.Argument(
             metavar="PATH...",
-            help="A file for each system: predictions as Parquet, CSV, JSON Lines or Feather, or results of `fastndcg score --out`.",
+            help=(
+                "A file for each system: predictions as Parquet, CSV, JSON Lines or Feather, "
+                "or results of `fastndcg score --out`."
+            ),
         ),
     ] = None
 
@@ -107,7 +110,10 @@ class Statistics:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Compare all other systems with this one: a file's name without endings, or a column of scores.",
+            help=(
+                "Compare all other systems with this one: a file's name without endings, "
+                "or a column of scores."
+            ),
             show_default="each with each",
         ),
     ] = None
@@ -255,10 +261,13 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
 
 
 def _refuse_namesakes(one: Scored, other: Scored) -> NoReturn:
-    """End the command. Renaming a file does not rename a system whose name is in a column of stored results."""
+    """End the command. A new file name does not rename a system that a column of stored results names."""
     named = [each.results for each in (one, other) if each.results is not None]
     if len(named) == 2:
-        advice = f", in the column run of {named[0]} and of {named[1]}; write another name into that column of one of them"
+        advice = (
+            f", in the column run of {named[0]} and of {named[1]}; "
+            "write another name into that column of one of them"
+        )
     elif named:
         advice = f", one of them in the column run of {named[0]}; rename the file of the other"
     else:
@@ -395,4 +404,5 @@ def _movers_text(measure: str, system: str, baseline: str, queries: pa.Table) ->
         [shown_value(value) for value in row]
         for row in zip(*(column.to_pylist() for column in queries.columns), strict=True)
     ]
-    return f"{measure}, {system} against {baseline}:\n{fit([names, *rows], len(names) - 3, (), terminal_width())}"
+    table = fit([names, *rows], len(names) - 3, (), terminal_width())
+    return f"{measure}, {system} against {baseline}:\n{table}"

@@ -36,7 +36,10 @@ def conventions(
         list[str] | None,
         typer.Argument(
             metavar="[PATH...]",
-            help="Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, a URI that pyarrow knows, or - for standard input.",
+            help=(
+                "Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, "
+                "a URI that pyarrow knows, or - for standard input."
+            ),
         ),
     ] = None,
     cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="The cutoff.")] = 10,
@@ -106,7 +109,8 @@ def _one_query(rankings: Rankings, name: str) -> Rankings:
     ids = [str(each) for each in rankings.query_ids.to_pylist()]
     if name not in ids:
         raise InputError(
-            f'there is no query "{name}"; the first ones are {", ".join(ids[:5])}.{suggest(name, ids[:10_000])}'
+            f'there is no query "{name}"; '
+            f"the first ones are {', '.join(ids[:5])}.{suggest(name, ids[:10_000])}"
         )
     at = ids.index(name)
     return rankings[at : at + 1]

@@ -97,11 +97,12 @@ def _temporary() -> Path:
 
 def _demo_closing(out: Path, documents: int, seconds: dict[str, float], n_measures: int) -> str:
     path = shlex.quote(str(out))
+    speed = {step: documents / seconds[step] / 1e6 for step in ("read", "score")}
     return f"""
 {documents:,} documents in {path}, {out.stat().st_size / 1e6:.1f} MB, written in {seconds["write"]:.1f} s
-read   {documents / seconds["read"] / 1e6:8.1f} million documents per second ({seconds["read"]:.2f} s)
-score  {documents / seconds["score"] / 1e6:8.1f} million documents per second ({seconds["score"]:.2f} s for {n_measures} measures; \
-{seconds["first_score"]:.1f} s the first time, when kernels are compiled or loaded)
+read   {speed["read"]:8.1f} million documents per second ({seconds["read"]:.2f} s)
+score  {speed["score"]:8.1f} million documents per second ({seconds["score"]:.2f} s for {n_measures} \
+measures; {seconds["first_score"]:.1f} s the first time, when kernels are compiled or loaded)
 
 Try next:
   fastndcg score {path} -m nDCG@10 -m "nDCG(ties='worst')@10" -m "nDCG(ties='best')@10"

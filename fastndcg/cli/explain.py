@@ -76,7 +76,8 @@ def explain(
     sources = given.sources(reading.of_paths())
     if not (id or worst or best or random or movers):
         refuse(
-            "no query is named; give --id ID, or --worst N, --best N, --random N, or --movers N of two systems"
+            "no query is named; give --id ID, or --worst N, --best N, --random N, "
+            "or --movers N of two systems"
         )
     roles = reading.roles(sources.score, cutoff_columns(chosen_measures))
     read = {each.name: each for each in read_systems(sources, roles, (), threads)}

@@ -42,11 +42,13 @@ class Gate(NamedTuple):
             if low >= -self.margin:
                 continue
             if math.isnan(low):
-                yield f"{name} has no interval: {_queries_in_words(row['queries'])}, mean difference {row['difference']:.6g}"
+                queries = _queries_in_words(row["queries"])
+                yield f"{name} has no interval: {queries}, mean difference {row['difference']:.6g}"
             else:
                 yield (
-                    f"{name} may lose {-low:.6g} to {self.baseline}, {-low - self.margin:.6g} more than the margin {self.margin:g} "
-                    f"(difference {row['difference']:.6g}, interval {low:.6g} to {row['high']:.6g}, {_queries_in_words(row['queries'])})"
+                    f"{name} may lose {-low:.6g} to {self.baseline}, {-low - self.margin:.6g} more than "
+                    f"the margin {self.margin:g} (difference {row['difference']:.6g}, "
+                    f"interval {low:.6g} to {row['high']:.6g}, {_queries_in_words(row['queries'])})"
                 )
 
     def _of_queries(self, compared: Comparison) -> Iterator[str]:
@@ -69,8 +71,11 @@ class Gate(NamedTuple):
                         yield (
                             f"{name} has no value"
                             if math.isnan(difference)
-                            else f"{name} loses {-difference:.6g} to {self.baseline}, {-difference - self.margin:.6g} more than "
-                            f"the margin {self.margin:g} ({after:.6g}, {self.baseline} {before:.6g})"
+                            else (
+                                f"{name} loses {-difference:.6g} to {self.baseline}, "
+                                f"{-difference - self.margin:.6g} more than the margin {self.margin:g} "
+                                f"({after:.6g}, {self.baseline} {before:.6g})"
+                            )
                         )
 
     def _check_ids(self, known: dict[str, int]) -> None:
@@ -78,8 +83,8 @@ class Gate(NamedTuple):
         if unknown:
             first = ", ".join(map(repr, unknown[:3])) + (", ..." if len(unknown) > 3 else "")
             raise InputError(
-                f"--queries: {len(unknown):,} of {len(self.ids):,} ids in {self.source} are of no query that was compared: {first}."
-                " Correct the file, or take the ids out."
+                f"--queries: {len(unknown):,} of {len(self.ids):,} ids in {self.source} are of no query "
+                f"that was compared: {first}. Correct the file, or take the ids out."
             )
 
 

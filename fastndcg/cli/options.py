@@ -29,7 +29,9 @@ MeasureOption = Annotated[
     typer.Option(
         "--measure",
         "-m",
-        help="Measures, such as nDCG(gain='exp2')@1-3,5,all; @COLUMN takes cutoffs from a column; repeatable.",
+        help=(
+            "Measures, such as nDCG(gain='exp2')@1-3,5,all; @COLUMN takes cutoffs from a column; repeatable."
+        ),
         show_default="nDCG@10",
     ),
 ]
@@ -40,7 +42,9 @@ MemoryOption = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Memory for files, such as 512MB. Larger files are scored a part at a time; values are the same.",
+        help=(
+            "Memory for files, such as 512MB. Larger files are scored a part at a time; values are the same."
+        ),
         show_default="1GB",
     ),
 ]

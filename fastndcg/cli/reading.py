@@ -59,7 +59,8 @@ def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
         bound = number_or_word(number)
         if not notation or isinstance(bound, str) or not math.isfinite(bound):
             refuse(
-                f'--fail-under: "{text}" is not a measure and a number; wanted MEASURE=NUMBER, as in "nDCG@10=0.35"'
+                f'--fail-under: "{text}" is not a measure and a number; '
+                'wanted MEASURE=NUMBER, as in "nDCG@10=0.35"'
             )
         try:
             gates += [(measure, bound) for measure in parse_many(notation)]
@@ -120,7 +121,10 @@ class ReadingOfMeans(Reading):
     intents: Annotated[
         str | None,
         typer.Option(
-            help="Column of lists: the grades of a document for intent 0, 1, ...; with --qrels: column of a judgment's intent."
+            help=(
+                "Column of lists: the grades of a document for intent 0, 1, ...; with --qrels: "
+                "column of a judgment's intent."
+            )
         ),
     ] = None
 
@@ -224,7 +228,8 @@ def read_rankings(chosen: Chosen, threads: int | None) -> Rankings:
     rankings = chosen.read(threads)
     if not rankings.n_queries:
         raise InputError(
-            f"{', '.join(map(str, chosen.paths))} has no rows, so there is nothing to score. Give a file with at least one query."
+            f"{', '.join(map(str, chosen.paths))} has no rows, so there is nothing to score. "
+            "Give a file with at least one query."
         )
     return rankings
 
@@ -239,7 +244,8 @@ def scan_rankings(chosen: Chosen, memory: str | None, threads: int | None) -> Fi
     if memory is not None and not isinstance(chosen, Dataset | csv.Opened):
         name = chosen.format.name
         refuse(
-            f"--memory has no meaning with {name}, which is read whole; give Parquet or CSV to score it in parts"
+            f"--memory has no meaning with {name}, which is read whole; "
+            "give Parquet or CSV to score it in parts"
         )
     try:
         budget = IN_MEMORY if memory is None else bytes_of(memory)
@@ -316,7 +322,7 @@ STDIN = "standard input"
 
 
 def read_once(path: str) -> str:
-    """The path of a file. The content of standard input (`-`) and of pipes is kept in memory, since it can be read only once."""
+    """The path of a file. Standard input (`-`) and pipes are kept in memory: they can be read only once."""
     from fastndcg.sources.lines import Held
 
     if path == "-":
@@ -358,7 +364,7 @@ class System(NamedTuple):
 def read_systems(
     sources: Sources, roles: Roles, measures: Iterable[Measure], threads: int | None
 ) -> Iterator[System]:
-    """Each file, each column of scores of one file, or each run with all judged queries: one that a run lacks has an empty ranking."""
+    """Each file, column of scores, or run; a run has empty rankings for judged queries that it lacks."""
     for path, name in zip(sources.paths, name_runs(sources.paths, "PATH"), strict=True):
         opened = open_paths([path], threads)
         for column in sources.scores or (None,):
@@ -379,7 +385,7 @@ def read_qrels_runs(
     threads: int | None,
     missing: Missing = "zero",
 ) -> Iterator[tuple[Rankings, dict[str, str | None]]]:
-    """As `read_rankings`, of judgments and each run; of intents where they are named or a measure is of them."""
+    """As `read_rankings`, of judgments and each run; of intents if they are named or a measure needs them."""
     from fastndcg.sources import trec
 
     of_intents = roles.intents is not None or any(measure.way == "intents" for measure in measures)
@@ -405,7 +411,8 @@ def name_runs(paths: list[str], given: str = "--run") -> list[str]:
     for path, times in Counter(paths).items():
         if times > 1:
             refuse(
-                f"{given}: {path} is given {times} times; give each {'run' if given == '--run' else 'file'} once"
+                f"{given}: {path} is given {times} times; give each {'run' if given == '--run' else 'file'} "
+                "once"
             )
     stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
     return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]

@@ -66,19 +66,26 @@ PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PATH...",
-        help="Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, a URI that pyarrow knows, or - for standard input.",
+        help=(
+            "Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, a URI that pyarrow knows, "
+            "or - for standard input."
+        ),
     ),
 ]
 RunsOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="With --qrels: predictions, as a TREC or MS MARCO run or a table; repeatable: a row for each run."
+        help=(
+            "With --qrels: predictions, as a TREC or MS MARCO run or a table; repeatable: a row for each run."
+        )
     ),
 ]
 MissingOption = Annotated[
     Missing | None,
     typer.Option(
-        help="With --qrels: a judged query that the run lacks counts as an empty ranking (zero) or not (skip).",
+        help=(
+            "With --qrels: a judged query that the run lacks counts as an empty ranking (zero) or not (skip)."
+        ),
         show_default="zero",
     ),
 ]
@@ -284,7 +291,7 @@ def open_runs(runs: list[str], threads: int | None) -> dict[str, Opened]:
 
 
 def stored_results(stored: Stored, asked: list[Measure], name: str | None = None) -> list[Scored]:
-    """Results that `--out` wrote, for each run if they have a column of runs; otherwise `name` is that of the run."""
+    """Results that `--out` wrote, one for each run if a column names runs; else one, called `name`."""
     from fastndcg.sources.results import read_results
 
     scored = []
@@ -305,7 +312,7 @@ class How(NamedTuple):
     memory: str | None
 
     def find_stored(self, opened: dict[str, Opened], roles: Roles) -> dict[str, Stored]:
-        """The files that are stored results. Ends the command if an option would require to evaluate them again."""
+        """The files that are stored results. Ends the command if an option needs values that they lack."""
         found = {path: find_stored(files, roles) for path, files in opened.items()}
         stored = {path: each for path, each in found.items() if each is not None}
         for path in stored:
@@ -387,7 +394,8 @@ def _report(
                 into.append(of_run | row | ({} if known[row["measure"]] else {"empty": None}))
     if any(each.has_one_intent for each in scored):
         sys.stderr.write(
-            "no query has more than one intent; is the second field of the qrels the intent, and no iteration?\n"
+            "no query has more than one intent; is the second field of the qrels the intent, "
+            "and no iteration?\n"
         )
     for each in scored:
         tell(each.scores.n_queries, each.documents, each.columns, each.run)
@@ -404,14 +412,16 @@ def _check_results(out: Path | None, keep: list[str] | None, paths: list[str]) -
     if out is None:
         if keep:
             refuse(
-                "--keep carries columns into the file of --out, which is not given; name it, as in --out per_query.parquet"
+                "--keep carries columns into the file of --out, which is not given; "
+                "name it, as in --out per_query.parquet"
             )
         return
     ending = out.suffix.lower()
     if ending in _OTHER_SUFFIXES:
         refuse(
-            f"--out: {out} is written as Parquet, CSV, JSON Lines or Feather; name a file ending in .parquet, .csv, .jsonl or "
-            ".feather. For a summary as text use --format csv or json."
+            f"--out: {out} is written as Parquet, CSV, JSON Lines or Feather; "
+            "name a file ending in .parquet, .csv, .jsonl or .feather. "
+            "For a summary as text use --format csv or json."
         )
     check_out(out, paths)
 

@@ -38,7 +38,9 @@ RunsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="RUN...",
-        help="Run: query Q0 doc rank score tag; - is standard input. Several are printed one after the other.",
+        help=(
+            "Run: query Q0 doc rank score tag; - is standard input. Several are printed one after the other."
+        ),
     ),
 ]
 MeasureOption = Annotated[
@@ -75,7 +77,10 @@ ReleaseOption = Annotated[
     typer.Option(
         min=9,
         max=10,
-        help="9: 9.0.8, with scores as float32, its own levels of recall, and -q without queries that the run lacks.",
+        help=(
+            "9: 9.0.8, with scores as float32, its own levels of recall, and -q without queries that "
+            "the run lacks."
+        ),
     ),
 ]
 Option = Annotated[

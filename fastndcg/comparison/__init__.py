@@ -123,7 +123,7 @@ def compare(
 
     References
     ----------
-    Smucker, Allan and Carterette, CIKM 2007 (randomisation); Carterette, TOIS 2012 ("tukey"); Efron, JASA 1987 ("bca").
+    Smucker et al., CIKM 2007 (randomisation); Carterette, TOIS 2012 ("tukey"); Efron, JASA 1987 ("bca").
 
     Examples
     --------
@@ -195,7 +195,8 @@ def _anchors(
     for name, given in systems.items():
         if not isinstance(given, Rankings):
             raise InputError(
-                f'"{name}" is Scores, which do not hold the returned documents; anchors=True needs Rankings, with measures='
+                f'"{name}" is Scores, which do not hold the returned documents; '
+                "anchors=True needs Rankings, with measures="
             )
         found[str(name)] = anchors_of(given, measures, threads=threads)
     return found

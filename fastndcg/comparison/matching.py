@@ -50,7 +50,8 @@ class MatchedSamples(NamedTuple):
 def scores_of_systems(systems: object, measures: Any) -> dict[str, Scores]:
     if not isinstance(systems, Mapping):
         raise InputTypeError(
-            f'systems is a {type(systems).__name__}; wanted a mapping of names, as in {{"bm25": scores, "rerank": other}}'
+            f'systems is a {type(systems).__name__}; wanted a mapping of names, as in {{"bm25": '
+            'scores, "rerank": other}'
         )
     if len(systems) < 2:
         raise InputError(f"{len(systems)} systems are given; wanted two or more to compare")
@@ -147,7 +148,8 @@ def match_queries(
     for name, own in ids.items():
         if own.type != every.type:
             raise InputTypeError(
-                f'query ids are {every.type} in "{filled}" and {own.type} in "{name}", which never match; cast one of them'
+                f'query ids are {every.type} in "{filled}" and {own.type} in "{name}", which never match; '
+                "cast one of them"
             )
         if not own.equals(every):
             new = own.filter(pc.is_null(pc.index_in(own, every)))
@@ -240,7 +242,8 @@ def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float
             row = int(np.argmax(differ))
             query = scored[name].queries[0][int(place[row])].as_py()
             raise InputError(
-                f'query {query!r} weighs {own[row]:g} in "{name}" and {common[row]:g} in "{given[0]}"; give all systems the same weights'
+                f'query {query!r} weighs {own[row]:g} in "{name}" and {common[row]:g} in "{given[0]}"; '
+                "give all systems the same weights"
             )
         common = np.where(np.isnan(common), own, common)
     return common
@@ -288,7 +291,8 @@ def _clusters(cluster: Any, queries: pa.Table) -> Int64:
         column = pa.chunked_array([pa.array(cluster)])
         if len(column) != len(queries):
             raise InputError(
-                f"cluster has {count_of(len(column), 'value')} for {count_of(len(queries), 'query')}; give one for each"
+                f"cluster has {count_of(len(column), 'value')} for {count_of(len(queries), 'query')}; "
+                "give one for each"
             )
     if column.null_count:
         raise InputError(f"cluster has {count_of(column.null_count, 'null')}; give each query its cluster")

@@ -136,8 +136,9 @@ class Comparison(AsFrame):
         if 0 < nonzero < SMALL:
             exact = ", which is exact for so few" if nonzero <= EXACT else ""
             self.cautions.append(
-                f"Only {nonzero} of {len(own):,} differences of {measure} between {system} and {baseline} are not zero, too few for an "
-                f'interval to be relied on. Take more queries, or test="randomisation"{exact}.'
+                f"Only {nonzero} of {len(own):,} differences of {measure} between {system} and {baseline} "
+                "are not zero, too few for an interval to be relied on. "
+                f'Take more queries, or test="randomisation"{exact}.'
             )
         p = self._p(differences, weight, counts, found)
         numbers = found.numbers(self._options.confidence)
@@ -238,7 +239,8 @@ class Comparison(AsFrame):
             raise InputError(f"there are {len(fitting)} pairs; name one, as in system={fitting[-1][0]!r}")
         if not fitting:
             raise InputError(
-                f"{system or baseline} was compared with no other system in this direction; name both system and baseline"
+                f"{system or baseline} was compared with no other system in this direction; "
+                "name both system and baseline"
             )
         return fitting[0]
 
@@ -437,13 +439,15 @@ class Comparison(AsFrame):
         Examples
         --------
         >>> from fastndcg import Rankings, compare
-        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0], [0, 2]]), "b": Rankings.from_lists([[1, 0], [1, 0], [2, 0]])}
+        >>> a, b = [[0, 1], [1, 0], [0, 2]], [[1, 0], [1, 0], [2, 0]]
+        >>> systems = {"a": Rankings.from_lists(a), "b": Rankings.from_lists(b)}
         >>> compare(systems, measures="RR").queries_needed(0.1).column("queries").to_pylist()
         [68]
         """
         if not (math.isfinite(difference) and difference):
             raise InputError(
-                f"difference={difference!r} is not a difference to detect; wanted a finite number other than 0"
+                f"difference={difference!r} is not a difference to detect; "
+                "wanted a finite number other than 0"
             )
         if not 0 < power < 1:
             raise InputError(
@@ -468,8 +472,10 @@ class Comparison(AsFrame):
 
         - measure, system, baseline, mean, baseline_mean;
         - difference of the means, and its confidence interval from low to high; p and p_adjusted;
-        - effect: the difference in standard deviations, with Hedges' correction; its interval from effect_low to effect_high;
-        - wins, ties and losses of the system; nonzero: the number of differences that are not 0. Null for independent samples;
+        - effect: the difference in standard deviations, with Hedges' correction; its interval from effect_low
+          to effect_high;
+        - wins, ties and losses of the system; nonzero: the number of differences that are not 0. Null for
+          independent samples;
         - queries; detectable: the difference that such an experiment detects with a power of 0.8.
         """
         return pa.Table.from_pylist(self.rows, pa.schema(COLUMNS))

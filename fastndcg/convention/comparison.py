@@ -200,7 +200,8 @@ def explain_conventions(
     -------
     Table
         A row for each step: `choice`, its values `before` and `after`, `effect`, and `value` after the step.
-        The first row has the value of `a`. That value plus all effects is exactly the last value, that of `b`.
+        The first row has the value of `a`. That value plus all effects is exactly the last value, that of
+        `b`.
 
     Raises
     ------

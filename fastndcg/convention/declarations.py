@@ -33,7 +33,10 @@ TIES = {
     "docid_desc": "by falling document id, compared as UTF-8 text",
     "docid_asc": "by rising document id, compared as UTF-8 text",
     "item_desc": "by falling document id, numbers compared as numbers",
-    "numba_argsort": "the order of Numba's np.argsort(-scores): input order up to 15 documents; unstable but repeatable beyond that",
+    "numba_argsort": (
+        "the order of Numba's np.argsort(-scores): input order up to 15 documents; "
+        "unstable but repeatable beyond that"
+    ),
     "input_to_16": "input order up to 16 documents; beyond that torch.sort does not define the order",
     "unspecified": "undefined",
 }
@@ -45,7 +48,10 @@ QUERIES = {
 WEIGHTS = {
     "weighted": "weighted mean",
     "ignored": "plain mean; there are no weights",
-    "lightgbm": "weighted sum over the sum of weights, but an empty query adds its value with weight 1 to the first sum",
+    "lightgbm": (
+        "weighted sum over the sum of weights, but an empty query adds its value with weight 1 "
+        "to the first sum"
+    ),
     "xgboost": "like lightgbm; a mean above 1 ends the program",
     "tf_ranking": "weighted mean; an empty query has the mean weight of the others",
 }
@@ -108,8 +114,8 @@ class Convention:
     def beyond_measure(self) -> dict[str, Any]:
         """The choices that a measure has no parameter for. `evaluate(..., convention=)` applies them too.
 
-        >>> conventions["trec_eval"].beyond_measure
-        {'ties': 'docid_desc', 'rounding': Rounding(decimals=4, when='printed'), 'missing': 'skip', 'unjudged': 'skip', 'weights': 'ignored'}
+        >>> conventions["lightgbm"].beyond_measure
+        {'missing': 'skip', 'unjudged': 'skip', 'weights': 'lightgbm'}
         """
         ties = {"ties": self.ties} if self.ties not in ("average", "worst", "best", "input") else {}
         rules = {
@@ -137,12 +143,14 @@ class Convention:
         ):
             if getattr(self, name) not in known:
                 raise MeasureError(
-                    f"{name}={getattr(self, name)!r} is not known to conventions: {name} is one of {', '.join(map(repr, known))}."
+                    f"{name}={getattr(self, name)!r} is not known to conventions: "
+                    f"{name} is one of {', '.join(map(repr, known))}."
                     f"{suggest(str(getattr(self, name)), known)}"
                 )
         if self.score_dtype not in (None, "float32"):
             raise MeasureError(
-                f"score_dtype={self.score_dtype!r} is not known to conventions; wanted None (the type of the scores) or 'float32'"
+                f"score_dtype={self.score_dtype!r} is not known to conventions; "
+                "wanted None (the type of the scores) or 'float32'"
             )
         # convert values to their canonical, hashable form, as measures do
         measure = nDCG(
@@ -174,7 +182,8 @@ class Conventions(Mapping[str, Convention]):
         if name in self._refused:
             raise ConventionError(f'"{name}" cannot be reproduced: {self._refused[name]}')
         raise ConventionError(
-            f'no convention is called "{name}"; there are: {", ".join(self._known)}.{suggest(str(name), [*self._known, *self._refused])}'
+            f'no convention is called "{name}"; there are: '
+            f"{', '.join(self._known)}.{suggest(str(name), [*self._known, *self._refused])}"
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -194,7 +203,8 @@ def as_convention(convention: object) -> Convention:
     if isinstance(convention, str):
         return conventions[convention]
     raise InputTypeError(
-        f"convention is a {type(convention).__name__}; wanted a name, as in convention='trec_eval', or a Convention"
+        f"convention is a {type(convention).__name__}; wanted a name, as in convention='trec_eval', "
+        "or a Convention"
     )
 
 
@@ -202,7 +212,10 @@ def as_convention(convention: object) -> Convention:
 
 _TREC_CAVEATS = (
     "documents with equal scores are ordered by falling document id, and the run's rank column is ignored",
-    "trec_eval casts differences of gains to int, so it misorders gains that differ by less than 1 (-m ndcg.1=0.9,2=0.3); not reproduced",
+    (
+        "trec_eval casts differences of gains to int, so it misorders gains that differ by less than 1 "
+        "(-m ndcg.1=0.9,2=0.3); not reproduced"
+    ),
 )
 _SKLEARN = Convention(
     "sklearn", ideal="scored", ties="average", weights="weighted",
@@ -216,7 +229,10 @@ _SKLEARN = Convention(
 _TREC_EVAL = Convention(
     "trec_eval", ties="docid_desc", rel=0, rounding=Rounding(4, "printed"),
     tool="trec_eval 10.0", source="m_ndcg.c, m_ndcg_cut.c, form_res_rels.c",
-    caveats=(*_TREC_CAVEATS, "10.0 without -c ends with exit code 4 if the run lacks a judged query; here such queries are left out"),
+    caveats=(
+        *_TREC_CAVEATS,
+        ("10.0 without -c ends with exit code 4 if the run lacks a judged query; "
+        "here such queries are left out")),
 )  # fmt: skip
 _TREC_EVAL_9 = _TREC_EVAL.replace(
     name="trec_eval9", score_dtype="float32", tool="trec_eval 9.0.8",
@@ -232,8 +248,10 @@ _RANX = Convention(
     "ranx", ties="numba_argsort", rel=1, missing="value",
     tool="ranx 0.3.21", source="ranx/metrics/ndcg.py, ranx/data_structures/common.py",
     caveats=(
-        "with more than 15 documents, Numba's unstable quicksort decides the order of ties, which depends on the order of the rows",
-        "it raises an error for a query without returned documents, unless make_comparable=True, which counts it as 0",
+        ("with more than 15 documents, Numba's unstable quicksort decides the order of ties, "
+        "which depends on the order of the rows"),
+        ("it raises an error for a query without returned documents, unless make_comparable=True, "
+        "which counts it as 0"),
         "grades below 1, including fractions, are dropped",
     ),
 )  # fmt: skip
@@ -252,17 +270,20 @@ _XGBOOST = _LIGHTGBM.replace(
     tool="XGBoost 3.2.0", source="src/metric/rank_metric.cc EvalNDCG, src/common/ranking_utils.h",
     caveats=(
         "ndcg without @ is silently cut at 32",
-        "queries without a relevant document count as 1; with group weights such a query adds 1, not its weight",
+        ("queries without a relevant document count as 1; with group weights such a query adds 1, "
+        "not its weight"),
         "ndcg_exp_gain=false: conventions['xgboost'].replace(gain='linear')",
     ),
 )  # fmt: skip
 _CATBOOST = Convention(
     "catboost", ideal="scored", ties="worst", empty=1.0, weights="weighted",
     tool="CatBoost 1.2.10", source="catboost/libs/metrics/dcg.cpp, doc_comparator.h",
-    caveats=("type=Base, denominator=LogPosition are its defaults", "targets are float32", "tied documents are ordered by rising target"),
+    caveats=("type=Base, denominator=LogPosition are its defaults", "targets are float32",
+        "tied documents are ordered by rising target"),
 )  # fmt: skip
 _TF_RANKING = Convention(
-    "tf_ranking", gain="exp2", ideal="scored", ties="average", score_dtype="float32", weights="tf_ranking", tolerance=1e-6,
+    "tf_ranking", gain="exp2", ideal="scored", ties="average", score_dtype="float32", weights="tf_ranking",
+    tolerance=1e-6,
     tool="TF-Ranking 0.5.5", source="python/metrics_impl.py NDCGMetric",
     caveats=(
         "it shuffles tied documents without a seed; this is the exact expected value over the shuffles",
@@ -271,7 +292,10 @@ _TF_RANKING = Convention(
 )  # fmt: skip
 _RECSYS = Convention(
     "recsys", gain="binary", ties="input", missing="value",
-    tool="RePlay, RecPack, Cornac, implicit, RecBole, recommenders, sentence-transformers and pyvespa agree on it",
+    tool=(
+        "RePlay, RecPack, Cornac, implicit, RecBole, recommenders, sentence-transformers and pyvespa agree "
+        "on it"
+    ),
     source="Tamm, Damdinov and Vasilev, arXiv 2206.12858",
     caveats=("they differ in ties and in the users that they leave out; each also has its own convention",),
 )  # fmt: skip
@@ -288,60 +312,77 @@ _DECLARED = (
     Convention(
         "gdeval", gain="exp2", ties="docid_desc", empty="skip", rel=0, rounding=Rounding(5, "printed"),
         tool="gdeval.pl of the TREC Web track", source="gdeval.pl, as shipped with ir_measures 0.4.3",
-        caveats=("queries without a relevant document are left out", "grades above 4 and query ids that are not numbers end the program"),
+        caveats=("queries without a relevant document are left out",
+            "grades above 4 and query ids that are not numbers end the program"),
     ),
     _PYTREC_EVAL.replace(
-        name="ir_measures", missing="value", tool="ir_measures 0.4.3", source="ir_measures/providers/pytrec_eval_provider.py",
+        name="ir_measures", missing="value", tool="ir_measures 0.4.3",
+        source="ir_measures/providers/pytrec_eval_provider.py",
         caveats=(
             "nDCG goes to pytrec_eval; a judged query that the run lacks counts as 0",
-            "nDCG(dcg='exp-log2') goes to gdeval.pl, whose values, rounded to 5 decimals, are averaged: conventions['gdeval']",
+            ("nDCG(dcg='exp-log2') goes to gdeval.pl, whose values, rounded to 5 decimals, are averaged: "
+            "conventions['gdeval']"),
         ),
     ),
     _RANX,
     _RANX.replace(name="ranx_burges", gain="exp2", source="ranx/metrics/ndcg.py ndcg_burges"),
     _LIGHTGBM,
     _XGBOOST,
-    _XGBOOST.replace(name="xgboost-", empty=0.0, caveats=("ndcg@n- : queries without a relevant document count as 0", *_XGBOOST.caveats[::2])),
+    _XGBOOST.replace(name="xgboost-", empty=0.0,
+        caveats=("ndcg@n- : queries without a relevant document count as 0", *_XGBOOST.caveats[::2])),
     _CATBOOST,
     _CATBOOST.replace(name="catboost_exp", gain="exp2", caveats=("type=Exp", *_CATBOOST.caveats[1:])),
-    _CATBOOST.replace(name="catboost_position", discount="reciprocal", caveats=("denominator=Position", *_CATBOOST.caveats[1:])),
+    _CATBOOST.replace(name="catboost_position", discount="reciprocal",
+        caveats=("denominator=Position", *_CATBOOST.caveats[1:])),
     _CATBOOST.replace(
-        name="catboost_exp_position", gain="exp2", discount="reciprocal", caveats=("type=Exp, denominator=Position", *_CATBOOST.caveats[1:])
+        name="catboost_exp_position", gain="exp2", discount="reciprocal",
+        caveats=("type=Exp, denominator=Position", *_CATBOOST.caveats[1:])
     ),
     _TF_RANKING,
     _TF_RANKING.replace(
-        name="rax", ties="input", weights="ignored", tool="Rax 0.4.0", source="rax/_src/metrics.py ndcg_metric",
-        caveats=("it multiplies gains by weights of documents; weights that are equal within a query have no effect", "with key= it shuffles ties"),
+        name="rax", ties="input", weights="ignored", tool="Rax 0.4.0",
+        source="rax/_src/metrics.py ndcg_metric",
+        caveats=(
+            ("it multiplies gains by weights of documents; weights that are equal within a query "
+            "have no effect"), "with key= it shuffles ties"),
     ),
     _SKLEARN.replace(
         name="torchmetrics", score_dtype="float32", weights="ignored", tolerance=1e-6,
-        tool="torchmetrics 1.9.0", source="torchmetrics/functional/retrieval/ndcg.py, torchmetrics/retrieval/ndcg.py",
+        tool="torchmetrics 1.9.0",
+        source="torchmetrics/functional/retrieval/ndcg.py, torchmetrics/retrieval/ndcg.py",
         caveats=("its sums are float32", "the functional form takes a matrix for a single query"),
     ),
     Convention(
-        "ignite", gain="exp2", ideal="scored", ties="input", empty="skip", rel=1, score_dtype="float32", tolerance=1e-6,
+        "ignite", gain="exp2", ideal="scored", ties="input", empty="skip", rel=1, score_dtype="float32",
+        tolerance=1e-6,
         tool="pytorch-ignite 0.5.5", source="ignite/metrics/rec_sys/ndcg.py",
-        caveats=("grades below relevance_threshold=1 gain nothing", "queries without a relevant document are left out (ignore_zero_hits=True)"),
+        caveats=("grades below relevance_threshold=1 gain nothing",
+            "queries without a relevant document are left out (ignore_zero_hits=True)"),
     ),
     Convention(
-        "allrank", gain="exp2", ideal="scored", ties="input_to_16", empty=1.0, score_dtype="float32", tolerance=1e-6,
+        "allrank", gain="exp2", ideal="scored", ties="input_to_16", empty=1.0, score_dtype="float32",
+        tolerance=1e-6,
         tool="allRank 1.4.3", source="allrank/models/metrics.py ndcg",
         caveats=("in longer lists torch.sort does not define the order of ties, so ties there are refused",),
     ),
     Convention(
         "ranklib", gain="exp2", ideal="scored", ties="input",
         tool="RankLib, read", source="ciir/umass/edu/metric/NDCGScorer.java",
-        caveats=("with -qrel the ideal ranking holds all judged documents: conventions['ranklib'].replace(ideal='judged')",),
+        caveats=(("with -qrel the ideal ranking holds all judged documents: "
+            "conventions['ranklib'].replace(ideal='judged')"),),
     ),
     _RECSYS.replace(
         name="spark", tool="Spark 4.3.0", source="mllib/evaluation/RankingMetrics.scala ndcgAt",
-        caveats=("binary: PySpark silently drops a column of relevance", "the discount has a natural logarithm; the base cancels in the ratio"),
+        caveats=("binary: PySpark silently drops a column of relevance",
+            "the discount has a natural logarithm; the base cancels in the ratio"),
     ),
     Convention(
-        "elasticsearch", gain="exp2", ideal="judged_returned", ties="input", missing="value", unjudged="value",
+        "elasticsearch", gain="exp2", ideal="judged_returned", ties="input", missing="value",
+        unjudged="value",
         tool="Elasticsearch, read", source="index/rankeval/DiscountedCumulativeGain.java",
         caveats=(
-            "the ideal ranking has as many documents as were returned, so a short list is compared with a short ideal",
+            ("the ideal ranking has as many documents as were returned, so a short list is compared with "
+            "a short ideal"),
             "unknown_doc_rating is not reproduced: it adds gain that the ideal ranking does not have",
         ),
     ),
@@ -353,31 +394,38 @@ _DECLARED = (
     Convention(
         "quepid", gain="exp2", ideal="judged_uncut", ties="input", missing="value",
         tool="Quepid nDCG@10, read", source="db/scorers/ndcg@10.js",
-        caveats=("the ideal ranking has no cutoff, so a perfect list stays below 1 if more than k documents are rated",),
+        caveats=(("the ideal ranking has no cutoff, so a perfect list stays below 1 if more than k documents "
+            "are rated"),),
     ),
     Convention(
-        "quepid_cut", gain="exp2", ties="input", missing="value", tool="Quepid NDCG_CUT@10, read", source="db/scorers/ndcg_cut@10.js"
+        "quepid_cut", gain="exp2", ties="input", missing="value", tool="Quepid NDCG_CUT@10, read",
+        source="db/scorers/ndcg_cut@10.js"
     ),
     Convention(
         "rectools", gain="binary", ideal="full", ties="input", missing="value", unjudged="skip_irrelevant",
         tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG",
-        caveats=("the ideal ranking has k relevant items even for users who have fewer", "users without relevant items are left out"),
+        caveats=("the ideal ranking has k relevant items even for users who have fewer",
+            "users without relevant items are left out"),
     ),
     _RECSYS.replace(
-        name="rectools_achievable", empty="skip", tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG(divide_by_achievable=True)",
+        name="rectools_achievable", empty="skip", tool="RecTools 0.19.0",
+        source="rectools/metrics/ranking.py NDCG(divide_by_achievable=True)",
         caveats=("users without relevant items are left out",),
     ),
     _RECSYS,
     _RECSYS.replace(
         name="replay", ties="item_desc", empty="skip", tool="RePlay 0.22.0", source="replay/metrics/ndcg.py",
         caveats=(
-            "for pandas, Polars and Spark input, ties are ordered by falling item id; a dict of lists keeps its order",
+            ("for pandas, Polars and Spark input, ties are ordered by falling item id; "
+            "a dict of lists keeps its order"),
             "users without relevant items have no ground truth and are left out",
         ),
     ),
     _RECSYS.replace(
-        name="recpack", ties="unspecified", empty="skip", tool="RecPack 0.3.6", source="recpack/metrics/dcg.py NDCGK",
-        caveats=("the order of ties in sparse scores is not defined, so such data is refused", "users without ground truth are left out"),
+        name="recpack", ties="unspecified", empty="skip", tool="RecPack 0.3.6",
+        source="recpack/metrics/dcg.py NDCGK",
+        caveats=("the order of ties in sparse scores is not defined, so such data is refused",
+            "users without ground truth are left out"),
     ),
     _RECSYS.replace(
         name="cornac", empty="skip", tool="Cornac 2.2.1", source="cornac/metrics/ranking.py NDCG",
@@ -388,17 +436,21 @@ _DECLARED = (
         caveats=("recommended lists are taken in their order", "users without test items are left out"),
     ),
     _RECSYS.replace(
-        name="recbole", ties="unspecified", empty="skip", score_dtype="float32", tool="RecBole 1.2.1", source="recbole/evaluator/metrics.py NDCG",
+        name="recbole", ties="unspecified", empty="skip", score_dtype="float32", tool="RecBole 1.2.1",
+        source="recbole/evaluator/metrics.py NDCG",
         caveats=("torch.topk does not define the order of ties, so such data is refused",),
     ),
     _RECSYS.replace(
-        name="recommenders", empty="skip", tool="recommenders 1.2.1", source="recommenders/evaluation/python_evaluation.py ndcg_at_k",
+        name="recommenders", empty="skip", tool="recommenders 1.2.1",
+        source="recommenders/evaluation/python_evaluation.py ndcg_at_k",
         caveats=("score_type='binary'; users of the ground truth without predictions count as 0",),
     ),
     _RECSYS.replace(
         name="sentence_transformers", ties="docid_asc", empty="skip",
-        tool="sentence-transformers 6.2.0", source="sentence_transformer/evaluation/information_retrieval.py compute_metrics",
-        caveats=("ties are ordered by rising corpus id, the opposite of trec_eval", "queries without relevant documents are dropped"),
+        tool="sentence-transformers 6.2.0",
+        source="sentence_transformer/evaluation/information_retrieval.py compute_metrics",
+        caveats=("ties are ordered by rising corpus id, the opposite of trec_eval",
+            "queries without relevant documents are dropped"),
     ),
     _RECSYS.replace(
         name="pyvespa", empty="skip", tool="pyvespa 1.2.9", source="vespa/evaluation/_base.py",
@@ -407,22 +459,26 @@ _DECLARED = (
     Convention(
         "elliot", gain="exp2", rel=1, ties="input", empty="skip",
         tool="Elliot, read", source="elliot/evaluation/metrics/accuracy/ndcg/ndcg.py",
-        caveats=("threshold 1: gain 2^(grade - threshold + 1) - 1; for another threshold t give a mapping as gain, and rel=t",),
+        caveats=(("threshold 1: gain 2^(grade - threshold + 1) - 1; for another threshold t give a mapping "
+            "as gain, and rel=t"),),
     ),
     Convention(
         "lenskit", discount="jarvelin", ties="input", empty="skip", missing="value",
         tool="LensKit 2025.8.1", source="lenskit/metrics/ranking/_dcg.py NDCG(gain=...)",
-        caveats=("ranks 1 and 2 are both undiscounted", "LogRankWeight(offset=1) gives log2: conventions['lenskit'].replace(discount='log2')"),
+        caveats=("ranks 1 and 2 are both undiscounted",
+            "LogRankWeight(offset=1) gives log2: conventions['lenskit'].replace(discount='log2')"),
     ),
     Convention(
         "lenskit_binary", gain="binary", discount="jarvelin", ties="input", empty="skip", missing="value",
         tool="LensKit 2025.8.1", source="lenskit/metrics/ranking/_dcg.py NDCG()",
-        caveats=("every test item is relevant, whatever its grade; here only items of grade 1 and above are",),
+        caveats=(("every test item is relevant, whatever its grade; here only items of grade 1 and above "
+            "are"),),
     ),
     Convention(
         "jarvelin2002", discount="jarvelin", ties="input", empty="skip",
         tool="Järvelin and Kekäläinen, TOIS 20(4), 2002", source="doi.org/10.1145/582415.582418",
-        caveats=("the base is 2, so only ranks 1 and 2 are not discounted", "the paper also averages nDCG over the ranks 1 to k"),
+        caveats=("the base is 2, so only ranks 1 and 2 are not discounted",
+            "the paper also averages nDCG over the ranks 1 to k"),
     ),
     Convention(
         "burges2005", gain="exp2", ideal="scored", ties="input", empty="skip",
@@ -433,20 +489,30 @@ _DECLARED = (
 
 _REFUSED = {
     "sklearn_ignore_ties": (
-        "ignore_ties=True uses NumPy's default sort, which is unstable: the order of ties depends on the processor. "
-        'Use "sklearn", which averages over ties, or ties="input".'
+        "ignore_ties=True uses NumPy's default sort, which is unstable: "
+        'the order of ties depends on the processor. Use "sklearn", which averages over ties, '
+        'or ties="input".'
     ),
-    "tf_ranking_draw": 'TF-Ranking shuffles ties without a seed, so each run differs. "tf_ranking" is the exact expected value.',
+    "tf_ranking_draw": (
+        "TF-Ranking shuffles ties without a seed, so each run differs. "
+        '"tf_ranking" is the exact expected value.'
+    ),
     "torch_sort": (
         "torch.sort and torch.topk do not define the order of ties in lists of more than 16. "
         '"allrank" refuses data where that matters; ties="average" is the expected value.'
     ),
     "spark_graded": (
-        "the 3-tuple form of Spark's ndcgAt uses the labels in their given order as the ideal ranking, so its value depends on "
-        'that order and can exceed 1. Use "burges2005" for exponential gain, or "spark" for the binary form.'
+        "the 3-tuple form of Spark's ndcgAt uses the labels in their given order as the ideal ranking, "
+        "so its value depends on that order and can exceed 1. "
+        'Use "burges2005" for exponential gain, or "spark" for the binary form.'
     ),
-    "trec_eval_close_gains": 'trec_eval casts differences of gains to int, so gains that differ by less than 1 end up in any order. Use "trec_eval".',
-    "cwl_eval": "the NDCG-k of cwl_eval is a scaled DCG that is not divided by an ideal; evaluate DCG instead.",
+    "trec_eval_close_gains": (
+        "trec_eval casts differences of gains to int, so gains that differ by less than 1 end up in any "
+        'order. Use "trec_eval".'
+    ),
+    "cwl_eval": (
+        "the NDCG-k of cwl_eval is a scaled DCG that is not divided by an ideal; evaluate DCG instead."
+    ),
     "elasticsearch_unknown_doc_rating": (
         'unjudged documents get a rating that the ideal ranking does not have. Use "elasticsearch".'
     ),

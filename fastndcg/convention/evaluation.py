@@ -88,8 +88,10 @@ class _Share(NamedTuple):
 class MeanSums(NamedTuple):
     """Exact sums that a mean is computed from, for any rule of weights. Sums of parts merge exactly.
 
-    >>> queries = Rankings.from_lists([[1, 0], [0, 0], [2, 1]], [[0.1, 0.2], [0.3, 0.4], [0.6, 0.6]], weight=[0.5, 2, 1])
-    >>> first, rest = (evaluate_by_convention(part, "nDCG", "tf_ranking") for part in (queries[:1], queries[1:]))
+    >>> queries = Rankings.from_lists(
+    ...     [[1, 0], [0, 0], [2, 1]], [[0.1, 0.2], [0.3, 0.4], [0.6, 0.6]], weight=[0.5, 2, 1])
+    >>> parts = queries[:1], queries[1:]
+    >>> first, rest = (evaluate_by_convention(part, "nDCG", "tf_ranking") for part in parts)
     >>> merged = first._mean_sums(0).merge(rest._mean_sums(0))
     >>> merged.mean(first.convention) == evaluate_by_convention(queries, "nDCG", "tf_ranking").mean()["nDCG"]
     True
@@ -141,9 +143,9 @@ class MeanSums(NamedTuple):
         if convention.weights == "xgboost" and mean > 1:
             if mean > 1 + 1e-6:
                 raise ConventionError(
-                    f"{convention.name} ends with an error here: it counts empty queries as 1 whatever their weight, "
-                    f"so that the mean is {mean:g}. "
-                    'Use weights of 1 and more, or "lightgbm", which reports such means.'
+                    f"{convention.name} ends with an error here: it counts empty queries as 1 whatever "
+                    f'their weight, so that the mean is {mean:g}. Use weights of 1 and more, or "lightgbm", '
+                    "which reports such means."
                 )
             mean = 1.0
         printed = convention.rounding is not None and convention.rounding.when == "printed"
@@ -225,7 +227,8 @@ class ConventionScores(Scores):
         return MeanSums.of(self.convention, self._reported[row].part(part), weight)
 
     def __repr__(self) -> str:
-        return f"Scores of {count_of(self.n_queries, 'query')}, as {self.convention.name} computes them\n{self.summary()!r}"
+        queries = count_of(self.n_queries, "query")
+        return f"Scores of {queries}, as {self.convention.name} computes them\n{self.summary()!r}"
 
 
 def resolve(measure: Measure, convention: Convention) -> Measure:
@@ -237,7 +240,8 @@ def resolve(measure: Measure, convention: Convention) -> Measure:
     """
     if measure.name != "nDCG":
         raise MeasureError(
-            f"{measure} has no convention: {convention.name} is one for nDCG. Evaluate {measure} without convention=."
+            f"{measure} has no convention: {convention.name} is one for nDCG. "
+            f"Evaluate {measure} without convention=."
         )
     theirs = convention.measure(measure.cutoff)
     own = {name: value for name, value in measure.params.items() if value != nDCG.params[name]}
@@ -277,7 +281,8 @@ def check_rankings(rankings: object) -> Rankings:
     if isinstance(rankings, Rankings):
         return rankings
     raise InputTypeError(
-        f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, from_arrow or read_parquet"
+        f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, "
+        "from_arrow or read_parquet"
     )
 
 

@@ -96,9 +96,9 @@ def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longe
         )
     raise ConventionError(
         convention.name,
-        f" does not define the order of ties{f' in lists of more than {longest}' if longest else ''}, and {where}, "
-        "so its value cannot be reproduced. Use its measure with another rule, as in "
-        f'nDCG(like="{convention.name}", ties="average").',
+        f" does not define the order of ties{f' in lists of more than {longest}' if longest else ''}, "
+        f"and {where}, so its value cannot be reproduced. "
+        f'Use its measure with another rule, as in nDCG(like="{convention.name}", ties="average").',
     )
 
 

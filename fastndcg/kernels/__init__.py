@@ -3,7 +3,7 @@
 Kernels do not know measures or users' functions. They read tables (`tables.Plan`): the gain of each level,
 the discount of each rank, and rows. A row names a list, a discount, a cutoff and a divisor.
 
-    code grades to levels -> ideal lists -> rank by score -> lists of what each rank adds -> one sum for each row
+    code grades to levels -> ideal lists -> rank by score -> lists of contributions -> one sum for each row
 
 A list holds the gain of each rank (`lists.gather`). For a measure that is not linear in the gains it holds
 the precision at each relevant document, or the probability to stop at each rank (`folds.fold_by_rank`). With
@@ -12,7 +12,7 @@ all cutoffs.
 
 Scoring, from the functions that Python calls down to vector instructions:
 
-    drivers      the serial driver, which defines the values, and the parallel one, which runs it over chunks of queries
+    drivers      the serial driver, which defines the values, and the parallel one, which runs it over chunks
     scoring      batches of queries side by side, through the flow above
     gains, ideals, ranking, lists, folds, sums
                  the steps of the flow, each a plain loop
@@ -38,7 +38,7 @@ Reading and ordering:
 Compiling:
 
     worlds       chooses the plain or the compiled driver; all other modules call drivers through it
-    marks        decorators that say what a function is, such as a driver or a block; in plain Python they do nothing
+    marks        decorators that mark a function as a driver, a block and so on; no effect in plain Python
     numba_parts  names of Numba and llvmlite that vector blocks use
     compiling    the decorators of `marks` for compiled functions, with Numba's public interface
     private_numba

@@ -33,7 +33,7 @@ _LOCKED = PermissionError if sys.platform == "win32" else BlockingIOError
 
 
 def folder() -> Path | None:
-    """The folder for drivers of this version, which may not exist yet; None where no user's folder is known."""
+    """The folder for drivers of this version, which may not exist yet; None if there is no user's folder."""
     numba = sys.modules.get("numba")
     config = getattr(numba, "config", None)  # Numba may be half imported, by another thread
     return _folder(str(getattr(config, "CACHE_DIR", "") or os.environ.get("NUMBA_CACHE_DIR", "")))
@@ -51,7 +51,7 @@ def _folder(parent: str) -> Path | None:
 
 
 def users_folder() -> Path | None:
-    """The package's folder in the user's cache folder, by the platform's convention; None where the user has no home."""
+    """The package's folder in the user's cache folder, by the platform's convention; None without a home."""
     from pathlib import Path
 
     try:
@@ -67,7 +67,7 @@ def users_folder() -> Path | None:
 
 
 def make(path: Path) -> None:
-    """Make the folder if it is missing, and remove the folders that it replaces. Raises OSError where it cannot be made."""
+    """Make the folder if it is missing, and remove those that it replaces. Raises OSError if it cannot."""
     import shutil
     import time
 
@@ -129,8 +129,8 @@ def _lock(file: IO[str], patience: float, limit: float) -> None:
 def tell_unkept(where: str) -> None:
     """Warn once that compiled kernels cannot be kept."""
     warn(
-        f"compiled kernels cannot be kept in {where}. Every process compiles them again, which takes it many seconds; "
-        "set NUMBA_CACHE_DIR to a folder that can be written."
+        f"compiled kernels cannot be kept in {where}. Every process compiles them again, "
+        "which takes it many seconds; set NUMBA_CACHE_DIR to a folder that can be written."
     )
 
 
@@ -145,7 +145,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def _version_of_numba() -> str:
-    """Numba's version, from the name of its metadata; `importlib.metadata` takes 30 ms to import, so it is the fallback."""
+    """Numba's version, from its metadata's folder name; `importlib.metadata` (30 ms) is the fallback."""
     from importlib.machinery import PathFinder
     from pathlib import Path
 

@@ -39,7 +39,7 @@ _ALLOCATING = _OPTIONS if private is None else {**_OPTIONS, **private.ALLOCATING
 
 
 def block(function: F) -> F:
-    """Compile a function that only drivers and blocks call. It is kept as a part of its drivers, and must not allocate."""
+    """Compile a function that drivers and blocks call. It is stored with drivers, and must not allocate."""
     return numba.njit(**BLOCK)(function)
 
 
@@ -73,7 +73,7 @@ empty = np.empty if private is None else private.empty
 
 
 def driver(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
-    """Compile a function that Python calls. It is kept on disk (see `caching`) where the folder can be written."""
+    """Compile a function that Python calls. It is stored on disk if the folder of `caching` is writable."""
 
     def decorate(function: F) -> F:
         if private is None:
@@ -88,7 +88,7 @@ def driver(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
 
 @contextmanager
 def _folder_of_numba() -> Iterator[bool]:
-    """Make Numba use our folder as its cache inside the block; yields whether the folder can be written, as Numba needs."""
+    """Make Numba use our folder as its cache inside the block; yields whether the folder is writable."""
     path, before = caching.folder(), numba.config.CACHE_DIR
     try:
         if path is None:
@@ -107,7 +107,7 @@ def _folder_of_numba() -> Iterator[bool]:
 
 
 def is_kept(driver: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether this process or the folder has a driver for such arguments; without `private_numba`, for any arguments."""
+    """Whether this process or the folder has a driver for such arguments; or any, without `private_numba`."""
     kinds = tuple(driver.typeof_pyval(argument) for argument in arguments)
     if kinds in driver.overloads:
         return True

@@ -210,7 +210,7 @@ def first_point(word: Any) -> Any:
 
 @block
 def without_point(word: Any, point: Any, first: Any) -> Any:
-    """The word without the character at `point`: the characters before it move by one place, and `first` comes first."""
+    """Insert `first` before the word and drop the character at `point`; those before it move by one place."""
     before = (point >> np.uint64(7)) - np.uint64(1)
     after = ~((before << np.uint64(8)) | np.uint64(0xFF))
     return (word & after) | ((word & before) << np.uint64(8)) | first
@@ -227,7 +227,7 @@ def eight_digits(word: Any) -> Any:
 
 @block
 def gather_numbers(data: Array, table: Array, lines: int, each: int, before: int, words: Array) -> None:
-    """Write to `words` the last 24 characters of each number, its length without the sign, and whether the sign is a minus."""
+    """Write the last 24 characters of each number to `words`, its length without sign, and its sign."""
     low, middle, top = words[_LOW], words[_MIDDLE], words[_TOP]
     lengths, negatives = words[_LENGTH], words[_NEGATIVE]
     for line in range(lines):

@@ -1,4 +1,4 @@
-"""Drivers: they score chunks of queries with one thread or several. All chunks have about the same number of documents."""
+"""Drivers: they score chunks of queries, of about equal numbers of documents, with one thread or several."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
 
 
 def address_of(serial: Any, *arguments: Any) -> Any:
-    """The address of the compiled code of a serial driver for such arguments; compiles it and `score_parallel` if necessary."""
+    """The address of a compiled serial driver; compiles it and `score_parallel` if necessary."""
     if not IS_COMPILED:
         return serial
     kind = serial, kind_of(arguments)

@@ -1,4 +1,4 @@
-"""Folds: lists for measures that are not linear in the gains, such as the precision at each relevant document."""
+"""Folds: lists for measures that are not linear in the gains, such as precision at each relevant document."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _POOL_SHARE = 0.00001  # epsilon of infAP, as in trec_eval
 
 @block
 def draw_another(chances: Array, drawn: int, special: int, size: int) -> None:
-    """Update `chances` for one more draw: probabilities of the number of special documents among the first `drawn` of `size`."""
+    """Update `chances` for one more draw: the distribution of special documents among those drawn."""
     left = size - drawn
     for h in range(min(drawn + 1, special), -1, -1):
         chance = chances[h] * (left - (special - h)) / left
@@ -154,7 +154,7 @@ def expected_inferred(
 def stays_below(
     bound: float, wanted: float, before: float, hits: float, size: int, relevant: int, paths: Array
 ) -> float:
-    """Probability that precision stays below the bound in a tied group, at all ranks with at least `wanted` hits."""
+    """The probability that precision stays below the bound in a tied group, at ranks with enough hits."""
     paths[: relevant + 1] = 0.0
     paths[0] = 1.0
     most = 0  # most hits at this place with a precision below the bound; never falls from place to place
@@ -225,7 +225,7 @@ def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) 
 def next_group(
     start: int, condensed: bool, unjudged: int, gains: Array, codes: Array, sizes: Array, group: Array
 ) -> tuple[int, int]:
-    """Copy the gains of the tied group at `start`; returns how many documents count, and the start of the next group."""
+    """Copy the gains of the tied group at `start`; returns how many documents count, and the next start."""
     stop = start + sizes[start]
     if stop == start + 1 and not condensed:
         group[0] = gains[codes[start]]
@@ -325,7 +325,7 @@ def fold_whole(
     lists: Array,
     lane: int,
 ) -> int:
-    """Write the value by PREFERENCE, INFERRED or INTERPOLATED to the first rank of a list; returns 1, or 0 for no documents."""
+    """Write the value by PREFERENCE, INFERRED or INTERPOLATED to the first rank; returns 1, or 0 if empty."""
     depth = lists.shape[0]
     at = start = mixed = 0
     hits = missed = pooled = value = 0.0
@@ -403,7 +403,7 @@ def stops(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, l
 
 @block
 def write_by_rank(filled: int, added: Array, lists: Array, lane: int) -> int:
-    """Fill the first ranks with `added` over the rank; returns how many. A separate loop of divisions becomes vectors."""
+    """Fill the first ranks with `added` over the rank; returns how many. The loop becomes vectors."""
     for i in range(filled):
         added[i] /= i + 1.0
     for i in range(filled):
@@ -424,7 +424,7 @@ def fold_lists(
     batch: Batch,
     lane: int,
 ) -> None:
-    """Fill the lists of all folds after COUNT. Where a plan has no such list `folds` is None, and Numba compiles no fold."""
+    """Fill the lists of all folds after COUNT. `folds` is None without such lists, so no fold is compiled."""
     if folds is not None:
         totals, codes, sizes, group = batch.totals, work.codes, work.sizes, work.group
         for v in range(plan.lists.shape[0]):
@@ -440,7 +440,8 @@ def fold_lists(
                 relevant = totals[of_relevant, lane] if of_relevant >= 0 else 0.0
                 nonrelevant = totals[of_nonrelevant, lane] if of_nonrelevant >= 0 else 0.0
                 filled = fold_whole(
-                    fold, folds[v], ties, condensed, unjudged, relevant, nonrelevant, ranked, worth, codes, sizes,
+                    fold, folds[v], ties, condensed, unjudged, relevant, nonrelevant, ranked, worth, codes,
+                    sizes,
                     group, chances, out, lane,
                 )  # fmt: skip
             elif fold > COUNT:

@@ -28,7 +28,7 @@ def ideals_of_levels(
     out: Array,
     lengths: Array,
 ) -> None:
-    """Fill the ideals of scored and of judged documents for each lane of a batch, from counts of documents by level."""
+    """Fill the ideals of scored and of judged documents for each lane of a batch, from counts by level."""
     for i in range(ideals.shape[0]):
         table, source = ideals[i, TABLE], ideals[i, SOURCE]
         if source not in (SCORED, JUDGED):
@@ -86,7 +86,7 @@ def gains_of_judged(
     plan: Plan,
     out: Array,
 ) -> int:
-    """Gains of all judged documents, and of scored ones whose grade is assumed, for grades without levels; returns how many."""
+    """Gains of judged documents, and of scored ones of assumed grades, without levels; returns how many."""
     size, pool_offsets = 0, documents.pool_offsets
     if pool_offsets.shape[0] > 0:
         pool = documents.pool_relevance[

@@ -1,4 +1,4 @@
-"""Measures of several intents: the documents of a query are ranked once, and each intent is folded over its own documents."""
+"""Measures of several intents: rank the documents of a query once, fold each intent over its documents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOTAL_OF_INTENTS, MEAN_OF_INTENTS, OF_PERFECT, OF_GREEDY, OF_EACH_IDEAL = range(
 
 
 class IntentDocuments(NamedTuple):
-    """Documents of queries. Each has entries: its worth to some of the query's intents, by rising number of the intent."""
+    """Documents of queries. Each has entries: its worth to some intents of the query, by rising intent."""
 
     offsets: Array  # int64 (n_queries + 1,)
     entries: Array  # int64 (n_docs + 1,): entries of each document
@@ -74,7 +74,8 @@ class IntentWork(NamedTuple):
     judged: Buckets  # of the pool
     greedy: Buckets  # of `ideal_order`
     ideal_order: Array  # int64 (n_pool,): the greedy ideal
-    kinds: Array  # int64 (2, n_pool): first document left and last document of each kind: worth the same to every intent
+    # documents of a kind are worth the same to every intent
+    kinds: Array  # int64 (2, n_pool): first document left and last document of each kind
     following: Array  # int64 (n_pool,): the next document of the kind; -1 for none
     weights: Array  # float64 (n_intents,)
     active: Array  # bool (n_intents,): whether the intent has a judged document of worth above 0
@@ -87,7 +88,7 @@ class IntentWork(NamedTuple):
 
 @block
 def bucket_entries(order: Array, n: int, first: int, documents: IntentDocuments, buckets: Buckets) -> None:
-    """Fill the buckets with the entries of the first `n` documents of `order`, whose numbers count from `first`."""
+    """Fill the buckets with entries of the first `n` documents of `order`, whose numbers begin at `first`."""
     starts = buckets.starts
     n_intents = starts.shape[0] - 1
     starts[:] = 0
@@ -122,7 +123,7 @@ def sum_of_intent(
     group: Array,
     chances: Array,
 ) -> float:
-    """Discounted sum of the worth of the ranks to one intent; where `averaged`, its expectation over orders of ties."""
+    """Discounted sum of the worth of the ranks to one intent; expected over orders of ties if `averaged`."""
     at, stop = buckets.starts[intent], buckets.starts[intent + 1]
     total, going = 0.0, 1.0
     while at < stop:
@@ -331,7 +332,7 @@ def perfect_sum(worth: float, fold: int, length: int, discounts: Array) -> float
 
 @inlined
 def work_of(memory: tuple[Array, ...]) -> IntentWork:
-    """Working memory as parts of a few arrays: allocating many arrays, and counting references to them, takes long."""
+    """Working memory, as parts of a few arrays: many arrays take long to allocate and count references to."""
     ranks, of_ranks, active, of_intents, starts, of_entries, of_judged, of_pool, chances = memory
     return IntentWork(
         order=ranks[0],
@@ -377,7 +378,7 @@ def rank_by_key(keys: Array, work: IntentWork) -> None:
 
 @inlined
 def weigh_intents(weighed: bool, chances: Array, worth: Array, work: IntentWork) -> float:
-    """Set `work.active` for intents with a judged document of worth above 0; returns the sum of the weights of these."""
+    """Set `work.active` for intents with a judged document of worth; returns the sum of their weights."""
     whole = 0.0
     for t in range(work.weights.shape[0]):
         work.active[t] = False
@@ -395,7 +396,7 @@ def weigh_intents(weighed: bool, chances: Array, worth: Array, work: IntentWork)
 def arrange_ties(
     first: int, n: int, best: bool, documents: IntentDocuments, worth: Array, work: IntentWork
 ) -> None:
-    """Fill `work.arranged` in the worst or best order of tied documents, for sums divided by each intent's own ideal."""
+    """Fill `work.arranged` with the worst or best order of ties, for sums divided by each intent's ideal."""
     for rank in range(n):
         document = first + work.order[rank]
         work.values[rank], work.rearranged[rank] = 0.0, work.order[rank]
@@ -418,12 +419,13 @@ def total_of_intents(
     buckets: Buckets,
     work: IntentWork,
 ) -> float:
-    """Weighted total of the sums of the intents; where `over` is OF_EACH_IDEAL, each sum is divided by its intent's ideal."""
+    """Weighted total of the sums of the intents, each over its intent's ideal if `over` is OF_EACH_IDEAL."""
     total = 0.0
     for t in range(work.weights.shape[0]):
         if work.active[t]:
             gained = sum_of_intent(
-                t, fold, averaged, cutoff, worth, discounts, work.sizes, work.firsts, buckets, work.group, work.chances
+                t, fold, averaged, cutoff, worth, discounts, work.sizes, work.firsts, buckets, work.group,
+                work.chances
             )  # fmt: skip
             if over == OF_EACH_IDEAL:
                 gained = normalise(gained, work.best[t]) if work.best[t] > 0.0 else 0.0
@@ -522,7 +524,8 @@ def score_intents_of_query(
     n_entries = scored.entries[stop] - scored.entries[first]
     n_judged = pool.entries[pool_stop] - pool.entries[pool_first]
     memory = (
-        empty((7, n), np.int64), empty((2, n), np.float64), empty(n_intents, np.bool_), empty((4, n_intents), np.float64),
+        empty((7, n), np.int64), empty((2, n), np.float64), empty(n_intents, np.bool_),
+        empty((4, n_intents), np.float64),
         empty((4, n_intents + 1), np.int64), empty((4, n_entries), np.int64), empty((4, n_judged), np.int64),
         empty((4, n_pool), np.int64), empty((5, max(n, n_pool) + 2), np.float64),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from .words import copy_text, copy_widely, first_word, leading_zeros, same_text,
 
 
 class Ids(NamedTuple):
-    """Document ids in the form that the join compares. For whole numbers `leading` has the id; `offsets` and `data` are empty."""
+    """Document ids as the join compares them: whole numbers in `leading`, texts in `offsets` and `data`."""
 
     hashes: Array  # int64: 32 bits of a hash
     leading: Array  # int64: the first seven bytes, or the number: orders ids, except those where it is equal
@@ -27,7 +27,7 @@ _MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def plain_digest(text: Array, start: int, stop: int) -> tuple[int, int]:
-    """32 bits of a hash, and the first seven bytes as a number: the same as `digest`, since plain and compiled code share ids."""
+    """32 bits of a hash, and the first seven bytes as a number. As `digest`, which plain code shares."""
     own = text[start:stop].tobytes()
     first = own[:8].ljust(8, b"\0")
     words = [first, *(own[at : at + 8] for at in range(8, len(own) - 7, 8))]
@@ -169,7 +169,7 @@ def take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array
 
 @block
 def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
-    """A number below, equal to or above 0 where an id comes before, equals or comes after the other, as bytes or numbers."""
+    """A number below, at or above 0 if an id is before, equal to or after the other, as bytes or numbers."""
     if ids.leading[row] != others.leading[other]:
         return -1 if ids.leading[row] < others.leading[other] else 1
     if ids.offsets.shape[0] == 0:
@@ -339,7 +339,7 @@ def plain_order_documents(
 def order_documents(
     offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, ordered: Array
 ) -> None:
-    """Write the rows of each query to `ordered` by rising key (uint64), then by id; equal key and id: any order."""
+    """Write the rows of each query to `ordered` by rising key (uint64), then by id, then in any order."""
     longest = 0
     for query in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[query + 1] - offsets[query])

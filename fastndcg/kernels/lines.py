@@ -197,7 +197,7 @@ def keep_queries(
     runs: int,
     query_end: int,
 ) -> tuple[int, int]:
-    """Append the first field of each line that differs from the line before; returns the number of runs and of bytes so far."""
+    """Append the first field of lines that differ from the line before; returns numbers of runs and bytes."""
     start, stop = first, 0
     for line in range(lines):
         before, before_stop = start, stop
@@ -223,7 +223,7 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def plain_scan_trec(data: Array, fields: int, columns: TextColumns, filled: Array) -> int:
-    """As `scan_trec`, with `bytes.split` of Python, which is ten times faster than a Python loop over bytes."""
+    """As `scan_trec`, with Python's `bytes.split`, ten times faster than a Python loop over bytes."""
     first, doc_end, runs, query_end, n_skipped, n_odd = filled.tolist()
     query = columns.query_bytes[columns.query_ends[runs - 2] if runs > 1 else 0 : query_end].tobytes()
     columns.doc_offsets[first] = doc_end
@@ -286,7 +286,7 @@ def scan_trec(data: Array, fields: int, columns: TextColumns, filled: Array) -> 
 def scan_trec_lines(
     data: Array, fields: int, columns: TextColumns, filled: Array, table: Array, words: Array
 ) -> int:
-    """As `scan_trec`. Where all lines of a chunk have one form, their blanks give the fields; others are searched for fields."""
+    """As `scan_trec`. If lines of a chunk have one form, blanks give the fields; else each is searched."""
     doc_bytes, doc_offsets, query_bytes, query_ends, query_rows, values, skipped, odd = columns
     row, doc_end, runs, query_end = filled[ROWS], filled[DOC_BYTES], filled[QUERIES], filled[QUERY_BYTES]
     n_skipped, n_odd = filled[SKIPPED], filled[ODD]
@@ -382,7 +382,7 @@ def scan_ltr(data: Array, columns: TextColumns, filled: Array) -> int:
 
 @driver()
 def cut_out(data: Array, spans: Array, out: Array, ends: Array) -> None:
-    """Copy the bytes of each span to `out`, one after the other, and their ends to `ends`; columns 1 and 2 are start and stop."""
+    """Copy the bytes of spans (columns 1 and 2: start and stop) to `out`, and their ends to `ends`."""
     end = 0
     for i in range(spans.shape[0]):
         for at in range(spans[i, 1], spans[i, 2]):

@@ -12,7 +12,7 @@ from .sorting import sort_falling
 
 @block
 def average(gains: Array, n: int, exact: bool) -> float:
-    """Mean of the first `n` gains, with the same bits in any order; the mean of equal gains is that gain exactly."""
+    """Mean of the first `n` gains, with equal bits in any order; the mean of equal gains is that gain."""
     lowest = highest = total = gains[0]
     for i in range(1, n):
         total += gains[i]
@@ -83,7 +83,7 @@ def gather(
     lists: Array,
     lane: int,
 ) -> int:
-    """Write the gains by rank of one list of a lane, ties resolved; returns how many ranks were filled: fewer if documents end."""
+    """Write the gains by rank of one list of a lane, ties resolved; returns how many ranks are filled."""
     codes, sizes, group = work.codes, work.sizes, work.group
     depth, out = lists.shape[0], lists[:, lane]
     if distinct and not condensed:
@@ -133,7 +133,7 @@ def gather_sums(
     lists: Array,
     lane: int,
 ) -> int:
-    """As `gather`, but each rank holds the sum of the gains so far. Gains are whole, so the sum after a tied group is exact."""
+    """As `gather`, but of the sums of gains so far. Gains are whole: the sum after a tied group is exact."""
     depth, out = lists.shape[0], lists[:, lane]
     at = start = 0
     before = 0.0

@@ -104,7 +104,7 @@ def declare(builder: Any, name: str, kind: Any) -> Any:
 
 @contextmanager
 def for_steps(builder: Any, start: Any, stop: Any, step: Any, flags: tuple[str, ...] = ()) -> Iterator[Any]:
-    """A loop over the numbers from `start` to before `stop`; `flags` are LLVM flags of the addition of a step."""
+    """A loop over the numbers from `start` to before `stop`; `flags` are LLVM's for the addition."""
     check, body, done = (builder.append_basic_block(name) for name in ("for.cond", "for.body", "for.end"))
     before = builder.basic_block
     builder.branch(check)
@@ -139,7 +139,7 @@ def compress(builder: Any, value: Any, mask: Any) -> Any:
 
 
 def compresses() -> bool:
-    """Whether the processor has an instruction for `compress`. Without one it goes through memory, lane by lane."""
+    """Whether the processor has an instruction for `compress`. If not, it writes through memory by lane."""
     features = numba.config.CPU_FEATURES
     if features is None:
         with suppress(RuntimeError):  # LLVM does not know this processor

@@ -70,7 +70,8 @@ inlined: Any = _as_it_is
 apart: Any = _as_it_is
 allocating: Any = _as_it_is
 driver: Any = _as_plain  # its `plain` function replaces it in plain Python, where loops would be slow
-stoppable: Any = _stoppable  # a block that stops a plain driver after its deadline; its drivers write nothing that they read
+# a block that stops a plain driver after its deadline; its drivers do not write what they read
+stoppable: Any = _stoppable
 empty: Any = np.empty
 steps: Any = range  # a loop whose steps are shared among threads
 

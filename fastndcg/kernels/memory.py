@@ -1,4 +1,4 @@
-"""Working memory of a thread: for the ranking of a query, and for a batch of queries that are scored side by side."""
+"""Working memory of a thread: for ranking one query, and for a batch that is scored side by side."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ class Work(NamedTuple):
 
     codes: Array  # uint32: code of the document of each rank
     sizes: Array  # uint32: size of each tied group, at its first rank
-    firsts: Array  # uint32: first rank of the tied group of each rank; in a ranking of more than 2 * LANES, of each of `wanted`
+    # uint32: first rank of the tied group of each rank; in rankings of more than 2 * LANES, of each of
+    # `wanted`
+    firsts: Array
     seen: Array  # uint32: documents of the group placed so far, at its first rank
     wanted: Array  # uint32: kept documents that need a rank, in such a longer ranking
     ties: Array  # uint32: how many documents are tied with each of `wanted`
@@ -79,7 +81,8 @@ class Batch(NamedTuple):
     """Queries side by side: counts, lists and ideals, and the sums of their rows."""
 
     lanes: Lanes
-    counts: Array  # int64 (2, L + 2 + COUNTED, lanes): scored and judged documents of each level, where grades have levels
+    # int64 (2, L + 2 + COUNTED, lanes): scored and judged documents of each level, where grades have levels
+    counts: Array
     totals: Array  # float64 (n_totals, lanes): sums of gains over the judged documents
     ranked: Ranked
     lists: Array  # float64 (n_lists, depth, lanes): gains by rank
@@ -127,7 +130,7 @@ def lanes_for(longest: int, plan: Plan) -> int:
 
 @allocating
 def scratch_for(longest: int, coded: bool, pool: int, documents: Documents, plan: Plan) -> Scratch:
-    """Working memory for lists of at most `longest` documents; for grades without levels, also for pools of at most `pool`."""
+    """Working memory for lists of up to `longest` documents; and pools of up to `pool`, without levels."""
     size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
     return Scratch(
         empty(0 if coded else longest, np.uint32),

@@ -48,7 +48,7 @@ _LIMIT = 1 << 31  # numbers in a header are below it
 
 @block
 def variable_number(data: Array, at: Any) -> tuple[Any, Any]:
-    """Read a number in groups of seven bits, the lowest first: returns it and its end, which is past all data if it is cut off."""
+    """Read a number in groups of seven bits, lowest first; returns it and its end, or past all if cut."""
     value, shift = np.int64(0), np.int64(0)
     while at < data.shape[0] and shift < 63:
         byte = np.int64(data[at])
@@ -321,7 +321,7 @@ def runs_of_pages(
     values: Array,
     ends: Array,
 ) -> int:
-    """As `values_of_pages`, for int64: writes the value of each run of equal values and its end; returns the number of runs."""
+    """As `values_of_pages`, for int64: writes the value and end of each run; returns the number of runs."""
     found, done = 0, 0
     for i in range(pages.shape[0]):
         page = pages[i]
@@ -586,7 +586,7 @@ def plain_values(data: Array, start: Any, stored: int, values: Array) -> None:
 def runs_of_plain(
     data: Array, start: Any, n: int, stored: int, done: int, found: int, values: Array, ends: Array
 ) -> int:
-    """Append runs of equal numbers of four or eight bytes to the `found` runs of the rows before `done`; returns how many, or -1."""
+    """Append runs of equal numbers of four or eight bytes to the `found` runs; returns how many, or -1."""
     for i in range(n):
         word = np.int64(first_word(data, start + stored * i, start + stored * (i + 1)))
         value = word if stored == 8 else word << 32 >> 32
@@ -601,7 +601,7 @@ def runs_of_plain(
 
 @block
 def values_of_codes(page: Array, at: Any, stop: Any, dictionary: Array, n_entries: int, out: Array) -> bool:
-    """Fill `out` with dictionary entries, by the codes from `at` to before `stop`; returns False where codes are not good."""
+    """Fill `out` with dictionary entries, by codes from `at` to before `stop`; returns False if invalid."""
     if at >= stop or page[at] > 32:
         return False
     width, done = np.int64(page[at]), 0
@@ -667,7 +667,7 @@ def runs_of_codes(
     values: Array,
     ends: Array,
 ) -> int:
-    """As `runs_of_plain`, for the dictionary entries of n codes; -1 where codes are not good or there is no room for a run."""
+    """As `runs_of_plain`, for dictionary entries of n codes; -1 for invalid codes or lack of room."""
     if at >= stop or page[at] > 32:
         return -1
     width, last, end = np.int64(page[at]), -1, done + n

@@ -1,4 +1,4 @@
-"""Powers of two with fractional exponents: the same bits in Python and in kernels, on every processor. Imports no Numba."""
+"""Powers of two with fractional exponents: equal bits in Python, kernels and all processors. No Numba."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ ALLOCATING: dict[str, Any] = {**BLOCK, "_nrt": True}
 
 
 def apart(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Compile a block with these options as a separate function that receives only data and lengths of contiguous arrays."""
+    """Compile a block as a separate function, which gets data and lengths of contiguous arrays."""
     compiled = numba.njit(forceinline=True, **options)(function)
 
     def typed(typing: Any, *arguments: Any) -> Any:
@@ -175,7 +175,7 @@ def _rebuild(context: Any, builder: Any, kind: Any, given: Any) -> Any:
 
 @intrinsic
 def empty(typing: Any, shape: Any, kind: Any) -> Any:
-    """As `np.empty`, of which Numba compiles a separate function for each dtype and number of dimensions, 0.05 s each."""
+    """As `np.empty`, which Numba compiles separately for each dtype and number of dimensions, 0.05 s each."""
     returned = types.Array(kind.dtype, len(shape) if isinstance(shape, types.BaseTuple) else 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

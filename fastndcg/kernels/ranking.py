@@ -28,13 +28,13 @@ def is_bounded(n: int, depth: int) -> bool:
 
 @block
 def bounded_by(n: int) -> int:
-    """Number of documents of a list from which its bound is computed. A bound of a part holds for all, and saves a second read."""
+    """The number of documents that a list's bound is computed from. A bound of a part saves a second read."""
     return _SAMPLE if n > 4 * _SAMPLE else n
 
 
 @inlined
 def keep_top(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: Array) -> int:
-    """Keep at least the documents of the first `depth` ranks and all documents tied with the last of them; returns how many."""
+    """Keep at least the first `depth` ranks and documents tied with the last of them; returns how many."""
     n = scores.shape[0]
     if not is_bounded(n, depth):
         return keep_all(codes, scores, kept_scores, kept)
@@ -99,7 +99,7 @@ def rank_many(
     own: Array,
     work: Work,
 ) -> bool:
-    """As `rank_documents`, for more than two vectors: the `found` documents of `work.wanted` are compared with all documents."""
+    """As `rank_documents`, for more than two vectors: compare documents of `work.wanted` with all others."""
     blocks = vectors_of(kept)
     for i in range(kept):
         work.codes[i] = nothing

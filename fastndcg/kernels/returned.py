@@ -50,7 +50,7 @@ def fill_ways(n: int, most: int, ways: Array, powers: Array) -> None:
 @stoppable
 @block
 def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
-    """Advance to the next way to draw equally many documents, kinds of greater gain first; False after the last."""
+    """Advance to the next way to draw as many documents, higher gains first; False after the last."""
     room = after = 0
     kind = kinds - 1
     while kind >= 0 and (drawn[kind] == 0 or room == 0):
@@ -69,7 +69,7 @@ def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
 
 @allocating
 def sum_whole_groups(gains: Array, sizes: Array, length: int, discounts: Array) -> tuple[float, int, int]:
-    """DCG of the tied groups that end within `length` ranks, the number of their ranks, and the index of the next group."""
+    """DCG of the tied groups that end within `length` ranks, their number of ranks, and the next group."""
     total, before, last = 0.0, 0, 0
     while last < sizes.shape[0] and before + sizes[last] <= length:
         mean = average(gains[before : before + sizes[last]].copy(), sizes[last], False)
@@ -82,7 +82,7 @@ def sum_whole_groups(gains: Array, sizes: Array, length: int, discounts: Array) 
 
 @block
 def list_kinds(group: Array, values: Array, available: Array) -> int:
-    """List the distinct gains of a sorted group, and how many documents have each; returns the number of distinct gains."""
+    """List the distinct gains of a sorted group, and how many documents have each; returns how many gains."""
     kinds = 0
     available[:] = 0
     for i in range(group.shape[0]):
@@ -185,7 +185,7 @@ def expect_over_returned(
     ratio: bool,
     out: Array,
 ) -> None:
-    """Write the value of `expected_over_returned` for each query, over the documents for which `counts` is true."""
+    """Write `expected_over_returned` for each query, over the documents for which `counts` is true."""
     for query in range(offsets.shape[0] - 1):
         rows = offsets[query] + np.flatnonzero(counts[offsets[query] : offsets[query + 1]])
         keys = np.empty(rows.shape[0], np.uint64)

@@ -118,7 +118,7 @@ def plain_rows_by_code(codes: Array, n_codes: int) -> tuple[Array, Array]:
 
 @driver(plain=plain_rows_by_code)
 def rows_by_code(codes: Array, n_codes: int) -> tuple[Array, Array]:
-    """Offsets of the codes, and the rows sorted by code, rows of one code in their own order (a counting sort)."""
+    """Offsets of the codes, and rows sorted by code, in their order within a code (a counting sort)."""
     offsets = np.zeros(n_codes + 1, np.int64)
     for row in range(codes.shape[0]):
         offsets[codes[row] + 1] += 1
@@ -149,7 +149,9 @@ def bucket_of(code: Any, scale: Any) -> Any:
     return np.int64((np.uint64(code) * scale) >> np.uint64(58))
 
 
-BUCKETS = 20  # for two columns and the codes: writing to more memory pages than the processor keeps track of took thrice as long
+# for two columns and the codes: with more buckets than the processor has entries for memory pages, this took
+# three times as long
+BUCKETS = 20
 
 
 @driver()
@@ -191,7 +193,7 @@ def place_by_code(
 
 @driver()
 def argsort_falling(offsets: Array, scores: Array) -> Array:
-    """Rows of each query in the order of Numba's np.argsort(-scores), which ranx uses, with its unstable order of ties."""
+    """Rows of each query in the order of Numba's np.argsort(-scores), including ties, for ranx."""
     rows = np.empty(scores.shape[0], np.int64)
     for query in range(offsets.shape[0] - 1):
         start, stop = offsets[query], offsets[query + 1]

@@ -70,7 +70,7 @@ def score_queries_of_levels(
     batch: Batch,
     out: Array,
 ) -> None:
-    """Score the queries from `first` to before `last`, whose grades are levels; writes `out`, (n_rows, n_queries)."""
+    """Score the queries from `first` to before `last`, by levels; writes `out` (n_rows, n_queries)."""
     # fields are read once: each access to a field copies the hundred or so words of its tuple, which LLVM has
     # to remove again
     lists, gains, lanes, ranked = plan.lists, plan.gains, batch.lanes, batch.ranked
@@ -157,7 +157,7 @@ def score_queries_of_values(
     batch: Batch,
     out: Array,
 ) -> None:
-    """As `score_queries_of_levels`, for grades without levels: the code of a document is its row in the query."""
+    """As `score_queries_of_levels`, for grades without levels: a document's code is its row in the query."""
     pool_offsets, gains = documents.pool_offsets, scratch.gains
     while first < last:
         lane, tied = 0, False
@@ -192,7 +192,8 @@ def score_queries_of_values(
                 scratch.scores[lane], scratch.kept[lane], scratch.wanted, work,
             )  # fmt: skip
             gather_lists(
-                kept, not tied, unjudged, NONE_MADE, gains, plan.lists, plan.exact, work, batch.lists, batch.lengths, lane
+                kept, not tied, unjudged, NONE_MADE, gains, plan.lists, plan.exact, work, batch.lists,
+                batch.lengths, lane
             )  # fmt: skip
             fold_lists(plan.folds, kept, not tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
             batch.lanes.queries[lane], batch.lanes.has_documents[lane] = number, has_documents
@@ -266,10 +267,12 @@ def totals_of_values(
 @inlined
 def finish_batch(placed: int, plan: Plan, work: Work, batch: Batch, out: Array) -> None:
     ideals_of_lists(
-        placed, plan.ideals, plan.top, batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths, work.group
+        placed, plan.ideals, plan.top, batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths,
+        work.group
     )  # fmt: skip
     fold_rows(
-        placed, batch.lanes, batch.totals, batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths, batch.sums,
+        placed, batch.lanes, batch.totals, batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths,
+        batch.sums,
         plan.rows, plan.weights, plan.discounts, out,
     )  # fmt: skip
 
@@ -379,7 +382,7 @@ def nothing_relevant(totals: Array) -> bool:
 
 @block
 def quarter_of_next(first: int, last: int, documents: Documents) -> tuple[int, int]:
-    """The first document of the next queries to be scored side by side, and a quarter of their number, at most of _FETCHED."""
+    """The first document of the next queries to score side by side, and a quarter of them, up to _FETCHED."""
     if first >= last:
         return 0, 0
     start, _ = rows_of(first, documents)
@@ -454,7 +457,7 @@ def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) ->
 
 @apart
 def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array, scored: Array) -> int:
-    """The length of least total cost, if lists up to it are sorted side by side and longer ones are ranked one by one."""
+    """The length of least cost, if lists up to it are sorted side by side and longer ones one by one."""
     worth, least = 0, 0
     for lane in range(placed):
         wanted = 0
@@ -568,7 +571,7 @@ def gather_lists(
     lengths: Array,
     lane: int,
 ) -> None:
-    """Fill the lists of gains and counts of one lane, except those that were `made` for all queries side by side."""
+    """Fill the lists of gains and counts of one lane, except those `made` for all queries side by side."""
     for v in range(lists.shape[0]):
         table, ties, condensed = lists[v, TABLE], lists[v, TIES], lists[v, CONDENSED] == 1
         if (made == ALL_MADE and is_linear(v, lists)) or (
@@ -581,7 +584,8 @@ def gather_lists(
             )
         elif lists[v, FOLD] == COUNT:
             lengths[v, lane] = gather_sums(
-                ranked, ties, condensed, unjudged, gains[table], work.codes, work.sizes, work.group, out[v], lane
+                ranked, ties, condensed, unjudged, gains[table], work.codes, work.sizes, work.group, out[v],
+                lane
             )  # fmt: skip
 
 
@@ -596,7 +600,7 @@ def ideals_of_lists(
     lengths: Array,
     gains: Array,
 ) -> None:
-    """Fill the ideals that depend on the returned documents; the lists and the other ideals are filled before."""
+    """Fill the ideals that depend on returned documents; the lists and the other ideals are filled before."""
     for i in range(ideals.shape[0]):
         source, cutoff, of_list = ideals[i, SOURCE], ideals[i, IDEAL_CUTOFF], ideals[i, OF_LIST]
         if source not in (RETURNED, FULL):

@@ -85,7 +85,7 @@ def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) 
 
 
 def falling_keys(scores: Array, n: int, keys: Array) -> None:
-    """Write unsigned keys that rise as the scores fall; equal scores, including 0.0 and -0.0, have equal keys."""
+    """Write unsigned keys that rise as scores fall; equal scores, including 0.0 and -0.0, have equal keys."""
     bits = scores.dtype.itemsize * 8
     signed = scores.view(f"i{scores.dtype.itemsize}")
     for i in range(n):
@@ -146,7 +146,7 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
 def move_by_byte(
     n: int, keys: Array, order: Array, shift: Any, counts: Array, source: int, target: int
 ) -> None:
-    """One pass of a radix sort: move keys and rows from `source` to `target` by one byte; `counts` counts its values."""
+    """A pass of a radix sort: move keys and rows from `source` to `target` by one byte; `counts` by value."""
     total = target
     for digit in range(256):
         size = counts[digit]

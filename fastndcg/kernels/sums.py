@@ -57,7 +57,7 @@ def divide(
     weight: float,
     tail: float,
 ) -> float:
-    """The value of a row from its sum `total`; `over` names the divisor. `tail` is the discount of the first rank not shown."""
+    """The value of a row from its `total`; `over` is the divisor, `tail` the first discount not shown."""
     if over == BY_IDEAL:
         return normalise(total, ideal)
     if over == AS_IS:
@@ -118,7 +118,8 @@ def fold_rows(
         is_ratio = source >= 0 and ideal >= 0 and discount >= 0 and values.shape[0] == SIDE_BY_SIDE
         if is_ratio:
             sum_row(
-                placed, lists[source], lengths[source], ideals[ideal], ideal_lengths[ideal], discounts[discount],
+                placed, lists[source], lengths[source], ideals[ideal], ideal_lengths[ideal],
+                discounts[discount],
                 cutoffs, anew, stops, summed, sums, values,
             )  # fmt: skip
         else:
@@ -132,7 +133,8 @@ def fold_rows(
                 relevant = totals[rows[r, TOTAL], lane] if rows[r, TOTAL] >= 0 else 0.0
                 tail = discounts[discount, stops[0, lane]] if over == RESIDUAL else 0.0
                 values[lane] = divide(
-                    over, sums[of_row, lane], sums[1, lane], cutoffs[lane], stops[0, lane], relevant, weights[r], tail
+                    over, sums[of_row, lane], sums[1, lane], cutoffs[lane], stops[0, lane], relevant,
+                    weights[r], tail
                 )  # fmt: skip
         if rows[r, UNDEFINED] != NEVER:
             for lane in range(placed):
@@ -164,7 +166,7 @@ def sum_sides(
     summed: Array,
     sums: Array,
 ) -> None:
-    """As `sum_row`, for a list without an ideal or the reverse, a list of sums, or a single lane; it does not divide."""
+    """As `sum_row` without division, for lists without an ideal or the reverse, of sums, or of one lane."""
     stops[:, :] = 0
     if anew:
         sums[:, :] = 0.0

@@ -1,4 +1,4 @@
-"""Measures and documents as kernels read them: tables of numbers, and names of their columns. Imports no Numba."""
+"""Measures and documents as kernels read them: tables of numbers, and their columns. No Numba."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class Plan(NamedTuple):
 
     gains: Array  # float64 (T, L + 2): gain of each level, of an unjudged document, and 0 for a rank left out
     falling: Array  # int64 (T, L + 2): levels by falling gain
-    earning: Array  # int64 (T,): levels of `falling` that count in an ideal: those that gain; all where a gain is negative
+    # int64 (T,): levels of `falling` that count in an ideal: those that gain; all where a gain is negative
+    earning: Array
     exact: Array  # bool (T,): gains are whole, so sums of them are exact in any order
     assumed: Array  # bool (T,): unjudged documents count as judged ones of an assumed grade
     top: Array  # float64 (T,): gain of the scale's best grade; NaN where the query's own best grade counts
@@ -62,22 +63,25 @@ class Plan(NamedTuple):
     thresholds: Array  # float64 (T,): grades below it gain nothing, where grades have no levels
     grades: Array  # float64 (L,): grade of each column of `gains`, for kind LOOKUP
     lists: Array  # int64 (n_lists, 6): TABLE, TIES, CONDENSED, FOLD, and the totals RELEVANT and NONRELEVANT
-    folds: Any  # float64 (n_lists,): parameter of each fold; None without folds after COUNT, so that none is compiled
+    # float64 (n_lists,): parameter of each fold; None without folds after COUNT, so that none is compiled
+    folds: Any
     ideals: Array  # int64 (n_ideals, 6): TABLE, SOURCE, OF_LIST, IDEAL_CUTOFF, POOL, LEAVES_OUT
     totals: Array  # int64 (n_totals,): tables whose gains are added up over the judged documents
     discounts: Array  # float64 (D, ranks + 1)
-    rows: Array  # int64 (n_rows, 8): LIST, DISCOUNT (-1: the list holds sums), IDEAL, CUTOFF, UNDEFINED, OUT, OVER, TOTAL
+    # int64 (n_rows, 8): LIST, DISCOUNT (-1: the list holds sums), IDEAL, CUTOFF, UNDEFINED, OUT, OVER, TOTAL
+    rows: Array
     weights: Array  # float64 (n_rows,): beta^2, or 1 - p
     depth: int  # ranks that the lists need
     ideal_depth: int  # ranks that the ideal lists need
     condensing: bool  # some list drops unjudged documents
     first_wanted: int  # documents with lower codes gain nothing by any table and need no rank
-    promising: Array  # bool (2, L + 1): levels, and "unjudged", with a gain in an ideal of scored and in one of judged documents
+    # bool (2, L + 1): levels, and "unjudged", with a gain in an ideal of scored, and of judged documents
+    promising: Array
     skippable: bool  # a query whose ideals gain nothing has no value by any row
 
 
 class Documents(NamedTuple):
-    """Columns of the documents of a run of queries, which begin at the rows `base` and `pool_base` of all documents."""
+    """Columns of documents of consecutive queries, which begin at rows `base` and `pool_base` of all."""
 
     offsets: Array  # int64 (n_queries + 1,), of all queries
     relevance: Array  # uint8 levels, or float64 grades

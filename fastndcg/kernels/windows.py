@@ -27,7 +27,7 @@ _STEP, _SQUARED_STEP = float(1 << PART), float(1 << SQUARED)
 
 @driver()
 def add_parts(values: Array, scale: float, sums: Array) -> int:
-    """Add parts of values times `scale`, below 2^40, to `sums`, int64 (3,); returns how many values have a rest after the last."""
+    """Add parts of values times `scale`, below 2^40, to `sums`, int64 (3,); returns how many have a rest."""
     high = middle = low = left = 0
     for i in range(values.shape[0]):
         rest = values[i] * scale
@@ -48,7 +48,7 @@ def add_parts(values: Array, scale: float, sums: Array) -> int:
 
 @driver()
 def add_squares(values: Array, scale: float, sums: Array) -> int:
-    """As `add_parts`, for squares of values; values times `scale` are below 2^20, and `sums` is int64 (9,), by place of the parts."""
+    """As `add_parts`, for squares; values times `scale` are below 2^20, and `sums` is int64 (9,)."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = left = 0
     for i in range(values.shape[0]):
         rest = values[i] * scale
@@ -87,7 +87,7 @@ def count_in_bins(values: Array, low: float, scale: float, counts: Array) -> Non
 
 @driver()
 def keep_of_bins(values: Array, low: float, scale: float, wanted: Array, kept: Array) -> int:
-    """Keep the values of the bins that are 1 in `wanted`, int64 (BINS,) of 0 and 1; returns how many. Writes one value more."""
+    """Keep values of the bins with 1 in `wanted`, int64 (BINS,); returns how many. Writes one value more."""
     n = 0
     for i in range(values.shape[0]):  # without a branch, which would be mispredicted
         kept[n] = values[i]

@@ -69,7 +69,7 @@ def same_bytes(text: Array, start: int, stop: int, other: Array, other_start: in
 
 @intrinsic
 def bits_of_64(typing: Any, data: Any, at: Any, most: Any, exactly: Any) -> Any:
-    """Two words with a bit for each of the 64 bytes from `at` on: set for bytes up to `most`, and for those equal to `exactly`."""
+    """Two words with a bit for each of the 64 bytes from `at`: those up to `most`, and equal to `exactly`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.VectorType(ir.IntType(8), 64)
@@ -141,7 +141,7 @@ def copy_text(data: Array, start: int, stop: int, out: Array, to: int) -> None:
 
 @block
 def copy_widely(data: Array, start: int, length: int, out: Array, to: int, has_room: bool) -> None:
-    """Copy a text. A short one is copied as 32 or 64 bytes where `has_room`: both arrays have 64 bytes from here on."""
+    """Copy a text. If `has_room`, 32 or 64 bytes are copied: both arrays have 64 bytes from here on."""
     if length <= 64 and has_room:
         copy_32(data, start, out, to)
         if length > 32:

@@ -92,7 +92,7 @@ def _world(mode: str, disabled: str) -> str:
 
 
 def run(name: str, size: float, *arguments: Any) -> Any:
-    """Run a driver by name, such as "rows.rows_by_code"; `size` is its amount of work, in the units of `COSTS`."""
+    """Run a driver by name, such as "rows.rows_by_code"; `size` is its work in the units of `COSTS`."""
     driver = compiled_driver(name, size, arguments)
     return run_plain(name, size, arguments) if driver is None else driver(*arguments)
 
@@ -129,7 +129,7 @@ def _price_of_numba(name: str) -> float:
 
 
 def run_plain(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
-    """Run the plain driver. If it takes longer than loading or compiling it, it is stopped and run compiled."""
+    """Run the plain driver. If it takes longer than loading or compiling, stop it and run compiled."""
     started, before = thread_time(), (marks.deadline.at, marks.deadline.last)
     key, costs = (name, tuple(map(kind_of, arguments))), COSTS.get(name, _COSTS)
 
@@ -208,7 +208,7 @@ def kind_of(argument: Any) -> Any:
 
 
 def cores() -> int:
-    """The number of threads that Numba would run: NUMBA_NUM_THREADS, or the processors that this process may use."""
+    """The number of threads that Numba would run: NUMBA_NUM_THREADS, or the available processors."""
     config = getattr(sys.modules.get("numba"), "config", None)
     if found := getattr(config, "NUMBA_NUM_THREADS", None):
         return int(found)

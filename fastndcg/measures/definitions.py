@@ -65,12 +65,18 @@ class Definition(NamedTuple):
 
 _JARVELIN = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
 _RIJSBERGEN = "van Rijsbergen, Information Retrieval, 2nd edition, Butterworths, 1979"
-_BUCKLEY = "Buckley and Voorhees, Retrieval System Evaluation, in TREC: Experiment and Evaluation in IR, MIT Press, 2005"
+_BUCKLEY = (
+    "Buckley and Voorhees, Retrieval System Evaluation, "
+    "in TREC: Experiment and Evaluation in IR, MIT Press, 2005"
+)
 _MOFFAT = (
     "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27(1), 2008"
 )
 _JOACHIMS = "Joachims, Swaminathan and Schnabel, Unbiased learning-to-rank with biased feedback, WSDM 2017"
-_CLARKE = "Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher and MacKinnon, Novelty and diversity in information retrieval evaluation, SIGIR 2008"
+_CLARKE = (
+    "Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher and MacKinnon, "
+    "Novelty and diversity in information retrieval evaluation, SIGIR 2008"
+)
 _AGRAWAL = "Agrawal, Gollapudi, Halverson and Ieong, Diversifying search results, WSDM 2009"
 _CHAPELLE = "Chapelle, Metlzer, Zhang and Grinspan, Expected reciprocal rank for graded relevance, CIKM 2009"
 _GAINS_OF_ALL = (TIES, EMPTY, JUDGED_ONLY, REL, UNJUDGED)
@@ -80,21 +86,27 @@ DEFINITIONS: dict[str, Definition] = {
     definition.name: definition
     for definition in (
         Definition(
-            "nDCG", "gain", "ideal", "no ideal", (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED), discount="parameter",
+            "nDCG", "gain", "ideal", "no ideal",
+            (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED), discount="parameter",
             summary="normalised discounted cumulative gain",
             formula="DCG@k / IDCG@k",
             range="0 to 1 for gains >= 0 and falling discounts",
             source=_JARVELIN,
         ),
         Definition(
-            "DCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, *_GAINS_OF_ALL, IPS, CLIP), discount="parameter",
+            "DCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, *_GAINS_OF_ALL, IPS, CLIP),
+            discount="parameter",
             summary="discounted cumulative gain",
-            formula="sum over ranks i <= k of gain(grade_i) * discount(i); with ips of gain(grade_i) / max(propensity_i, clip) * discount(i)",
+            formula=(
+                "sum over ranks i <= k of gain(grade_i) * discount(i); "
+                "with ips of gain(grade_i) / max(propensity_i, clip) * discount(i)"
+            ),
             range="0 and above for gains >= 0",
             source=f"{_JARVELIN}; ips: {_JOACHIMS}",
         ),
         Definition(
-            "IDCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED),
+            "IDCG", "gain", "nothing", "no documents",
+            (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED),
             ranking="ideal", discount="parameter",
             summary="DCG of the ideal ranking",
             formula="sum over ranks i <= k of gain(grade_i) * discount(i), documents by falling gain",
@@ -104,27 +116,49 @@ DEFINITIONS: dict[str, Definition] = {
         Definition(
             "CG", "gain", "nothing", "no documents", (GAIN, *_GAINS_OF_ALL, IPS, CLIP),
             summary="cumulative gain",
-            formula="sum over ranks i <= k of gain(grade_i); with ips of gain(grade_i) / max(propensity_i, clip)",
+            formula=(
+                "sum over ranks i <= k of gain(grade_i); "
+                "with ips of gain(grade_i) / max(propensity_i, clip)"
+            ),
             range="0 and above for gains >= 0",
             source=f"{_JARVELIN}; ips: {_JOACHIMS}",
         ),
         Definition(
-            "SDCG", "scaled", "ideal", "no documents", (SCALE_TOP, SCALE_BOTTOM, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED), discount="parameter",
-            summary="scaled discounted cumulative gain: the ideal ranking is k documents of the highest grade of the scale",
-            formula="sum over i <= k of g_i * discount(i) / sum over i <= k of discount(i), g = (grade - min_rel) / (max_rel - min_rel)",
-            source="Moffat, Bailey, Scholer and Thomas, Incorporating user expectations and behavior into the measurement of search effectiveness, TOIS 35(3), 2017",
+            "SDCG", "scaled", "ideal", "no documents",
+            (SCALE_TOP, SCALE_BOTTOM, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED), discount="parameter",
+            summary=(
+                "scaled discounted cumulative gain: the ideal ranking is k documents of the highest grade "
+                "of the scale"
+            ),
+            formula=(
+                "sum over i <= k of g_i * discount(i) / sum over i <= k of discount(i), "
+                "g = (grade - min_rel) / (max_rel - min_rel)"
+            ),
+            source=(
+                "Moffat, Bailey, Scholer and Thomas, Incorporating user expectations and behavior into "
+                "the measurement of search effectiveness, TOIS 35(3), 2017"
+            ),
         ),
         Definition(
             "AP", "relevant", "relevant", "no relevant", (*_BINARY, DENOMINATOR), fold="hits",
             summary="average precision",
-            formula="sum over ranks i <= k of relevant documents of P@i, / n_relevant or / min(n_relevant, k)",
-            source="Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992; trec_eval, map and map_cut",
+            formula=(
+                "sum over ranks i <= k of relevant documents of P@i, "
+                "/ n_relevant or / min(n_relevant, k)"
+            ),
+            source=(
+                "Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992; "
+                "trec_eval, map and map_cut"
+            ),
         ),
         Definition(
             "RR", "relevant", "nothing", "no relevant", _BINARY, fold="first",
             summary="reciprocal rank",
             formula="1 / rank of the first relevant document; 0 if that rank is beyond k",
-            source="Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000; trec_eval, recip_rank",
+            source=(
+                "Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000; "
+                "trec_eval, recip_rank"
+            ),
         ),
         Definition(
             "P", "relevant", "cutoff", "no documents", _BINARY, fold="count",
@@ -157,9 +191,13 @@ DEFINITIONS: dict[str, Definition] = {
             source="trec_eval, success",
         ),
         Definition(
-            "ERR", "stop", "nothing", "no documents", (MAX_REL, TIES, EMPTY, JUDGED_ONLY, UNJUDGED), fold="stop",
+            "ERR", "stop", "nothing", "no documents", (MAX_REL, TIES, EMPTY, JUDGED_ONLY, UNJUDGED),
+            fold="stop",
             summary="expected reciprocal rank of the document where a user stops",
-            formula="sum over ranks i <= k of 1/i * s_i * product over j < i of (1 - s_j), s = (2^grade - 1) / 2^max_rel",
+            formula=(
+                "sum over ranks i <= k of 1/i * s_i * product over j < i of (1 - s_j), "
+                "s = (2^grade - 1) / 2^max_rel"
+            ),
             source=f"{_CHAPELLE}; gdeval",
         ),
         Definition(
@@ -169,25 +207,44 @@ DEFINITIONS: dict[str, Definition] = {
             source=_MOFFAT,
         ),
         Definition(
-            "RBPresidual", "unjudged", "residual", "no documents", (PERSISTENCE, TIES, EMPTY), discount="power",
-            summary="residual of rank-biased precision: how much unjudged documents and ranks beyond the list could add to it",
+            "RBPresidual", "unjudged", "residual", "no documents", (PERSISTENCE, TIES, EMPTY),
+            discount="power",
+            summary=(
+                "residual of rank-biased precision: how much unjudged documents and ranks beyond the list "
+                "could add to it"
+            ),
             formula="(1 - p) * sum over unjudged ranks i <= k of p^(i - 1) + p^min(k, documents)",
             source=_MOFFAT,
         ),
         Definition(
-            "Bpref", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="preference", cut="none",
+            "Bpref", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="preference",
+            cut="none",
             summary="binary preference: how few judged non-relevant documents are ranked above relevant ones",
-            formula="1/R * sum over relevant documents of 1 - min(n above, R) / min(N, R), n judged and not relevant, N of them in all",
-            source="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004; trec_eval, bpref",
+            formula=(
+                "1/R * sum over relevant documents of 1 - min(n above, R) / min(N, R), "
+                "n judged and not relevant, N of them in all"
+            ),
+            source=(
+                "Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004; "
+                "trec_eval, bpref"
+            ),
         ),
         Definition(
-            "infAP", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="inferred", cut="none", way="pooled",
+            "infAP", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="inferred",
+            cut="none", way="pooled",
             summary="inferred average precision; a negative grade marks an unjudged document of the pool",
-            formula="1/R * sum over relevant ranks i of (1 + pool_above * (rel_above + e) / (judged_above + 2e)) / i, e = 0.00001",
-            source="Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, CIKM 2006; trec_eval, infAP",
+            formula=(
+                "1/R * sum over relevant ranks i of "
+                "(1 + pool_above * (rel_above + e) / (judged_above + 2e)) / i, e = 0.00001"
+            ),
+            source=(
+                "Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, "
+                "CIKM 2006; trec_eval, infAP"
+            ),
         ),
         Definition(
-            "IPrec", "relevant", "nothing", "no relevant", (RECALL, *_BINARY), fold="interpolated", cut="recall",
+            "IPrec", "relevant", "nothing", "no relevant", (RECALL, *_BINARY), fold="interpolated",
+            cut="recall",
             summary="interpolated precision at a recall level",
             formula="largest P@i over the ranks i whose hits are at least int(recall * n_relevant + 0.9)",
             source="trec_eval, iprec_at_recall",
@@ -207,7 +264,10 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "NumRet", "found", "nothing", "never", (TIES, JUDGED_ONLY, REL, UNJUDGED), fold="count",
-            summary="documents returned; with a cutoff at most k; with rel only documents of at least that grade",
+            summary=(
+                "documents returned; with a cutoff at most k; "
+                "with rel only documents of at least that grade"
+            ),
             formula="min(k, documents)",
             range="0 to k",
             source="trec_eval, num_ret",
@@ -215,7 +275,10 @@ DEFINITIONS: dict[str, Definition] = {
         Definition(
             "SetP", "relevant", "cutoff", "no documents", (RELATIVE, *_BINARY), fold="count", cut="none",
             summary="precision of all returned documents",
-            formula="relevant documents returned / documents returned; relative=True: / min(documents returned, n_relevant)",
+            formula=(
+                "relevant documents returned / documents returned; relative=True: "
+                "/ min(documents returned, n_relevant)"
+            ),
             source="trec_eval, set_P and set_relative_P",
         ),
         Definition(
@@ -237,30 +300,40 @@ DEFINITIONS: dict[str, Definition] = {
             source="trec_eval, set_map",
         ),
         Definition(
-            "alpha_DCG", "novel", "perfect", "no relevant", (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
+            "alpha_DCG", "novel", "perfect", "no relevant",
+            (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
             way="intents", fold="stop", discount="parameter",
             summary="DCG over several intents; each further relevant document for an intent gains less",
-            formula="sum over i <= k of discount(i) * sum over intents with a relevant document at i of (1 - alpha)^(relevant above i), / its largest value",
+            formula=(
+                "sum over i <= k of discount(i) * sum over intents with a relevant document at i "
+                "of (1 - alpha)^(relevant above i), / its largest value"
+            ),
             range="0 to 1; with denominator='none' 0 and above",
             source=f"{_CLARKE}; ndeval, alpha-DCG, which does not divide at a cutoff of 1",
         ),
         Definition(
-            "alpha_nDCG", "novel", "greedy", "no relevant", (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
+            "alpha_nDCG", "novel", "greedy", "no relevant",
+            (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
             way="intents", fold="stop", discount="parameter",
-            summary="alpha_DCG divided by that of the greedy ideal ranking, which takes the document with the highest gain at each rank",
+            summary=(
+                "alpha_DCG divided by that of the greedy ideal ranking, which takes the document with "
+                "the highest gain at each rank"
+            ),
             formula="alpha_DCG@k / alpha_DCG@k of the greedy ideal of the judged documents",
             range="0 to 1; more where a ranking beats the greedy ideal, which is not always the best",
             source=f"{_CLARKE}; ndeval, alpha-nDCG",
         ),
         Definition(
-            "ERR_IA", "intent stop", "perfect", "no relevant", (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
+            "ERR_IA", "intent stop", "perfect", "no relevant",
+            (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
             way="intents", fold="stop", discount="reciprocal",
             summary="expected ERR over the intents of a query",
             formula="sum over intents of P(intent) * ERR@k of its grades, / ERR@k of perfect documents",
             source=f"{_CHAPELLE}; ndeval, ERR-IA, which does not divide at a cutoff of 1",
         ),
         Definition(
-            "nERR_IA", "intent stop", "greedy", "no relevant", (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
+            "nERR_IA", "intent stop", "greedy", "no relevant",
+            (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
             way="intents", fold="stop", discount="reciprocal",
             summary="ERR_IA divided by that of the greedy ideal ranking",
             formula="ERR_IA@k / ERR_IA@k of the greedy ideal of the judged documents",
@@ -272,7 +345,10 @@ DEFINITIONS: dict[str, Definition] = {
             way="intents", discount="parameter",
             summary="expected nDCG over the intents of a query",
             formula="sum over intents of P(intent) * nDCG@k of its grades",
-            range="0 to 1 for gains >= 0 and falling discounts; 1 only if one ranking is ideal for every intent",
+            range=(
+                "0 to 1 for gains >= 0 and falling discounts; 1 only if one ranking is ideal for every "
+                "intent"
+            ),
             source=_AGRAWAL,
         ),
         Definition(

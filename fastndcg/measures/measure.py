@@ -122,8 +122,9 @@ class Measure:
                 known = ", ".join(values) or "none"
                 if name in ("ips", "clip") and self.name == "nDCG":
                     raise MeasureError(
-                        "nDCG has no ips: the ideal order, which it divides by, is not known of documents that were never seen. "
-                        "Take DCG(ips=True), or DCG(ips='snips'), which divides by the gains that were seen."
+                        "nDCG has no ips: the ideal order, which it divides by, is not known of documents "
+                        "that were never seen. Take DCG(ips=True), or DCG(ips='snips'), "
+                        "which divides by the gains that were seen."
                     )
                 raise MeasureError(
                     f"{self.name} has no parameter {name!r}; it has: {known}.{suggest(name, values)}"
@@ -158,7 +159,8 @@ class Measure:
         if not 1 <= number <= MOST_CUTOFF:
             shown = repr(cutoff) if number <= MOST_CUTOFF else "beyond 10^100"
             raise MeasureError(
-                f"cutoff {shown} of {self.name} is not a whole number from 1, as in {self.name}@10, nor a word that names a column of them"
+                f"cutoff {shown} of {self.name} is not a whole number from 1, as in {self.name}@10, "
+                "nor a word that names a column of them"
             )
         return Measure(self.definition, self._values, number)
 

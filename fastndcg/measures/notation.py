@@ -151,7 +151,8 @@ def _cut(of: Measure, cutoff: ast.expr, text: str) -> Iterator[Measure]:
     low, high = int(first.cutoff or 0), int(last.cutoff or 0)
     if not low < high < low + _MOST_CUTOFFS_OF_RANGE:
         raise MeasureError(
-            f"{of.name}@{low}-{high} is not a range of cutoffs; wanted the lower one first, and at most {_MOST_CUTOFFS_OF_RANGE} of them, as in {of.name}@1-20"
+            f"{of.name}@{low}-{high} is not a range of cutoffs; "
+            f"wanted the lower one first, and at most {_MOST_CUTOFFS_OF_RANGE} of them, as in {of.name}@1-20"
         )
     for number in range(low, high + 1):
         yield of @ number
@@ -184,13 +185,15 @@ def _read_value(node: ast.expr, text: str) -> Any:
             case [str(name), int(number)]:
                 return Function.function_named(name, number)
         raise MeasureError(
-            f"{ast.unparse(node)} in {text!r} names no function; pass the function itself, as in nDCG(gain=function)"
+            f"{ast.unparse(node)} in {text!r} names no function; "
+            "pass the function itself, as in nDCG(gain=function)"
         )
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         raise MeasureError(
-            f"{ast.unparse(node)} in {text!r} is not a value; write numbers plain and words in quotes, as in gain='exp2'"
+            f"{ast.unparse(node)} in {text!r} is not a value; write numbers plain and words in quotes, "
+            "as in gain='exp2'"
         ) from None
 
 
@@ -209,7 +212,8 @@ def as_measure(measure: object) -> Measure:
     if type(measure).__module__.partition(".")[0] == "ir_measures":
         return parse(str(measure))
     raise InputTypeError(
-        f"{measure!r} is a {type(measure).__name__}; a measure is nDCG@10, a string like 'nDCG@10', or an ir_measures object"
+        f"{measure!r} is a {type(measure).__name__}; a measure is nDCG@10, a string like 'nDCG@10', "
+        "or an ir_measures object"
     )
 
 

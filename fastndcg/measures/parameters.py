@@ -231,7 +231,10 @@ def _grade_gains(name: str, value: Any, *, overrides: bool) -> GradeGains:
 
 
 def _read_discount(value: Any) -> str | float | Numbers | Function:
-    wanted = "'log2', 'jarvelin', 'reciprocal', 'ln', a base of the logarithm above 1, a sequence, or a function of the rank"
+    wanted = (
+        "'log2', 'jarvelin', 'reciprocal', 'ln', a base of the logarithm above 1, a sequence, "
+        "or a function of the rank"
+    )
     if isinstance(value, bool | str | Iterable | Function) or callable(value):
         return _read_table("discount", value, _DISCOUNTS, wanted)
     base = _finite("discount", value)
@@ -278,8 +281,9 @@ def _is_share(number: float) -> bool:
 def _read_ties_of_intents(value: Any) -> str:
     if value in ("worst", "best"):
         raise MeasureError(
-            f"ties={value!r} is not computed for several intents: the {value} order of tied documents is as hard to find as "
-            'the ideal ranking. Use ties="average", the expected value, or ties="input".'
+            f"ties={value!r} is not computed for several intents: "
+            f"the {value} order of tied documents is as hard to find as the ideal ranking. "
+            'Use ties="average", the expected value, or ties="input".'
         )
     return _choice("ties", "average", "input")(value)
 
@@ -396,7 +400,8 @@ IPS = Parameter(
     "ips",
     False,
     _read_ips,
-    "divide gains by propensities: unbiased, but with a large variance if some are small; 'snips' also divides by the sum of these gains",
+    "divide gains by propensities: unbiased, but with a large variance if some are small; "
+    "'snips' also divides by the sum of these gains",
     (
         ("False", "plain gains"),
         ("True", "gains divided by propensities"),
@@ -408,7 +413,8 @@ CLIP = Parameter(
     "clip",
     0.0,
     _read_number("clip", "a probability: a number from 0 to 1", _is_share),
-    "lower bound of propensities: smaller ones are raised to it, which lowers the variance and biases towards 0",
+    "lower bound of propensities: smaller ones are raised to it, which lowers the variance and biases "
+    "towards 0",
 )
 ALPHA = Parameter(
     "alpha",
@@ -429,7 +435,8 @@ GRADED = Parameter(
     "max_rel",
     None,
     _read_max_rel(none=True),
-    "highest grade of the scale; None: users stop at grades from `rel` on with probability 1/2, at others never",
+    "highest grade of the scale; None: users stop at grades from `rel` on with probability 1/2, "
+    "at others never",
 )
 
 
@@ -449,13 +456,15 @@ def read_spellings(parameters: dict[str, Any]) -> dict[str, Any]:
         given = read.setdefault("gain", gain)
         if not isinstance(given, str) or given != gain:
             raise MeasureError(
-                f"dcg={dcg!r} and gain={given!r} are both given, but dcg is ir_measures' name for the gain; give one of them"
+                f"dcg={dcg!r} and gain={given!r} are both given, but dcg is ir_measures' name for the gain; "
+                "give one of them"
             )
     if "gains" in read:
         gains = read.pop("gains")
         if "gain" in read and read["gain"] != "linear":
             raise MeasureError(
-                "gain and gains are both given; give one: gain defines all grades, gains overrides some of a linear gain"
+                "gain and gains are both given; give one: gain defines all grades, "
+                "gains overrides some of a linear gain"
             )
         if gains is not None:
             read["gain"] = _grade_gains("gains", gains, overrides=True)

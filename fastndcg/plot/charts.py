@@ -257,7 +257,8 @@ def slices(
         chart,
         f"{asked} by {', '.join(columns)}",
         f"intervals of {100 * confidence:g} %; hollow: {_size(True)}{left_out}",
-        f"Mean {asked} of {count_of(len(counts), 'group')} by {', '.join(columns)}; lowest: {worst['slice']}, {_text_of(worst['mean'])}.",
+        f"Mean {asked} of {count_of(len(counts), 'group')} by {', '.join(columns)}; lowest: "
+        f"{worst['slice']}, {_text_of(worst['mean'])}.",
         height=None,
     )
 
@@ -359,13 +360,15 @@ def differences(
         alt.Y2Datum(0),
         alt.Color("winner:N", title=None, scale=scale, legend=alt.Legend(orient="top")),
     )
-    said = f"better for {count_of(wins, 'query')}, worse for {losses:,}, equal for {len(found) - wins - losses:,}"
+    equal = len(found) - wins - losses
+    said = f"better for {count_of(wins, 'query')}, worse for {losses:,}, equal for {equal:,}"
     each = f"; a bar is the mean of about {len(found) // bars:,} queries" if bars < len(found) else ""
     return add_looks(
         chart,
         f"{asked}: {own} against {theirs}",
         said + each,
-        f"Differences of {asked}, {own} minus {theirs}, of each query: {said}. Greatest gain {found[0]:.3f}, greatest loss {found[-1]:.3f}.",
+        f"Differences of {asked}, {own} minus {theirs}, of each query: {said}. "
+        f"Greatest gain {found[0]:.3f}, greatest loss {found[-1]:.3f}.",
     )
 
 
@@ -405,7 +408,10 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
     measures = _names(rows, "measure")
     chart = _intervals(rows, measures, "measure", "", "difference of means")
     said = "; ".join(
-        f"{row['measure']}, {row['system']}: {_text_of(row['mean'])} ({_text_of(row['low'])} to {_text_of(row['high'])})"
+        (
+            f"{row['measure']}, {row['system']}: {_text_of(row['mean'])} ({_text_of(row['low'])} "
+            f"to {_text_of(row['high'])})"
+        )
         for row in rows
     )
     return add_looks(

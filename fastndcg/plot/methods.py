@@ -1,4 +1,4 @@
-"""Plots as methods of results: `scores.plot.distribution("nDCG@10")`, `comparison.plot.differences("nDCG@10")`."""
+"""Plots as methods of results: `scores.plot.distribution(...)`, `comparison.plot.differences(...)`."""
 
 from __future__ import annotations
 

@@ -101,7 +101,10 @@ def report(
         jinja,
         title=title
         or f"{found.main} of {' and '.join(names) if len(names) < 4 else count_of(len(names), 'system')}",
-        subtitle=f"{count_of(queries, 'query')}; {', '.join(map(str, found.measures))}; made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        subtitle=(
+            f"{count_of(queries, 'query')}; {', '.join(map(str, found.measures))}; "
+            f"made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        ),
         sections=list(sections_of(found, command)),
     )
     with whole_file(path) as draft:

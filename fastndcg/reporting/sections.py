@@ -137,7 +137,10 @@ def _summary(found: Found) -> list[Any]:
         for row in scores.summary(found.confidence).rows
     ]
     weighted = any(scores.weight is not None for scores in found.scores.values())
-    note = f"Intervals of {100 * found.confidence:g} %, low to high, by Student's t. A query is empty if the measure is undefined for it."
+    note = (
+        f"Intervals of {100 * found.confidence:g} %, low to high, by Student's t. "
+        "A query is empty if the measure is undefined for it."
+    )
     return [
         Text(note + (" Means are weighted." if weighted else "")),
         table_of("Means over all queries", rows),
@@ -192,8 +195,10 @@ def _anchors(found: Found) -> list[Any]:
         for measure, means in each.means().items()
     ]
     note = (
-        "Means of the worst, a random, the actual and the best order of the returned documents. Position is 0 for a random order and 1 for the "
-        "best order; ceiling is the share of the possible value that the best order reaches; quality is the actual mean over the best."
+        "Means of the worst, a random, the actual and the best order of the returned documents. "
+        "Position is 0 for a random order and 1 for the best order; "
+        "ceiling is the share of the possible value that the best order reaches; "
+        "quality is the actual mean over the best."
     )
     return [Text(note), picture_of(plot.anchors(of)), table_of("Means of each order", rows)]
 
@@ -205,7 +210,10 @@ def _ties(found: Found) -> list[Any]:
         name: tie_range(each, found.measures, threads=found.threads) for name, each in found.rankings.items()
     }
     rows = [{"system": name} | row for name, each in of.items() for row in each.summary().to_pylist()]
-    note = "Means over the worst, all, and the best orders of tied documents. moves: the worst and best differ by more than 0.001."
+    note = (
+        "Means over the worst, all, and the best orders of tied documents. "
+        "moves: the worst and best differ by more than 0.001."
+    )
     return [Text(note), picture_of(plot.ties(of)), table_of("Means over orders of ties", rows)]
 
 

@@ -1,4 +1,5 @@
-"""From measures and rankings to values. Other packages call `values`; the declaration of a measure names the module for it.
+"""From measures and rankings to values. Other packages call `values`; the declaration of a measure names the
+module for it.
 
 plan          turns measures and grades into tables
 launch        runs kernels: serial or parallel, in chunks, safe inside any host
@@ -57,7 +58,8 @@ _TOGETHER = 16  # cutoffs of a column that are evaluated together
 def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
     """Values of measures, some of which have a cutoff for each query.
 
-    They are computed at every cutoff that occurs, for all queries; then each query takes the value at its own cutoff.
+    They are computed at every cutoff that occurs, for all queries; then each query takes the value at its own
+    cutoff.
     """
     out = np.empty((len(measures), rankings.n_queries))
     with hold_functions(measures):
@@ -79,17 +81,19 @@ def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: 
 
 
 def own_cutoffs(column: str, rankings: Rankings) -> npt.NDArray[np.int64]:
-    """The cutoff of each query, from a kept column. Raises `ColumnError` if it is missing, `InputError` if it has no valid cutoffs."""
+    """Each query's cutoff, from a kept column. Raises `ColumnError` if missing, `InputError` if invalid."""
     kept = rankings.queries.column_names
     if column not in kept:
         raise ColumnError(
-            f'there is no column "{column}" to take cutoffs from; kept were: {", ".join(kept)}. Name it in keep=.{suggest(column, kept)}'
+            f'there is no column "{column}" to take cutoffs from; kept were: {", ".join(kept)}. '
+            f"Name it in keep=.{suggest(column, kept)}"
         )
     found = rankings.queries[column]
     if found.null_count:
         row = found.is_null().index(True).as_py()
         raise InputError(
-            f'column "{column}" has no cutoff for query {rankings._name_of(row)}; give each query a whole number from 1'
+            f'column "{column}" has no cutoff for query {rankings._name_of(row)}; '
+            "give each query a whole number from 1"
         )
     try:
         cutoffs: npt.NDArray[np.int64] = array_of(found.cast("int64"))
@@ -100,7 +104,8 @@ def own_cutoffs(column: str, rankings: Rankings) -> npt.NDArray[np.int64]:
     if len(cutoffs) and cutoffs.min() < 1:
         row = int(np.argmin(cutoffs))
         raise InputError(
-            f'column "{column}" has the cutoff {cutoffs[row]} for query {rankings._name_of(row)}; wanted whole numbers from 1'
+            f'column "{column}" has the cutoff {cutoffs[row]} for query {rankings._name_of(row)}; '
+            "wanted whole numbers from 1"
         )
     return cutoffs
 
@@ -115,7 +120,7 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
 def defined_values(
     measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None
 ) -> tuple[Float64, npt.NDArray[np.bool_]]:
-    """Values with each measure's `empty` in place of NaN, and a mask of these places; both (n_measures, n_queries)."""
+    """Values with each measure's `empty` for NaN, and a mask of these; both (n_measures, n_queries)."""
     found = values(measures, rankings, threads)
     empty, n_infinite = launch.replace_undefined(measures, found)
     if n_infinite:
@@ -127,8 +132,10 @@ def _too_many_orders(measures: tuple[Measure, ...], found: Float64, rankings: Ra
     """The error for an expectation with too many terms, for which the kernels return infinity."""
     row, query = np.argwhere(np.isinf(found))[0]
     return InputError(
-        f"{measures[row]} has too many ways to order the tied documents of query {rankings._name_of(int(query))} for an exact expectation. "
-        'Use ties="input", "worst" or "best"'
+        (
+            f"{measures[row]} has too many ways to order the tied documents of query "
+            f'{rankings._name_of(int(query))} for an exact expectation. Use ties="input", "worst" or "best"'
+        )
         + (', or ideal="judged".' if "ideal" in measures[row].params else ".")
     )
 

@@ -1,17 +1,19 @@
 """The grades of unjudged documents that make a measure least, and those that make it greatest.
 
-An assignment gives every unjudged document a grade of a scale, so that every document is judged and has its place in the ideal.
-Least and greatest values are always values of assignments, computed as all other values. Few assignments have to be computed:
+An assignment gives every unjudged document a grade of a scale, so that every document is judged and has its
+place in the ideal. Least and greatest values are always values of assignments, computed as all other values.
+Few assignments have to be computed:
 
-- With the same grades, moving better documents up never lowers a measure whose discounts do not rise. So in the greatest value
-  the grades of unjudged documents fall down the list, and in the least value they rise.
-- A measure of relevant documents then depends only on their number. Every number is tried: all in one pass over the documents
-  (`numbers`), or one after the other. If a document with a higher grade can never lower the measure, few numbers are enough:
-  none, one and all.
-- nDCG is a ratio, DCG(x) / IDCG(x). Both are sums over thresholds of the gain, with a weight for each document above the
-  threshold. For a guess r of the extreme ratio (Dinkelbach, On nonlinear fractional programming, Management Science 13(7),
-  1967), DCG(x) - r IDCG(x) is a sum over thresholds, and each term depends on the number of unjudged documents above the
-  threshold. These numbers fall from threshold to threshold, so one pass finds the extreme. Its ratio is the next guess.
+- With the same grades, moving better documents up never lowers a measure whose discounts do not rise. So in
+  the greatest value the grades of unjudged documents fall down the list, and in the least value they rise.
+- A measure of relevant documents then depends only on their number. Every number is tried: all in one pass
+  over the documents (`numbers`), or one after the other. If a document with a higher grade can never lower
+  the measure, few numbers are enough: none, one and all.
+- nDCG is a ratio, DCG(x) / IDCG(x). Both are sums over thresholds of the gain, with a weight for each
+  document above the threshold. For a guess r of the extreme ratio (Dinkelbach, On nonlinear fractional
+  programming, Management Science 13(7), 1967), DCG(x) - r IDCG(x) is a sum over thresholds, and each term
+  depends on the number of unjudged documents above the threshold. These numbers fall from threshold to
+  threshold, so one pass finds the extreme. Its ratio is the next guess.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ def unjudged_of(rankings: Rankings) -> Unjudged:
 
 
 def grades_of_scale(rankings: Rankings, top: float | None) -> Float64:
-    """The grades that an unjudged document may have: 0, every grade that occurs, and `top`, the largest grade; ascending."""
+    """The grades that an unjudged document may have, ascending: 0, all that occur, and `top`, the largest."""
     grades = np.asarray(rankings._distinct_grades, np.float64)
     if top is None:
         if not len(grades):
@@ -102,26 +104,28 @@ def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
     plan.check_complete(measure)
     if measure.cutoff_column is not None:
         raise MeasureError(
-            f"{measure} has a cutoff for each query, for which no range is computed; name one, as in {measure.name}@10"
+            f"{measure} has a cutoff for each query, for which no range is computed; "
+            f"name one, as in {measure.name}@10"
         )
     if definition.over in ("judged", "residual"):
         raise MeasureError(
-            f"{measure} counts judgments and not grades: when all documents are judged, it has one value. Ask for RBP, or another "
-            "measure of what was found"
+            f"{measure} counts judgments and not grades: when all documents are judged, it has one value. "
+            "Ask for RBP, or another measure of what was found"
         )
     if definition.way == "intents":
         raise MeasureError(
-            f"{measure} has no exact range: the grades for several intents of a document would have to be tried together. Ask for a "
-            "measure of one grade for each document, as nDCG or ERR"
+            f"{measure} has no exact range: the grades for several intents of a document would have to be "
+            "tried together. Ask for a measure of one grade for each document, as nDCG or ERR"
         )
     if definition.name == "infAP" and rankings._grades.lowest < 0:
         raise MeasureError(
-            f"{measure} has no exact range beside negative grades, which are unjudged documents of the pool to it. Ask for AP, or drop "
-            "these rows"
+            f"{measure} has no exact range beside negative grades, which are unjudged documents of the pool "
+            "to it. Ask for AP, or drop these rows"
         )
     if params.get("ips") == "snips" and params["ties"] in ("worst", "best"):
         raise MeasureError(
-            f"{measure} has no exact range: propensities decide which of tied documents comes first. Take ties='average' or 'input'"
+            f"{measure} has no exact range: propensities decide which of tied documents comes first. "
+            "Take ties='average' or 'input'"
         )
     discount = params.get("discount")
     if isinstance(discount, Numbers | Function):
@@ -130,8 +134,8 @@ def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
         if len(rises) or table[0] < 0:
             rank = int(rises[0]) + 2 if len(rises) else 1
             raise MeasureError(
-                f"{measure} has no exact range: its discount is {table[rank - 1]:g} at rank {rank}; wanted discounts that do not rise "
-                "and are not negative"
+                f"{measure} has no exact range: its discount is {table[rank - 1]:g} at rank {rank}; "
+                "wanted discounts that do not rise and are not negative"
             )
 
 
@@ -142,12 +146,13 @@ def scale_of(measure: Measure, grades: Float64) -> Scale:
     gains = np.array([plan.gain_of(worth, grade) for grade in grades.tolist()], np.float64)
     if not np.isfinite(gains).all():
         raise MeasureError(
-            f"{measure} has no gain for grade {grades[~np.isfinite(gains)][0]:g}, which an unjudged document may have; name the highest "
-            "with top="
+            f"{measure} has no gain for grade {grades[~np.isfinite(gains)][0]:g}, "
+            "which an unjudged document may have; name the highest with top="
         )
     if _is_normalised(measure) and gains.min() < 0:
         raise MeasureError(
-            f"{measure} has no exact range where gains are negative, as {gains.min():g} of grade {grades[np.argmin(gains)]:g}"
+            f"{measure} has no exact range where gains are negative, as {gains.min():g} of grade "
+            f"{grades[np.argmin(gains)]:g}"
         )
     distinct, places = np.unique(gains, return_index=True)
     return Scale(distinct, grades[places])
@@ -173,7 +178,7 @@ def depends_on_number(measure: Measure) -> bool:
 
 
 def assign(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Float64) -> Rankings:
-    """Rankings of these queries, which may repeat, with `grades` for the unjudged documents, in the order of `unjudged`."""
+    """These queries, which may repeat, with `grades` for unjudged documents, in the order of `unjudged`."""
     lengths, numbers = rankings.lengths[queries], unjudged.lengths[queries]
     rows = runs_of(rankings.offsets[queries], lengths)
     offsets = offsets_from(lengths)
@@ -202,8 +207,8 @@ def assign(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Float
 def ends_of(unjudged: Unjudged, *, every: bool) -> Iterator[tuple[Int64, npt.NDArray[np.bool_]]]:
     """Assignments of the best grade to the first u, or to the last u, unjudged documents of each query.
 
-    Yields queries, which may repeat, and for each of their unjudged documents whether it has the best grade. u takes `every`
-    possible number, or 0, 1 and all. Each part has a bounded number of documents.
+    Yields queries, which may repeat, and for each of their unjudged documents whether it has the best grade.
+    u takes `every` possible number, or 0, 1 and all. Each part has a bounded number of documents.
     """
     of_query = unjudged.lengths
     lengths = np.bincount(unjudged.query, minlength=len(of_query))
@@ -243,7 +248,8 @@ def extreme_grades(
     base: tuple[Float64, Float64],
     sign: int,
 ) -> Float64:
-    """Grades of the unjudged documents that make nDCG greatest, for `sign` 1, or least, for -1, (n_unjudged,).
+    """Grades of the unjudged documents that make nDCG greatest, for `sign` 1, or least, for -1,
+    (n_unjudged,).
 
     `base` has the DCG and IDCG of each query when all its unjudged documents have the least gain.
     """
@@ -256,8 +262,9 @@ def extreme_grades(
     if sizes.max(initial=0) > _LARGEST:
         query = some[np.argmax(sizes)]
         raise MeasureError(
-            f"{measure} has no exact range for query {rankings._name_of(int(query))}, which has {moving[query]} unjudged documents and "
-            f"{levels[np.argmax(sizes)]} distinct gains: their product is more than {_LARGEST}. Round the grades"
+            f"{measure} has no exact range for query {rankings._name_of(int(query))}, "
+            f"which has {moving[query]} unjudged documents and {levels[np.argmax(sizes)]} distinct gains: "
+            f"their product is more than {_LARGEST}. Round the grades"
         )
     # a table has queries with similar numbers of thresholds and documents
     alike = np.lexsort((moving[some], np.frexp(levels)[1]))
@@ -279,8 +286,9 @@ def _moving(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> Int64:
     if measure.ties != "input" and across.any():
         query = int(unjudged.query[np.argmax(across)])
         raise MeasureError(
-            f"{measure} has no exact range where tied documents reach across rank {measure.cutoff}, as in query "
-            f"{rankings._name_of(query)}: its ideal differs from order to order. Take ties='input', or ideal='judged'"
+            f"{measure} has no exact range where tied documents reach across rank {measure.cutoff}, "
+            f"as in query {rankings._name_of(query)}: its ideal differs from order to order. "
+            "Take ties='input', or ideal='judged'"
         )
     shown = unjudged.query[places[unjudged.rank[places] < measure.cutoff]]
     return np.bincount(shown, minlength=rankings.n_queries)
@@ -312,8 +320,8 @@ def _judged_gains(measure: Measure, rankings: Rankings, unjudged: Unjudged, scal
 def _cuts(judged: _Judged, queries: Int64) -> tuple[Int64, Int64]:
     """The gains between which the thresholds of each query lie, as places in `queries` and codes, ascending.
 
-    They are the two ends of the scale, the gains of the query's judged documents between them, and the gains of the scale next to
-    these.
+    They are the two ends of the scale, the gains of the query's judged documents between them, and the gains
+    of the scale next to these.
     """
     n, scale = len(judged.values), judged.scale
     starts = np.searchsorted(judged.pool, queries * n)
@@ -332,7 +340,7 @@ def _cuts(judged: _Judged, queries: Int64) -> tuple[Int64, Int64]:
 
 
 class _Table:
-    """The increase of DCG and of IDCG by u unjudged documents above each threshold, for several queries side by side."""
+    """The increase of DCG and of IDCG by u unjudged documents above each threshold, for several queries."""
 
     def __init__(
         self,
@@ -383,7 +391,7 @@ class _Table:
         self.moving, self.which, self.there = moving, which, there
 
     def solve(self, base: tuple[Float64, ...], sign: int) -> tuple[Int64, Int64]:
-        """The best assignment: unjudged documents, as places in `unjudged.places`, and the code of the gain of each."""
+        """The best assignment: places in `unjudged.places` of documents, and codes of their gains."""
         best = np.zeros(self.gained.shape[:2], np.int64)
         ratio = self._ratio(base, best)
         guess = np.where(self.closed[:, np.arange(len(self.moving)), self.moving], 0, self.moving)
@@ -399,7 +407,7 @@ class _Table:
         return self.which[self.there], np.take_along_axis(self.codes, above, axis=1)[self.there]
 
     def _best_numbers(self, worth: Float64) -> Int64:
-        """The numbers of documents above each threshold with the greatest sum of `worth`; they never rise with the threshold."""
+        """The numbers of documents above thresholds with the greatest sum of `worth`; they do not rise."""
         worth[self.closed] = -np.inf
         levels, n, width = worth.shape
         last = np.empty(worth.shape, np.int64)
@@ -416,7 +424,7 @@ class _Table:
         return last[:, :, 0]
 
     def _ratio(self, base: tuple[Float64, ...], number: Int64) -> Float64:
-        """nDCG of each query for these numbers of unjudged documents above each threshold; NaN where IDCG is 0."""
+        """nDCG of each query for these numbers of unjudged documents above thresholds; NaN if IDCG is 0."""
         dcg, idcg = (
             of_lowest + np.take_along_axis(part, number[:, :, None], axis=2)[:, :, 0].sum(axis=0)
             for of_lowest, part in zip(base, (self.gained, self.ideal), strict=True)
@@ -485,7 +493,8 @@ def _weights(
 def bounds(
     measures: tuple[Measure, ...], rankings: Rankings, top: float | None = None, threads: int | None = None
 ) -> list[tuple[Float64, Float64, Float64]]:
-    """For each measure its least value over all assignments, its present value, and its greatest value, each (n_queries,).
+    """For each measure its least value over all assignments, its present value, and its greatest value, each
+    (n_queries,).
 
     Raises `MeasureError` for a measure that `check` refuses, and as `fastndcg.evaluate` does.
     """
@@ -545,8 +554,8 @@ def _beside_the_best(
 ) -> tuple[Int64, Int64]:
     """Places in the scale of the gains just below and just above the best gain of each query.
 
-    With ideal="full" and no fixed top gain, the ideal is k documents of the best gain that occurs. nDCG is then greatest where
-    all unjudged documents have one of these two gains, or the best gain of the scale.
+    With ideal="full" and no fixed top gain, the ideal is k documents of the best gain that occurs. nDCG is
+    then greatest where all unjudged documents have one of these two gains, or the best gain of the scale.
     """
     offsets, relevance = ideals.pool(rankings)
     best = np.full(rankings.n_queries, -np.inf)

@@ -1,11 +1,13 @@
 """Measures of several intents: builds their tables, and runs the driver that folds them.
 
-Each document has a grade for some intents of its query (`Rankings.intents`). For one intent the value of a ranking is a sum over
-ranks, as for other measures. A measure adds up or averages these sums over the intents of the query. It divides by the same
-total for documents that are all perfect or for the greedy ideal ranking, or divides each sum by the ideal of its own intent.
+Each document has a grade for some intents of its query (`Rankings.intents`). For one intent the value of a
+ranking is a sum over ranks, as for other measures. A measure adds up or averages these sums over the intents
+of the query. It divides by the same total for documents that are all perfect or for the greedy ideal ranking,
+or divides each sum by the ideal of its own intent.
 
-Only intents that have a relevant document count, as in ndeval. With averaged ties each sum is the exact expectation: the place
-of a document in its tied group is uniform, and the number of documents of its intent before it is hypergeometric.
+Only intents that have a relevant document count, as in ndeval. With averaged ties each sum is the exact
+expectation: the place of a document in its tied group is uniform, and the number of documents of its intent
+before it is hypergeometric.
 """
 
 from __future__ import annotations
@@ -43,13 +45,13 @@ _PART = 20_000  # entries that are worth another thread
 def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
     """Values of measures of several intents, (n_measures, n_queries); NaN where a query has no value.
 
-    Raises `InputError` for rankings without intents and for grades for which a measure has no gain, `MeasureError` where a
-    measure lacks a discount for some ranks.
+    Raises `InputError` for rankings without intents and for grades for which a measure has no gain,
+    `MeasureError` where a measure lacks a discount for some ranks.
     """
     if rankings.intents is None:
         raise InputError(
-            f"{measures[0]} needs a grade of each document for each intent of its query, and these rankings have none. Read "
-            "judgments of intents and a run",
+            f"{measures[0]} needs a grade of each document for each intent of its query, "
+            "and these rankings have none. Read judgments of intents and a run",
             Step(", as in ", Call("read_trec(qrels, run, intents=True)")),
             ", or name a list column, as in ",
             Argument("intents", "grades"),
@@ -59,8 +61,8 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
         plan.check_complete(measure)
         if measure.params.get("max_rel") is not None and measure.rel != 1:
             raise MeasureError(
-                f"{measure} takes every grade for what it is, as max_rel says, and none from {measure.rel:g} on alike, as rel says; "
-                "leave one of the two out"
+                f"{measure} takes every grade for what it is, as max_rel says, "
+                f"and none from {measure.rel:g} on alike, as rel says; leave one of the two out"
             )
     out = np.empty((len(measures), rankings.n_queries))
     for condensed in (False, True):
@@ -104,7 +106,7 @@ def _score(
 
 
 def _parts(documents: IntentDocuments, judged: IntentDocuments, threads: int) -> list[tuple[int, int]]:
-    """Runs of queries, as first and end, with about the same number of entries; at most one for each thread."""
+    """Parts of consecutive queries, as first and end, with about equal entries; at most one per thread."""
     work: Int64 = np.zeros(1, np.int64)
     for side in (documents, judged):
         work = work + side.entries[side.offsets] + side.offsets
@@ -132,7 +134,8 @@ def _scored_documents(rankings: Rankings, condensed: bool) -> tuple[tuple[Int64,
 def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
     """Offsets and intent grades of the judged documents, and whether their order decides between equal gains.
 
-    Without a pool they are the scored documents: by falling document id, as in ndeval, or without ids in an arbitrary order.
+    Without a pool they are the scored documents: by falling document id, as in ndeval, or without ids in an
+    arbitrary order.
     """
     intents, judged = rankings.intents, rankings.is_judged
     if rankings.judged is not None and rankings.judged_intents is not None:
@@ -156,7 +159,7 @@ def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
 
 
 def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, float]]) -> IntentDocuments:
-    """Documents with those of their entries that are worth more than 0: a small part of a matrix of grades."""
+    """Documents with their entries of worth above 0, which are a small part of a matrix of grades."""
     from fastndcg.kernels.intents import IntentDocuments
 
     distinct, places = _code_grades(intents.grades)
@@ -173,7 +176,7 @@ def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, 
 
 
 def _code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The distinct grades, and the place of each grade among them; grades that lie close together need no sorting."""
+    """The distinct grades, and the place of each grade among them; grades close together need no sorting."""
     if grades.dtype.kind in "ui" and len(grades):
         lowest, highest = int(grades.min()), int(grades.max())
         if highest - lowest < _CLOSE and highest < plan.EXACT:
@@ -188,7 +191,7 @@ def _code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArra
 
 
 def _worth(measure: Measure) -> tuple[Worth, float]:
-    """The worth of a grade to an intent (its gain, or the probability that it satisfies the intent), and a factor."""
+    """The worth of a grade to an intent (its gain, or the probability to satisfy it), and a factor."""
     kind, params = measure.definition.worth, measure.params
     if kind == "novel":
         return Worth("relevant", measure.rel), measure.alpha or 1.0
@@ -209,13 +212,14 @@ def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> 
         gain = plan.gain_of(worth, grade)
         if worth.gain == "stop" and gain > 1:
             raise InputError(
-                f"{measure} is not defined for grade {grade:g} of an intent: the highest of its scale is {worth.top:g}. "
+                f"{measure} is not defined for grade {grade:g} of an intent: "
+                f"the highest of its scale is {worth.top:g}. "
                 f"Name the scale, as in {measure.name}(max_rel={grade:g})."
             )
         if not (gain >= 0 and math.isfinite(gain)):
             raise InputError(
-                f"{measure} is not defined for the gain {gain:g} of grade {grade:g} of an intent; wanted finite gains from 0, as in "
-                f"{measure.name}(rel=1)"
+                f"{measure} is not defined for the gain {gain:g} of grade {grade:g} of an intent; "
+                f"wanted finite gains from 0, as in {measure.name}(rel=1)"
             )
         plan.check_sum(measure, gain, f"grade {grade:g} of an intent", longest, terms)
 
@@ -236,7 +240,8 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
             over = kernels.OF_PERFECT
             if measure.cutoff is not None and measure.cutoff > plan.MOST_PERFECT:
                 raise MeasureError(
-                    f"{measure} is divided by the sum over {measure.cutoff} perfect documents; wanted a cutoff of at most {plan.MOST_PERFECT}"
+                    f"{measure} is divided by the sum over {measure.cutoff} perfect documents; "
+                    f"wanted a cutoff of at most {plan.MOST_PERFECT}"
                 )
             ranks = max(ranks, measure.cutoff or 0)
         elif definition.worth == "novel" and over == kernels.MEAN_OF_INTENTS:

@@ -1,10 +1,11 @@
-"""Ideal rankings whose length is not the cutoff of the measure. They are built as rankings, and their DCG is the divisor.
+"""Ideal rankings whose length is not the cutoff of the measure. They are built as rankings, and their DCG is
+the divisor.
 
     "judged_uncut"      all judged documents, whatever the cutoff
     "judged_returned"   the best judged documents, as many as were returned, up to the cutoff
 
-The kernels cut a ranking and its ideal at the same rank. For these two options the ideal is built as a `Rankings` in ideal order,
-and summed by the same kernel, so that a perfect ranking is exactly 1.0 here too.
+The kernels cut a ranking and its ideal at the same rank. For these two options the ideal is built as a
+`Rankings` in ideal order, and summed by the same kernel, so that a perfect ranking is exactly 1.0 here too.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _ROUNDING = 1e-12  # most relative difference of two orders of the same sum
 
 
 def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
-    """DCG over the DCG of an ideal that is built as a ranking, (n_measures, n_queries); NaN where the latter is 0.
+    """DCG over the DCG of an ideal that is built as a ranking, (n_measures, n_queries); NaN where the latter
+    is 0.
 
     Raises `InputError` for a grade for which a measure has no valid gain.
     """
@@ -76,7 +78,7 @@ def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
 
 
 def _lay_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any]) -> Rankings:
-    """The ideal ranking of each query: its judged documents by falling gain, with scores that fall from rank to rank."""
+    """The ideal ranking of each query: judged documents by falling gain, with scores that fall by rank."""
     query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
     order = np.lexsort((-plan.gains_of_grades(measure, grades), query))
     place = np.arange(len(order)) - offsets[query]

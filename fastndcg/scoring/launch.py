@@ -1,13 +1,16 @@
-"""Runs the kernels: serial or parallel, over chunks with about the same number of documents, safe inside any host.
+"""Runs the kernels: serial or parallel, over chunks with about the same number of documents, safe inside any
+host.
 
-Where threads of Numba are not safe in a host, Python threads run the serial driver, which gives the same bits. By layer:
+Where threads of Numba are not safe in a host, Python threads run the serial driver, which gives the same
+bits. By layer:
 
-    workqueue    aborts the process when two threads, including the host's, run parallel kernels at the same time
+    workqueue    aborts the process if two threads, including the host's, run parallel kernels at once
     omp          ends a child process that runs a parallel kernel, if it was forked after the layer was loaded
     none         THREADING_LAYER names a layer that cannot be loaded
 
-Only one call at a time uses threads; calls at the same time run the serial driver in their own thread. Python threads also run
-it with an untested version of Numba. A process that forks waits until no compilation runs (`kernels.private_numba`).
+Only one call at a time uses threads; calls at the same time run the serial driver in their own thread. Python
+threads also run it with an untested version of Numba. A process that forks waits until no compilation runs
+(`kernels.private_numba`).
 """
 
 from __future__ import annotations
@@ -47,11 +50,12 @@ _one_at_a_time = threading.Lock()
 class Sizes(NamedTuple):
     """Numbers of documents that a kernel gets, and that are cast, at a time."""
 
-    # documents of a chunk. Each chunk allocates working memory: with small chunks this took a twelfth of the time. All queries of a
-    # chunk with a long list are scored one by one: with large chunks and few long lists this took half as long again
+    # documents of a chunk. Each chunk allocates working memory: with small chunks this took a twelfth of the
+    # time. All queries of a chunk with a long list are scored one by one: with large chunks and few long
+    # lists, scoring took half as long again
     chunk: int = 1 << 18
     chunk_of_long: int = 1 << 15
-    # documents that are cast for each thread, small enough to save memory: casts to bytes, and to columns of 8 bytes
+    # documents that each thread casts at a time, to bytes and to columns of 8 bytes; few, to save memory
     cast: int = 1 << 18
     cast_wide: int = 1 << 17
 
@@ -62,7 +66,7 @@ _SIZES = Sizes()
 def score(
     measures: tuple[Measure, ...], rankings: Rankings, threads: int | None, sizes: Sizes = _SIZES
 ) -> npt.NDArray[np.float64]:
-    """Values of all measures, float64 (n_measures, n_queries); NaN where a query has no value. Raises as `plan.build` does."""
+    """Values of all measures, float64 (n_measures, n_queries); NaN if empty. Raises as `plan.build` does."""
     tables, coding = plan.build(measures, rankings)
     out = np.empty((len(measures), rankings.n_queries))
     name = _driver_of(coding)
@@ -106,7 +110,7 @@ def _driver_of(coding: Coding) -> str:
 def replace_undefined(
     measures: tuple[Measure, ...], values: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.bool_], int]:
-    """Replace NaN by each measure's `empty`, in place. Returns a mask of these places, and how many values are infinite."""
+    """Replace NaN by each measure's `empty`, in place. Returns a mask, and how many are infinite."""
     finite = np.isfinite(values)
     if finite.all():
         return np.zeros(values.shape, np.bool_), 0
@@ -148,7 +152,7 @@ def _runs(rankings: Rankings, coding: Coding, threads: int, sizes: Sizes) -> Ite
 
 
 def _chunks(rankings: Rankings, first: int, last: int, threads: int, sizes: Sizes) -> npt.NDArray[np.int64]:
-    """The first query of each chunk, and the end of the last chunk; chunks have about the same number of documents."""
+    """The first query of each chunk, and the end of the last; chunks have about equally many documents."""
     offsets, size = rankings.offsets, sizes.chunk if rankings._longest <= HELD else sizes.chunk_of_long
     base = int(offsets[first])
     documents = int(offsets[last]) - base
@@ -223,7 +227,7 @@ _COMPARED = (np.float32, np.float64, np.int64)
 
 
 def _comparable(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Scores as float32, float64 or int64 in the same order: small integers fit a float exactly, uint64 is shifted."""
+    """Scores as float32, float64 or int64, in the same order: small integers as floats, uint64 shifted."""
     if scores.dtype in _COMPARED:
         return scores
     if scores.dtype == np.uint64:
@@ -239,14 +243,14 @@ _ALL_JUDGED = read_only(np.empty(0, np.bool_))
 
 
 def varies_with_returned(measure: Measure) -> bool:
-    """Whether ties decide which documents are in the ideal, so that the expectation is not a sum over ranks."""
+    """Whether ties decide which documents are in the ideal, so the expected value is no sum over ranks."""
     params = measure.params
     uses_ideal = measure.definition.over == "ideal" or measure.definition.ranking == "ideal"
     return uses_ideal and params.get("ideal") == "returned" and params.get("ties") == "average"
 
 
 def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
-    """Write the values of a measure for which `varies_with_returned`; its kernel is compiled only when needed."""
+    """Write the values of a measure that `varies_with_returned`; its kernel is compiled only when needed."""
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged
@@ -297,7 +301,7 @@ def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
     try:
         if threads != before:  # setting it takes 20 microseconds
             numba.set_num_threads(threads)
-        # where a thread failed, all chunks run again in this thread: it raises the error, or has enough memory
+        # if a thread failed, all chunks run again in this thread, which raises the error or has enough memory
         if score_parallel(address, threads, np.zeros(1, np.int64), *arguments):
             serial(*arguments)
     finally:
@@ -357,7 +361,7 @@ def _layer_is_loaded() -> bool:
         return False
 
 
-# whether a parent process may have loaded the layer: a layer that was loaded before this module may be inherited
+# whether a parent process may have loaded the layer, as it may if it was loaded before this module
 _inherited = _layer_is_loaded()
 
 

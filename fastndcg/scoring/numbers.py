@@ -1,10 +1,12 @@
-"""Finds how many of the first, or of the last, unjudged documents are relevant where a measure is least or greatest.
+"""Finds how many of the first, or of the last, unjudged documents are relevant where a measure is least or
+greatest.
 
-A further relevant document raises both the sum of the measure and its divisor, so a measure may rise or fall; all numbers are
-compared. The sum grows by the document's own term and, for average precision, by the increase of the terms of relevant documents
-below. These are judged ones if the first documents become relevant one after the other, and judged and unjudged ones if the last
-do. So one pass over the documents of a query gives the value for every number. Only the numbers are taken from it; the values at
-these numbers are computed as all other values.
+A further relevant document raises both the sum of the measure and its divisor, so a measure may rise or fall;
+all numbers are compared. The sum grows by the document's own term and, for average precision, by the increase
+of the terms of relevant documents below. These are judged ones if the first documents become relevant one
+after the other, and judged and unjudged ones if the last do. So one pass over the documents of a query gives
+the value for every number. Only the numbers are taken from it; the values at these numbers are computed as
+all other values.
 
 In a tied group of s documents, m of them relevant, below h relevant ones, the expected sum of precisions is
 (m / s) * sum over its ranks i of (h + 1 + (i - first) (m - 1) / (s - 1)) / i.
@@ -32,14 +34,14 @@ Int64 = npt.NDArray[np.int64]
 
 
 def is_counted(measure: Measure) -> bool:
-    """Whether one pass gives the measure for every number: a sum over ranks of relevant documents, ties averaged or by input."""
+    """Whether one pass gives the measure for all numbers: it sums over relevant ranks."""
     definition = measure.definition
     counted = definition.worth == "relevant" and definition.fold in ("hits", "count")
     return counted and definition.cut != "relevant" and measure.ties in ("average", "input")
 
 
 class _Documents(NamedTuple):
-    """Documents of some queries, one query after the other by falling score, with counts of each document's tied group."""
+    """Documents of some queries, by query and falling score, with counts of each document's tied group."""
 
     relevant: npt.NDArray[np.bool_]  # judged relevant
     unjudged: npt.NDArray[np.bool_]
@@ -57,9 +59,11 @@ class _Documents(NamedTuple):
 def extreme_numbers(
     measure: Measure, rankings: Rankings, unjudged: Unjudged, queries: Int64, together: int
 ) -> Iterator[tuple[Int64, npt.NDArray[np.bool_]]]:
-    """Assignments in which the first u, or the last u, unjudged documents are relevant, for the u of least and of greatest value.
+    """Assignments in which the first u, or the last u, unjudged documents are relevant, for the u of least
+    and of greatest value.
 
-    Yields queries, and for each of their unjudged documents whether it is relevant, in parts of about `together` documents.
+    Yields queries, and for each of their unjudged documents whether it is relevant, in parts of about
+    `together` documents.
     """
     is_unjudged = np.zeros(rankings.n_docs, np.bool_)
     is_unjudged[unjudged.places] = True
@@ -115,7 +119,8 @@ def _documents(
 def _sum_found(
     measure: Measure, documents: _Documents, there: Array, from_top: bool
 ) -> tuple[Float64, Int64]:
-    """For each unjudged document, the sum if it and those before it (after it if not `from_top`) are relevant, and their number.
+    """For each unjudged document, the sum if it and those before it (after it if not `from_top`) are
+    relevant, and their number.
 
     Both are (n_queries, longest); the number is 0 at all other places.
     """

@@ -1,6 +1,7 @@
 """Turns measures into tables: a gain for each grade, a discount for each rank, a row for each measure.
 
-This is the first step that sees both the measures and the data, so grades for which a measure has no gain are refused here.
+This is the first step that sees both the measures and the data, so grades for which a measure has no gain are
+refused here.
 """
 
 from __future__ import annotations
@@ -44,9 +45,10 @@ class Coding(NamedTuple):
 class Worth(NamedTuple):
     """The key of a gain table.
 
-    Besides gains of measures there are "relevant" (1 from the grade `rel` on), "nonrelevant" (1 below it), "judgment" (1 for
-    relevant, 0 for nonrelevant, -1 for unjudged in the pool, -2 for outside the pool), "unjudged" (1 without a judgment), "stop"
-    (the probability to stop, on a scale up to the grade `top`) and "scaled" (from 0 at the grade `bottom` to 1 at `top`).
+    Besides gains of measures there are "relevant" (1 from the grade `rel` on), "nonrelevant" (1 below it),
+    "judgment" (1 for relevant, 0 for nonrelevant, -1 for unjudged in the pool, -2 for outside the pool),
+    "unjudged" (1 without a judgment), "stop" (the probability to stop, on a scale up to the grade `top`) and
+    "scaled" (from 0 at the grade `bottom` to 1 at `top`).
     """
 
     gain: str | Numbers | GradeGains | Function
@@ -75,8 +77,8 @@ def coding_of(grades: Grades, *, bytes_already: bool) -> Coding:
 def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Coding]:
     """Tables of the measures for these rankings.
 
-    Raises `MeasureError` where a measure lacks a discount for some ranks, and `InputError` where it has no gain for a grade that
-    occurs.
+    Raises `MeasureError` where a measure lacks a discount for some ranks, and `InputError` where it has no
+    gain for a grade that occurs.
     """
     for measure in measures:
         check_complete(measure)
@@ -92,7 +94,8 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
         needed = ranks_discounted(measure, ranks)
         if needed > max(ranks, MOST_PERFECT):
             raise MeasureError(
-                f"{measure} has an ideal of {measure.cutoff} documents; wanted a cutoff of at most {MOST_PERFECT}"
+                f"{measure} has an ideal of {measure.cutoff} documents; "
+                f"wanted a cutoff of at most {MOST_PERFECT}"
             )
         check_discount(measure, ranks)
         longest = max(longest, ranks)
@@ -238,7 +241,7 @@ def _check_gains(
 
 
 def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int = 0) -> None:
-    """Raise for a gain whose sum over all ranks or `terms` would overflow, or whose product with a discount would."""
+    """Raise for a gain whose sum over ranks or `terms`, or product with a discount, would overflow."""
     ranks = max(longest, ranks_discounted(measure, longest), terms)
     if abs(gain) * ranks > _MOST_GAIN:
         raise InputError(
@@ -248,8 +251,8 @@ def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int =
     largest = _largest_discount(measure, longest)
     if largest > _MOST_GAIN / (max(abs(gain), 1.0) * max(ranks, 1)):
         raise InputError(
-            f"the discount {largest:g} of {measure} times the gain {gain:g} of {of} is too large to sum over {ranks} ranks; "
-            "use smaller discounts, nDCG does not change with their scale"
+            f"the discount {largest:g} of {measure} times the gain {gain:g} of {of} is too large to sum "
+            f"over {ranks} ranks; use smaller discounts, nDCG does not change with their scale"
         )
 
 
@@ -268,21 +271,22 @@ def _first(rankings: Rankings, grade: float) -> At | str:
 
 
 def check(measure: Measure, rankings: Rankings) -> None:
-    """Raise for a measure that is not complete, and for grades for which it is not defined. Raises as `build` does."""
+    """Raise for an incomplete measure, and for grades for which it is not defined. Raises as `build` does."""
     check_complete(measure)
     distinct = tuple(rankings._distinct_grades.tolist())
     _check_gains(measure, worth_of(measure), rankings._grades, distinct, rankings)
 
 
 def check_complete(measure: Measure) -> None:
-    """Raise for missing parameters and for contradictions. Forgets earlier results of users' functions, so they are called again."""
+    """Raise for missing parameters and contradictions. Forgets results of users' functions."""
     params = measure.params
     for value in params.values():
         if isinstance(value, Function):
             value.forget()
     if params.get("clip") and not params["ips"]:
         raise MeasureError(
-            f"{measure} cuts propensities that it does not use; take ips=True with it, as in {measure.name}(ips=True, clip={params['clip']:g})"
+            f"{measure} cuts propensities that it does not use; "
+            f"take ips=True with it, as in {measure.name}(ips=True, clip={params['clip']:g})"
         )
     if "recall" in params and params["recall"] is None:
         raise MeasureError(f"{measure} needs a recall level, as in {measure.name}@0.1")
@@ -290,11 +294,13 @@ def check_complete(measure: Measure) -> None:
         params["max_rel"] is None or params["max_rel"] <= params["min_rel"]
     ):
         raise MeasureError(
-            f"{measure} needs max_rel=, the highest grade of its scale, above min_rel={params['min_rel']:g}; as in SDCG(max_rel=4)@10"
+            f"{measure} needs max_rel=, the highest grade of its scale, "
+            f"above min_rel={params['min_rel']:g}; as in SDCG(max_rel=4)@10"
         )
     if params.get("judged_only") and params.get("unjudged") is not None:
         raise MeasureError(
-            f"{measure} both drops unjudged documents and gives them a grade; take judged_only=True or unjudged={params['unjudged']:g}"
+            f"{measure} both drops unjudged documents and gives them a grade; "
+            f"take judged_only=True or unjudged={params['unjudged']:g}"
         )
 
 
@@ -330,7 +336,7 @@ _WEIGHTS: dict[str, Callable[[Any], Any]] = {
 
 @lru_cache(maxsize=64)
 def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Float64:
-    """As `discount_table`. Extended precision is rounded once, so that a table has the same bits on every processor."""
+    """As `discount_table`. Extended precision is rounded once, so all processors have equal bits."""
     if isinstance(discount, Numbers):
         return freeze([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
     rank = np.arange(1, ranks + 1, dtype=np.longdouble)
@@ -342,7 +348,7 @@ def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Flo
 
 
 def ranks_discounted(measure: Measure, longest: int) -> int:
-    """The number of ranks for which a measure needs a discount, if the longest list or ideal has `longest` documents."""
+    """The number of ranks whose discount a measure needs, for lists and ideals of up to `longest`."""
     if measure.cutoff is None:
         return longest
     params = measure.params
@@ -359,7 +365,8 @@ def check_discount(measure: Measure, longest: int) -> None:
     if isinstance(discount, Numbers):
         if len(discount) < needed:
             raise MeasureError(
-                f"{measure} needs a discount for {needed} ranks and was given {len(discount)}; give more, or a smaller cutoff"
+                f"{measure} needs a discount for {needed} ranks and was given {len(discount)}; "
+                "give more, or a smaller cutoff"
             )
         return
     table = discount_table(discount, needed)
@@ -475,7 +482,7 @@ def _tables(
     longest: int,
     functions: tuple[tuple[Function, int], ...],
 ) -> Plan:
-    """Tables for lists of at most `longest` documents; users' functions are called only for ranks that their measures need."""
+    """Tables for lists of up to `longest` documents; users' functions are called only for needed ranks."""
     entries = _Entries(_Keys(), _Keys(), _Keys(), _Keys(), _Keys())
     weighted = sorted(
         (entries.row_of(out, measure), _weight(measure)) for out, measure in enumerate(measures)
@@ -547,7 +554,7 @@ def _leave_out_unjudged(ideals: list[Any], lists: list[_List], worths: list[Wort
 def _promising(
     gains: npt.NDArray[np.float64], ideals: list[Any], leave_out: list[bool]
 ) -> npt.NDArray[np.bool_]:
-    """Which levels, including "unjudged", have a gain in an ideal of scored documents, and in one of judged documents."""
+    """Which levels, and "unjudged", have a gain in ideals of scored and of judged documents."""
     promising = np.zeros((2, gains.shape[1] - 1), np.bool_)
     for (table, source, *_), leaves in zip(ideals, leave_out, strict=True):
         if source in (tables.SCORED, tables.JUDGED):
@@ -660,7 +667,7 @@ def _gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None)
 
 
 def _top(worth: Worth) -> float:
-    """The greatest gain of the measure's scale; NaN where it has no scale and the best gain of the query counts."""
+    """The greatest gain of the measure's scale; NaN if it has no scale and each query's best gain counts."""
     gain = worth.gain
     if gain in _ONES or gain == "scaled":
         return 1.0

@@ -1,8 +1,9 @@
 """Measures of click logs: gains divided by the probability that they could be observed.
 
-Users click only on documents that they see. The propensity of a document is the probability that its relevance was observed.
-Where it is known, gains are divided by it; so a seen document also counts for others that were not seen, and the expectation of
-DCG is that of DCG over the true gains. The weighted gains are stored as `Rankings` and summed by the same kernels as all others.
+Users click only on documents that they see. The propensity of a document is the probability that its
+relevance was observed. Where it is known, gains are divided by it; so a seen document also counts for others
+that were not seen, and the expectation of DCG is that of DCG over the true gains. The weighted gains are
+stored as `Rankings` and summed by the same kernels as all others.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def as_plain(measure: Measure, rankings: Rankings) -> tuple[Rankings, Measure, f
 def _check(measure: Measure, rankings: Rankings) -> None:
     if rankings.propensity is None:
         raise InputError(
-            f"{measure} needs the probability that each document was seen, and these rankings have none. Give it, or "
-            "name its column, as in ",
+            f"{measure} needs the probability that each document was seen, and these rankings have none. "
+            "Give it, or name its column, as in ",
             Argument("propensity", "propensity"),
             ".",
         )

@@ -1,7 +1,8 @@
 """The contribution of each rank of one query to a measure, from the lists of the kernels.
 
-The plan of the measure is run with other rows: one for each rank of its list, and one for each rank of its ideal. So the results
-are the terms that the kernels add up; this module does not rank documents, average ties or compute gains.
+The plan of the measure is run with other rows: one for each rank of its list, and one for each rank of its
+ideal. So the results are the terms that the kernels add up; this module does not rank documents, average ties
+or compute gains.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Ranks(NamedTuple):
 
 
 def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
-    """The contribution of each rank; the rankings have one query. Raises `MeasureError` for measures that are not sums over ranks."""
+    """The contribution of each rank of one query. Raises `MeasureError` unless it is a sum over ranks."""
     _check(measure)
     divisor = None
     if measure.way == "laid out":
@@ -68,14 +69,16 @@ def _check(measure: Measure) -> None:
         )
     if definition.way == "intents":
         raise MeasureError(
-            f"{measure} is of several intents, of which each has a sum of its own. Explain a measure of one grade for each document, as nDCG"
+            f"{measure} is of several intents, of which each has a sum of its own. "
+            "Explain a measure of one grade for each document, as nDCG"
         )
     if definition.fold == "interpolated" or definition.over == "set":
         what = "the greatest precision" if definition.fold == "interpolated" else "a product"
         raise MeasureError(f"{measure} is {what} and no sum over ranks. Explain AP, or P with a cutoff")
     if launch.varies_with_returned(measure) and measure.cutoff is not None:
         raise MeasureError(
-            f'{measure} has another ideal for each order of tied documents. Explain it with ties="input", "worst" or "best"'
+            f"{measure} has another ideal for each order of tied documents. "
+            'Explain it with ties="input", "worst" or "best"'
         )
 
 
@@ -196,14 +199,15 @@ def _ideal_gains(ideal: int, ranks: int, whole: Plan, coding: Any, rankings: Ran
 
 
 def _by_truncation(measure: Measure, rankings: Rankings) -> Ranks:
-    """The terms from lists that end after each tied group; the relevant documents of a group share its increase equally."""
+    """The terms from lists that end after each tied group; its relevant documents share the increase."""
     number = tie_numbers(rankings.scores)
     order = np.lexsort((np.arange(rankings.n_docs), number))
     ends = np.flatnonzero(np.diff(number[order], append=-1)) + 1
     _, pool = ideals.pool(rankings)
     if int(ends.sum()) + len(ends) * len(pool) > _MOST_TRUNCATED:
         raise MeasureError(
-            f"{measure} of a query of {rankings.n_docs:,} documents would take too long to explain; explain AP instead"
+            f"{measure} of a query of {rankings.n_docs:,} documents would take too long to explain; "
+            "explain AP instead"
         )
     rows = np.concatenate([order[:end] for end in ends]) if len(ends) else order
     cut = Rankings.from_offsets(

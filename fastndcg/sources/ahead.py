@@ -32,7 +32,8 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
     it: with a new thread for each reader, which had to fault in all of its memory, decoding took a third
     longer.
 
-    >>> list(decoded_ahead(iter([(pa.table({"a": [row]}) for row in rows) for rows in ([1, 2], [], [3])]), 2))[2]["a"][0]
+    >>> readers = [(pa.table({"a": [row]}) for row in rows) for rows in ([1, 2], [], [3])]
+    >>> list(decoded_ahead(iter(readers), 2))[2]["a"][0]
     <pyarrow.Int64Scalar: 3>
     """
     with closing(_Decoders(caller_decodes=threads > 1)) as decoders:
@@ -110,7 +111,8 @@ class _Decoders:
             if reading.decoded.empty():
                 if not any(thread.is_alive() for thread in self._threads):  # as after a fork
                     raise SourceError(
-                        "the threads that decode are gone, as in a forked process; iterate the stream anew there"
+                        "the threads that decode are gone, as in a forked process; "
+                        "iterate the stream anew there"
                     )
                 if self._caller_decodes and self._decode_one():
                     continue

@@ -1,4 +1,4 @@
-"""Arrow tables to `Rankings`, in long form (a row for each document) or as list columns (a row for each query)."""
+"""Arrow tables to `Rankings`, in long form (a row for each document) or as lists (a row for each query)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -
 
     Examples
     --------
-    >>> table = pa.table({"qid": ["a", "b", "a"], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9], "lang": ["en", "de", "en"]})
+    >>> table = pa.table({"qid": ["a", "b", "a"], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
+    >>> table = table.append_column("lang", [["en", "de", "en"]])
     >>> rankings = rankings_from_arrow(table, Roles(keep="lang"))
     >>> rankings.offsets, rankings.relevance, rankings.queries["lang"].to_pylist()
     (array([0, 2, 3]), array([1, 2, 0]), ['en', 'de'])
@@ -109,8 +110,8 @@ def rankings_from_table(
     if len(listed) == 1:
         other = columns.score if listed[0] == columns.relevance else columns.relevance
         raise InputTypeError(
-            f'column "{listed[0]}" holds lists and column "{other}" {table.schema.field(other).type}; wanted both as '
-            "lists, a row for each query, or both as numbers, a row for each document"
+            f'column "{listed[0]}" holds lists and column "{other}" {table.schema.field(other).type}; '
+            "wanted both as lists, a row for each query, or both as numbers, a row for each document"
         )
     if listed:
         return _from_lists(table, columns, to_decode, numbers)._with(_first_row=None)
@@ -130,7 +131,7 @@ def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chu
     """Ids of a text file as integers, where each is the canonical text of an integer, so that different texts
     stay different.
 
-    >>> integers_if_written_so(pa.array(["7", "10"])).type, integers_if_written_so(pa.array(["7", "007"])).type
+    >>> [integers_if_written_so(pa.array(["7", text])).type for text in ("10", "007")]
     (DataType(int64), DataType(string))
     """
     try:
@@ -145,7 +146,8 @@ def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) ->
     ids.
 
     >>> columns = Columns("qid", "label", "score")
-    >>> grouped_rows(pa.table({"qid": [7, 7, 3], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]}), columns).offsets
+    >>> table = pa.table({"qid": [7, 7, 3], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]})
+    >>> grouped_rows(table, columns).offsets
     array([0, 2, 3])
     """
     grouped = _group(checked_ids(table, columns, numbers))
@@ -221,7 +223,7 @@ def _from_long(
 
 
 def _group(ids: pa.ChunkedArray) -> Grouped:
-    """`group_by_query` by way of runs of equal ids: where rows stand together, ids are neither joined nor hashed."""
+    """`group_by_query` by runs of equal ids: ids of contiguous rows are neither joined nor hashed."""
     if pa.types.is_run_end_encoded(ids.type):
         starts, ids_of_runs = runs_of(ids)
         if not len(starts):
@@ -250,7 +252,7 @@ def _group(ids: pa.ChunkedArray) -> Grouped:
 
 
 def runs_of(column: pa.ChunkedArray) -> tuple[Int64, pa.ChunkedArray]:
-    """Rows where the runs of a run-end encoded column begin, and their values; neighbours in two chunks may have one."""
+    """First rows of the runs of a run-end encoded column, and values; chunks may split a run."""
     starts, values, before = [np.empty(0, np.int64)], [], 0
     for chunk in column.chunks:
         first, count = chunk.find_physical_offset(), chunk.find_physical_length()
@@ -354,7 +356,7 @@ class _QueryLevel:
         )
 
     def _differing(self, column: pa.ChunkedArray) -> int | None:
-        """The place in query order of the first row of the data that differs from the row before it in its query."""
+        """The place in query order of the first row of the data that differs from its query's row before."""
         encoded = decode(column).dictionary_encode(null_encoding="encode")
         codes = join_arrays([array_of(chunk.indices) for chunk in encoded.chunks], np.int32)
         rows = self._grouped.rows
@@ -398,8 +400,9 @@ def _from_lists(
         if not np.array_equal(own_offsets, offsets):
             row = int(np.argmax(np.diff(own_offsets) != np.diff(offsets)))
             raise InputError(
-                f'query {query_at(row)} has {count_of(offsets[row + 1] - offsets[row], "value")} in column "{columns.relevance}" and '
-                f'{own_offsets[row + 1] - own_offsets[row]} in column "{name}"; wanted lists of equal lengths'
+                f"query {query_at(row)} has {count_of(offsets[row + 1] - offsets[row], 'value')} in column "
+                f'"{columns.relevance}" and {own_offsets[row + 1] - own_offsets[row]} in column "{name}"; '
+                "wanted lists of equal lengths"
             )
         return values, document
 
@@ -432,8 +435,9 @@ def _from_lists(
 
 def several_rows_of_lists(query: pa.Scalar, columns: Columns) -> InputError:
     return InputError(
-        f"query {shown(query)} has several rows of lists; in list-column form a query is one row. Make a row of each document first, "
-        f'as in data.explode(["{columns.relevance}", "{columns.score}"]), and rows of one query are one query.'
+        f"query {shown(query)} has several rows of lists; in list-column form a query is one row. "
+        f'Make a row of each document first, as in data.explode(["{columns.relevance}", '
+        f'"{columns.score}"]), and rows of one query are one query.'
     )
 
 
@@ -488,7 +492,7 @@ def _of_documents(
     graded: Array | None,
     documents: int,
 ) -> dict[str, Any]:
-    """Optional columns, in the form that `Rankings.from_offsets` takes; what is not `graded` is unjudged, too."""
+    """Optional columns, as `Rankings.from_offsets` takes them; what is not `graded` is also unjudged."""
     found: dict[str, Any] = {}
     flags = None if columns.is_judged is None else flags_in(columns.is_judged, *values_of(columns.is_judged))
     if (judged := combine_flags(flags, graded)) is not None:
@@ -499,7 +503,8 @@ def _of_documents(
         column, _ = values_of(columns.intents)
         if not is_list(column.type):
             raise InputTypeError(
-                f'column "{columns.intents}" is {column.type}; wanted a list for each document: its grade for each intent'
+                f'column "{columns.intents}" is {column.type}; wanted a list for each document: '
+                "its grade for each intent"
             )
         found["intents"] = intent_grades(f'column "{columns.intents}"', column, documents)
     if columns.propensity is not None:
@@ -509,7 +514,9 @@ def _of_documents(
         if bad.any():
             first = int(np.argmax(bad))
             raise InputError(
-                f'column "{columns.propensity}" has {count_of(bad.sum(), "value that is not above 0 and up to 1")}; the first is {values[first]}',
+                f'column "{columns.propensity}" has '
+                f"{count_of(bad.sum(), 'value that is not above 0 and up to 1')}; "
+                f"the first is {values[first]}",
                 place(first),
                 ". A propensity is the probability that the document was seen: drop those rows, "
                 "or give what was hardly ever seen a small one.",

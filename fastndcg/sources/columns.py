@@ -1,4 +1,4 @@
-"""Roles of columns: the names that the caller gives, and the columns that are found by a given or a usual name."""
+"""Roles of columns: names that the caller gives, and columns that are found by a given or usual name."""
 
 from __future__ import annotations
 
@@ -37,14 +37,17 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
 # less specific names: they count only if no column has a usual name
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "query": ("session_id", "search_id", "request_id", "srch_id", "topic_id", "impression_id", "group_id"),
-    "doc_id": ("document_id", "doc", "document", "item", "product_id", "passage_id", "pid", "did", "article_id"),
+    "doc_id": (
+        "document_id", "doc", "document", "item", "product_id", "passage_id", "pid", "did", "article_id",
+    ),
     "relevance": (
-        "labels", "grades", "relevance_label", "relevance_grade", "judgment", "judgement", "gain", "ground_truth",
-        "y", "is_relevant", "relevant", "clicked", "click", "relevance_score",
+        "labels", "grades", "relevance_label", "relevance_grade", "judgment", "judgement", "gain",
+        "ground_truth", "y", "is_relevant", "relevant", "clicked", "click", "relevance_score",
     ),
     "score": (
-        "scores", "y_pred", "y_hat", "pred_score", "predicted", "predicted_score", "prediction_score", "predictions",
-        "model_score", "ranking_score", "similarity", "logit", "probability", "proba", "prob", "relevance_score",
+        "scores", "y_pred", "y_hat", "pred_score", "predicted", "predicted_score", "prediction_score",
+        "predictions", "model_score", "ranking_score", "similarity", "logit", "probability", "proba", "prob",
+        "relevance_score",
     ),
     "intent": (),
 }  # fmt: skip
@@ -134,7 +137,7 @@ class Columns(Roles):
 
     @property
     def taken(self) -> dict[str, str | None]:
-        """The column of each role. `query` is None if row numbers are the ids; other roles without a column are absent."""
+        """The column of each role. `query` is None if row numbers are the ids; other roles may be absent."""
         found = {role: getattr(self, role) for role in _OPTIONAL if getattr(self, role) is not None}
         order = "score" if self.rank is None else "rank"
         return {"query": self.query, "relevance": self.relevance, order: self.score} | found
@@ -146,7 +149,8 @@ class Columns(Roles):
 def _check_grades(grades: object) -> None:
     if not isinstance(grades, Mapping):
         raise InputTypeError(
-            f'grades is a {type(grades).__name__}; wanted the grade of each word, as in grades={{"good": 1, "bad": 0}}'
+            f"grades is a {type(grades).__name__}; wanted the grade of each word, "
+            'as in grades={"good": 1, "bad": 0}'
         )
     if not grades:
         raise InputError('grades is empty; wanted the grade of each word, as in grades={"good": 1, "bad": 0}')
@@ -260,7 +264,8 @@ def find_columns(
     kept = tuple(name for name in kept if name != query and (name, weight) != ("weight", "weight"))
     if weight is not None and "weight" in (query, *kept):
         raise ColumnError(
-            f'two columns of the results would be "weight", of which {weight} has the weights; rename the other'
+            f'two columns of the results would be "weight", of which {weight} has the weights; '
+            "rename the other"
         )
     options: dict[str, Any] = {name: getattr(roles, name) for name in _OPTIONS}
     return Columns(query, relevance, score, kept, **optional, **options)
@@ -336,7 +341,8 @@ def check_column(names: Sequence[str], argument: str, name: str) -> str:
         )
     strings = [other for other in names if isinstance(other, str)]
     raise ColumnError(
-        f'there is no column "{name}" for {argument}; the columns are {_list_in_words(names)}.{suggest(name, strings)}'
+        f'there is no column "{name}" for {argument}; '
+        f"the columns are {_list_in_words(names)}.{suggest(name, strings)}"
     )
 
 

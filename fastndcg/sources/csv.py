@@ -139,7 +139,8 @@ class Opened(NamedTuple):
         file, header = self.files[0], self.headers[0]
         if roles.intents is not None:
             raise ColumnError(
-                f"{file.path} is CSV, which has no lists; give a column of intents in Parquet, or judgments and a run"
+                f"{file.path} is CSV, which has no lists; give a column of intents in Parquet, "
+                "or judgments and a run"
             )
         try:
             return self._replace(columns=find_columns(header.names, roles, with_doc_id=with_doc_id))
@@ -198,7 +199,8 @@ def header_of(file: File) -> Header:
         text = _first_line(file).decode("utf-8-sig", "backslashreplace")
         if not text.strip():
             raise SourceError(
-                f'{file.path} is empty, or begins with an empty line; wanted the names of columns there, as in "{_EXAMPLE}"'
+                f"{file.path} is empty, or begins with an empty line; "
+                f'wanted the names of columns there, as in "{_EXAMPLE}"'
             )
         delimiter = max(_DELIMITERS, key=text.count)  # a comma if there is no delimiter
         line = pa.py_buffer(f"{text}\n".encode())
@@ -223,8 +225,8 @@ def _first_line(file: File) -> bytes:
                 break
             if size > _LONGEST:
                 raise SourceError(
-                    f"{file.path} begins with a line of more than {_LONGEST:,} bytes; is it a text file? Wanted the names of "
-                    f'columns there, as in "{_EXAMPLE}"'
+                    f"{file.path} begins with a line of more than {_LONGEST:,} bytes; "
+                    f'is it a text file? Wanted the names of columns there, as in "{_EXAMPLE}"'
                 )
     return b"".join(pieces)
 
@@ -233,7 +235,8 @@ def no_such_columns(path: str, header: Header, error: ColumnError) -> ColumnErro
     """The error for a missing column: `error`, or one that says that the first line is not a header."""
     if any(map(is_number, header.names)):
         return SourceError(
-            f'{path} has no header: its first line is "{header.text[:120]}"; wanted the names of columns there, as in "{_EXAMPLE}"'
+            f'{path} has no header: its first line is "{header.text[:120]}"; '
+            f'wanted the names of columns there, as in "{_EXAMPLE}"'
         )
     return error
 

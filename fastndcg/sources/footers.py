@@ -158,7 +158,8 @@ def _check_pages(source: pa.NativeFile, footer: Footer) -> None:
             raise _damage_error(f"the pages of column {place} are cut off") from None
         if found != values[group, place]:
             raise pa.ArrowInvalid(
-                f"by its footer, column {place} of row group {group} has {values[group, place]:,} values, but its pages hold {found:,}"
+                f"by its footer, column {place} of row group {group} has {values[group, place]:,} values, "
+                f"but its pages hold {found:,}"
             )
 
 
@@ -205,7 +206,8 @@ class _List(NamedTuple):
 # the fields that are read, by number: a type, a list, or the fields of a structure
 _SIZES: dict[int, Any] = {1: _INT64, 2: _List(_INT64), 3: _List(_INT64)}
 _COLUMN = {
-    1: _INT32, 2: _List(_INT32), 4: _INT32, 5: _INT64, 6: _INT64, 7: _INT64, 9: _INT64, 11: _INT64, 16: _SIZES,
+    1: _INT32, 2: _List(_INT32), 4: _INT32, 5: _INT64, 6: _INT64, 7: _INT64, 9: _INT64, 11: _INT64,
+    16: _SIZES,
 }  # fmt: skip
 _CHUNK: dict[int, Any] = {3: _COLUMN, 8: {}, 9: _TEXT}
 _GROUP: dict[int, Any] = {1: _List(_CHUNK), 3: _INT64}

@@ -76,7 +76,8 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
     if not is_text:
         what = f"begins with {start[:8]!r}, as no format does that is read" if text else "is empty"
         raise SourceError(
-            f"{name} {what}; wanted {TABLE.name}, plain or packed by gzip, bzip2 or Zstandard, its text in UTF-8"
+            f"{name} {what}; wanted {TABLE.name}, plain or packed by gzip, bzip2 or Zstandard, "
+            "its text in UTF-8"
         )
     if _LETOR_LINE.match(line):
         return LETOR

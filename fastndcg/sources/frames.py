@@ -85,8 +85,8 @@ def _reader(data: Any) -> pa.RecordBatchReader:
     elif callable(getattr(data, "compute", None)):
         step = "Call .compute() first"
     raise InputTypeError(
-        f"data is a {_type_name(data)}; wanted a table: anything with __arrow_c_stream__ (pyarrow, Polars, DuckDB), a "
-        f"pandas DataFrame, or a mapping of column names to arrays. {step}."
+        f"data is a {_type_name(data)}; wanted a table: anything with __arrow_c_stream__ (pyarrow, Polars, "
+        f"DuckDB), a pandas DataFrame, or a mapping of column names to arrays. {step}."
     )
 
 
@@ -107,7 +107,8 @@ def _of_columns(names: list[Any], column: Callable[[str], pa.ChunkedArray], hint
         for name, array in zip(wanted, arrays, strict=True):
             if len(array) != len(arrays[0]):
                 raise InputError(
-                    f'column "{name}" has {count_of(len(array), "value")} and column "{wanted[0]}" {len(arrays[0]):,}; wanted one length'
+                    f'column "{name}" has {count_of(len(array), "value")} and column "{wanted[0]}" '
+                    f"{len(arrays[0]):,}; wanted one length"
                 )
         return pa.table(arrays, names=wanted)
 

@@ -129,7 +129,7 @@ def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
 
 
 class Held(str):  # noqa: SLOT000 - what is read is kept
-    """The name of a file that can be read only once, and a file system with only this file. Its bytes are kept in memory."""
+    """The name of a file that can be read only once, and a file system with only it, kept in memory."""
 
     _read: Callable[[], bytes]
 
@@ -321,7 +321,8 @@ class _Part:
                 if kept + 1 >= len(buffer):
                     if kept >= self._sizes.longest:
                         raise SourceError(
-                            f"{self.path} has a line of more than {kept:,} bytes; is it a text file? Wanted {self.wanted}"
+                            f"{self.path} has a line of more than {kept:,} bytes; "
+                            f"is it a text file? Wanted {self.wanted}"
                         )
                     buffer = buffer + bytes(len(buffer))
                 with memoryview(buffer) as view, view[kept : min(len(buffer) - 1, kept + left)] as room:
@@ -349,7 +350,7 @@ class _Part:
             stream.close()
 
     def _reserve(self, size: int, ahead: float) -> None:
-        """Room for all that `size` more bytes can hold; when room is made, then for `ahead` times what there is."""
+        """Room for `size` more bytes; when room is made, then for `ahead` times what there is."""
         from fastndcg.kernels import lines as kernels
 
         rows = size // _FEWEST_BYTES + 1
@@ -392,14 +393,15 @@ class _Part:
                     raise self._malformed_error(block, start, line, reason) from None
 
     def _malformed_error(self, block: Array, start: int, line: int, reason: str = "") -> SourceError:
-        """The error that names the line beginning at `start` of the block, which is number `line` of this part."""
+        """The error that names the line beginning at `start` of the block, line `number` of this part."""
         data = block.tobytes()
         row = data[start : data.index(b"\n", start)].rstrip(b"\r")
         line += _newlines_before(self.path, self.start)
         text, fields = shown(row), len(fields_of(row))
         reason = reason or f"{fields} field" + ("" if fields == 1 else "s")
         return SourceError(
-            f'{self.path}, line {line}: {reason} in "{text if len(text) <= 120 else text[:117] + "..."}"; wanted {self.wanted}'
+            f'{self.path}, line {line}: {reason} in "{text if len(text) <= 120 else text[:117] + "..."}"; '
+            f"wanted {self.wanted}"
         )
 
 
@@ -459,7 +461,7 @@ def _join(path: str, parts: list[_Part]) -> Lines:
         return [0, *accumulate(int(part.filled[entry]) for part in parts)]
 
     def column(name: str, entry: int, shifted_by: int | None = None, more: int = 0) -> Array:
-        """A column of all parts, and `more`; in that of the first part if there is room, which takes half the time."""
+        """A column of all parts, and `more`; within that of the first part if there is room."""
         pieces: list[Array] = [getattr(part.columns, name) for part in parts]
         ends = starts(entry)
         shifts = [0] * len(parts) if shifted_by is None else starts(shifted_by)

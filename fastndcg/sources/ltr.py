@@ -115,7 +115,8 @@ def read_ltr(
     values, origin = _scores_of(scores, score_column)
     if len(values) != len(labels):
         raise InputError(
-            f"{origin} has {count_of(len(values), 'score')} and {name} {count_of(len(labels), 'row')}; give one score for each row, in row order"
+            f"{origin} has {count_of(len(values), 'score')} and {name} {count_of(len(labels), 'row')}; "
+            "give one score for each row, in row order"
         )
     if query_file is not None:
         return Rankings.from_groups(
@@ -161,7 +162,8 @@ def _query_file_beside(name: str, lines: Lines, without: int) -> str:
     beside = f"{name}.query"
     if not Path(beside).exists():
         raise SourceError(
-            f"{name} has no qid: on its lines, and there is no {beside}; pass query_file= with the number of rows of each query"
+            f"{name} has no qid: on its lines, and there is no {beside}; "
+            "pass query_file= with the number of rows of each query"
         )
     return beside
 
@@ -184,7 +186,8 @@ def _group_sizes(path: str, of: str, rows: int) -> Array:
         )
     if sizes.sum() != rows:
         raise InputError(
-            f"{path} adds up to {count_of(sizes.sum(), 'row')}, but {of} has {rows:,}; wanted the number of rows of each query, in row order"
+            f"{path} adds up to {count_of(sizes.sum(), 'row')}, but {of} has {rows:,}; "
+            "wanted the number of rows of each query, in row order"
         )
     return sizes
 
@@ -208,7 +211,7 @@ def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
 
 
 def _npy(path: str, content: bytes) -> Array:
-    """The array of a .npy file: a view of its bytes, which never reaches beyond them, whatever the header says."""
+    """The array of a .npy file: a view of its bytes, never past them, whatever the header says."""
     file = BytesIO(content)
     try:
         version = np.lib.format.read_magic(file)
@@ -223,7 +226,7 @@ def _npy(path: str, content: bytes) -> Array:
         return np.require(np.frombuffer(content, dtype, shape[0], file.tell()), requirements="A")
     except SourceError:
         raise
-    except Exception as error:  # noqa: BLE001 - NumPy passes on what Python's own parser raises of a damaged header
+    except Exception as error:  # noqa: BLE001 - errors of Python's parser, of a damaged header
         raise SourceError(
             f"{path} cannot be read as a .npy file: {first_line(error)}. Was it written to its end?"
         ) from None

@@ -36,9 +36,11 @@ def reading(path: str, kind: str = "Parquet") -> Iterator[None]:
 def unreadable(path: str, error: BaseException, kind: str = "Parquet") -> SourceError:
     if isinstance(error, MemoryError):
         return SourceError(
-            f"{path} cannot be read: there is not enough memory for it ({first_line(error)}). Read it in parts, "
-            "or on a machine with more; where it is small, check that it was written to its end."
+            f"{path} cannot be read: there is not enough memory for it ({first_line(error)}). "
+            "Read it in parts, or on a machine with more; where it is small, check that it was written "
+            "to its end."
         )
     return SourceError(
-        f"{path} cannot be read: {first_line(error)}. Check that it is a {kind} file and was written to its end."
+        f"{path} cannot be read: {first_line(error)}. Check that it is a {kind} file and was written to its "
+        "end."
     )

@@ -36,7 +36,9 @@ class Oddities:
     >>> import pytest
     >>> from fastndcg import FastndcgWarning, Rankings
     >>> with pytest.warns(FastndcgWarning, match="no grade is above 0"):
-    ...     found = Rankings.from_arrow({"qid": list(range(20)) * 2, "label": [0] * 40, "score": list(range(40))})
+    ...     found = Rankings.from_arrow(
+    ...         {"qid": list(range(20)) * 2, "label": [0] * 40, "score": list(range(40))}
+    ...     )
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -81,7 +83,8 @@ class Oddities:
         unless = ". If that is not meant, name the column of "
         if self._swapped and not is_ordered:
             warn(
-                f"{grades} holds fractions and {scores} small whole numbers, as if grades and scores were swapped; ",
+                f"{grades} holds fractions and {scores} small whole numbers, as if grades and scores were "
+                "swapped; ",
                 "if they are, name them by ",
                 Argument("relevance"),
                 " and ",
@@ -89,7 +92,8 @@ class Oddities:
             )
         elif self._tied:
             warn(
-                f"{scores} holds one value, {self._score}: all documents of a query are tied, and each measure is that of a ",
+                f"{scores} holds one value, {self._score}: all documents of a query are tied, "
+                "and each measure is that of a ",
                 f"random order{unless}scores by ",
                 Argument("score"),
             )
@@ -105,7 +109,8 @@ class Oddities:
             )
         if self._judged < _LEAST_JUDGED * self._documents:
             warn(
-                f"{1 - self._judged / self._documents:.1%} of the documents are not judged and count as not relevant; ",
+                f"{1 - self._judged / self._documents:.1%} of the documents are not judged and count as not "
+                "relevant; ",
                 "the measure Judged@10 says how many of the first ten are judged",
             )
 
@@ -123,7 +128,8 @@ class Reach:
 
     >>> import pytest
     >>> from fastndcg import FastndcgWarning, Rankings, evaluate
-    >>> with pytest.warns(FastndcgWarning, match="no grade reaches rel=1; the largest grade is 0.8, so .* AP and P@5"):
+    >>> warned = "no grade reaches rel=1; the largest grade is 0.8, so .* AP and P@5"
+    >>> with pytest.warns(FastndcgWarning, match=warned):
     ...     scores = evaluate(Rankings.from_lists([[0.8, 0.2]]), ["AP", "P@5", "nDCG@5"])
     """
 
@@ -154,8 +160,9 @@ class Reach:
         listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
         proposed = next(iter(unreached)).name + f"(rel={highest if self._whole else highest / 2:.1g})"
         warn(
-            f"no grade reaches rel={min(unreached.values()):g}; the largest grade is {highest:g}, so no document is relevant to "
-            f"{listed}. If that is not meant, name the smallest relevant grade, as in {proposed}"
+            f"no grade reaches rel={min(unreached.values()):g}; "
+            f"the largest grade is {highest:g}, so no document is relevant to {listed}. "
+            f"If that is not meant, name the smallest relevant grade, as in {proposed}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Parquet to `Rankings`: a file, a folder, a glob, hive partitions, a list of them, or a URI that pyarrow knows."""
+"""Parquet to `Rankings`: a file, a folder, a glob, hive partitions, a list of them, or a URI."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# mean rows of a row group from which pages are read here: Python's part of it takes 0.1 ms a column of a group
-_ROWS_OF_A_GROUP = 1 << 18
+# mean rows of a row group from which pages are read here: Python takes 0.1 ms for a column of a group
+LEAST_ROWS_OF_A_GROUP = 1 << 18
 # row groups read by one task: enough of them for all threads, but long, since what is read at once needs no
 # joining (a column of one file read whole costs 20 to 25 % less than in pieces)
 _FEWEST_ROWS, _MOST_ROWS = 1 << 20, 1 << 26
@@ -150,7 +150,7 @@ def read_dataset(dataset: Dataset, progress: Progress = None) -> Rankings:
 
 
 def read_columns(part: Part, names: Sequence[str], encoded: Sequence[str] = ()) -> pa.Table:
-    """Columns of one file, as `read_parquet` reads them; those that are `encoded`, where they are texts, as dictionaries."""
+    """Columns of one file, as `read_parquet` reads them; `encoded` ones that are texts as dictionaries."""
     with reading(part.file.path):
         part.footer.check(names)
         types = {name: _without_views(part.schema.field(name).type) for name in names}
@@ -163,8 +163,8 @@ def as_list(path: PathLike | Iterable[PathLike]) -> list[PathLike]:
         return [path]
     if isinstance(path, bytes | bytearray) or not isinstance(path, Iterable) or hasattr(path, "read"):
         raise InputTypeError(
-            f"path is a {type(path).__name__}; wanted a path or a list of them. For an open file or bytes, give "
-            "pyarrow.parquet.read_table(...) to Rankings.from_arrow."
+            f"path is a {type(path).__name__}; wanted a path or a list of them. "
+            "For an open file or bytes, give pyarrow.parquet.read_table(...) to Rankings.from_arrow."
         )
     return list(path)
 
@@ -212,7 +212,7 @@ class Opened(NamedTuple):
         return list(self.schema.names)
 
     def table(self, names: Sequence[str], *_: object) -> pa.Table:
-        """The named columns of all files, one after the other, the first of them as dictionaries where it holds texts."""
+        """The named columns of all files, in order; the first as dictionaries if it is text."""
         tables: list[pa.Table] = []
         for part in self.parts:
             path = part.file.path
@@ -224,8 +224,8 @@ class Opened(NamedTuple):
             for before, field in zip(tables[0].schema, tables[-1].schema, strict=True):
                 if before.type != field.type:
                     raise SourceError(
-                        f"column {field.name} is {field.type} in {path} and {before.type} in the files of {self.paths[0]} before it; "
-                        "write all of them alike"
+                        f"column {field.name} is {field.type} in {path} and {before.type} in the files "
+                        f"of {self.paths[0]} before it; write all of them alike"
                     )
         return pa.concat_tables(tables)
 
@@ -236,7 +236,7 @@ class Opened(NamedTuple):
         return [key for key in first.file.partition if key not in first.schema.names]
 
     def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Dataset:
-        """The files with the columns that play the roles. Raises as `find_columns` does, and where the files do not fit together."""
+        """The files with the columns of roles. Raises as `find_columns`, and for files that do not match."""
         first, keys = self.parts[0], self.keys
 
         def holds_lists(name: str) -> bool:
@@ -329,7 +329,7 @@ def _with_leaves(dataset: Dataset) -> Dataset:
 
 def _pages_are_worth_it(dataset: Dataset) -> bool:
     n_groups = sum(len(part.footer.rows) for part in dataset.parts)
-    if dataset.n_rows < _ROWS_OF_A_GROUP * max(n_groups, 1):
+    if dataset.n_rows < LEAST_ROWS_OF_A_GROUP * max(n_groups, 1):
         return False
     # from afar pyarrow asks for all columns at once
     if not any(part.file.is_local for part in dataset.parts):
@@ -356,8 +356,8 @@ def _common_type(parts: list[Part], name: str) -> pa.DataType:
     for part in parts:
         if not part.has(name):
             raise SourceError(
-                f'column "{name}" is in {parts[0].file.path} but not in {part.file.path}; wanted it in all files. '
-                "Name only files of one schema."
+                f'column "{name}" is in {parts[0].file.path} but not in {part.file.path}; '
+                "wanted it in all files. Name only files of one schema."
             )
     common, first = None, parts[0]
     for part in parts:
@@ -367,8 +367,8 @@ def _common_type(parts: list[Part], name: str) -> pa.DataType:
         joined = kind if common is None else _joined_type(common, kind)
         if joined is None:
             raise SourceError(
-                f'column "{name}" is {common} in {first.file.path} and {kind} in {part.file.path}; wanted types that '
-                "fit together without loss. Write the files with one type."
+                f'column "{name}" is {common} in {first.file.path} and {kind} in {part.file.path}; '
+                "wanted types that fit together without loss. Write the files with one type."
             )
         if common is None or joined != common:
             common, first = joined, part
@@ -466,7 +466,7 @@ def read_table(dataset: Dataset, progress: Progress = None) -> pa.Table:
     spans = _spans_within(dataset, share * len(names))
     if len(spans) >= 2 * threads:
         tasks = [(dataset, span, names) for span in spans]
-    else:  # a column is a task of its own where spans alone would leave threads idle; texts take as long as all others together
+    else:  # columns are separate tasks if spans would leave threads idle; texts take as long as the others
         shorter = _spans_within(dataset, share)
         tasks = [
             (dataset, span, [name])
@@ -491,7 +491,7 @@ def _spans_within(dataset: Dataset, most: int) -> list[Span]:
 
 
 def spans_of(dataset: Dataset, most: int) -> Iterator[Span]:
-    """Consecutive row groups of a file with at most `most` rows together; a single row group may have more."""
+    """Consecutive row groups of a file with at most `most` rows in all; a single row group may have more."""
     for part in dataset.parts:
         start, rows = 0, 0
         for group, size in enumerate(part.footer.rows):
@@ -513,7 +513,7 @@ def read_span(task: tuple[Dataset, Span, list[str]]) -> list[pa.ChunkedArray]:
 def read_steps(
     dataset: Dataset, span: Span, names: list[str], most: int, room: int = 0
 ) -> Generator[pa.Table, None, None]:
-    """The named columns of a span, at most so many rows at a time; those from pages have room for rows put before theirs."""
+    """The named columns of a span, in tables of limited rows; from pages with room for rows before."""
     part = span.part
     with _open(part) as source:
         paged = {
@@ -545,7 +545,7 @@ def read_steps(
 
 
 def join_tables(begun: pa.Table, table: pa.Table) -> pa.Table:
-    """Rows of two tables. Columns of the second that have room take those of the first into it, once, and are not copied."""
+    """Rows of two tables. Columns of the second with room take in those of the first, without a copy."""
     columns = []
     for field, before, column in zip(table.schema, begun.columns, table.columns, strict=True):
         room = int((field.metadata or {}).get(_ROWS_BEFORE, 0))
@@ -588,7 +588,7 @@ class _ByPyarrow:
 
     @staticmethod
     def _check(table: pa.Table) -> pa.Table:
-        """A table whose texts are UTF-8 and in their dictionaries, which pyarrow does not find out before it looks at one."""
+        """Check that texts are UTF-8 and codes in their dictionaries, which pyarrow does not."""
         for name, column in zip(table.column_names, table.columns, strict=True):
             kind = (
                 column.type.value_type
@@ -629,7 +629,7 @@ class _ByPyarrow:
 
 
 class _FromPages:
-    """A column of a span from its pages; by pyarrow from where they hold something that `pages` does not read."""
+    """A column of a span from its pages; by pyarrow if they contain something that `pages` does not read."""
 
     def __init__(
         self, dataset: Dataset, span: Span, source: pa.NativeFile, name: str, most: int, room: int

@@ -60,7 +60,7 @@ class File(NamedTuple):
 
     @contextmanager
     def unchanged(self, since: Stamp) -> Iterator[None]:
-        """Read the file within this block. Raises `SourceError` if its stamp is not this one before or after."""
+        """Read the file within this block. Raises `SourceError` if its stamp is another before or after."""
         self._check(since)
         try:
             yield
@@ -72,8 +72,8 @@ class File(NamedTuple):
     def _check(self, since: Stamp) -> None:
         if self.stamp() != since:
             raise SourceError(
-                f"{self.path} was replaced or written to while it was read; read it again once it is complete, and write "
-                "a new version under another name."
+                f"{self.path} was replaced or written to while it was read; "
+                "read it again once it is complete, and write a new version under another name."
             )
 
 
@@ -177,7 +177,7 @@ def _begins_as_parquet(filesystem: fs.FileSystem, file: str) -> bool:
 
 
 def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
-    """The files that match a pattern, which is expanded part by part; `**` stands for any number of folders."""
+    """The files that match a pattern, which is expanded part by part; `**` is any number of folders."""
     parts = pattern.split("/")
     fixed = next(place for place, part in enumerate(parts) if _WILDCARDS.search(part))
     start = "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ".")

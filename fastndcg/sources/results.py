@@ -101,7 +101,8 @@ def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scor
     for measure in wanted:
         if measure not in stored.measures:
             raise MeasureError(
-                f"{measure} is not among the results in {path}; these are: {', '.join(names)}.{suggest(str(measure), names)}"
+                f"{measure} is not among the results in {path}; these are: "
+                f"{', '.join(names)}.{suggest(str(measure), names)}"
             )
     table = stored.read()
     if not len(table):
@@ -141,7 +142,7 @@ def _parquet(opened: parquet.Opened) -> pa.Table:
 
 
 def _csv(opened: csv.Opened, n_measures: int) -> pa.Table:
-    """All columns: the last ones numbers, in which NaN is empty, ids as they stand there, the others as they seem."""
+    """All columns: the last ones as numbers with NaN for empty, ids as written, the others as inferred."""
     (file, *_), (header, *_) = opened.files, opened.headers
     names = header.names
     numbers = [*names[-n_measures:], *(["weight"] if "weight" in names else [])]
@@ -170,8 +171,9 @@ def _scores_of(path: str, table: pa.Table, names: list[str], wanted: list[Measur
     queries = table.drop_columns(list(labels.values()))
     if pa.compute.count_distinct(queries[0]).as_py() < len(queries):
         raise InputError(
-            f'{path} has no column of grades and scores with a usual name, and is none of results, since "{queries.column_names[0]}" repeats. '
-            "Name the columns of predictions, as in --relevance and --score, or give each query one row."
+            f"{path} has no column of grades and scores with a usual name, and is none of results, "
+            f'since "{queries.column_names[0]}" repeats. Name the columns of predictions, '
+            "as in --relevance and --score, or give each query one row."
         )
     values = np.array([array_of(table[labels[str(measure)]]) for measure in wanted], np.float64)
     weight = None

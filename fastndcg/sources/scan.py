@@ -1,4 +1,4 @@
-"""Read files as a stream of `Rankings`: decoded ahead, cut between queries, and regrouped on disk if rows are not grouped."""
+"""Read files as a stream of `Rankings`: decoded ahead, cut between queries, regrouped if necessary."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def scan_parquet(
 
     Parameters
     ----------
-    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
+    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
+    nan, rank, ascending, unjudged, grades
         As in `read_parquet`.
     grouped : bool, optional
         True: the rows of each query are contiguous; otherwise an error is raised. None: the stream finds out.
@@ -203,7 +204,7 @@ class FileStream(RankingsStream):
     # ---- rows grouped by query ----
 
     def _in_order(self) -> Generator[Rankings, None, None]:
-        """All rankings, in order. Raises `NotGroupedError` at the first query whose rows are not contiguous."""
+        """Yield all rankings, in order. Raises `NotGroupedError` at the first query with scattered rows."""
         self._tell(0)
         oddities = Oddities(self.columns)
         with closing(self._tables(list(self._types))) as tables:
@@ -228,7 +229,7 @@ class FileStream(RankingsStream):
             self._tell(first_row + len(table))
 
     def _whole_queries(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
-        """The queries that are complete with each table. The last query of a table waits, as the next table may continue it."""
+        """Yield the queries that each table completes; the last waits, as the next may continue it."""
         groups = _Groups(self)
         begun: list[pa.Table] = []
         begun_id, done = pa.nulls(0), 0
@@ -257,7 +258,7 @@ class FileStream(RankingsStream):
             yield self._rankings(begun[0], done - len(begun[0]), queries)
 
     def _stands_grouped(self) -> bool:
-        """Whether rows are grouped. Reads only the query ids, unless an earlier pass over all columns has found out."""
+        """Whether rows are grouped. Reads only the query ids, unless an earlier pass has found out."""
         if not (self.grouped or self._known_grouped):
             groups = _Groups(self)
             try:
@@ -293,7 +294,7 @@ class FileStream(RankingsStream):
         oddities.warn()
 
     def _part(self, table: pa.Table, rows: Int64, grouped: Grouped) -> Rankings:
-        """Rankings of rows that were set aside. A fault is that of the first rows, in the order of the data, that have one."""
+        """Rankings of rows that were set aside. A fault is that of the first faulty rows of the data."""
         try:
             return self._rankings(table, rows, grouped)
         except InputError:
@@ -304,7 +305,7 @@ class FileStream(RankingsStream):
             raise  # what concerns rows that are far apart
 
     def _set_aside(self) -> tuple[_Spill, int]:
-        """Write all rows to disk, in parts by the hash of the query that fit into memory. Returns them and the number of parts."""
+        """Write all rows to disk, in parts by hash of the query that fit into memory."""
         n_parts, done = self._parts_of(self.n_rows), 0
         with ExitStack() as stack:
             spill = stack.enter_context(_Spill(n_parts, int(self._per_row + 8) * self.n_rows))
@@ -370,8 +371,9 @@ class FileStream(RankingsStream):
                 if self._is_lists:
                     raise several_rows_of_lists(ids[0], self.columns)
                 raise NotGroupedError(
-                    f"query {shown} returns at row {row + self._first_row} after other queries, so rows are not grouped by "
-                    f'"{self.columns.query}"; sort them by it, or pass grouped=None to have them regrouped on disk'
+                    f"query {shown} returns at row {row + self._first_row} after other queries, "
+                    f'so rows are not grouped by "{self.columns.query}"; '
+                    "sort them by it, or pass grouped=None to have them regrouped on disk"
                 )
         except InputError as error:
             return error
@@ -500,7 +502,8 @@ def bytes_of(memory: int | str | None) -> int:
         number = float(memory)
     if not _LEAST_MEMORY <= number < 1 << 60:
         raise InputError(
-            f'memory={memory!r} is too {"little" if number < _LEAST_MEMORY else "much"}; wanted at least "1 MB"'
+            f"memory={memory!r} is too {'little' if number < _LEAST_MEMORY else 'much'}; "
+            'wanted at least "1 MB"'
         )
     return int(number)
 
@@ -547,7 +550,7 @@ class _Groups:
         self._seen = _Seen()
 
     def of(self, table: pa.Table, first_row: int) -> tuple[pa.Array, Int64, bool]:
-        """Ids and offsets of the queries of a table, and whether the first continues the last of the table before."""
+        """Ids and offsets of the queries of a table, and whether the first continues the table before."""
         stream = self._stream
         with parquet.naming(stream._paths):
             grouped = grouped_rows(table, stream.columns, first_row + stream._first_row)
@@ -597,7 +600,7 @@ _LONG = 1 << 16
 
 
 class _Seen:
-    """A set of keys of 8 bytes, as sorted arrays. Where arrays overlap, each is more than twice as long as the next."""
+    """A set of keys of 8 bytes, as sorted arrays. Of overlapping arrays, each is twice the next or more."""
 
     def __init__(self) -> None:
         self._sorted: list[UInt64] = []
@@ -623,7 +626,7 @@ class _Seen:
 
     @staticmethod
     def _worth_merging(one: UInt64, other: UInt64) -> bool:
-        """Whether to merge two arrays. Long arrays that do not overlap stay apart: look-ups compare only their ends."""
+        """Whether to merge two arrays. Long arrays that do not overlap stay apart."""
         apart = bool(one[-1] < other[0] or other[-1] < one[0])
         return len(one) <= 2 * len(other) and (len(one) < _LONG or not apart)
 
@@ -756,7 +759,8 @@ class _Spill:
             import tempfile
 
             raise SourceError(
-                f"a temporary file in {tempfile.gettempdir()} cannot be read back: {error}. Set TMPDIR to a folder on another disk."
+                f"a temporary file in {tempfile.gettempdir()} cannot be read back: {error}. "
+                "Set TMPDIR to a folder on another disk."
             ) from None
         if not batches:
             return pa.table({}), np.empty(0, np.int64)
@@ -768,7 +772,8 @@ class _Spill:
         import tempfile
 
         return SourceError(
-            f"a temporary file in {tempfile.gettempdir()} cannot be written: {error.strerror or error}. Rows are not grouped by "
-            f"query, so about {max(self._expected / 1e9, 0.1):.1f} GB of them are set aside there; free so much, set TMPDIR to a "
-            "folder on another disk, or sort the rows by query."
+            f"a temporary file in {tempfile.gettempdir()} cannot be written: {error.strerror or error}. "
+            f"Rows are not grouped by query, so about {max(self._expected / 1e9, 0.1):.1f} GB of them are "
+            "set aside there; free so much, set TMPDIR to a folder on another disk, "
+            "or sort the rows by query."
         )

@@ -47,7 +47,8 @@ def scan_csv(
 
     Parameters
     ----------
-    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity, nan, rank, ascending, unjudged, grades
+    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
+    nan, rank, ascending, unjudged, grades
         As in `read_csv`.
     grouped, memory, progress
         As in `scan_parquet`. pyarrow parses ahead, which needs some tens of megabytes in addition to
@@ -125,7 +126,7 @@ class CsvStream(FileStream):
         return f"CsvStream({files} file{'s' if files > 1 else ''}, about {self.n_rows:,} rows)"
 
     def _look(self) -> tuple[int, float]:
-        """Estimate the number of rows and the size of a row from the first block, which also sets the types of columns."""
+        """Estimate the number of rows and their size from the first block, and set the types of columns."""
         file, header = self._opened.files[0], self._opened.headers[0]
         inferred = {name: kind for name, kind in self._read_types().items() if kind != pa.null()}
         with closing(csv.parse(file, header, list(self._types), inferred, use_threads=False)) as batches:
@@ -236,7 +237,7 @@ class CsvStream(FileStream):
 
 
 class _MisfitError(Exception):
-    """A value does not fit the type of its column; `wider` is the next type. Without a name: a row is longer than a block."""
+    """A value does not fit its column's type; `wider` is the next. Without a name, a row exceeds a block."""
 
     def __init__(self, name: str | None, wider: pa.DataType | None = None) -> None:
         super().__init__(name)

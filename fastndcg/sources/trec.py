@@ -1,6 +1,6 @@
 """Judgments and a run to `Rankings`: TREC files, two tables, dicts and named tuples, all through one join.
 
-    qrels, run -> Side, Side -> join by query and document -> rows of tied documents in the order asked for -> Rankings
+    qrels, run -> Side, Side -> join by query and document -> rows of ties in the requested order -> Rankings
 
 A negative grade means "in the pool, unjudged", as trec_eval reads it: such a document gains nothing and is
 not part of `judged`; its `is_judged` is False and its `relevance` negative, which infAP looks at.
@@ -242,8 +242,10 @@ def read_qrels_run(
     --------
     >>> import pathlib, tempfile, pyarrow.parquet as pq
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> pq.write_table(pa.table({"qid": [1, 1, 2], "docid": [7, 8, 7], "rel": [1, 2, 1]}), folder / "qrels.parquet")
-    >>> pq.write_table(pa.table({"qid": [1, 1], "docid": [9, 8], "score": [2.5, 1.5]}), folder / "run.parquet")
+    >>> qrels = pa.table({"qid": [1, 1, 2], "docid": [7, 8, 7], "rel": [1, 2, 1]})
+    >>> run = pa.table({"qid": [1, 1], "docid": [9, 8], "score": [2.5, 1.5]})
+    >>> pq.write_table(qrels, folder / "qrels.parquet")
+    >>> pq.write_table(run, folder / "run.parquet")
     >>> read_qrels_run(folder / "qrels.parquet", folder / "run.parquet").relevance
     array([0, 2])
     """
@@ -319,7 +321,7 @@ def _with_intents(roles: Roles, intents: bool | str) -> Roles:
 
 
 def _run_side(path: PathLike, roles: Roles, threads: int | None) -> Side:
-    """A TREC run, or one of MS MARCO, whose first line has three fields: the lower the rank, the higher the score."""
+    """A TREC run, or one of MS MARCO, whose first line has three fields; a lower rank is a higher score."""
     name = path_of(path, "run")
     _refuse_columns(name, "score", roles, "a run whose fields have no names")
     if not is_ranked(_first_fields(name)):
@@ -332,7 +334,8 @@ def _run_side(path: PathLike, roles: Roles, threads: int | None) -> Side:
     if not is_rank.all():
         row = int(np.argmin(is_rank))
         raise SourceError(
-            f"{place(row)}: the rank is {lines.values[row]:g}; wanted a whole number, 1 for the best: {RANKED_LINE}"
+            f"{place(row)}: the rank is {lines.values[row]:g}; wanted a whole number, 1 for the best: "
+            f"{RANKED_LINE}"
         )
     return Side(name, lines.queries, lines.query_codes, lines.docs, negate(lines.values), place, True)
 
@@ -486,8 +489,8 @@ def given_side(name: str, data: Any, role: Role, roles: Roles, *, intents: bool 
             source = source_of(data)
         except InputTypeError:
             raise InputTypeError(
-                f"{name} is a {type(data).__name__}; wanted a dict of dicts, a DataFrame, an Arrow table, or ir_measures' "
-                f"{'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
+                f"{name} is a {type(data).__name__}; wanted a dict of dicts, a DataFrame, an Arrow table, "
+                f"or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
             ) from None
         names, kept = _find(name, list(source.names), role, roles, intents=intents)
         return _table_side(name, source.table(list(dict.fromkeys([*names, *kept]))), names, kept, role, roles)
@@ -517,7 +520,8 @@ def _side_of_tuples(name: str, data: Iterable[Any], role: Role, *, intents: bool
         intent = [row.iteration for row in rows] if intents else None
     except AttributeError as error:
         raise InputTypeError(
-            f"{name} holds {type(error.obj).__name__} without {error.name}; wanted tuples with query_id, doc_id and {role}"
+            f"{name} holds {type(error.obj).__name__} without {error.name}; "
+            f"wanted tuples with query_id, doc_id and {role}"
         ) from None
     side = _side(name, _ids(name, "query", query), _ids(name, "document", doc), _numbers(name, value))
     return side if intent is None else _by_document(side, _ids(name, "intent", intent))
@@ -529,7 +533,8 @@ def _side_of_intent_dicts(name: str, data: Mapping[Any, Any]) -> Side:
         for document, grades in documents.items() if isinstance(documents, Mapping) else ():
             if not isinstance(grades, Mapping):
                 raise InputTypeError(
-                    f"{name}[{query!r}][{document!r}] is a {type(grades).__name__}; wanted a dict from intent to number"
+                    f"{name}[{query!r}][{document!r}] is a {type(grades).__name__}; "
+                    "wanted a dict from intent to number"
                 )
             rows += [(query, document, intent, grade) for intent, grade in grades.items()]
     queries, documents, intents, grades = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
@@ -565,7 +570,8 @@ def _table_side(
                 f'column "{names[1]}" is {doc.type}; wanted whole numbers or strings as document ids'
             )
         columns = Columns(
-            relevance=names[2], score=names[2], nan="last", ascending=roles.ascending or roles.rank is not None,
+            relevance=names[2], score=names[2], nan="last",
+            ascending=roles.ascending or roles.rank is not None,
             unjudged=roles.unjudged, grades=roles.grades,
         )  # fmt: skip
         if role == "relevance":
@@ -652,13 +658,15 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
         ids = pa.array(values)
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
         raise InputTypeError(
-            f"{name} has {of} ids of mixed or unknown types: {error}. Make all of them strings, or all of them whole numbers."
+            f"{name} has {of} ids of mixed or unknown types: {error}. "
+            "Make all of them strings, or all of them whole numbers."
         ) from None
     if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
         raise InputTypeError(f"{name} has {of} ids that are {ids.type}; wanted strings or whole numbers")
     if ids.null_count:
         raise InputError(
-            f"{name} has {count_of(ids.null_count, f'{of} id that is None')}; give each {of} its id, or drop them"
+            f"{name} has {count_of(ids.null_count, f'{of} id that is None')}; "
+            f"give each {of} its id, or drop them"
         )
     return ids
 
@@ -667,7 +675,8 @@ def _numbers(name: str, values: list[Any]) -> Array:
     array = np.array(values) if values else np.empty(0, np.int64)
     if array.dtype.kind not in "buif" or array.ndim != 1:
         raise InputTypeError(
-            f"{name} holds values that are not numbers, beginning with {values[0]!r}; wanted a number for each document"
+            f"{name} holds values that are not numbers, beginning with {values[0]!r}; "
+            "wanted a number for each document"
         )
     return array
 
@@ -675,7 +684,7 @@ def _numbers(name: str, values: list[Any]) -> Array:
 def _find(
     name: str, present: list[str], role: Role, roles: Roles, *, intents: bool
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Names of the query, document and value columns, and of that of intents; and of those that judgments have of queries."""
+    """Names of the query, document, value and intent columns, and of kept columns of judgments."""
     kept: dict[str, None] = {}
     try:
         if role == "score" and roles.rank is not None:
@@ -698,14 +707,14 @@ def _find(
 
 
 def _second_fields(side: Side) -> pa.Array:
-    """The second field of each line of a qrels file; `side` has been read from it, so that each line is known to be whole."""
+    """The second field of each line of a qrels file, whose lines are valid, since `side` was read."""
     with open_unpacking(side.name) as stream:
         lines = map(fields_of, bytes(stream.read()).removeprefix(b"\xef\xbb\xbf").split(b"\n"))
     fields = [line[1] for line in lines if line and not line[0].startswith(b"#")]
     if len(fields) != len(side.values):
         raise SourceError(
-            f"{side.name} gave {len(side.values):,} lines and then {len(fields):,}; intents are read in a second pass, so give "
-            "a file and no pipe"
+            f"{side.name} gave {len(side.values):,} lines and then {len(fields):,}; "
+            "intents are read in a second pass, so give a file and no pipe"
         )
     return pa.array(fields, pa.large_binary())
 
@@ -731,8 +740,8 @@ def _by_document(side: Side, names: pa.Array) -> Side:
     if len(twice):
         first, second = sorted(order[twice[0] : twice[0] + 2].tolist())
         raise InputError(
-            f"{side.place(second)}: {_name(side, second)} has two grades for intent {shown(names[second])}, the first at "
-            f"{side.place(first)}; drop one of the two"
+            f"{side.place(second)}: {_name(side, second)} has two grades for intent {shown(names[second])}, "
+            f"the first at {side.place(first)}; drop one of the two"
         )
     starts, values = np.flatnonzero(new), side.values[order]
     rows = order[starts]
@@ -838,7 +847,7 @@ def join(
 
 
 def _skip_others(qrels: Side, queries: Array, run_codes: Array) -> tuple[Side, Array]:
-    """Judgments whose queries are these, and the codes of a run among them; rows of other queries have the code after the last."""
+    """Judgments of these queries, and the codes of a run among them; other queries have the code after."""
     codes = np.full(len(qrels.queries) + 1, len(queries), np.int64)
     codes[queries] = np.arange(len(queries))
     taken = column_of(queries)
@@ -911,21 +920,22 @@ def _check_values(side: Side, what: Literal["grade", "score"]) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{side.place(row)}: {what} {side.values[row]} of {_name(side, row)}; {bad.sum():,} in all. Drop those rows",
+            f"{side.place(row)}: {what} {side.values[row]} of {_name(side, row)}; {bad.sum():,} in all. "
+            "Drop those rows",
             Step(" or pass ", Argument("nan", "last")) if what == "score" else "",
             ".",
         )
 
 
 def _check_common(qrels: Side, run: Side, common: Array, missing: Missing) -> None:
-    """Refuse two sides without a common query, and warn where they have few; `common` are their numbers in the qrels."""
+    """Refuse sides without a common query, and warn if they have few; `common` are numbers in the qrels."""
     judged, returned = len(qrels.queries), len(run.queries)
     if not judged or not returned:
         return
     if not len(common):
         raise InputError(
-            f"{qrels.name} and {run.name} have no query in common: {_sample(qrels.queries)} there, {_sample(run.queries)} here. "
-            "Compare how ids are written."
+            f"{qrels.name} and {run.name} have no query in common: "
+            f"{_sample(qrels.queries)} there, {_sample(run.queries)} here. Compare how ids are written."
         )
     if 2 * len(common) < (judged if missing == "zero" else min(judged, returned)):
         lacking = np.setdiff1d(np.arange(judged), common)
@@ -934,8 +944,9 @@ def _check_common(qrels: Side, run: Side, common: Array, missing: Missing) -> No
             skip = Step("; pass ", Argument("missing", "skip"), " to leave them out")
             counted = (", count with an empty ranking", skip)
         warn(
-            f"{qrels.name} has {count_of(judged, 'query')} and {run.name} {count_of(returned, 'query')}; they have {len(common):,} in "
-            f"common. The other judged ones, {_sample(qrels.queries.take(pa.array(lacking)))}",
+            f"{qrels.name} has {count_of(judged, 'query')} and {run.name} {count_of(returned, 'query')}; "
+            f"they have {len(common):,} in common. "
+            f"The other judged ones, {_sample(qrels.queries.take(pa.array(lacking)))}",
             *counted,
             ". If that is not meant, compare how ids are written.",
         )
@@ -943,8 +954,9 @@ def _check_common(qrels: Side, run: Side, common: Array, missing: Missing) -> No
 
 def _duplicate(side: Side, first: int, second: int) -> InputError:
     return InputError(
-        f"{side.place(second)}: {_name(side, second)} is there twice, first at {side.place(first)}. A document has one "
-        f"{'grade' if side.name == 'qrels' else 'entry'} for a query: drop one of the two."
+        f"{side.place(second)}: {_name(side, second)} is there twice, first at {side.place(first)}. "
+        f"A document has one {'grade' if side.name == 'qrels' else 'entry'} for a query: "
+        "drop one of the two."
     )
 
 
@@ -975,8 +987,8 @@ def _alike(qrels: Side, run: Side, left: Any, right: Any, of: str) -> tuple[pa.A
         number_side = qrels if numbers[0] else run
         if not (run if numbers[0] else qrels).is_text:
             raise InputTypeError(
-                f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name}, which never match; "
-                f"cast those of {number_side.name} to strings, or the others to numbers"
+                f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name}, "
+                f"which never match; cast those of {number_side.name} to strings, or the others to numbers"
             )
     elif numbers[0] and numbers[1]:
         unsigned = [
@@ -988,7 +1000,8 @@ def _alike(qrels: Side, run: Side, left: Any, right: Any, of: str) -> tuple[pa.A
             return left.cast(pa.uint64()), right.cast(pa.uint64())
         except pa.ArrowInvalid:
             raise InputTypeError(
-                f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name} and fit no common type; cast both alike"
+                f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name} and fit no common "
+                "type; cast both alike"
             ) from None
     left, right = (
         ids.cast(pa.string()) if is_number else ids
@@ -1015,7 +1028,7 @@ def _group(codes: Array, n_codes: int) -> tuple[Array, Array]:
 
 
 def _each_part(kernel: Callable[[slice], Any], offsets: Array, threads: int | None) -> list[Any]:
-    """Results of a kernel for runs of queries of about equal size, in threads; `offsets[part]` are a part's."""
+    """Results of a kernel for parts of about equal size, in threads; `offsets[part]` are those of a part."""
     rows, n_parts = int(offsets[-1]), _parts_of(int(offsets[-1]), threads)
     wanted = [rows * part // n_parts for part in range(1, n_parts)]
     cuts = np.unique([0, *np.searchsorted(offsets, np.array(wanted, np.int64)), len(offsets) - 1])

@@ -43,7 +43,8 @@ def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[
     if not (is_number(kind) or pa.types.is_boolean(kind)):
         first = f", beginning with {shown(column[0])}" if len(column) else ""
         raise InputTypeError(
-            f'column "{name}" is {kind}{first}; wanted {wanted} that are integers or floats. Cast it, or name another column',
+            f'column "{name}" is {kind}{first}; wanted {wanted} that are integers or floats. '
+            "Cast it, or name another column",
             *((WORDS,) if wanted == "grades" and _is_text(kind) else ()),
             ".",
         )
@@ -122,7 +123,7 @@ def _no_grade(name: str, word: pa.Scalar, grades: Mapping[Any, float], at: At) -
 
 
 def scores_in(columns: Columns, column: pa.ChunkedArray, place: Callable[[int], At]) -> Array:
-    """As `numbers_in`; with nan="last" nulls, which is what pandas writes for NaN, are NaN. Highest is best, whatever the column."""
+    """As `numbers_in`; with nan="last", nulls are NaN, as pandas writes them. The highest value is best."""
     name, column = columns.score, plain(column)
     if columns.nan != "last" or not column.null_count:
         scores = numbers_in(name, column, "scores", place)
@@ -148,8 +149,8 @@ def with_nulls_as_nan(
     floats = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
     if floats is not numbers and len(floats) and abs(floats).max() >= 1 << 53:
         raise InputError(
-            f'column "{name}" has {count_of(column.null_count, "null")} and whole numbers beyond 2^53, which floats cannot tell apart. '
-            "Drop the rows with nulls."
+            f'column "{name}" has {count_of(column.null_count, "null")} and whole numbers beyond 2^53, '
+            "which floats cannot tell apart. Drop the rows with nulls."
         )
     values = np.full(len(column), np.nan, floats.dtype)
     values[~missing] = floats
@@ -205,7 +206,8 @@ def ids_in(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_floating(value_type) or pa.types.is_nested(value_type):
         raise InputTypeError(
-            f'column "{name}" is {column.type}; wanted query ids that are integers or strings. Cast it, or name another column.'
+            f'column "{name}" is {column.type}; wanted query ids that are integers or strings. '
+            "Cast it, or name another column."
         )
     if pa.types.is_null(value_type) and not len(column):
         return column.cast(pa.int64())

@@ -18,16 +18,17 @@ Float64 = npt.NDArray[np.float64]
 
 
 def tau_b(a: Float64, b: Float64) -> float:
-    """Kendall's tau-b of two lists of scores of the same items, by SciPy; NaN if all items of one list tie."""
+    """Kendall's tau-b of two lists of scores of the same items, by SciPy; NaN if a list is all ties."""
     stats = scipy("stats", 'method="tau_b"')
     return float(stats.kendalltau(a, b).statistic) if len(a) > 1 else math.nan
 
 
 def tau_ap(a: Float64, b: Float64) -> float:
-    """tau_AP of the ranking by `b` to the reference ranking by `a`, as the expectation over all orders of tied items.
+    """tau_AP of the ranking by `b` to the reference ranking by `a`, as the expectation over all orders of
+    tied items.
 
-    2 / (n - 1) * sum over ranks i > 1 of b of C(i) / (i - 1), minus 1, where C(i) of the items above rank i are also above it in a (Yilmaz,
-    Aslam and Robertson, SIGIR 2008). Two items that tie in a count half.
+    2 / (n - 1) * sum over ranks i > 1 of b of C(i) / (i - 1), minus 1, where C(i) of the items above rank i
+    are also above it in a (Yilmaz, Aslam and Robertson, SIGIR 2008). Two items that tie in a count half.
 
     >>> tau_ap(np.array([3.0, 2.0, 1.0]), np.array([2.0, 3.0, 1.0]))
     0.0
@@ -68,11 +69,13 @@ def _places(scores: Mapping[Hashable, float]) -> dict[Hashable, _Place]:
 
 
 def rbo(a: Mapping[Any, float], b: Mapping[Any, float], p: float) -> float:
-    """Rank-biased overlap, extrapolated, of two rankings of any items and lengths; the expectation over all orders of tied items.
+    """Rank-biased overlap, extrapolated, of two rankings of any items and lengths; the expectation over all
+    orders of tied items.
 
-    With X(d) the expected number of items among the first d of both, s <= l the lengths:
-    (1 - p) / p * (sum over d <= l of X(d) / d * p^d + sum over s < d <= l of X(s) (d - s) / (s d) * p^d)
-    + ((X(l) - X(s)) / l + X(s) / s) * p^l (Webber, Moffat and Zobel, TOIS 2010; ties as in variant a of Corsi and Urbano, SIGIR 2024).
+    With X(d) the expected number of items among the first d of both, s <= l the lengths: (1 - p) / p * (sum
+    over d <= l of X(d) / d * p^d + sum over s < d <= l of X(s) (d - s) / (s d) * p^d) + ((X(l) - X(s)) / l +
+    X(s) / s) * p^l (Webber, Moffat and Zobel, TOIS 2010; ties as in variant a of Corsi and Urbano, SIGIR
+    2024).
 
     >>> round(rbo({"x": 3, "y": 2, "z": 1}, {"x": 3, "z": 2, "y": 1}, 0.9), 6)
     0.955
@@ -104,7 +107,8 @@ def rbo(a: Mapping[Any, float], b: Mapping[Any, float], p: float) -> float:
 
 
 def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
-    """Cohen's kappa: the agreement of two judges beyond chance; 1 is full agreement, 0 is the agreement of chance.
+    """Cohen's kappa: the agreement of two judges beyond chance; 1 is full agreement, 0 is the agreement of
+    chance.
 
     1 - (observed disagreement) / (disagreement expected of independent judges).
 
@@ -113,8 +117,8 @@ def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
     a, b : (n_items,)
         The grades of each judge, one for each item: numbers or strings.
     weights : None, "linear" or "quadratic"
-        The disagreement of two different grades: None, always 1; "linear", the difference of their numbers, where the grades that
-        occur are numbered in order; "quadratic", its square.
+        The disagreement of two different grades: None, always 1; "linear", the difference of their numbers,
+        where the grades that occur are numbered in order; "quadratic", its square.
 
     Returns
     -------
@@ -172,8 +176,9 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
     ratings : (n_judges, n_items)
         Grades; NaN or None where a judge skipped an item. Items with fewer than two grades are left out.
     metric : "nominal", "ordinal", "interval" or "ratio"
-        The disagreement of two different grades: "nominal", always 1; "ordinal", the number of grades given between them, squared;
-        "interval", their difference, squared; "ratio", their difference over their sum, squared.
+        The disagreement of two different grades: "nominal", always 1; "ordinal", the number of grades given
+        between them, squared; "interval", their difference, squared; "ratio", their difference over their
+        sum, squared.
 
     Returns
     -------

@@ -33,10 +33,11 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, values: Float64, weight: Float64 | None = None, clusters: Int64 | None = None) -> Spread:
-        """Of values, (n,), their weights and the numbers of their clusters, if any; NaN for fewer than two, or a NaN among them.
+        """Of values, (n,), their weights and the numbers of their clusters, if any; NaN for fewer than two,
+        or a NaN among them.
 
-        With m the mean, w the weights (or 1) and G clusters (or values), the error is the root of
-        G / (G - 1) * sum over clusters of (sum of w (v - m) in it)^2 / (sum of w)^2. Degrees of freedom are G - 1, and
+        With m the mean, w the weights (or 1) and G clusters (or values), the error is the root of G / (G - 1)
+        * sum over clusters of (sum of w (v - m) in it)^2 / (sum of w)^2. Degrees of freedom are G - 1, and
         (sum of w)^2 / (sum of w^2) - 1 for weights without clusters.
         """
         if weight is not None:
@@ -55,7 +56,7 @@ class Spread(NamedTuple):
         shares = off if weight is None else weight * off
         groups, freedom = n, n - 1.0
         if clusters is not None:
-            # summed in an order that depends neither on that of the queries, nor on which system is the baseline
+            # summed in an order that depends neither on the order of queries nor on the choice of baseline
             order = np.lexsort((shares * _direction(middle, values), clusters))
             starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min() - 1))
             shares = np.add.reduceat(shares[order], starts)
@@ -106,7 +107,7 @@ class Difference(NamedTuple):
         return t_two_sided(self.difference / self.error, self.freedom)
 
     def numbers(self, confidence: float) -> dict[str, float]:
-        """Interval, effect size with its interval, and the difference that is detected with a power of 0.8."""
+        """Interval, effect size with its interval, and the difference detected with a power of 0.8."""
         low, high = t_interval(self.difference, self.error, self.freedom, confidence)
         effect = effect_low = effect_high = NAN
         if self.std > 0:
@@ -128,7 +129,7 @@ class Difference(NamedTuple):
         }
 
     def queries_needed(self, difference: float, confidence: float, power: float) -> int | None:
-        """Queries that a test needs to detect this difference with this power; None where values do not vary."""
+        """Queries that a test needs to detect this difference with this power; None if values do not vary."""
         if not self.std > 0 or not self.error > 0:
             return None
         std = self.error * math.sqrt(self.queries)
@@ -143,7 +144,8 @@ def _normal_sum(confidence: float, power: float) -> float:
 
 
 def queries_needed(effect: float, confidence: float, power: float) -> int:
-    """Queries so that the paired t-test finds a difference of `effect` standard deviations so often, by the noncentral t.
+    """Queries so that the paired t-test finds a difference of `effect` standard deviations so often, by the
+    noncentral t.
 
     >>> queries_needed(0.5, 0.95, 0.8)
     34

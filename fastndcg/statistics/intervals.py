@@ -22,7 +22,7 @@ class Interval(NamedTuple):
 
 
 def check_confidence(confidence: object) -> float:
-    """The confidence as a float. Raises `InputError` or `InputTypeError` if it is not a number between 0 and 1."""
+    """The confidence as a float. Raises `InputError` or `InputTypeError` unless between 0 and 1."""
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
         raise InputTypeError(
             Argument("confidence", confidence),
@@ -64,7 +64,7 @@ def t_two_sided(t: float, freedom: float) -> float:
         return math.nan
     if math.isinf(t):
         return _LEAST
-    # with the density f: 2 f(t) * integral over u > 0 of f(t + u) / f(t), which is 1 near 0 and falls from there
+    # with density f: 2 f(t) * integral over u > 0 of f(t + u) / f(t), which is 1 near 0 and falls
     t, width = abs(t), math.hypot(math.sqrt(freedom), t)
     scale = width / ((freedom + 1) * t / width + math.sqrt(freedom + 1))
     beyond = 0.0

@@ -1,7 +1,9 @@
-"""Tests and intervals by resampling: random signs, systems permuted within queries, queries drawn with replacement.
+"""Tests and intervals by resampling: random signs, systems permuted within queries, queries drawn with
+replacement.
 
-Values are rounded to multiples of the smallest power of two with which sums fit an int64, and put in a fixed order. So sums are
-exact, and depend neither on the order of queries nor on which system comes first. Sums that differ only by rounding are equal.
+Values are rounded to multiples of the smallest power of two with which sums fit an int64, and put in a fixed
+order. So sums are exact, and depend neither on the order of queries nor on which system comes first. Sums
+that differ only by rounding are equal.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _MOST = 1 << 31  # values that a random number of 32 bits can name
 
 
 def check_resamples(resamples: object, seed: object) -> tuple[int, int]:
-    """The number of resamples and the seed. Raises `InputError` or `InputTypeError` where one is not valid."""
+    """The number of resamples and the seed. Raises `InputError` or `InputTypeError` if one is not valid."""
     for name, value in (("resamples", resamples), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise InputTypeError(f"{name}={value!r} is not a whole number")
@@ -55,9 +57,11 @@ def sign_flips(
     threads: int | None = None,
     exact: int = EXACT,
 ) -> float:
-    """p-value of the randomisation test: how often a sum with random signs is as far from 0. Clusters share one sign.
+    """p-value of the randomisation test: how often a sum with random signs is as far from 0. Clusters share
+    one sign.
 
-    With up to `exact` nonzero values all signs are tried, and p is exact. Otherwise p is (1 + sums as far) / (1 + resamples).
+    With up to `exact` nonzero values all signs are tried, and p is exact. Otherwise p is (1 + sums as far) /
+    (1 + resamples).
     """
     values = _whole(differences, float(np.abs(differences).sum()))
     if clusters is not None:
@@ -84,10 +88,11 @@ def tukey(
     seed: int,
     threads: int | None = None,
 ) -> Callable[[int, int], float]:
-    """p-values of pairs of systems by randomised Tukey, from values (n_systems, n_queries); a function of two row numbers.
+    """p-values of pairs of systems by randomised Tukey, from values (n_systems, n_queries); a function of two
+    row numbers.
 
-    Systems are permuted within each query, or each cluster. p is how often the greatest difference of two means is then as large as that of
-    the pair: (1 + those as large) / (1 + resamples) (Carterette 2012).
+    Systems are permuted within each query, or each cluster. p is how often the greatest difference of two
+    means is then as large as that of the pair: (1 + those as large) / (1 + resamples) (Carterette 2012).
     """
     weighted = values if weight is None else values * weight
     # only differences between systems count, not how hard a query is
@@ -188,12 +193,13 @@ def _whole(values: Float64, largest: float) -> Int64:
     return np.rint(np.ldexp(values, 61 - math.frexp(largest)[1])).astype(np.int64)
 
 
-# how far two equal sums may differ by the rounding of the input, such as differences of float64; the largest sum fills 61 bits
+# how far two equal sums may differ by rounding of the input, such as differences of float64; the largest
+# sum fills 61 bits
 _GIVEN = 1 << 17
 
 
 def _roundings(n: int) -> int:
-    """How far two equal sums of n values may differ by rounding: of each value to a whole number, and of the input."""
+    """How far equal sums of n values may differ by rounding: of values to whole numbers, and of input."""
     return n + _GIVEN
 
 
@@ -231,7 +237,7 @@ def _run(
     threads: int | None,
     at_once: int = _SUMS,
 ) -> Int64:
-    """Run a kernel for each resample, `at_once` of them in a call; `work` is the number of additions of one resample."""
+    """Run a kernel for each resample, `at_once` in a call; `work` is the additions of one resample."""
     name, found = f"resampling.{kernel}", np.empty(resamples, np.int64)
     if threads is None:
         threads = worlds.cores() if work * resamples >= _WORTH_THREADS else 1

@@ -1,7 +1,8 @@
 """Correctly rounded means, and the other numbers of a summary.
 
-A float64 is a whole number times a power of two, so a sum of float64 values is exactly a fraction. It does not depend on the order
-of the values, nor on how they are split among batches, threads or machines: the fractions of parts add up to that of the whole.
+A float64 is a whole number times a power of two, so a sum of float64 values is exactly a fraction. It does
+not depend on the order of the values, nor on how they are split among batches, threads or machines: the
+fractions of parts add up to that of the whole.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def exact_sum_of_products(left: Float64, right: Float64, largest: float | None =
 
 
 def mean(values: Float64, weight: Float64 | None = None) -> float:
-    """The mean, or the weighted mean, rounded once; NaN for no values, a NaN among them, or weights that are all 0.
+    """The mean, or the weighted mean, rounded once; NaN for no values, a NaN among them, or weights that are
+    all 0.
 
     >>> mean(np.array([0.1] * 10))
     0.1
@@ -145,7 +147,7 @@ class Moments(NamedTuple):
         return Moments._make([*sums, min(self.low, other.low), max(self.high, other.high)])
 
     def mean(self, *, weighted: bool = False) -> float:
-        """As the function `mean`: rounded once; NaN for no values, a NaN among them, or weights that are all 0."""
+        """As the function `mean`: rounded once; NaN for no values, a NaN among them, or only zero weights."""
         divisor = self.weights if weighted else self.n_values
         if not self.n_values or self.undefined or not divisor:
             return float("nan")
@@ -158,10 +160,12 @@ class Moments(NamedTuple):
         return root((self.squares - self.total**2 / self.n_values) / (self.n_values - 1))
 
     def error(self, *, weighted: bool = False) -> tuple[float, float]:
-        """Standard error of the mean, and its degrees of freedom; NaN for fewer than two values, or a NaN among them.
+        """Standard error of the mean, and its degrees of freedom; NaN for fewer than two values, or a NaN
+        among them.
 
-        std / sqrt(n), with n - 1. Of a weighted mean m that of a ratio of two sums, linearised: the root of
-        n / (n - 1) * sum of w^2 (v - m)^2 / (sum of w)^2, with (sum of w)^2 / (sum of w^2) - 1; equal weights give the same.
+        std / sqrt(n), with n - 1. Of a weighted mean m that of a ratio of two sums, linearised: the root of n
+        / (n - 1) * sum of w^2 (v - m)^2 / (sum of w)^2, with (sum of w)^2 / (sum of w^2) - 1; equal weights
+        give the same.
         """
         n = self.weighing if weighted else self.n_values
         if n < 2 or self.undefined:
@@ -181,7 +185,8 @@ class Moments(NamedTuple):
 
 
 def quartiles(values: Float64) -> tuple[float, float, float]:
-    """The first quartile, the median and the third quartile, interpolated linearly; NaN for no values or a NaN among them.
+    """The first quartile, the median and the third quartile, interpolated linearly; NaN for no values or a
+    NaN among them.
 
     >>> quartiles(np.array([4.0, 1.0, 2.0, 3.0, 5.0]))
     (2.0, 3.0, 4.0)
@@ -197,7 +202,7 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
 
 
 def _sum_of_close(values: Float64, largest: float | None, *, squared: bool) -> Fraction | None:
-    """The sum of values, or of their squares, in a tenth of the time, where all exponents are close; otherwise None."""
+    """The sum of values or their squares, in a tenth of the time if exponents are close; otherwise None."""
     from fastndcg.kernels import windows
 
     if squared:
@@ -221,7 +226,7 @@ def _sum_of_close(values: Float64, largest: float | None, *, squared: bool) -> F
 
 
 def _select_quartiles(values: Float64) -> tuple[float, float, float] | None:
-    """Quartiles without a full sort: only the bins that hold them are sorted. None where the range cannot be cut into bins."""
+    """Quartiles without a full sort: only the bins that contain them are sorted. None without bins."""
     from fastndcg.kernels import windows
 
     low, high, n = float(values.min()), float(values.max()), values.size

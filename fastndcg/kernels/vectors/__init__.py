@@ -1,1 +1,1 @@
-"""Vector blocks, one module for each step of scoring; each block stands beside the plain function that defines it."""
+"""Vector blocks, one module for each step of scoring. A plain function beside each block defines it."""

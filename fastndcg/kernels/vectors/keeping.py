@@ -108,7 +108,7 @@ def bound_of_top(builder: Any, scores: Data, depth: Any) -> Any:
 
 
 def plain_greatest_by_bin(scores: Array, starts: Array, stops: Array, greatest: Array) -> None:
-    """greatest[lane, bin] = the greatest score of a bin; scores of a lane go to BINS bins in turn. Shorter lists are skipped."""
+    """greatest[lane, bin] = the greatest score of a bin, where scores go to BINS bins in turn."""
     for lane in range(starts.shape[0]):
         own = scores[starts[lane] : stops[lane]]
         n = own.shape[0]
@@ -147,7 +147,7 @@ def greatest_by_bin(builder: Any, scores: Data, starts: Data, stops: Data, great
 
 @contextmanager
 def _for_lanes(builder: Any, starts: Data, stops: Data, least: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """A loop over the lanes with at least `least` documents: yields the lane, its first document, and its number of documents."""
+    """Loop over lanes with at least `least` documents: yields the lane, its first document, its length."""
     with for_range(builder, starts.shape[0]) as index:
         start = starts.data.read(builder, index)
         n = builder.sub(stops.data.read(builder, index), start)
@@ -192,7 +192,7 @@ def bounds_of_top(builder: Any, greatest: Data, depth: Any, bounds: Data) -> Non
 
 
 def plain_keep_from(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
-    """Copy the scores that reach the bound, and their codes, in order; returns how many. Both targets have LANES places more."""
+    """Copy scores that reach the bound, and their codes, in order; returns how many. LANES more places."""
     found = np.flatnonzero(scores >= bound)
     kept[: found.shape[0]], kept_codes[: found.shape[0]] = scores[found], codes[found]
     return int(found.shape[0])
@@ -208,7 +208,7 @@ def plain_keep_from_lanes(
     kept_codes: Array,
     counts: Array,
 ) -> None:
-    """As `keep_from`, for each lane of at least LANES documents; writes the numbers of kept documents to `counts`."""
+    """As `keep_from`, for each lane of at least LANES documents; writes numbers of kept ones to `counts`."""
     for lane in range(starts.shape[0]):
         own = slice(starts[lane], stops[lane])
         if stops[lane] - starts[lane] >= LANES:
@@ -245,7 +245,7 @@ def _keep(
     *,
     few: bool = False,
 ) -> Any:
-    """The code of `keep_from`, or without codes where they are None; `few` first finds the vectors that have any."""
+    """The code of `keep_from`, without codes if None; `few` first finds the vectors that contain any."""
     element = element_of(scores)
     lanes = 64 // element.size  # compressing wider vectors than a register goes through memory
     half = ir.Constant(ir.VectorType(ir.IntType(32), lanes // 2), list(range(lanes // 2)))
@@ -355,7 +355,7 @@ def keep_values_from(builder: Any, values: Data, bound: Any, kept: Data) -> Any:
 
 
 def plain_find_from(codes: Array, least: int, rows: Array) -> int:
-    """Fill `rows` with the places of the codes of at least `least`, in order; returns how many. `rows` has LANES places more."""
+    """Fill `rows` with the places of codes from `least` on, in order; returns how many. LANES more places."""
     found = np.flatnonzero(codes >= least)
     rows[: found.shape[0]] = found
     return int(found.shape[0])
@@ -400,7 +400,7 @@ def find_from(builder: Any, codes: Data, least: Any, rows: Data) -> Any:
 
 
 def plain_fetch(array: Array, first: int, last: int) -> None:
-    """Fetch array[first:last] from memory into the cache, for a later read; it may reach beyond the end of the array."""
+    """Fetch array[first:last] from memory into the cache, for a later read; may reach past the array."""
 
 
 @vectors(plain_fetch, within=True)

@@ -1,4 +1,4 @@
-"""Vector blocks that rank documents: one list by counting greater scores, several lists side by side by sorting."""
+"""Vector blocks that rank documents: one list by counting greater scores, several by sorting together."""
 
 from __future__ import annotations
 
@@ -202,7 +202,8 @@ def _monotone(builder: Any, element: Element, scores: Any) -> Any:
 
 
 def plain_rank_side_by_side(
-    scores: Array, codes: Array, kept: Array, placed: int, rows: int, nothing: int, keys: Array, ranked: Array, same: Array
+    scores: Array, codes: Array, kept: Array, placed: int, rows: int, nothing: int, keys: Array,
+    ranked: Array, same: Array
 ) -> int:  # fmt: skip
     """ranked[r, lane] = code of the document of rank r, for those of the first `placed` lanes with at most
     `rows` documents.
@@ -226,7 +227,7 @@ def plain_rank_side_by_side(
 
 
 class _Rows(NamedTuple):
-    """Rows of documents by rank, with a lane for each query. A document is one number of score, place and code, or two numbers."""
+    """Documents by rank, with a lane for each query; as one number of score, place and code, or two."""
 
     element: Element
     keys: Any
@@ -323,7 +324,7 @@ def _merge_rows(builder: Any, table: _Rows, rows: Any) -> None:
         table.store(builder, behind, second)
 
     def meet_turned(half: Any) -> None:
-        """Exchange rows of two blocks of `half` rows: the first row with the last, the second with the last but one, ..."""
+        """Exchange rows of two blocks of `half` rows: first with last, second with last but one, ..."""
         both = builder.shl(half, one)
         with for_steps(builder, zero, builder.sub(rows, half), both) as start:
             end = builder.add(start, both)
@@ -418,7 +419,7 @@ def rank_side_by_side(
 
 
 def plain_count_among(scores: Array, own: Array, firsts: Array, sizes: Array) -> None:
-    """For each of the first 2 * LANES scores of `own`, how many of `scores` are greater, and how many are equal."""
+    """For each of the first 2 * LANES scores of `own`, count `scores` that are greater, and those equal."""
     for i in range(2 * LANES):
         firsts[i] = np.count_nonzero(scores > own[i])
         sizes[i] = np.count_nonzero(scores == own[i])

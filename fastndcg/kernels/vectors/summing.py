@@ -31,7 +31,7 @@ COUNTED = 4  # codes counted in one pass
 
 
 def plain_gains_of_codes(codes: Array, gains: Array, rows: int, out: Array) -> None:
-    """out[rank, lane] = gains[codes[rank, lane]] for the first `rows` ranks; there are at most SIDE_BY_SIDE gains."""
+    """out[rank, lane] = gains[codes[rank, lane]] for the first `rows` ranks; at most SIDE_BY_SIDE gains."""
     for rank in range(rows):
         for lane in range(SIDE_BY_SIDE):
             out[rank, lane] = gains[codes[rank, lane]]
@@ -232,7 +232,7 @@ def fill_ideals(
 
 
 def plain_add_discounted(gains: Array, discounts: Array, stops: Array, summed: Array, sums: Array) -> None:
-    """sums[lane] += gains[rank, lane] * discounts[rank], for the ranks from summed[lane] to stops[lane] in their order."""
+    """sums[lane] += gains[rank, lane] * discounts[rank], for ranks from summed[lane] to stops[lane]."""
     for lane in range(sums.shape[0]):
         total = sums[lane]
         for rank in range(np.uint64(summed[lane]), np.uint64(max(stops[lane], summed[lane]))):
@@ -242,7 +242,7 @@ def plain_add_discounted(gains: Array, discounts: Array, stops: Array, summed: A
 
 
 class _Side(NamedTuple):
-    """Gains of SIDE_BY_SIDE queries by rank, the ranks that are added (`first` to before `stop`), and the sums so far."""
+    """Gains of SIDE_BY_SIDE queries by rank, the ranks added (`first` to before `stop`), the sums so far."""
 
     gains: Data
     first: Any
@@ -256,7 +256,7 @@ class _Side(NamedTuple):
 
 
 def _add_ranks(builder: Any, sides: list[_Side], discounts: Data, start: Any, end: Any) -> None:
-    """Add discounted gains of the ranks from `start` to before `end`; in each lane only those between its `first` and `stop`."""
+    """Add discounted gains of ranks from `start` to before `end`, in lanes between `first` and `stop`."""
     doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
     with for_steps(builder, start, end, const(1)) as rank:
         discount = splat(builder, discounts.data.read(builder, rank), SIDE_BY_SIDE)
