@@ -77,7 +77,7 @@ class Message:
 
     >>> error = InputError("scores has NaN. Drop them", Step(" or pass ", Argument("nan", "last")), ".")
     >>> error.in_words(lambda _: None)
-    'scores has 3 NaN values. Drop them.'
+    'scores has NaN. Drop them.'
     """
 
     parts: tuple[Part, ...]

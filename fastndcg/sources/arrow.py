@@ -132,7 +132,7 @@ def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chu
     stay different.
 
     >>> [integers_if_written_so(pa.array(["7", text])).type for text in ("10", "007")]
-    (DataType(int64), DataType(string))
+    [DataType(int64), DataType(string)]
     """
     try:
         numbers = ids.cast(pa.int64())
