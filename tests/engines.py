@@ -323,6 +323,10 @@ def need_java() -> None:
     )
 
 
+# small jobs: to compile them well, and to collect in parallel, took as long as all else that Java did
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
 def spark_session(master: str, settings: dict[str, str], *, connect: bool = False) -> SparkSession:
     from pyspark.sql import SparkSession
 
@@ -333,8 +337,8 @@ def spark_session(master: str, settings: dict[str, str], *, connect: bool = Fals
     builder = start(master).appName("fastndcg")
     for name, value in {
         "spark.ui.enabled": "false",
-        # small jobs: to compile them well, and to collect in parallel, took as long as all else that Java did
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
+        "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "3",
         "spark.sql.warehouse.dir": tempfile.gettempdir(),
@@ -380,7 +384,13 @@ def check_example(table: pa.Table, shown: str) -> None:
 def run_script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(ROOT / "scripts" / name), *arguments],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONWARNINGS": "ignore"},
+        env=os.environ
+        | {
+            "PYTHONPATH": str(ROOT),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYTHONWARNINGS": "ignore",
+            "PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{_JAVA_OPTIONS}' pyspark-shell",
+        },
         capture_output=True,
         text=True,
         timeout=180,
